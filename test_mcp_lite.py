@@ -1,4 +1,4 @@
-"""Tests of mcp_lite.py, in the order of its sections: T5 tests section 5; T90 to T93 all of it.
+"""Tests of mcp_lite.py, in the order of its sections: T5 tests section 5; T90 to T94 all of it.
 
 `python3 test_mcp_lite.py` runs them, or `python3 -m pytest`; nothing but pytest is needed, no
 plugin. The former installs it beside itself if there is none. Its arguments are pytest's. Either
@@ -16,11 +16,13 @@ import ast
 import asyncio
 import base64
 import builtins
+import collections
 import concurrent.futures
 import contextlib
 import contextvars
 import dataclasses
 import datetime
+import decimal
 import doctest
 import enum
 import errno
@@ -34,6 +36,7 @@ import itertools
 import json
 import linecache
 import logging
+import math
 import multiprocessing
 import operator
 import os
@@ -252,6 +255,12 @@ posix = pytest.mark.skipif(os.name == "nt", reason="POSIX has it, Windows has no
 def rng(name):
     """Return a random generator that gives every run, on every Python, the same sequence."""
     return random.Random(f"mcp_lite {name}")
+
+
+def table(text):
+    """Return the rows of a table: a line each, with bars between the columns, and # for remarks."""
+    lines = (line.strip() for line in text.splitlines())
+    return [re.split(r"\s+\|\s+", line) for line in lines if line and line[0] != "#"]
 
 
 def cuttings(data):
@@ -2609,268 +2618,186 @@ class TestAsking:
 # T12. JSON Schema
 ###############################################################################
 
-# The tables follow the text of JSON Schema 2020-12 (core and validation), keyword by keyword:
-# (schema, values that it admits, values that it does not).
-VERDICTS = [
-    (True, [None, {}, []], []),
-    (False, [], [None, 1, {}]),
-    ({}, [None, 1, "x"], []),
-    # validation 6.1: any type
-    ({"type": "integer"}, [1, -3, 1.0, 10**400], [1.5, True, "1", None, [1]]),
-    ({"type": "number"}, [1, 1.5], [True, "1"]),
-    ({"type": "boolean"}, [True, False], [0, 1, "true"]),
-    ({"type": "null"}, [None], [0, "", False]),
-    ({"type": ["string", "null"]}, ["", None], [0, []]),
-    (
-        {"enum": [1, "a", None, [1, {"x": 1}]]},
-        [1, 1.0, "a", None, [1.0, {"x": 1}]],
-        [True, "1", [1]],
-    ),
-    ({"enum": []}, [], [None]),
-    ({"const": False}, [False], [0, None]),
-    ({"const": 0}, [0, 0.0, -0.0], [False]),
-    ({"const": {"a": [1, 2]}}, [{"a": [1, 2.0]}], [{"a": [2, 1]}, {"a": [1, 2], "b": 1}]),
-    ({"const": 2**53}, [2**53, float(2**53)], [2**53 + 1]),
+
+# A schema, the values that it admits, those that it does not.
+VERDICTS = table(r"""
+    # 2020-12, validation 6.1: any type
+    true | [null, {}, []] | []
+    false | [] | [null, 1, {}]
+    {} | [null, 1, "x"] | []
+    {"type": "integer"} | [1, -3, 1.0, 1e300] | [1.5, true, "1", null, [1]]
+    {"type": "number"} | [1, 1.5] | [true, "1"]
+    {"type": "boolean"} | [true, false] | [0, 1, "true"]
+    {"type": "null"} | [null] | [0, "", false]
+    {"type": ["string", "null"]} | ["", null] | [0, []]
+    {"type": ["integer", "string"], "minLength": 2} | [3, "ab"] | [1.5, "a"]
+    {"enum": [1, "a", null, [1, {"x": 1}]]} | [1, 1.0, "a", null, [1.0, {"x": 1}]] | [true, "1", [1]]
+    {"enum": []} | [] | [null]
+    {"const": false} | [false] | [0, null]
+    {"const": 0} | [0, 0.0, -0.0] | [false]
+    {"const": {"a": [1, 2]}} | [{"a": [1, 2.0]}] | [{"a": [2, 1]}, {"a": [1, 2], "b": 1}]
+    {"const": 9007199254740992} | [9007199254740992, 9007199254740992.0] | [9007199254740993]
+    {"const": {"a": "1,b:2"}} | [] | [{"a": "1", "b": 2}]
     # 6.2: numbers
-    ({"multipleOf": 2}, [4, 4.0, 0, -2, "x"], [3, 2.5]),
-    ({"multipleOf": 0.01}, [4.02, 0.07, 3], [4.021]),
-    ({"multipleOf": 1e-8}, [12391239123], []),
-    ({"multipleOf": 0.5}, [1e308, 2.5], [0.3]),
-    ({"minimum": 1.5}, [1.5, 2, "0", None, True], [1, 1.4]),
-    ({"maximum": 3}, [3, 3.0, -5], [3.1, 4]),
-    ({"exclusiveMinimum": 3}, [3.1], [3, 2]),
-    ({"exclusiveMaximum": 3}, [2], [3, 3.0]),
+    {"multipleOf": 2} | [4, 4.0, 0, -2, "x"] | [3, 2.5]
+    {"multipleOf": 0.01} | [4.02, 0.07, 3] | [4.021]
+    {"multipleOf": 1e-8} | [12391239123] | []
+    {"multipleOf": 0.5} | [1e308, 2.5] | [0.3]
+    {"minimum": 1.5} | [1.5, 2, "0", null, true] | [1, 1.4]
+    {"minimum": -0.0} | [0, 0.0] | [-1]
+    {"maximum": 3} | [3, 3.0, -5] | [3.1, 4]
+    {"exclusiveMinimum": 3} | [3.1] | [3, 2]
+    {"exclusiveMaximum": 3} | [2] | [3, 3.0]
     # 6.3: strings; a length counts characters, not bytes or surrogates
-    ({"minLength": 2}, ["ab", "\U0001f600x", 1], ["a", "\U0001f600"]),
-    ({"maxLength": 1.0}, ["", "\U0001f600"], ["ab"]),
-    ({"pattern": "^a*$"}, ["aa", "", 1], ["ab", "a\n"]),
-    ({"pattern": "b"}, ["abc"], ["ac"]),
-    ({"pattern": "^\\d+$"}, ["12"], ["\u0662"]),
-    ({"pattern": "^(?<a>x)\\k<a>[[$|~&]$"}, ["xx[", "xx$"], ["xx", "xxx"]),
+    {"minLength": 2} | ["ab", "\ud83d\ude00x", 1] | ["a", "\ud83d\ude00"]
+    {"maxLength": 1.0} | ["", "\ud83d\ude00"] | ["ab"]
+    {"pattern": "^a*$"} | ["aa", "", 1] | ["ab", "a\n"]
+    {"pattern": "b"} | ["abc"] | ["ac"]
+    {"pattern": "^\\d+$"} | ["12"] | ["\u0662"]
+    {"pattern": "^(?<a>x)\\k<a>[[$|~&]$"} | ["xx[", "xx$"] | ["xx", "xxx"]
+    {"pattern": "^\\(?-?[0-9]+\\)?$"} | ["(-3)"] | ["(x)"]
+    {"pattern": "^[\\](?i]$"} | ["("] | ["I"]
     # 6.4: arrays
-    ({"minItems": 1}, [[1], {}, ""], [[]]),
-    ({"maxItems": 1}, [[1], []], [[1, 2]]),
-    (
-        {"uniqueItems": True},
-        [[1, True, "1", [1], None, 0, False]],
-        [[1, 1.0], [{"a": 1, "b": 2}, {"b": 2, "a": 1}]],
-    ),
-    ({"uniqueItems": False}, [[1, 1]], []),
-    ({"contains": {"const": 1}}, [[2, 1], {}], [[], [2, True]]),
-    (
-        {"contains": {"const": 1}, "minContains": 2, "maxContains": 3},
-        [[1, 1], [1, 1, 1]],
-        [[1], [1] * 4],
-    ),
-    ({"contains": {"const": 1}, "minContains": 0}, [[]], []),
-    ({"minContains": 2}, [[]], []),
+    {"minItems": 1} | [[1], {}, ""] | [[]]
+    {"maxItems": 1} | [[1], []] | [[1, 2]]
+    {"uniqueItems": true} | [[1, true, "1", [1], null, 0, false]] | [[1, 1.0], [{"a": 1, "b": 2}, {"b": 2, "a": 1}]]
+    {"uniqueItems": false} | [[1, 1]] | []
+    {"contains": {"const": 1}} | [[2, 1], {}] | [[], [2, true]]
+    {"contains": {"const": 1}, "minContains": 2, "maxContains": 3} | [[1, 1], [1, 1, 1]] | [[1], [1, 1, 1, 1]]
+    {"contains": {"const": 1}, "minContains": 0} | [[]] | []
+    {"minContains": 2} | [[]] | []
     # 6.5: objects
-    ({"minProperties": 1}, [{"a": 1}, []], [{}]),
-    ({"maxProperties": 1}, [{"a": 1}, {}], [{"a": 1, "b": 2}]),
-    ({"required": ["a"]}, [{"a": None}, [], "a"], [{}, {"b": 1}]),
-    ({"dependentRequired": {"a": ["b"]}}, [{}, {"b": 1}, {"a": 1, "b": 1}], [{"a": 1}]),
+    {"minProperties": 1} | [{"a": 1}, []] | [{}]
+    {"maxProperties": 1} | [{"a": 1}, {}] | [{"a": 1, "b": 2}]
+    {"required": ["a"]} | [{"a": null}, [], "a"] | [{}, {"b": 1}]
+    {"dependentRequired": {"a": ["b"]}} | [{}, {"b": 1}, {"a": 1, "b": 1}] | [{"a": 1}]
     # core 10.2: in place
-    ({"allOf": [{"type": "integer"}, {"minimum": 2}]}, [2], [1, "x"]),
-    ({"anyOf": [{"type": "integer"}, {"minimum": 2}]}, [1, 2.5, "x"], [1.5]),
-    ({"oneOf": [{"type": "integer"}, {"minimum": 2}]}, [1, 2.5], [3, 1.5]),
-    ({"not": {"type": "integer"}}, ["x"], [1]),
-    (
-        {"if": {"minimum": 0}, "then": {"multipleOf": 2}, "else": {"maximum": -10}},
-        [2, -10],
-        [1, -1],
-    ),
-    ({"then": False, "else": False}, [1], []),
-    ({"dependentSchemas": {"a": {"required": ["b"]}}}, [{}, {"a": 1, "b": 1}], [{"a": 1}]),
-    # what draft-07 had for both, still allowed
-    ({"dependencies": {"a": ["b"], "c": {"required": ["d"]}}}, [{"b": 1}], [{"a": 1}, {"c": 1}]),
+    {"allOf": [{"type": "integer"}, {"minimum": 2}]} | [2] | [1, "x"]
+    {"anyOf": [{"type": "integer"}, {"minimum": 2}]} | [1, 2.5, "x"] | [1.5]
+    {"oneOf": [{"type": "integer"}, {"minimum": 2}]} | [1, 2.5] | [3, 1.5]
+    {"not": {"type": "integer"}} | ["x"] | [1]
+    {"if": {"minimum": 0}, "then": {"multipleOf": 2}, "else": {"maximum": -10}} | [2, -10] | [1, -1]
+    {"then": false, "else": false} | [1] | []
+    {"dependentSchemas": {"a": {"required": ["b"]}}} | [{}, {"a": 1, "b": 1}] | [{"a": 1}]
+    # what draft-07 had for both is still allowed
+    {"dependencies": {"a": ["b"], "c": {"required": ["d"]}}} | [{"b": 1}] | [{"a": 1}, {"c": 1}]
     # core 10.3: inside
-    ({"prefixItems": [{"type": "string"}], "items": False}, [["a"], [], 5], [[1], ["a", 1]]),
-    ({"items": {"type": "string"}}, [["a"], {}], [["a", 1]]),
-    ({"properties": {"a": {"type": "string"}}}, [{}, {"a": "x", "b": 1}, []], [{"a": 1}]),
-    ({"patternProperties": {"^x": {"type": "null"}}}, [{"xa": None, "a": 1}], [{"ax": 1, "xa": 1}]),
-    (
-        {
-            "properties": {"a": True},
-            "patternProperties": {"^x": True},
-            "additionalProperties": False,
-        },
-        [{"a": 1, "xy": 2}],
-        [{"b": 1}],
-    ),
-    ({"additionalProperties": {"type": "string"}}, [{"a": "x"}], [{"a": 1}]),
-    ({"propertyNames": {"maxLength": 1}}, [{"a": 1}], [{"ab": 1}]),
-    # core 11: unevaluated
-    (
-        {"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False},
-        [{"a": 1}, {}],
-        [{"a": 1, "b": 1}],
-    ),
-    (
-        {
-            "anyOf": [{"properties": {"a": {"type": "null"}}}, {"properties": {"b": True}}],
-            "unevaluatedProperties": False,
-        },
-        [{"a": None, "b": 1}, {"b": 1}],
-        [{"a": 1, "b": 1}],
-    ),
-    (
-        {"if": {"required": ["a"], "properties": {"a": True}}, "unevaluatedProperties": False},
-        [{"a": 1}],
-        [{"a": 1, "b": 1}],
-    ),
-    (
-        {"properties": {"a": True}, "allOf": [{"unevaluatedProperties": False}]},
-        [{}],
-        [{"a": 1}],  # a cousin is not seen
-    ),
-    (
-        {
-            "prefixItems": [True],
-            "contains": {"type": "null"},
-            "unevaluatedItems": {"type": "string"},
-        },
-        [[1, None, "x"]],
-        [[1, None, 2]],
-    ),
+    {"prefixItems": [{"type": "string"}], "items": false} | [["a"], [], 5] | [[1], ["a", 1]]
+    {"items": {"type": "string"}} | [["a"], {}] | [["a", 1]]
+    {"properties": {"a": {"type": "string"}}} | [{}, {"a": "x", "b": 1}, []] | [{"a": 1}]
+    {"patternProperties": {"^x": {"type": "null"}}} | [{"xa": null, "a": 1}] | [{"ax": 1, "xa": 1}]
+    {"properties": {"a": true}, "patternProperties": {"^x": true}, "additionalProperties": false} | [{"a": 1, "xy": 2}] | [{"b": 1}]
+    {"additionalProperties": {"type": "string"}} | [{"a": "x"}] | [{"a": 1}]
+    {"propertyNames": {"maxLength": 1}} | [{"a": 1}] | [{"ab": 1}]
+    # core 11: unevaluated; what a cousin evaluates does not count, what fails neither
+    {"allOf": [{"properties": {"a": true}}], "unevaluatedProperties": false} | [{"a": 1}, {}] | [{"a": 1, "b": 1}]
+    {"anyOf": [{"properties": {"a": {"type": "null"}}}, {"properties": {"b": true}}], "unevaluatedProperties": false} | [{"a": null, "b": 1}, {"b": 1}] | [{"a": 1, "b": 1}]
+    {"if": {"required": ["a"], "properties": {"a": true}}, "unevaluatedProperties": false} | [{"a": 1}] | [{"a": 1, "b": 1}]
+    {"properties": {"a": true}, "allOf": [{"unevaluatedProperties": false}]} | [{}] | [{"a": 1}]
+    {"not": {"not": {"properties": {"a": true}}}, "unevaluatedProperties": false} | [{}] | [{"a": 1}]
+    {"anyOf": [{"properties": {"a": true}, "unevaluatedProperties": false}, true], "unevaluatedProperties": false} | [{"a": 1}] | [{"a": 1, "b": 1}]
+    {"allOf": [{"unevaluatedProperties": true}], "unevaluatedProperties": false} | [{"a": 1}] | []
+    {"prefixItems": [true], "contains": {"type": "null"}, "unevaluatedItems": {"type": "string"}} | [[1, null, "x"]] | [[1, null, 2]]
     # core 8.2: references
-    ({"$ref": "#/$defs/a%20b~1c~0", "$defs": {"a b/c~": {"type": "null"}}}, [None], [1]),
-    ({"$ref": "#x", "$defs": {"a": {"$anchor": "x", "type": "null"}}}, [None], [1]),
-    ({"$ref": "#/allOf/0", "allOf": [{"type": "null"}]}, [None], [1]),
-    ({"$ref": "#/$defs/a", "minimum": 2, "$defs": {"a": {"type": "integer"}}}, [2], [1, "x"]),
-    ({"$ref": "#/unknown/a", "unknown": {"a": {"type": "null"}}}, [None], [1]),
-    (
-        {"properties": {"next": {"$ref": "#"}, "v": {"type": "integer"}}, "required": ["v"]},
-        [{"v": 1, "next": {"v": 2}}],
-        [{"v": 1, "next": {}}],
-    ),
-    (
-        {"$id": "http://x.test/a", "$ref": "b", "$defs": {"b": {"$id": "b", "type": "null"}}},
-        [None],
-        [1],
-    ),
-    (
-        {
-            "$id": "http://x.test/strict",
-            "$dynamicAnchor": "node",
-            "$ref": "tree",
-            "unevaluatedProperties": False,
-            "$defs": {
-                "tree": {
-                    "$id": "tree",
-                    "$dynamicAnchor": "node",
-                    "properties": {"data": True, "kids": {"items": {"$dynamicRef": "#node"}}},
-                }
-            },
-        },
-        [{"kids": [{"data": 1}]}],
-        [{"kids": [{"daat": 1}]}],
-    ),
+    {"$ref": "#/$defs/a%20b~1c~0", "$defs": {"a b/c~": {"type": "null"}}} | [null] | [1]
+    {"$ref": "#x", "$defs": {"a": {"$anchor": "x", "type": "null"}}} | [null] | [1]
+    {"$ref": "#/allOf/0", "allOf": [{"type": "null"}]} | [null] | [1]
+    {"$ref": "#/$defs/a", "minimum": 2, "$defs": {"a": {"type": "integer"}}} | [2] | [1, "x"]
+    {"$ref": "#/unknown/a", "unknown": {"a": {"type": "null"}}} | [null] | [1]
+    {"properties": {"next": {"$ref": "#"}, "v": {"type": "integer"}}, "required": ["v"]} | [{"v": 1, "next": {"v": 2}}] | [{"v": 1, "next": {}}]
+    {"$id": "http://x.test/a", "$ref": "b", "$defs": {"b": {"$id": "b", "type": "null"}}} | [null] | [1]
+    {"$id": "http://x.test/a/", "$ref": "b/c", "$defs": {"d": {"$id": "b/", "$defs": {"e": {"$id": "c", "type": "null"}}}}} | [null] | [1]
+    {"$id": "http://x.test/strict", "$dynamicAnchor": "node", "$ref": "tree", "unevaluatedProperties": false, "$defs": {"tree": {"$id": "tree", "$dynamicAnchor": "node", "properties": {"data": true, "kids": {"items": {"$dynamicRef": "#node"}}}}}} | [{"kids": [{"data": 1}]}] | [{"kids": [{"daat": 1}]}]
+    {"$dynamicRef": "#a", "$defs": {"b": {"$anchor": "a", "type": "null"}}} | [null] | [1]
     # annotations, and what is unknown, say nothing
-    ({"format": "email", "title": 5, "x-what": {"type": "null"}}, ["no", 1], []),
-    ({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "null"}, [None], [1]),
-    ({"additionalItems": False, "prefixItems": [True]}, [[1, 2]], []),
-]
+    {"format": "email", "title": 5, "x-what": {"type": "null"}} | ["no", 1] | []
+    {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "null"} | [null] | [1]
+    {"additionalItems": false, "prefixItems": [true]} | [[1, 2]] | []
+    # names that are ours inside say nothing
+    {"$plain": ["x"], "$kinds": 5, "$cost": -1, "$mixed": true} | [1, null] | []
+    # draft-07, where it is declared: $ref hides its neighbours, and ten keywords are unknown
+    {"$schema": "D7", "items": [{"type": "null"}], "additionalItems": {"type": "string"}} | [[null, "x"]] | [[1], [null, 1]]
+    {"$schema": "D7", "items": {"type": "null"}, "additionalItems": false} | [[null, null]] | [[1]]
+    {"$schema": "D7", "items": []} | [[1]] | []
+    {"$schema": "D7", "items": [], "additionalItems": {"type": "null"}} | [[], [null]] | [[1], [1, null]]
+    {"$schema": "D7", "items": [{"type": "null"}, {"$ref": "#/items/0"}], "additionalItems": {"$ref": "#/items/0"}} | [[null, null, null]] | [[null, 1], [null, null, 1]]
+    {"$schema": "D7", "definitions": {"a": {"type": "null"}}, "$ref": "#/definitions/a", "minimum": 9} | [null] | [1]
+    {"$schema": "D7", "dependencies": {"a": ["b"], "c": {"required": ["d"]}}} | [{"b": 1}, {"c": 1, "d": 1}] | [{"a": 1}, {"c": 1}]
+    {"$schema": "D7", "$ref": "#foo", "definitions": {"a": {"$id": "#foo", "type": "null"}}} | [null] | [1]
+    {"$schema": "D7", "contains": {"type": "null"}, "minContains": 2, "unevaluatedItems": false} | [[null, 1]] | [[1]]
+    {"$schema": "D7", "prefixItems": [false], "dependentRequired": {"a": ["b"]}} | [[1], {"a": 1}] | []
+""")
 
-DRAFT_07 = {"$schema": "http://json-schema.org/draft-07/schema#"}
-DRAFT_07_VERDICTS = [
-    (
-        {"items": [{"type": "null"}], "additionalItems": {"type": "string"}},
-        [[None, "x"]],
-        [[1], [None, 1]],
-    ),
-    ({"items": {"type": "null"}, "additionalItems": False}, [[None, None]], [[1]]),
-    ({"items": []}, [[1]], []),
-    ({"items": [], "additionalItems": {"type": "null"}}, [[], [None]], [[1], [1, None]]),
-    ({"items": [True], "$ref": "#/definitions/a", "definitions": {"a": {}}}, [[1]], []),
-    (
-        {"items": [{"type": "null"}, {"$ref": "#/items/0"}], "additionalItems": {"$ref": "#/items/0"}},
-        [[None, None, None]],
-        [[None, 1], [None, None, 1]],
-    ),
-    ({"items": {}, "additionalItems": False}, [[1]], []),
-    (
-        {"definitions": {"a": {"type": "null"}}, "$ref": "#/definitions/a", "minimum": 9},
-        [None],
-        [1],
-    ),
-    (
-        {"dependencies": {"a": ["b"], "c": {"required": ["d"]}}},
-        [{"b": 1}, {"c": 1, "d": 1}],
-        [{"a": 1}, {"c": 1}],
-    ),
-    ({"$ref": "#foo", "definitions": {"a": {"$id": "#foo", "type": "null"}}}, [None], [1]),
-    (
-        {"contains": {"type": "null"}, "minContains": 2, "unevaluatedItems": False},
-        [[None, 1]],
-        [[1]],
-    ),
-    ({"prefixItems": [False], "dependentRequired": {"a": ["b"]}}, [[1], {"a": 1}], []),
-]
+# A schema, a value, the path to what is wrong with it, and words of the message.
+REPORTS = table(r"""
+    {"type": "integer"} | "x" | - | expected integer, got string
+    {"type": ["integer", "null"]} | 1.5 | - | expected integer or null, got number
+    {"properties": {"b": {"type": "integer"}}} | {"b": "x"} | b | expected integer, got string
+    {"required": ["b"]} | {} | b | is required
+    {"properties": {"items": {"items": {"properties": {"price": {"minimum": 0}}}}}} | {"items": [{}, {}, {"price": -1}]} | items[2].price | at least 0
+    {"properties": {"name": {}, "age": {}}, "additionalProperties": false} | {"nmae": 1} | nmae | unexpected property: expected "name" or "age"
+    {"additionalProperties": false} | {"c": 1} | c | unexpected property
+    {"properties": {"a b": {"type": "null"}}} | {"a b": 1} | ["a b"] | expected null, got integer
+    {"enum": ["red", "green"]} | "blue" | - | expected "red" or "green", got "blue"
+    {"anyOf": [{"type": "integer"}, {"type": "null"}]} | "x" | - | expected integer or null, got string
+    {"oneOf": [{"const": "a"}, {"const": "b"}]} | "c" | - | expected "a" or "b", got "c"
+    # the alternative that was meant
+    {"anyOf": [{"type": "object", "required": ["id"]}, {"type": "null"}]} | {} | id | is required
+    {"items": {"maxLength": 2}} | ["a", "abc"] | [1] | at most 2 characters
+    {"properties": {"a": {"uniqueItems": true}}} | {"a": [1, 2, 1]} | a | same
+""")
 
-REPORTS = [
-    ({"type": "integer"}, "x", "expected integer, got string"),
-    ({"type": ["integer", "null"]}, 1.5, "expected integer or null, got number"),
-    ({"properties": {"b": {"type": "integer"}}}, {"b": "x"}, "b: expected integer, got string"),
-    ({"required": ["b"]}, {}, "b: is required"),
-    (
-        {"properties": {"items": {"items": {"properties": {"price": {"minimum": 0}}}}}},
-        {"items": [{}, {}, {"price": -1}]},
-        "items[2].price: must be at least 0",
-    ),
-    (
-        {"properties": {"name": {}, "age": {}}, "additionalProperties": False},
-        {"nmae": 1},
-        'nmae: unexpected property: expected "name" or "age"',
-    ),
-    ({"additionalProperties": False}, {"c": 1}, "c: unexpected property"),
-    ({"properties": {"a b": {"type": "null"}}}, {"a b": 1}, '["a b"]: expected null, got integer'),
-    ({"enum": ["red", "green"]}, "blue", 'expected "red" or "green", got "blue"'),
-    (
-        {"anyOf": [{"type": "integer"}, {"type": "null"}]},
-        "x",
-        "expected integer or null, got string",
-    ),
-    ({"oneOf": [{"const": "a"}, {"const": "b"}]}, "c", 'expected "a" or "b", got "c"'),
-    (
-        {"anyOf": [{"type": "object", "required": ["id"]}, {"type": "null"}]},
-        {},
-        "id: is required",  # the alternative that was meant, not "matches none of 2"
-    ),
-    ({"items": {"maxLength": 2}}, ["a", "abc"], "[1]: must have at most 2 characters"),
-    ({"uniqueItems": True}, [1, 2, 1], "[2]: is the same as item 0"),
-]
-
-UNUSABLE = [
-    5, None, [], "x",
-    {"type": 5}, {"type": "int"}, {"type": []}, {"type": ["string", 5]}, {"type": [["string"]]},
-    {"required": "x"}, {"required": [1]}, {"enum": 5}, {"minimum": "1"}, {"minimum": True},
-    {"multipleOf": 0}, {"multipleOf": -1}, {"minLength": -1}, {"minLength": 1.5}, {"maxItems": None},
-    {"pattern": 5}, {"pattern": "("}, {"pattern": "\\p{L}"}, {"pattern": "(?i)a"}, {"patternProperties": {"(": True}},
-    {"uniqueItems": "yes"}, {"properties": []}, {"properties": {"a": 5}}, {"items": [True]},
-    {"items": 5}, {"allOf": []}, {"anyOf": {}}, {"oneOf": [5]}, {"not": None}, {"if": 5},
-    {"contains": True, "minContains": "1"}, {"dependentRequired": {"a": [1]}}, {"dependentSchemas": 1},
-    {"additionalProperties": 5}, {"propertyNames": 5}, {"prefixItems": {}},
-    {"unevaluatedItems": 5}, {"unevaluatedProperties": []},
-    {"$ref": 5}, {"$ref": "#/nowhere"}, {"$ref": "#nowhere"}, {"$ref": "#/type", "type": "null"},
-    {"$ref": "http://x.test/schema"}, {"$ref": "other.json"}, {"$ref": "http://[", "$id": "http://x"},
-    {"$id": 5}, {"$anchor": 5}, {"$dynamicRef": "#nowhere"},
-    {"$schema": 5}, {"$schema": "http://json-schema.org/draft-04/schema#"}, {"$schema": "x"},
-    {"properties": {"a": {"items": {"type": "nothing"}}}},
-]  # fmt: skip
-
-
-def nested_schema(depth):
-    schema = {}
-    for _ in range(depth):
-        schema = {"items": schema}
-    return schema
-
-
-def nested_array(depth):
-    value = []
-    for _ in range(depth):
-        value = [value]
-    return value
+# Schemas that are refused when they are compiled, and words of the message.
+UNUSABLE = table(r"""
+    5 | schema
+    null | schema
+    [] | schema
+    {"type": "int"} | type
+    {"type": []} | type
+    {"type": ["string", 5]} | type
+    {"required": "x"} | required
+    {"required": [1]} | required
+    {"enum": 5} | enum
+    {"minimum": "1"} | minimum
+    {"minimum": true} | minimum
+    {"multipleOf": 0} | multipleOf
+    {"minLength": -1} | minLength
+    {"minLength": 1.5} | minLength
+    {"maxItems": null} | maxItems
+    {"pattern": 5} | string
+    {"pattern": "("} | usable
+    {"pattern": "\\p{L}"} | usable
+    {"patternProperties": {"(": true}} | usable
+    {"uniqueItems": "yes"} | uniqueItems
+    {"properties": []} | properties
+    {"properties": {"a": 5}} | a
+    {"items": [true]} | items
+    {"allOf": []} | allOf
+    {"oneOf": [5]} | oneOf
+    {"not": null} | not
+    {"contains": true, "minContains": "1"} | minContains
+    {"dependentRequired": {"a": [1]}} | a
+    {"prefixItems": {}} | prefixItems
+    {"unevaluatedProperties": []} | unevaluatedProperties
+    {"$ref": 5} | $ref
+    {"$ref": "#/nowhere"} | nowhere
+    {"$ref": "#nowhere"} | nowhere
+    {"$ref": "#/type", "type": "null"} | nowhere
+    {"$dynamicRef": "#nowhere"} | nowhere
+    {"$ref": "http://x.test/schema"} | $defs
+    {"$ref": "other.json"} | $defs
+    {"$ref": "http://[", "$id": "http://x"} | usable
+    {"$id": 5} | $id
+    {"$anchor": 5} | nchor
+    {"$schema": 5} | $schema
+    {"$schema": "http://json-schema.org/draft-04/schema#"} | $schema
+    {"properties": {"a": {"items": {"type": "nothing"}}}} | type
+    {"$ref": "#/x/0", "x": [{"type": 5}]} | type
+    {"$ref": "#/allOf/2", "allOf": [{}, {}]} | nowhere
+    {"$ref": "#/allOf/01", "allOf": [{}, {}]} | nowhere
+    {"$ref": "#/allOf/-1", "allOf": [{}, {}]} | nowhere
+    {"$ref": "#/allOf/1_0", "allOf": [{}, {}]} | nowhere
+""")
 
 
 def many_ways(word, ways, leaf, depth=40):
@@ -2879,434 +2806,158 @@ def many_ways(word, ways, leaf, depth=40):
     return {"$ref": "#/$defs/0", "$defs": {**steps, str(depth): leaf}}
 
 
+def repeat(depth, make=lambda inner: [inner]):
+    """Return something inside itself, so many times."""
+    return functools.reduce(lambda inner, _: make(inner), range(depth), make(1))
+
+
+# Schema and value: each would take minutes, or for ever, or all the stack.
+BOMBS = {
+    "itself": ({"$ref": "#"}, 1),
+    "itself, by another": ({"$ref": "#/$defs/a", "$defs": {
+        "a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, 1),
+    "not itself": ({"not": {"$ref": "#"}}, 1),
+    "anyOf": (many_ways("anyOf", 4, {"type": "null", "minimum": 3}), 1),
+    "oneOf": (many_ways("oneOf", 4, {"type": "null", "minimum": 3}), 1),
+    "allOf": (many_ways("allOf", 3, {"type": "integer"}), 1),
+    "required": ({"items": {"anyOf": [{"required": ["x"] * 1000, "minimum": 1}] * 100}}, [{}] * 2000),
+    "unique": ({"allOf": [{"uniqueItems": True}] * 5000}, [*range(20_000)]),
+    "members": ({"allOf": [{"additionalProperties": {"minimum": 1}}] * 5000},
+                {str(i): 1 for i in range(20_000)}),
+    "patterns": ({"patternProperties": {f"{i}x": True for i in range(200)}},
+                 {str(i): 1 for i in range(20_000)}),
+    "pattern": ({"items": {"pattern": "a+b"}}, ["a" * 10_000] * 1000),
+    "constants": ({"allOf": [{"const": "x"}] * 5000}, "y" * 5_000_000),
+    "fractions": ({"items": {"allOf": [{"multipleOf": 1e-300}] * 1000}}, [1.5e300] * 10_000),
+    "unevaluated": ({"anyOf": [{"additionalProperties": True, "unevaluatedProperties": False}] * 500,
+                     "unevaluatedProperties": False}, {str(i): 1 for i in range(20_000)}),
+    "scopes": ({"$ref": "#/$defs/0", "$defs": {str(i): {
+        "$id": f"x:{i}", "$dynamicAnchor": "a", "$dynamicRef": "#a"} for i in range(4000)}}, 1),
+    "a deep value": ({"items": {"$ref": "#"}}, repeat(100_000)),
+    "a deep value, compared": ({"enum": [1]}, repeat(100_000)),
+    "a deep schema": (repeat(100_000, lambda inner: {"items": inner}), 1),
+    "long addresses": ({"$id": "x:/" + "p/" * 4000, "$defs": {
+        str(i): {"$id": "../" * 20 + f"{i}"} for i in range(9000)}, "not": {}}, 1),
+}  # fmt: skip
+
+
 class TestValidation:
     """JSON Schema 2020-12, and draft-07 where it is declared."""
 
-    @pytest.mark.parametrize("schema, good, bad", VERDICTS, ids=repr)
-    def test_keyword_admits_what_the_specification_says(self, schema, good, bad):
-        validator = m.compile_schema(schema)
-        assert [value for value in good if validator.errors(value)] == []
-        assert [value for value in bad if not validator.errors(value)] == []
-
-    @pytest.mark.parametrize("schema, good, bad", DRAFT_07_VERDICTS, ids=repr)
-    def test_draft_07_is_understood_where_it_is_declared(self, schema, good, bad):
-        validator = m.compile_schema({**DRAFT_07, **schema})
-        assert [value for value in good if validator.errors(value)] == []
-        assert [value for value in bad if not validator.errors(value)] == []
-
-    @pytest.mark.parametrize("schema, value, report", REPORTS)
-    def test_failure_names_the_path_and_what_was_expected(self, schema, value, report):
-        with pytest.raises(m.SchemaError) as caught:
-            m.compile_schema(schema).check(value)
-        assert str(caught.value) == report
-
-    @pytest.mark.parametrize("schema", UNUSABLE, ids=repr)
-    def test_unusable_schema_is_refused_when_compiled(self, schema):
-        with pytest.raises(m.SchemaError):
-            m.compile_schema(schema)
-
-    def test_unusable_schema_is_refused_with_place_and_remedy(self):
-        with pytest.raises(m.SchemaError, match=r"^#/properties/a: type must be one or more of"):
-            m.compile_schema({"properties": {"a": {"type": "int"}}})
-        with pytest.raises(m.SchemaError, match=r"not fetched: put it under \$defs"):
-            m.compile_schema({"$ref": "http://x.test/schema"})
-        with pytest.raises(m.SchemaError, match="use prefixItems"):
-            m.compile_schema({"items": [True]})
-
-    @pytest.mark.parametrize(
-        "schema, place",
-        [
-            ({"properties": {"a": {"properties": {"x": {}}}, "b": {"type": 5}}}, "#/properties/b"),
-            ({"dependentSchemas": {"a": {"type": 5}}}, "#/dependentSchemas/a"),
-            ({"dependencies": {"a": {"type": 5}}}, "#/dependencies/a"),
-            ({"$defs": {"a/b~": {"type": 5}}}, "#/$defs/a~1b~0"),
-            ({"allOf": [True, {"not": {"type": 5}}]}, "#/allOf/1/not"),
-            ({"if": {}, "then": {"type": 5}}, "#/then"),
-            ({"$ref": "#/x/0", "x": [{"type": 5}]}, "#/x/0"),
-            ({"$schema": m.DRAFT_07, "items": [{"type": 5}]}, "#/items/0"),
-            ({"$schema": m.DRAFT_07, "items": [True], "additionalItems": {"type": 5}},
-             "#/additionalItems"),
-        ],
-    )  # fmt: skip
-    def test_an_unusable_subschema_is_named_by_its_place_in_the_document(self, schema, place):
-        with pytest.raises(m.SchemaError) as caught:
-            m.compile_schema(schema)
-        assert caught.value.path == place
-
-    @pytest.mark.parametrize("step", ["-1", "01", "+0", "0x0", "1_0", "2", "", "-"])
-    def test_an_index_in_a_reference_is_digits_and_within_the_list(self, step):
-        """RFC 6901 §4."""
-        m.compile_schema({"$ref": "#/allOf/1", "allOf": [{}, {}]})
-        with pytest.raises(m.SchemaError, match="leads nowhere"):
-            m.compile_schema({"$ref": f"#/allOf/{step}", "allOf": [{}, {}]})
-
-    @pytest.mark.parametrize(
-        "pattern, good, bad",
-        [
-            (r"^\(?-?[0-9]+\)?$", "(-3)", "(x)"),
-            ("^[(?a-z]+$", "(a?", "A"),
-            (r"^[\](?i]$", "(", "I"),
-        ],
-    )
-    def test_flags_of_a_pattern_are_not_seen_where_there_are_none(self, pattern, good, bad):
-        validator = m.compile_schema({"pattern": pattern})
-        assert (validator.errors(good), len(validator.errors(bad))) == ([], 1)
-
-    @pytest.mark.parametrize(
-        "schema, value",
-        [
-            ({"enum": [1]}, {1: 2, "a": 3}),
-            ({"const": {"a": 1}}, {None: 1, True: 2, "a": 3}),
-            ({"uniqueItems": True}, [{1: 2, "a": object()}]),
-            ({"properties": {"a": {"type": "null"}}, "additionalProperties": False}, {None: 1}),
-            ({"patternProperties": {"a": False}, "additionalProperties": {"type": "null"}}, {1: 2}),
-            ({"enum": [1]}, object()),
-            ({"enum": [1]}, [10**5000]),
-            ({"items": {"enum": [1]}}, [10**5000]),
-            ({"items": {"multipleOf": 3}}, [10**5000]),
-            ({"items": {"multipleOf": 0.3}}, [10**5000]),
-            ({"multipleOf": 1}, float("inf")),
-            ({"multipleOf": 1}, float("nan")),
-            ({"minimum": 10**5000}, 1),
-            ({"type": "object"}, b"bytes"),
-        ],
-    )
-    def test_python_values_that_json_does_not_have_are_judged_too(self, schema, value):
-        for error in m.compile_schema(schema).errors(value):
-            assert len(str(error)) < 200
-
-    def test_a_long_path_is_cut(self):
-        validator = m.compile_schema({"$ref": "#/$defs/a", "$defs": {
-            "a": {"type": "object", "additionalProperties": {"$ref": "#/$defs/a"}}}})  # fmt: skip
-        for depth, shown in ((m.MAX_PATH_STEPS, m.MAX_PATH_STEPS), (60, m.MAX_PATH_STEPS)):
-            value = functools.reduce(lambda inner, _: {"a": inner}, range(depth), 1)
-            (error,) = validator.errors(value)
-            assert error.path == ".".join(["a"] * shown)
-
-    def test_all_failures_are_listed_up_to_a_limit(self):
-        validator = m.compile_schema({"items": {"type": "null"}})
-        assert len(validator.errors([1, 2, 3])) == 3
-        assert len(validator.errors([1] * 100)) == m.MAX_FAILURES
-
-    def test_subclasses_of_json_types_are_what_they_inherit(self):
-        import collections
-
-        validator = m.compile_schema({"type": "object", "required": ["a"]})
-        assert validator.errors(collections.OrderedDict(a=1)) == []
-        assert len(validator.errors(collections.OrderedDict())) == 1
-
-    def test_reference_that_leads_to_itself_is_an_error_and_not_a_hang(self):
-        for loop in (
-            {"$ref": "#"},
-            {
-                "$ref": "#/$defs/a",
-                "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}},
-            },
-            {"allOf": [{"$ref": "#"}, {"$ref": "#"}]},
-            {"not": {"$ref": "#"}},
-        ):
-            validator = m.compile_schema(loop)
-            with pytest.raises(m.SchemaError):
-                validator.check(1)
-
-    def test_recursion_that_consumes_the_value_is_fine(self):
-        validator = m.compile_schema({"type": "array", "items": {"$ref": "#"}})
-        validator.check(nested_array(100))
-
-
-class TestPlainMembers:
-    """Objects whose members need no more than a type are checked in one go."""
-
-    SCHEMAS = [
-        {"a": {"type": "string", "description": "d", "default": "x"}, "b": {"type": "integer"}},
-        {"a": {"type": "number"}, "b": {"type": "boolean", "title": "t"}},
-        {"a": {"type": "string", "minLength": 2}, "b": {"type": ["string", "null"]}},
-        {"a": {"enum": ["xx", 1]}, "b": True},
-        {"a": {"type": "array", "items": {"type": "integer"}}, "b": {"type": "integer"}},
-    ]
-    FURTHER = [
-        {},
-        {"required": ["a"], "additionalProperties": False},
-        {"required": ["b", "c"]},
-        {"additionalProperties": {"type": "integer"}},
-        {"maxProperties": 1},
-        {"propertyNames": {"maxLength": 1}},
-        {"not": {"required": ["a"]}},
-        {"dependentRequired": {"a": ["b"]}},
-    ]
-    MEMBERS = ["x", "xx", "", 1, 1.0, 1.5, True, None, [1], ["x"], {}]
-
-    def test_the_short_way_says_what_the_long_way_says(self):
-        ones = [{}, *({"a": value} for value in self.MEMBERS)]
-        others = [{}, *({"b": value} for value in self.MEMBERS)]
-        values = [{**a, **b, **c} for a in ones for b in others for c in ({}, {"c": 1})]
-        values += [{**b, "cc": "x"} for b in others]
-        passed = 0
-        for properties, further in itertools.product(self.SCHEMAS, self.FURTHER):
-            validator = m.compile_schema({"type": "object", "properties": properties, **further})
-            for value in values:
-                failures = validator.failures(value)
-                try:  # pytest.raises() would take most of the time
-                    assert validator.check(value) is None and not failures
-                    passed += 1
-                except m.SchemaError as exc:
-                    assert exc.path == m.path_text(failures[0].path)
-        assert 500 < passed < len(values) * 39
-
-
-@functools.cache
-def big_pairs():
-    """Return (schema, value) whose products would take minutes."""
-    return [
-        ({"anyOf": [{"required": ["x"], "items": {"type": "null"}}] * 3000}, [0] * 3000),
-        ({"items": {"anyOf": [{"required": ["x"] * 1000, "minimum": 1}] * 100}}, [0] * 2000),
-        ({"allOf": [{"uniqueItems": True}] * 5000}, list(range(20_000))),
-        (
-            {"allOf": [{"additionalProperties": {"minimum": 1}}] * 5000},
-            {str(i): 1 for i in range(20_000)},
-        ),
-        ({"allOf": [{"enum": [0]}, {"const": [0]}] * 2500}, [0] * 50_000),
-        (
-            {"patternProperties": {f"{i}x": True for i in range(5000)}},
-            {str(i): 1 for i in range(20_000)},
-        ),
-        ({"allOf": [{"required": [str(i) for i in range(2000)]}] * 2000}, {}),
-        ({"items": {"allOf": [{"multipleOf": 1e-300}] * 1000}}, [1.5e300] * 10_000),
-        (
-            {
-                "items": {
-                    "anyOf": [{"properties": {"a" * 60: 1 > 0}, "additionalProperties": False}]
-                    * 500
-                }
-            },
-            [{"a" * 59: 1}] * 10_000,
-        ),
-        (
-            {
-                "$defs": {
-                    str(i): {"$id": f"x:{i}", "$dynamicAnchor": "a", "$dynamicRef": "#a"}
-                    for i in range(4000)
-                },
-                "$ref": "#/$defs/0",
-            },
-            1,
-        ),
-        ({"patternProperties": {f"{i}" + "[a-z]" * 200: True for i in range(9000)}}, {"a": 1}),
-        (
-            {"patternProperties": {f"{i}" + "[\u0000-\uffff]" * 200: True for i in range(150)}},
-            {},
-        ),
-        ({"items": {"allOf": [{"multipleOf": 0.1}] * 9000}}, [10**4298 + 7] * 8),
-        ({"items": {"allOf": [{"multipleOf": 10**2100 + 1}] * 900}}, [10**4298 + 7] * 200),
-        (many_ways("anyOf", 4, {"type": "null", "minimum": 3}), 1),
-        (many_ways("oneOf", 4, {"type": "null", "minimum": 3}), 1),
-        (many_ways("anyOf", 100, {"required": list("abcdefghij")}), {}),
-        (many_ways("allOf", 3, {"type": "integer"}), 1),
-        (many_ways("anyOf", 3, {"enum": list(range(300))}), 10**4298),
-        ({"items": {"anyOf": [{"enum": ["x" * 40] * 12}] * 900}}, ["y" * 1000] * 1000),
-        ({"items": {"anyOf": [False] * 100_000}}, [1] * 1000),
-        ({"allOf": [{"const": "x"}] * 5000}, "y" * 5_000_000),
-        ({"allOf": [{"const": [0]}] * 5000}, [0] * 100_000),
-        ({"allOf": [{"uniqueItems": True}] * 50}, [{"a": [i]} for i in range(50_000)]),
-        (
-            {
-                "anyOf": [{"$ref": "#/$defs/d"}] * 9000,
-                "$defs": {
-                    "d": {"additionalProperties": {"$ref": "#/$defs/d"}, "maxProperties": 0}
-                },
-            },
-            functools.reduce(lambda inner, _: {"k" * 60: inner}, range(120), {}),
-        ),
-        (
-            {
-                "anyOf": [{"$ref": "#/$defs/0", "unevaluatedProperties": False}, False] * 50,
-                "unevaluatedProperties": False,
-                "$defs": {
-                    **{str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(60)},
-                    "60": {"additionalProperties": True},
-                },
-            },
-            {str(i): 1 for i in range(50_000)},
-        ),
-        ({"items": {"pattern": "a+b"}}, ["a" * 10_000] * 1000),
-        ({"allOf": [{"pattern": "^[a-z]+$"}] * 5000}, "a" * 1_000_000),
-        ({"items": {"dependentRequired": {str(i): [] for i in range(20_000)}}}, [{}] * 20_000),
-        ({"$id": "x:/" + "p/" * 4000, "$defs": {
-            str(i): {"$id": "../" * 20 + f"{i}"} for i in range(9000)}}, 1),
-        (
-            {"anyOf": [{
-                "minimum": 1, "maximum": 2, "minLength": 1, "maxLength": 2, "minItems": 1,
-                "maxItems": 2, "required": ["a"], "enum": [1], "const": 1, "uniqueItems": True,
-            }] * 9999}, [],
-        ),
-    ]
-
-
-class TestSchemaLimits:
-    """Schema and value may be hostile: each limit, at it and one past it."""
-
-    def test_depth_of_a_schema(self):
-        m.compile_schema(nested_schema(m.MAX_SCHEMA_DEPTH))
-        with pytest.raises(m.SchemaError, match="nested deeper"):
-            m.compile_schema(nested_schema(m.MAX_SCHEMA_DEPTH + 1))
-        with pytest.raises(m.SchemaError):
-            m.compile_schema(nested_schema(100_000))
-
-    def test_number_of_subschemas(self):
-        m.compile_schema({"anyOf": [{}] * (m.MAX_SUBSCHEMAS - 1)})
-        with pytest.raises(m.SchemaError, match="subschemas"):
-            m.compile_schema({"anyOf": [{}] * m.MAX_SUBSCHEMAS})
-
-    def test_depth_of_a_validation(self):
-        validator = m.compile_schema({"minItems": 0, "items": {"$ref": "#"}})
-        fits = (m.MAX_VALIDATION_DEPTH - 1) // 2
-        validator.check(nested_array(fits))
-        with pytest.raises(m.SchemaError, match="nested too deeply"):
-            validator.check(nested_array(fits + 1))
-        with pytest.raises(m.SchemaError):
-            validator.check(nested_array(100_000))
-
-    def test_work_of_a_validation(self, monkeypatch):
-        validator = m.compile_schema({"items": {"allOf": [{"minimum": 0}]}})
-        # a schema with one keyword costs 2, an item and a member of allOf 1 each
-        monkeypatch.setattr(m, "MAX_VALIDATION_STEPS", 2 + 10 * (1 + 2 + 1 + 2))
-        validator.check([1] * 10)
-        with pytest.raises(m.SchemaError, match="too much work"):
-            validator.check([1] * 11)
-
-    def test_every_dynamic_reference_pays_for_the_scopes_that_it_looks_at(self, monkeypatch):
-        """One step for each scope; the schemas around it cost the same, however many there are."""
-        def steps(scopes):
-            schema = {"$id": "x:last", "$dynamicRef": "#a", "$defs": {"a": {"$dynamicAnchor": "a"}}}
-            for i in range(scopes):
-                ref = {"$ref": schema["$id"]}
-                schema = {"$id": f"x:{i}", "allOf": [ref], "$defs": {"inner": schema}}
-            validator, run = m.compile_schema(schema), m.CheckRun()
-            assert validator.failures(1, run) == []
-            return m.MAX_VALIDATION_STEPS - run.steps
-
-        grown = [steps(n + 1) - steps(n) for n in range(1, 5)]
-        without = 3 + 1 + 2  # the scope's schema, its allOf, the schema of the $ref
-        assert grown == [without + 1] * 4
-
-    @pytest.mark.parametrize("number", range(31))
-    def test_product_of_big_schema_and_big_value_is_not_computed(self, number, monkeypatch):
-        """With a fiftieth of the steps: that takes a quarter of a second at most."""
-        schema, value = big_pairs()[number]
-        assert len(big_pairs()) == 31
-        monkeypatch.setattr(m, "MAX_VALIDATION_STEPS", m.MAX_VALIDATION_STEPS // 50)
-        started = time.process_time()
-        with contextlib.suppress(m.SchemaError):
-            validator = m.compile_schema(schema)
-            assert time.process_time() - started < 10
-            started = time.process_time()
+    @pytest.mark.parametrize("schema, good, bad", VERDICTS)
+    def test_a_keyword_admits_what_the_specification_says(self, schema, good, bad):
+        schema = schema.replace('"D7"', '"http://json-schema.org/draft-07/schema#"')
+        validator = m.compile_schema(json.loads(schema))
+        for value in json.loads(good):
             validator.check(value)
-        assert time.process_time() - started < 10
+        for value in json.loads(bad):
+            with pytest.raises(m.SchemaError):
+                validator.check(value)
 
-    def test_patterns_count_as_subschemas_for_the_time_they_take(self):
-        each = 1003 >> 4  # subschemas' worth for a pattern of 1003 characters
-        patterns = {f"{i:03}" + "a" * 1000: True for i in range((m.MAX_SUBSCHEMAS - 1) // each + 1)}
-        with pytest.raises(m.SchemaError, match="subschemas"):
-            m.compile_schema({"patternProperties": patterns})
-        patterns.popitem()
-        m.compile_schema({"patternProperties": patterns})
+    @pytest.mark.parametrize("schema, value, path, words", REPORTS)
+    def test_an_error_names_the_path_and_what_was_expected(self, schema, value, path, words):
+        with pytest.raises(m.SchemaError) as caught:
+            m.compile_schema(json.loads(schema)).check(json.loads(value))
+        assert caught.value.path.startswith(path.strip("-")) and words in str(caught.value)
 
-    def test_length_of_a_pattern_and_of_what_it_is_matched_with(self):
-        m.compile_schema({"pattern": "a" * m.MAX_PATTERN_CHARS})
-        with pytest.raises(m.SchemaError, match="too long"):
-            m.compile_schema({"pattern": "a" * (m.MAX_PATTERN_CHARS + 1)})
-        validator = m.compile_schema({"properties": {"a": {"pattern": "a+$"}}})
-        text = "a" * m.MAX_PATTERN_INPUT_CHARS
-        validator.check({"a": text})
-        reason = "^a: is too long for its pattern: more than 10000 characters$"
-        with pytest.raises(m.SchemaError, match=reason):
-            validator.check({"a": text + "a"})
+    @pytest.mark.parametrize("schema, words", UNUSABLE)
+    def test_an_unusable_schema_is_refused_when_it_is_compiled(self, schema, words):
+        with pytest.raises(m.SchemaError) as caught:
+            m.compile_schema(json.loads(schema))
+        assert words in str(caught.value)
 
-    def test_a_validation_that_is_given_up_is_an_error_and_neither_yes_nor_no(self):
-        """errors() tells it as it tells the others; `not` and its kin do not take it for a no."""
-        long = "a" * (m.MAX_PATTERN_INPUT_CHARS + 1)
-        pattern = {"pattern": "a+$"}
+    def test_python_values_that_json_does_not_have_are_judged_too(self):
+        vast = 10**5000
+        for schema, value in (
+            ({"enum": [1]}, {1: 2, "a": 3}), ({"const": {"a": 1}}, {None: 1, True: 2}),
+            ({"uniqueItems": True}, [{1: 2, "a": object()}, 1, 1]), ({"enum": [1]}, object()),
+            ({"properties": {"a": {}}, "additionalProperties": False}, {None: 1}),
+            ({"items": {"enum": [1]}}, [vast]), ({"items": {"multipleOf": 0.3}}, [vast + 1]),
+            ({"multipleOf": 1}, math.inf), ({"multipleOf": 1}, math.nan), ({"minimum": vast}, 1.5),
+            ({"type": "object"}, b""),
+        ):  # fmt: skip
+            with pytest.raises(m.SchemaError) as caught:
+                m.compile_schema(schema).check(value)
+            assert len(str(caught.value)) < 200
+        m.compile_schema({"type": "integer", "minimum": 1.5}).check(vast)
+        members = m.compile_schema({"type": "object", "required": ["a"]})
+        members.check(collections.OrderedDict(a=1))  # a class is what it inherits from
+        with pytest.raises(m.SchemaError):
+            members.check(collections.OrderedDict())
+
+    @pytest.mark.parametrize("name", BOMBS)
+    def test_a_hostile_schema_or_value_ends_in_an_error_and_soon(self, name):
+        schema, value = BOMBS[name]
+        began = time.process_time()
+        with pytest.raises(m.SchemaError):
+            m.compile_schema(schema).check(value)
+        assert time.process_time() - began < 10  # about a second, where they are not ended
+
+    def test_what_cannot_be_decided_is_no_answer(self):
+        """`not` and its kin must not take an error for a no."""
+        text, pattern = "a" * 10_001, {"pattern": "a+$"}
+        m.compile_schema(pattern).check(text[1:])
         for schema in (
             pattern, {"not": pattern}, {"anyOf": [pattern, True]}, {"if": pattern, "else": False},
-            {"contains": pattern}, {"oneOf": [pattern, True]},
-        ):
-            (error,) = m.compile_schema({"items": schema}).errors([long, [long]])
-            assert (error.path, error.message[:11]) == ("[0]" if "contains" not in schema else "[1]",
-                                                        "is too long")  # fmt: skip
+            {"contains": pattern}, {"oneOf": [pattern, True]}, {"not": {"not": {"not": pattern}}},
+        ):  # fmt: skip
+            with pytest.raises(m.SchemaError, match="long"):
+                m.compile_schema({"items": schema}).check([[text] if "contains" in schema else text])
 
-    @pytest.mark.parametrize(
-        "pattern, text",
-        [
-            ("^data:", "data:" + "x" * 1_000_000),
-            ("^[a-z]+$", "x" * 1_000_000),
-            ("^x\\.[^(]{3,}$", "x." + "y" * 1_000_000),
-            ("base64", "base64" + "x" * 1_000_000),
-        ],
-        ids=lambda value: value[:9],
-    )
-    def test_a_long_text_is_matched_where_that_surely_takes_linear_time(self, pattern, text):
-        assert m.is_linear_pattern(pattern)
-        m.compile_schema({"pattern": pattern}).check(text)
+    def test_large_values_that_are_honest_pass(self):
+        m.compile_schema({"items": {"type": "integer", "minimum": 0}}).check([*range(100_000)])
+        m.compile_schema({"type": "array", "items": {"$ref": "#"}}).check(eval("[" * 80 + "]" * 80))
+        m.compile_schema({"anyOf": [{"type": "string"}] * 900}).check("x" * 1_000_000)
 
-    @pytest.mark.parametrize(
-        "pattern",
-        ["a*b", "^a*b*", "^(a*)*$", "^(a|a)*$", "a*", "^a|b*c", "(a|b)", "^(?=a+)", "^a?b?", "a{2,}"],
-    )
-    def test_what_may_take_longer_is_not_called_linear(self, pattern):
-        assert not m.is_linear_pattern(pattern)
-
-    def test_length_of_the_uris_that_subschemas_join(self):
-        start = "http://x.test/"
-        long = start + "a" * (m.MAX_SCHEMA_URI_CHARS - len(start))
-        m.compile_schema({"$id": long})
-        with pytest.raises(m.SchemaError, match="too long for a URI"):
-            m.compile_schema({"$id": long + "a"})
-        with pytest.raises(m.SchemaError, match="too long for a URI"):
-            m.compile_schema({"$id": long, "$defs": {"a": {"$id": "b"}}})
-
-    def test_shared_and_cyclic_python_objects_are_bounded_too(self):
-        schema = {}
+    def test_python_objects_that_contain_themselves_end_in_an_error(self):
+        schema, value = {}, []
         schema["items"] = schema
+        value.append(value)
         with pytest.raises(m.SchemaError):
             m.compile_schema(schema)
-        schema = {}
+        for schema in ({"enum": [1]}, {"items": {"$ref": "#"}}):
+            with pytest.raises(m.SchemaError):
+                m.compile_schema(schema).check(value)
         for _ in range(40):
             schema = {"allOf": [schema, schema]}
         with pytest.raises(m.SchemaError):
-            m.compile_schema(schema)
+            m.compile_schema(schema).check(1)
+
+    def test_objects_of_plain_members_are_judged_like_all_others(self):
+        """A schema inside allOf says what it says alone: short ways must not differ."""
+        properties = [
+            {"a": {"type": "string", "default": "x"}, "b": {"type": "integer", "title": "t"}},
+            {"a": {"type": "string", "minLength": 2}, "b": {"type": ["string", "null"]}},
+            {"a": {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}]},
+             "b": {"anyOf": [{"type": "number"}, {"enum": ["xx"]}]}},
+        ]  # fmt: skip
+        further = [
+            {}, {"required": ["a"], "additionalProperties": False}, {"required": ["b", "c"]},
+            {"additionalProperties": {"type": "integer"}}, {"maxProperties": 1}, {"not": {"required": ["a"]}},
+            {"propertyNames": {"maxLength": 1}}, {"dependentRequired": {"a": ["b"]}}, {"enum": [{}]},
+        ]  # fmt: skip
+        members = ["x", "xx", 1, 1.0, 1.5, True, None, [1], ["x"], {}]
+        values = [{}, *({"a": a, **c} for a in members for c in ({}, {"c": 1}, {"cc": "x"}))]
+        values += [{**a, "b": b} for b in members for a in ({}, {"a": "xx"}, {"a": 1})]
+        passed = 0
+        for named, rest, value in itertools.product(properties, further, values):
+            schema, verdicts = {"type": "object", "properties": named, **rest}, []
+            for each in (schema, {"allOf": [schema]}):
+                try:
+                    verdicts.append(m.compile_schema(each).check(value))
+                except m.SchemaError as exc:
+                    verdicts.append(exc.path)
+            assert verdicts[0] == verdicts[1], (schema, value)
+            passed += verdicts[0] is None
+        assert 100 < passed < 1600
 
     def test_garbage_gives_schema_errors_and_nothing_else(self):
         """Schemas of keywords with arguments of any make, and values of any make."""
         dice = rng("schemas")
-        words = [*m.KEYWORDS, "$id", "$anchor", "$dynamicAnchor", "$schema"]
-        words += ["$defs", "definitions", "then", "else", "minContains", "maxContains"]
-        words += ["additionalItems", "dependencies"]  # draft-07
-        scraps = [
-            None,
-            True,
-            False,
-            0,
-            -1,
-            1.5,
-            1e308,
-            10**30,
-            "",
-            "a",
-            "#",
-            "#/$defs/a",
-            "(",
-            "[a",
-        ]
-        scraps += [
-            "string",
-            "object",
-            "http://[",
-            "~2",
-            "#/%zz",
-            "x:y",
-            DRAFT_07["$schema"],
-            "\ud800",
-        ]
+        words = re.findall(r'[$\w]+(?=": )', " ".join(row[0] for row in VERDICTS))
+        scraps = json.loads('[null, true, false, 0, -1, 1.5, 1e308, "", "a", "#", "#/$defs/a", "(", "[a",'
+                            '"string", "object", "http://[", "~2", "#/%zz", "x:y", "\\ud800"]')  # fmt: skip
+        scraps += [10**30, "http://json-schema.org/draft-07/schema#"]
 
         def thing(depth):
             roll = dice.random()
@@ -3314,1030 +2965,180 @@ class TestSchemaLimits:
                 return dice.choice(scraps)
             if roll < 0.5:
                 return [thing(depth - 1) for _ in range(dice.randrange(4))]
-            if roll < 0.6:
-                return {dice.choice("abc"): thing(depth - 1) for _ in range(dice.randrange(4))}
-            return {dice.choice(words): thing(depth - 1) for _ in range(dice.randrange(1, 5))}
+            return {dice.choice("abc" if roll < 0.6 else words): thing(depth - 1)
+                    for _ in range(dice.randrange(1, 5))}  # fmt: skip
 
         compiled = 0
-        for _ in range(20_000):
-            try:
+        for _ in range(10_000):
+            with contextlib.suppress(m.SchemaError):
                 validator = m.compile_schema(thing(4))
                 compiled += 1
                 for _ in range(3):
                     validator.check(thing(3))
-            except m.SchemaError:
-                pass
-        assert compiled > 1000
-
-
-###############################################################################
-# T14. Python signatures
-###############################################################################
-
-
-@dataclasses.dataclass
-class Point:
-    x: int
-    y: float = 0.5
-    tags: typing.List[str] = dataclasses.field(default_factory=list)
-
-
-@dataclasses.dataclass
-class Node:
-    value: int
-    children: typing.List["Node"] = dataclasses.field(default_factory=list)
-    parent: typing.Optional["Node"] = None
-
-
-@dataclasses.dataclass
-class Area:
-    width: int
-    height: int
-    size: int = dataclasses.field(init=False)
-
-    def __post_init__(self):
-        if self.width < 0:
-            raise ValueError("width is negative")
-        self.size = self.width * self.height
-
-
-class Diary(typing.TypedDict, total=False):
-    day: datetime.date
-    later: "Diary"
-
-
-class Color(enum.Enum):
-    RED = "red"
-    GREEN = "green"
-
-
-class Level(enum.IntEnum):
-    LOW = 1
-    HIGH = 2
-
-
-class Pair(typing.NamedTuple):
-    left: int
-    right: Color = Color.RED
-
-
-class Movie(typing.TypedDict):
-    title: str
-
-
-class Film(Movie, total=False):
-    when: datetime.date
-
-
-@dataclasses.dataclass
-class Cat:
-    kind: typing.Literal["cat"]
-    name: str
-
-
-@dataclasses.dataclass
-class Dog:
-    kind: typing.Literal["dog"]
-    name: str
-
-
-UserId = typing.NewType("UserId", int)
-
-Note = types.SimpleNamespace  # what another library puts into Annotated[]
-
-ANNOTATIONS = [
-    (str, {"type": "string"}),
-    (int, {"type": "integer"}),
-    (float, {"type": "number"}),
-    (bool, {"type": "boolean"}),
-    (None, {"type": "null"}),
-    (typing.Any, {}),
-    (object, {}),
-    (list, {"type": "array"}),
-    (dict, {"type": "object"}),
-    (list[int], {"type": "array", "items": {"type": "integer"}}),
-    (typing.Sequence[int], {"type": "array", "items": {"type": "integer"}}),
-    (typing.List[typing.Any], {"type": "array"}),
-    (set[str], {"type": "array", "items": {"type": "string"}, "uniqueItems": True}),
-    (frozenset, {"type": "array", "uniqueItems": True}),
-    (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}),
-    (
-        tuple[int, str],
-        {
-            "type": "array",
-            "prefixItems": [{"type": "integer"}, {"type": "string"}],
-            "minItems": 2,
-            "maxItems": 2,
-        },
-    ),
-    (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
-    (typing.Mapping[str, typing.Any], {"type": "object"}),
-    (
-        dict[Color, int],
-        {
-            "type": "object",
-            "propertyNames": {"enum": ["red", "green"]},
-            "additionalProperties": {"type": "integer"},
-        },
-    ),
-    (typing.Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
-    (typing.Union[int, str], {"anyOf": [{"type": "integer"}, {"type": "string"}]}),
-    (typing.Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
-    (typing.Literal[1, "b", None], {"type": ["integer", "null", "string"], "enum": [1, "b", None]}),
-    (Color, {"type": "string", "enum": ["red", "green"]}),
-    (Level, {"type": "integer", "enum": [1, 2]}),
-    (datetime.datetime, {"type": "string", "format": "date-time"}),
-    (datetime.date, {"type": "string", "format": "date"}),
-    (datetime.time, {"type": "string", "format": "time"}),
-    (uuid.UUID, {"type": "string", "format": "uuid"}),
-    (pathlib.Path, {"type": "string"}),
-    (bytes, {"type": "string", "contentEncoding": "base64"}),
-    (UserId, {"type": "integer"}),
-    (typing.Annotated[int, "how many"], {"type": "integer", "description": "how many"}),
-    (
-        typing.Annotated[int, {"minimum": 1}, "n", object()],
-        {"type": "integer", "minimum": 1, "description": "n"},
-    ),
-    (typing.Annotated[str, m.Header("Region")], {"type": "string", "x-mcp-header": "Region"}),
-    # as annotated_types has them, and msgspec.Meta
-    (
-        typing.Annotated[int, Note(ge=1, gt=None), Note(lt=9), Note(multiple_of=2)],
-        {"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "multipleOf": 2},
-    ),
-    (
-        typing.Annotated[float, Note(gt=0.5, le=2, description="d", title="T", ge=())],
-        {
-            "type": "number",
-            "exclusiveMinimum": 0.5,
-            "maximum": 2,
-            "description": "d",
-            "title": "T",
-        },
-    ),
-    # as pydantic.Field has them
-    (
-        typing.Annotated[str, Note(description="d", metadata=[Note(pattern="^a"), Note(max_length=4)])],
-        {"type": "string", "description": "d", "pattern": "^a", "maxLength": 4},
-    ),
-    (
-        typing.Annotated[typing.Optional[typing.List[int]], Note(min_length=1)],
-        {"anyOf": [{"type": "array", "items": {"type": "integer"}}, {"type": "null"}], "minItems": 1},
-    ),
-    (
-        typing.Annotated[typing.Dict[str, typing.Any], Note(max_length=2)],
-        {"type": "object", "maxProperties": 2},
-    ),
-    (typing.Annotated[int, Note(max_length=2)], {"type": "integer", "maxLength": 2}),
-    (
-        Point,
-        {
-            "type": "object",
-            "properties": {
-                "x": {"type": "integer"},
-                "y": {"type": "number", "default": 0.5},
-                "tags": {"type": "array", "items": {"type": "string"}},
-            },
-            "required": ["x"],
-            "additionalProperties": False,
-        },
-    ),
-    (
-        Pair,
-        {
-            "type": "object",
-            "properties": {
-                "left": {"type": "integer"},
-                "right": {"type": "string", "enum": ["red", "green"], "default": "red"},
-            },
-            "required": ["left"],
-            "additionalProperties": False,
-        },
-    ),
-    (
-        Film,
-        {
-            "type": "object",
-            "properties": {
-                "title": {"type": "string"},
-                "when": {"type": "string", "format": "date"},
-            },
-            "required": ["title"],
-        },
-    ),
-    (
-        Node,
-        {
-            "$ref": "#/$defs/Node",
-            "$defs": {
-                "Node": {
-                    "type": "object",
-                    "properties": {
-                        "value": {"type": "integer"},
-                        "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
-                        "parent": {
-                            "anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}],
-                            "default": None,
-                        },
-                    },
-                    "required": ["value"],
-                    "additionalProperties": False,
-                }
-            },
-        },
-    ),
-]
-
-MOMENT = datetime.datetime(2026, 7, 28, 10, 0, 0, 500000, datetime.timezone.utc)
-# (annotation, JSON, the Python value, the JSON of that if it differs)
-CONVERSIONS = [
-    (int, 3.0, 3),
-    (list[int], [1.0, 2], [1, 2]),
-    (float, 1, 1),
-    (bytes, "aGk=", b"hi"),
-    (pathlib.PurePosixPath, "/a/b", pathlib.PurePosixPath("/a/b")),
-    (
-        uuid.UUID,
-        "12345678-1234-5678-1234-567812345678",
-        uuid.UUID(int=0x12345678123456781234567812345678),
-    ),
-    (datetime.datetime, "2026-07-28T10:00:00.5Z", MOMENT, "2026-07-28T10:00:00.500000+00:00"),
-    (datetime.datetime, "2026-07-28T10:00:00.500000+00:00", MOMENT),
-    (datetime.date, "2026-07-28", datetime.date(2026, 7, 28)),
-    (
-        datetime.time,
-        "10:30:00Z",
-        datetime.time(10, 30, tzinfo=datetime.timezone.utc),
-        "10:30:00+00:00",
-    ),
-    (Color, "green", Color.GREEN),
-    (Level, 2, Level.HIGH),
-    (typing.Literal[Color.RED], "red", Color.RED),
-    (set[str], ["b", "a"], {"a", "b"}, ["a", "b"]),
-    (tuple[int, ...], [1, 2], (1, 2)),
-    (tuple[Color, bytes], ["red", "aGk="], (Color.RED, b"hi")),
-    (dict[Color, bytes], {"red": "aGk="}, {Color.RED: b"hi"}),
-    (typing.Optional[datetime.date], None, None),
-    (typing.Optional[datetime.date], "2026-07-28", datetime.date(2026, 7, 28)),
-    (typing.Union[Point, Pair], {"left": 1}, Pair(1), {"left": 1, "right": "red"}),
-    (typing.Union[int, str], "3", "3"),
-    (typing.Union[Cat, Dog], {"kind": "dog", "name": "Rex"}, Dog("dog", "Rex")),
-    (Point, {"x": 1}, Point(1), {"x": 1, "y": 0.5, "tags": []}),
-    (
-        Film,
-        {"title": "M", "when": "1931-05-11"},
-        {"title": "M", "when": datetime.date(1931, 5, 11)},
-    ),
-    (
-        Node,
-        {"value": 1, "children": [{"value": 2, "children": [], "parent": None}], "parent": None},
-        Node(1, [Node(2)]),
-    ),
-    (UserId, 5, 5),
-    (typing.Annotated[Color, "which"], "red", Color.RED),
-]
-
-
-class TestAnnotations:
-    """schema_of(), converter_of(), to_json(): three readings of one annotation."""
-
-    @pytest.mark.parametrize("annotation, schema", ANNOTATIONS, ids=repr)
-    def test_annotation_has_this_schema(self, annotation, schema):
-        assert m.schema_of(annotation) == schema
-        m.compile_schema(schema)
-
-    @pytest.mark.parametrize("row", CONVERSIONS, ids=repr)
-    def test_value_crosses_and_comes_back(self, row):
-        annotation, given, value = row[:3]
-        m.compile_schema(m.schema_of(annotation)).check(given)
-        convert = m.converter_of(annotation) or (lambda json: json)
-        assert convert(given) == value and type(convert(given)) is type(value)
-        back = m.to_json(value)
-        assert back == (row[3] if len(row) > 3 else given)
-        m.compile_schema(m.schema_of(annotation, output=True)).check(back)
-        json.dumps(back, allow_nan=False)
-
-    def test_unions_in_unions_are_read_in_time_that_grows_with_the_value(self):
-        convert = m.converter_of(Node)
-
-        def calls(depth):
-            value, count = None, itertools.count()
-            for n in range(depth):
-                value = {"value": n, "parent": value}
-            sys.setprofile(lambda *event: next(count))
-            try:
-                node = convert(value)
-            finally:
-                sys.setprofile(None)
-            while node is not None:
-                depth, node = depth - 1, node.parent
-            assert depth == 0
-            return next(count)
-
-        calls(1)  # compiles what it needs
-        assert calls(80) < 9 * calls(10)
-
-    @pytest.mark.parametrize(
-        "annotation",
-        [str, list[str], dict[str, typing.Any], typing.Optional[bool], Movie.__base__, list],
-    )
-    def test_plain_json_needs_no_converter(self, annotation):
-        assert m.converter_of(annotation) is None
-
-    @pytest.mark.parametrize(
-        "annotation, given, report",
-        [
-            (bytes, "a", "is not usable: "),
-            (datetime.date, "zz", "is not usable: 'zz': Invalid isoformat string"),
-            (datetime.datetime, "2025-13-01T00:00:00Z", "is not usable: '2025-13-01T00:00:00Z': month must be"),
-            (Area, {"width": -1, "height": 1}, "is not usable: width is negative"),
-            (
-                list[Area],
-                [{"width": 1, "height": 1}, {"width": -1, "height": 1}],
-                "[1]: is not usable",
-            ),
-            (dict[str, list[datetime.date]], {"a": ["2026-01-01", "x"]}, "a[1]: is not usable"),
-            (typing.Optional[uuid.UUID], "x", "is not usable: "),
-            (Diary, {"later": {"later": {"day": "x"}}}, "later.later.day: is not usable"),
-        ],
-    )
-    def test_failed_conversion_is_a_schema_error_with_its_path(self, annotation, given, report):
-        with pytest.raises(m.SchemaError) as caught:
-            m.converter_of(annotation)(given)
-        assert str(caught.value).startswith(report)
-
-    @pytest.mark.parametrize(
-        "annotation",
-        [threading.Thread, dict[int, str], typing.Callable[[], int], typing.TypeVar("T"), 5],
-    )
-    def test_annotation_that_json_cannot_say_is_a_type_error(self, annotation):
-        with pytest.raises(TypeError):
-            m.schema_of(annotation)
-
-    def test_value_that_json_cannot_say_is_a_type_error_with_its_path(self):
-        with pytest.raises(TypeError, match=r"^object at a\[1\]\.b has no JSON form"):
-            m.to_json({"a": [1, {"b": object()}]})
-        loop = []
-        loop.append(loop)
-        with pytest.raises(TypeError, match="contains itself"):
-            m.to_json(loop)
-
-    @pytest.mark.parametrize(
-        "value, report",
-        [
-            ({1: "a", "1": "b"}, 'the key "1", which occurs twice, has no JSON form'),
-            ({"a": {None: 1}}, "a key of type NoneType at a has no JSON form"),
-            ({True: 1}, "a key of type bool has no JSON form"),
-            ({1.5: 1}, "a key of type float has no JSON form"),
-            ({(1, 2): 1}, "a key of type tuple has no JSON form"),
-        ],
-    )
-    def test_a_key_that_json_cannot_say_is_a_type_error(self, value, report):
-        with pytest.raises(TypeError) as caught:
-            m.to_json(value)
-        assert str(caught.value) == f"{report}: convert it first"
-
-    def test_keys_that_are_text_in_json_and_integers_are_keys(self):
-        day = datetime.date(2026, 1, 1)
-        given = {1: 1, "a": 2, Color.RED: 3, day: 4}
-        assert m.to_json(given) == {"1": 1, "a": 2, "red": 3, "2026-01-01": 4}
-
-    def test_plain_values_are_left_as_they_are_and_subclasses_made_plain(self):
-        class Text(str):
-            def __str__(self):
-                return "something else"
-
-        for value in (None, True, 1, 1.5, "x", [1, [2]], {"a": {"b": []}}):
-            assert m.to_json(value) == value
-        assert type(m.to_json(Text("x"))) is str and m.to_json(Text("x")) == "x"
-        assert type(m.to_json(Level.LOW)) is int
-        assert m.to_json(range(3)) == [0, 1, 2]
-        assert m.to_json(Area(2, 3)) == {"width": 2, "height": 3, "size": 6}
-
-
-class FakeContext:
-    """Stands for the class Context."""
-
-
-def annotated_in_strings(
-    a: "int", b: "typing.Optional[Node]" = None, *, c: typing.List["Point"] = ()
-): ...
-
-
-def google_style(a: int, b: typing.Annotated[int, "explicit"] = 1, **rest: str) -> int:
-    """Add two numbers.
-
-    At length.
-
-    Args:
-        a (int): the first: a number
-            that goes on
-
-            and on
-        b: the second
-        **rest: ignored
-
-    Returns:
-        the sum
-    """
-
-
-def numpy_style(a, b=1):
-    """Add two numbers.
-
-    Parameters
-    ----------
-    a : int
-        the first
-    b
-        the second
-        number
-
-    Returns
-    -------
-    int
-        the sum
-    """
-
-
-def rest_style(a, b=1):
-    """Add two numbers.
-
-    :param a: the first
-    :param int b: the second
-        number
-    :type a: int
-    :returns: the sum
-    """
-
-
-class Callables:
-    """Say it."""
-
-    def method(self, a: int):
-        """Do it."""
-        return self, a
-
-    @classmethod
-    def of_class(cls, a: int): ...
-
-    @staticmethod
-    def static(a: int): ...
-
-    def __call__(self, a: int): ...
-
-
-def wrapped(fn):
-    @functools.wraps(fn)
-    def wrapper(*args, **kwargs):
-        return fn(*args, **kwargs)
-
-    return wrapper
-
-
-def positional(ctx: FakeContext, a: int, b: bytes = b"", c: int = 3, /, d: int = 4):
-    return ctx, a, b, c, d
-
-
-def hints_hidden_from_us(a: int, ctx: m.NoSuchModule.FakeContext): ...
-
-
-def optional_context(ctx: FakeContext | None, a: int = 1): ...
-
-
-def run_source(source):
-    """Execute `source` without this file's `from __future__`; return its names."""
-    names = {"__name__": __name__, "typing": typing, "FakeContext": FakeContext}
-    exec(compile(source, "<test>", "exec", dont_inherit=True), names)
-    return names
-
-
-class TestSignatures:
-    """What a function says about its arguments."""
-
-    def test_parameters_become_an_object(self):
-        assert m.signature_of(google_style).schema == {
-            "type": "object",
-            "properties": {
-                "a": {"type": "integer", "description": "the first: a number that goes on and on"},
-                "b": {"type": "integer", "description": "explicit", "default": 1},
-            },
-            "required": ["a"],
-            "additionalProperties": True,
-        }
-        assert m.signature_of(google_style).returns is int
-        assert m.signature_of(numpy_style).returns is m.EMPTY
-
-    @pytest.mark.parametrize("fn", [str.upper, len])
-    def test_functions_written_in_c_take_anything(self, fn):
-        signature = m.signature_of(fn)
-        assert [*signature.schema["properties"].values()] == [{}]
-        assert signature.call_args({next(iter(signature.schema["properties"])): "x"}) == (["x"], {})
-
-    @pytest.mark.parametrize("fn", [google_style, numpy_style, rest_style])
-    def test_docstring_is_divided_into_description_and_parameters(self, fn):
-        signature = m.signature_of(fn)
-        assert signature.description.startswith("Add two numbers.")
-        assert "first" not in signature.description and "second" not in signature.description
-        assert "the sum" in signature.description
-        assert signature.schema["properties"]["a"]["description"].startswith("the first")
-        if fn is not google_style:
-            assert signature.schema["properties"]["b"]["description"] == "the second number"
-
-    @pytest.mark.parametrize(
-        "doc, left, described",
-        [
-            ("S.\n\nArgs:\n    a - first\n    b -- second", "S.", {"a": "first", "b": "second"}),
-            ("S.\n\nArgs:\n    a \u2013 x\n    b (int) \u2014 y", "S.", {"a": "x", "b": "y"}),
-            ("S.\n\nArgs:\n    a: first - with a dash", "S.", {"a": "first - with a dash"}),
-            ("S.\n\nArgs:\n    a-b: first", "S.\n\nArgs:\n    a-b: first", {}),
-            ("S.\n\nArgs:\n    Any number of words.\n", "S.\n\nArgs:\n    Any number of words.", {}),
-            ("S.\n\nArgs:\n    a: x\n    words\n\nReturns:\n    y",
-             "S.\n\nArgs:\n    a: x\n    words\n\nReturns:\n    y", {"a": "x"}),
-            (":param a: x\n:type a: int", "", {"a": "x"}),
-            ("S.\n\n:type a: int\n:param a: x\n    y", "S.", {"a": "x y"}),
-            ("S.\n\nParameters\n----------\na : int\n    x", "S.", {"a": "x"}),
-        ],
-    )  # fmt: skip
-    def test_nothing_of_a_docstring_gets_lost(self, doc, left, described):
-        assert m.read_docstring(doc) == (left, described)
-
-    def test_annotations_in_strings_are_resolved(self):
-        schema = m.signature_of(annotated_in_strings).schema
-        assert schema["properties"]["a"] == {"type": "integer"}
-        assert schema["properties"]["b"]["anyOf"] == [{"$ref": "#/$defs/Node"}, {"type": "null"}]
-        assert schema["properties"]["c"]["items"]["required"] == ["x"]
-        assert list(schema["$defs"]) == ["Node"]
-        m.compile_schema(schema).check({"a": 1, "b": {"value": 1, "children": [{"value": 2}]}})
-
-    @pytest.mark.parametrize(
-        "fn, doc",
-        [
-            (Callables().method, "Do it."),
-            (Callables.of_class, ""),
-            (Callables.static, ""),
-            (Callables(), "Say it."),
-            (wrapped(Callables().method), "Do it."),
-            (functools.partial(Callables.method, Callables()), "Do it."),
-        ],
-    )
-    def test_everything_that_can_be_called_has_a_signature(self, fn, doc):
-        signature = m.signature_of(fn)
-        assert signature.schema["properties"] == {"a": {"type": "integer"}}
-        assert signature.description == doc
-
-    def test_argument_that_a_partial_has_bound_is_not_the_models(self):
-        signature = m.signature_of(functools.partial(numpy_style, b=5))
-        assert list(signature.schema["properties"]) == ["a"]
-        with pytest.raises(m.SchemaError, match="unexpected"):
-            m.compile_schema(signature.schema).check({"a": 1, "b": 6})
-
-    def test_what_a_partial_or_a_method_has_filled_cannot_be_replaced_through_kwargs(self):
-        def pay(user, amount, **rest):
-            return user, amount, rest
-
-        class Bank:
-            def pay(self, amount, **rest): ...
-
-        class Clerk:
-            def __call__(self, amount, **rest): ...
-
-        def hide(fn):
-            wrapper = wrapped(fn)
-            wrapper.__signature__ = inspect.signature(functools.partial(fn, "me"))
-            return wrapper
-
-        for fn, name in (
-            (functools.partial(pay, user="me"), "user"),
-            (functools.partial(functools.partial(pay, user="me"), limit=1), "user"),
-            (functools.partial(pay, user="me", limit=1), "limit"),
-            (functools.partial(pay, "me"), "user"),
-            (wrapped(functools.partial(pay, user="me")), "user"),
-            (hide(pay), "user"),
-            (Bank().pay, "self"),
-            (Clerk(), "self"),
-        ):
-            for schema in (None, {"type": "object"}):
-                signature = m.signature_of(fn, schema=schema)
-                if signature.whole:
-                    continue
-                assert signature.call_args({"amount": 1, "b": 2}) == ([], {"amount": 1, "b": 2})
-                with pytest.raises(m.SchemaError, match=f"^{name}: unexpected property"):
-                    signature.call_args({"amount": 1, name: "root"})
-
-    def test_a_bound_argument_is_bound_under_a_schema_of_the_authors_own_too(self):
-        def pay(user, amount, note=""): ...
-
-        schema = {"properties": {"amount": {"type": "integer"}}}
-        signature = m.signature_of(functools.partial(pay, user="me"), None, schema)
-        with pytest.raises(m.SchemaError, match="^user: unexpected property"):
-            signature.call_args({"amount": 1, "user": "root"})
-
-    @pytest.mark.parametrize(
-        "source, context",
-        [
-            ("def f(a, ctx): ...", "ctx"),
-            ("def f(ctx, /, a): ...", "ctx"),
-            ("def f(a, *, ctx=None): ...", "ctx"),
-            ("def f(a, c: FakeContext): ...", "c"),
-            ("def f(a, c: 'typing.Optional[FakeContext]' = None): ...", "c"),
-            ("def f(a, c: typing.Annotated[FakeContext, 'x']): ...", "c"),
-            ("def f(a, context): ...", None),
-            ("def f(a, ctx: str): ...", None),
-        ],
-    )
-    def test_context_is_the_parameter_of_its_class_or_an_unannotated_ctx(self, source, context):
-        fn = run_source(source)["f"]
-        found = m.parameters_of(fn, FakeContext)
-        assert found.context == context
-        rest = {"a", "ctx", "context"} & {*inspect.signature(fn).parameters} - {context}
-        assert {p.name for p in found.values} == rest
-        assert m.parameters_of(fn).context is None
-        assert list(m.signature_of(fn, FakeContext).schema["properties"]) == [*sorted(rest)]
-
-    def test_two_parameters_for_the_context_are_refused(self):
-        fn = run_source("def f(ctx, other: FakeContext): ...")["f"]
-        with pytest.raises(TypeError, match=r"f\(\): parameter 'other': 'ctx' is the context already"):
-            m.signature_of(fn, FakeContext)
-
-    def test_one_parameter_that_a_given_schema_does_not_name_takes_all_arguments(self):
-        schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
-        for source in (
-            "def f(given): ...",
-            "def f(given: 'Nowhere', ctx: FakeContext) -> 'Nowhere': ...",
-            "def f(given, *rest): ...",
-            "def f(given, /, ctx): ...",
-        ):
-            signature = m.signature_of(run_source(source)["f"], FakeContext, schema)
-            assert (signature.whole, signature.schema) == ("given", schema)
-            args, kwargs = signature.call_args({"a": 1, "self": 2}, "the context")
-            assert [*args, *kwargs.values()][0] == {"a": 1, "self": 2}
-            assert "the context" in kwargs.values() or not signature.parameters.context
-        signature = m.signature_of(run_source("def f(a: bytes): ...")["f"], FakeContext, schema)
-        assert signature.call_args({"a": "aGk="}) == ([], {"a": b"hi"})
-        two = run_source("def f(a: 'Nowhere', b): ...")["f"]
-        with pytest.raises(TypeError, match=r"^f\(\): parameter 'a'.*level, not under TYPE_CHECKING$"):
-            m.signature_of(two, FakeContext, schema)
-
-    def test_a_callable_that_invents_attributes_is_not_unwrapped_for_ever(self):
-        class Endless:
-            __signature__ = inspect.Signature()
-
-            def __getattr__(self, name):
-                if name == "__wrapped__":
-                    return Endless()
-                raise AttributeError(name)
-
-            def __call__(self): ...
-
-        assert len(m._layers(Endless())) == m.MAX_LAYERS
-
-    def test_positional_only_parameters_are_passed_by_position(self):
-        signature = m.signature_of(positional, FakeContext)
-        assert signature.parameters.context == "ctx" and signature.schema["required"] == ["a"]
-        args, kwargs = signature.call_args({"a": 1.0, "c": 5, "d": 6}, "the context")
-        assert positional(*args, **kwargs) == ("the context", 1, b"", 5, 6)
-        assert type(args[1]) is int
-        args, kwargs = signature.call_args({"a": 1, "b": "aGk="}, "the context")
-        assert positional(*args, **kwargs) == ("the context", 1, b"hi", 3, 4)
-
-    @pytest.mark.parametrize("fn", [optional_context, hints_hidden_from_us])
-    def test_context_is_found_by_its_name_where_it_cannot_be_evaluated(self, fn):
-        signature = m.signature_of(fn, FakeContext)
-        assert signature.parameters.context == "ctx"
-        assert list(signature.schema["properties"]) == ["a"]
-
-    def test_arguments_cannot_replace_the_context(self):
-        def fn(ctx: FakeContext, **rest): ...
-
-        fn.__annotations__["ctx"] = FakeContext
-        signature = m.signature_of(fn, FakeContext)
-        assert signature.call_args({"ctx": "theirs"}, "ours") == ([], {"ctx": "ours"})
-
-    def test_bind_leaves_the_arguments_alone_and_names_the_path(self):
-        names = run_source("import datetime\ndef f(a: list[datetime.date], b: int = 0): ...")
-        signature = m.signature_of(names["f"])
-        given = {"a": ["2026-01-01"]}
-        assert signature.bind(given) == {"a": [datetime.date(2026, 1, 1)]}
-        assert given == {"a": ["2026-01-01"]}
-        with pytest.raises(m.SchemaError, match=r"^a\[0\]: is not usable"):
-            signature.bind({"a": ["x"]})
-
-    @pytest.mark.parametrize(
-        "source, default",
-        [
-            ("def f(a: int = 5): ...", {"default": 5}),
-            ("def f(a: int = None): ...", {}),
-            ("def f(a: typing.Optional[int] = None): ...", {"default": None}),
-            ("def f(a: float = float('nan')): ...", {}),
-            ("def f(a=object()): ...", {}),
-            ("def f(a: bytes = b'hi'): ...", {"default": "aGk="}),
-        ],
-    )
-    def test_default_is_told_where_json_can(self, source, default):
-        signature = m.signature_of(run_source(source)["f"])
-        schema = signature.schema["properties"]["a"]
-        assert {k: v for k, v in schema.items() if k == "default"} == default
-        assert "required" not in signature.schema
-
-    @pytest.mark.parametrize(
-        "source, words",
-        [
-            (
-                "def f(x: 'Nowhere'): ...",
-                ["f()", "'x'", "Nowhere", "module level", "input_schema="],
-            ),
-            ("def f(x: 'int +'): ...", ["f()", "'x'", "input_schema="]),
-            ("class A: ...\ndef f(x: A): ...", ["f()", "'x'", "dataclass", "input_schema="]),
-            ("def f(*x): ...", ["f()", "'x'", "list", "input_schema="]),
-            (
-                "import dataclasses\ndef f(x: int = dataclasses.field(default=3)): ...",
-                ["f()", "'x'", "field, not a value", "Annotated[]"],
-            ),
-            ("def f(a: FakeContext, b: FakeContext): ...", ["f()", "'b'", "'a'"]),
-            ("def f() -> 'Nowhere': ...", ["f()", "result", "Nowhere"]),
-            ("def f(x: dict[int, str]): ...", ["f()", "'x'", "strings"]),
-            ("def f(x: [int]): ...", ["f()", "'x'"]),
-        ],
-    )
-    def test_what_json_cannot_fill_is_refused_at_registration(self, source, words):
-        with pytest.raises(TypeError) as caught:
-            m.signature_of(run_source(source)["f"], FakeContext)
-        assert [word for word in words if word not in str(caught.value)] == []
-
-    @pytest.mark.skipif(sys.version_info >= (3, 10), reason="evaluated there")
-    def test_union_in_a_string_has_a_remedy_on_python_39(self):
-        with pytest.raises(TypeError, match=r"'x'.*write Optional\[int\]"):
-            m.signature_of(run_source("def f(x: 'int | None'): ...")["f"])
-
-    @pytest.mark.skipif(sys.version_info < (3, 10), reason="right there")
-    def test_advice_for_old_pythons_is_given_to_them_alone(self):
-        with pytest.raises(TypeError) as caught:
-            m.signature_of(run_source("def f(x: 'int |'): ...")["f"])
-        assert "before Python" not in str(caught.value) and "int |" in str(caught.value)
-
-    @pytest.mark.skipif(sys.version_info >= (3, 11), reason="evaluated there")
-    def test_string_inside_a_builtin_has_a_remedy_before_python_311(self):
-        with pytest.raises(TypeError, match=r"'x'.*'Node' has no JSON Schema: quote all of it"):
-            m.signature_of(run_source("def f(x: list['Node']): ...")["f"])
-
-    def test_classes_of_one_name_that_contain_themselves_have_two_definitions(self):
-        text = "import dataclasses\n@dataclasses.dataclass\nclass Node:\n    {}: 'typing.Optional[Node]' = None"
-        one, other = (run_source(text.format(name))["Node"] for name in ("left", "right"))
-        schema = m.schema_of(typing.Tuple[one, other])
-        assert [list(each["properties"]) for each in schema["$defs"].values()] == [["left"], ["right"]]
-        assert [*schema["$defs"]] == ["Node", "Node_"]
-        first, second = m.converter_of(typing.Tuple[one, other])([{"left": {}}, {"right": {}}])
-        assert first == one(one()) and second == other(other())
-
-    def test_annotation_that_is_all_a_string_is_evaluated(self):
-        names = run_source("class Node(typing.TypedDict): ...\ndef f(x: 'list[Node]'): ...")
-        schema = m.signature_of(names["f"]).schema["properties"]["x"]
-        assert schema == {"type": "array", "items": {"type": "object", "properties": {}}}
-
-    @pytest.mark.skipif(sys.version_info < (3, 10), reason="no such syntax")
-    def test_union_with_a_bar(self):
-        names = run_source("def f(x: int | None, y: 'list[str] | int' = 1): ...")
-        schema = m.signature_of(names["f"]).schema["properties"]
-        assert schema["x"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
-        assert schema["y"]["anyOf"][0]["type"] == "array"
-
-    @pytest.mark.skipif(sys.version_info < (3, 11), reason="no such names")
-    def test_required_and_not_required(self):
-        source = (
-            "class T(typing.TypedDict):\n  a: int\n  b: typing.NotRequired[bytes]\n"
-            "class S(T, total=False):\n  c: typing.Required['int']\n"
-            "  d: 'typing.Annotated[typing.Required[int], 0]'\n  e: int\n"
-        )
-        names = run_source(source)
-        assert m.schema_of(names["S"])["required"] == ["a", "c", "d"]
-        assert m.converter_of(names["T"])({"a": 1.0, "b": "aGk="}) == {"a": 1, "b": b"hi"}
-
-    @pytest.mark.skipif(sys.version_info < (3, 12), reason="no such syntax")
-    def test_type_statement_may_be_recursive(self):
-        names = run_source(
-            "type Tree = dict[str, Tree] | int\ntype Id = int\ndef f(t: Tree, i: Id): ..."
-        )
-        signature = m.signature_of(names["f"])
-        assert signature.schema["properties"] == {
-            "t": {"$ref": "#/$defs/Tree"},
-            "i": {"type": "integer"},
-        }
-        m.compile_schema(signature.schema).check({"t": {"a": {"b": 1}}, "i": 1})
-        assert signature.bind({"t": {"a": {"b": 1.0}}, "i": 2.0}) == {"t": {"a": {"b": 1}}, "i": 2}
+        assert compiled > 500
 
 
 ###############################################################################
 # T15. URI templates
 ###############################################################################
 
+# A template, a URI, and the values of the variables; - if the URI is not one of its.
+MATCHES = table(r"""
+    note://{name} | note://a | {"name": "a"}
+    note://{name} | note:// | -
+    note://{name} | note://a/b | -
+    note://{name} | note://a?b | -
+    note://{name} | note://a#b | -
+    note://{name} | note://a%3Fb | {"name": "a?b"}
+    note://{name} | NOTE://a | -
+    note://{name} | xnote://a | -
+    note://all | note://all | {}
+    note://all | note://al | -
+    x:a | x:abx:a | -
+    x://{a}/{b} | x://1/2 | {"a": "1", "b": "2"}
+    x://{a}/{b} | x://1//2 | -
+    x://{a}/b/{c}/d | x://1/b/2/d | {"a": "1", "c": "2"}
+    x://{a}/b/{c}/d | x://1/b/2/d/ | -
+    x://{a}-{b} | x://1-2-3 | {"a": "1", "b": "2-3"}
+    x://{a}-{b} | x://-2 | -
+    x://{a}.{b}.z | x://1.z.z | {"a": "1", "b": "z"}
+    x://{a}.{b}.z | x://1.z | -
+    file:///{path*} | file:///a/b/c | {"path": "a/b/c"}
+    file:///{+path} | file:///a/b?c#d | {"path": "a/b?c#d"}
+    file://{+path} | file:///a/b | {"path": "/a/b"}
+    file:{+path} | file:/a/b | {"path": "/a/b"}
+    file://{path*} | file:///C:/a | {"path": "/C:/a"}
+    file:///{path*} | file:/// | -
+    x://{+p}/info | x://a/info/info | {"p": "a/info"}
+    x://{+p}/info | x:///info | -
+    x://{+p}/{name}.txt | x://a/b/c.txt | {"p": "a/b", "name": "c"}
+    x://s{?q,lang} | x://s | {}
+    x://s{?q,lang} | x://s? | {}
+    x://s{?q,lang} | x://s?q=a%26b | {"q": "a&b"}
+    x://s{?q,lang} | x://s?lang=en&q=a+b=c/..d | {"q": "a+b=c/..d", "lang": "en"}
+    x://s{?q,lang} | x://s?q | {"q": ""}
+    x://s{?q,lang} | x://s?q=1&q=2 | -
+    x://s{?q,lang} | x://s?q=1&other=2 | -
+    x://s{?q,lang} | x://s?q=1& | -
+    x://s/{a}{?q} | x://s/1?q=2 | {"a": "1", "q": "2"}
+    x://é/{a} | x://%C3%A9/ü | {"a": "ü"}
+    x://é/{a} | x://é/%C3%BC | {"a": "ü"}
+    x://é/{a} | x://e/%C3%BC | -
+    x://{a} | x://C:b | {"a": "C:b"}
+    x://{+url} | x://ab:/c | {"url": "ab:/c"}
+    x://{a} | x://a b | {"a": "a b"}
+    # decoded once, after it was matched
+    x://{a} | x://%2541 | {"a": "%41"}
+    x://{a} | x://%252F | {"a": "%2F"}
+    x://{a} | x://a..b | {"a": "a..b"}
+    x://{+a} | x://d/... | {"a": "d/..."}
+    # no value leaves its folder: a handler may be open(root / name)
+    x://{a} | x://..%2Fpasswd | -
+    x://{a} | x://a%2Fb | -
+    x://{a} | x://.. | -
+    x://{a} | x://%2E%2e | -
+    x://{a} | x://. | -
+    x://{a} | x://a%5Cb | -
+    x://{a} | x://..\b | -
+    x://{+p} | x://a/../../etc | -
+    x://{+p} | x://a/%2E%2E/etc | -
+    x://{p*} | x://a%5C..%5Cb | -
+    x://{p*} | x:///etc/passwd | -
+    file:///{p*} | file:////etc/passwd | -
+    x:///{p*} | x:///%2Fetc/passwd | -
+    # UTF-8 and escapes are strict
+    x://{a} | x://n% | -
+    x://{a} | x://n%4 | -
+    x://{a} | x://n%zz | -
+    x://{+a} | x://n%FF | -
+    x://{+a} | x://n%ED%A0%80 | -
+    x://n{?a} | x://n?a=%C3 | -
+""")
+
+# A template that is refused, and words of the remedy.
+BAD_TEMPLATES = table(r"""
+    {name} | scheme
+    /users/{id} | scheme
+    x://{ | x://{
+    x://} | x://}
+    x://{a | {a
+    x://{{a}} | {a}
+    x://{} | {name}
+    x://{a b} | {name}
+    x://{a.b} | {name}
+    x://{1} | {name}
+    x://{a:3} | {name}
+    x://{é} | {name}
+    x://{#a} | {name}
+    x://{;a} | {name}
+    x://{a**} | {name}
+    x://s{?a*} | {
+    x://s?a=1{&b} | {
+    x://s{?a}/b | end
+    x://s{?} | {
+    x://s{?a | {?a
+    x://s?{?a} | end
+    x://s{?a}{?b} | {
+    x://{a}{b} | between
+    x://{+a}/{b*} | one
+    x://{a}/{a} | once
+    x://{a}{?a} | once
+""")
+
+# A template, and a URI of it, in which %s is the value of `a`.
+KINDS = table(r"""
+    x://{a} | x://%s
+    x://d/{a} | x://d/%s
+    x://{+a} | x://%s
+    docs:{+a} | docs:%s
+    x://{a*} | x://%s
+    x://{b}/{+a} | x://1/%s
+    x://d/{+a}.txt | x://d/%s.txt
+    file:{a} | file:%s
+    x://f{?a} | x://f?a=%s
+    x://f{?b,a} | x://f?a=%s&b=1
+""")
+CLIMBING = ["..", "../../etc/passwd", "a/../../b", "a/..", "..\\b", "a\\..", ".. /b", " ../b",
+            "/etc/passwd", "\\etc", "//host/share", "C:/a", "c:\\a"]  # fmt: skip
+HIDDEN = [chr(n) for a, b in ((0, 32), (0x7F, 0xA0), (0x2028, 0x202F), (0x2066, 0x206A)) for n in range(a, b)]
+
 
 class TestTemplates:
     """RFC 6570, as far as resource templates need it."""
 
-    @pytest.mark.parametrize(
-        "template, uri, values",
-        [
-            ("note://{name}", "note://a", {"name": "a"}),
-            ("note://{name}", "note://", None),
-            ("note://{name}", "note://a/b", None),
-            ("note://{name}", "note://a?b", None),
-            ("note://{name}", "note://a#b", None),
-            ("note://{name}", "note://a%3Fb", {"name": "a?b"}),
-            ("note://{name}", "NOTE://a", None),
-            ("note://{name}", "xnote://a", None),
-            ("note://all", "note://all", {}),
-            ("note://all", "note://al", None),
-            ("x:a", "x:abx:a", None),
-            ("x://{a}/{b}", "x://1/2", {"a": "1", "b": "2"}),
-            ("x://{a}/{b}", "x://1//2", None),
-            ("x://{a}/b/{c}/d", "x://1/b/2/d", {"a": "1", "c": "2"}),
-            ("x://{a}/b/{c}/d", "x://1/b/2/d/", None),
-            ("x://{a,b}", "x://1,2,3", {"a": "1", "b": "2,3"}),
-            ("x://{a}-{b}", "x://1-2-3", {"a": "1", "b": "2-3"}),
-            ("x://{a}-{b}", "x://-2", None),
-            ("x://{a}-{b}", "x://--2", {"a": "-", "b": "2"}),
-            ("x://{a}.{b}.z", "x://1.z.z", {"a": "1", "b": "z"}),
-            ("x://{a}.{b}.z", "x://1.z", None),
-            ("x://u{/a,b}", "x://u/1/2", {"a": "1", "b": "2"}),
-            ("x://f{.ext}", "x://f.tar.gz", {"ext": "tar.gz"}),
-            ("file:///{path*}", "file:///a/b/c", {"path": "a/b/c"}),
-            ("file:///{+path}", "file:///a/b?c#d", {"path": "a/b?c#d"}),
-            ("file://{+path}", "file:///a/b", {"path": "/a/b"}),
-            ("file:/{/path*}", "file://a/b", {"path": "a/b"}),
-            ("file:///{path*}", "file:///", None),
-            ("x://{+p}/info", "x://a/info/info", {"p": "a/info"}),
-            ("x://{+p}/info", "x:///info", None),
-            ("x://{+p}/{name}.txt", "x://a/b/c.txt", {"p": "a/b", "name": "c"}),
-            ("x://{repo}/{+p}/{name}@{rev}", "x://r/a/b/c@d@e", {"repo": "r", "p": "a/b"}),
-            ("x://s{?q,lang}", "x://s", {}),
-            ("x://s{?q,lang}", "x://s?", {}),
-            ("x://s{?q,lang}", "x://s?q=a%26b", {"q": "a&b"}),
-            ("x://s{?q,lang}", "x://s?lang=en&q=a+b=c/..d", {"q": "a+b=c/..d", "lang": "en"}),
-            ("x://s{?q,lang}", "x://s?q", {"q": ""}),
-            ("x://s{?q,lang}", "x://s?q=1&q=2", None),
-            ("x://s{?q,lang}", "x://s?q=1&other=2", None),
-            ("x://s{?q,lang}", "x://s?q=1&", None),
-            ("x://s/{a}{?q}", "x://s/1?q=2", {"a": "1", "q": "2"}),
-            ("x://s?q={q}", "x://s?q=1", {"q": "1"}),
-            ("x://é/{a}", "x://%C3%A9/ü", {"a": "ü"}),
-            ("x://é/{a}", "x://é/%C3%BC", {"a": "ü"}),
-            ("x://é/{a}", "x://e/%C3%BC", None),
-            ("file:{+path}", "file:/a/b", {"path": "/a/b"}),
-            ("file://{path*}", "file:///C:/a", {"path": "/C:/a"}),
-            ("x://{a}", "x://C:b", {"a": "C:b"}),
-            ("x://{+url}", "x://ab:/c", {"url": "ab:/c"}),
-            ("x://{a}", "x://a b", {"a": "a b"}),
-        ],
-    )
+    @pytest.mark.parametrize("template, uri, values", MATCHES)
     def test_a_uri_matches_in_one_way_or_not_at_all(self, template, uri, values):
-        """RFC 6570 §3.2, read backwards."""
-        if values is not None and "rev}" in template:
-            values = {**values, "name": "c@d", "rev": "e"}
-        assert m.Template(template).match(uri) == values
+        assert m.Template(template).match(uri) == (None if values == "-" else json.loads(values))
 
-    @pytest.mark.parametrize(
-        "template, uri",
-        [
-            ("x://{a}", "x://..%2Fpasswd"),
-            ("x://{a}", "x://a%2Fb"),
-            ("x://{a}", "x://a%2fb"),
-            ("x://{a}", "x://.."),
-            ("x://{a}", "x://%2E%2e"),
-            ("x://{a}", "x://."),
-            ("x://{a}", "x://a%5Cb"),
-            ("x://{a}", "x://..\\b"),
-            ("x://{+p}", "x://a/../../etc"),
-            ("x://{+p}", "x://a/%2E%2E/etc"),
-            ("x://{+p}", "x://.."),
-            ("x://{p*}", "x://a%5C..%5Cb"),
-            ("x://{p*}", "x:///etc/passwd"),
-            ("x:///{p*}", "x:////etc/passwd"),
-            ("file:///{p*}", "file:////etc/passwd"),
-            ("x:///{p*}", "x:///%2Fetc/passwd"),
-        ],
-    )
-    def test_no_value_leaves_its_folder(self, template, uri):
-        """Rule 3: a handler may be `open(root / name)`."""
-        assert m.Template(template).match(uri) is None
-
-    KINDS = [
-        ("x://{a}", "x://%s"), ("x://d{/a}", "x://d/%s"), ("x://d{.a}", "x://d.%s"),
-        ("x://{+a}", "x://%s"), ("docs:{+a}", "docs:%s"), ("x://{a*}", "x://%s"),
-        ("x://{b}/{+a}", "x://1/%s"), ("x://d/{+a}.txt", "x://d/%s.txt"), ("file:{a}", "file:%s"),
-        ("x://f{?a}", "x://f?a=%s"), ("x://f{?b,a}", "x://f?a=%s&b=1"),
-    ]  # fmt: skip
-    CLIMBING = ["..", "../../etc/passwd", "a/../../b", "a/..", "..\\b", "a\\..", ".. /b", " ../b",
-                "/etc/passwd", "\\etc", "//host/share", "C:/a", "c:\\a"]  # fmt: skip
-    CONTROLS = [*map(chr, range(32)), "\x7f", *map(chr, range(0x80, 0xA0)),
-                *map(chr, range(0x2028, 0x202F)), *map(chr, range(0x2066, 0x206A))]  # fmt: skip
+    @pytest.mark.parametrize("template, words", BAD_TEMPLATES)
+    def test_a_bad_template_is_refused_with_a_remedy(self, template, words):
+        with pytest.raises(ValueError, match="(?s)template") as caught:
+            m.Template(template)
+        assert words in str(caught.value)
 
     @pytest.mark.parametrize("template, uri", KINDS)
     @pytest.mark.parametrize("safe", ["", "/\\:"])
-    def test_rule_3_is_true_of_every_kind_of_variable(self, template, uri, safe):
+    def test_no_kind_of_variable_leaves_its_folder_or_hides_a_character(self, template, uri, safe):
+        template = m.Template(template)
+
         def matched(value):
-            return m.Template(template).match(uri % urllib.parse.quote(value, safe=safe))
+            return template.match(uri % urllib.parse.quote(value, safe=safe))
 
-        assert matched("good")["a"] == "good"
-        for value in self.CLIMBING:
-            assert matched(value) is None
-        for control in self.CONTROLS:
-            for value in (f"a{control}", f"{control}a", f"a{control}b"):
-                assert matched(value) is None
-        for other in ("\x20", "~", "\xa0", "\u2027", "\u202f", "\u2065"):
-            assert matched(f"a{other}b")["a"] == f"a{other}b"
+        for other in ("\x20", "~", "\xa0", "\u2027", "\u202f", "\u2065", "o"):
+            assert matched(f"go{other}d")["a"] == f"go{other}d"
+        hidden = [form.format(each) for each in HIDDEN for form in ("a{}", "{}a", "a{}b")]
+        assert [value for value in CLIMBING + hidden if matched(value) is not None] == []
 
-    @pytest.mark.parametrize("name", ["a..b", "...", "..a", ".a", "a."])
-    def test_dots_within_a_name_are_only_dots(self, name):
-        assert m.Template("x://{a}").match(f"x://{name}") == {"a": name}
-        assert m.Template("x://{+a}").match(f"x://d/{name}") == {"a": f"d/{name}"}
-
-    def test_values_are_decoded_exactly_once(self):
-        assert m.Template("x://{a}").match("x://%2541") == {"a": "%41"}
-        assert m.Template("x://{a}").match("x://%252F") == {"a": "%2F"}
-
-    @pytest.mark.parametrize("bad", ["%", "%4", "%zz", "%+1", "%FF", "%C3", "%ED%A0%80", "\ud800"])
-    def test_bad_escapes_do_not_match(self, bad):
-        """UTF-8 is strict: no lone surrogates, no overlong or cut sequences."""
-        for template in ("x://{a}", "x://{+a}"):
-            assert m.Template(template).match(f"x://n{bad}") is None
-        assert m.Template("x://n{?a}").match(f"x://n?a={bad}") is None
-
-    @pytest.mark.parametrize(
-        "template, remedy",
-        [
-            ("{name}", "begin with a scheme"),
-            ("/users/{id}", "begin with a scheme"),
-            ("", "begin with a scheme"),
-            ("x://{", "brace"),
-            ("x://}", "brace"),
-            ("x://{a", "brace"),
-            ("x://{{a}}", "brace"),
-            ("x://{}", "write {name}"),
-            ("x://{a,}", "write {name}"),
-            ("x://{a b}", "write {name}"),
-            ("x://{a.b}", "write {name}"),
-            ("x://{1}", "write {name}"),
-            ("x://{a:3}", "write {name}"),
-            ("x://{é}", "write {name}"),
-            ("x://{#a}", "write {name}"),
-            ("x://{;a}", "write {name}"),
-            ("x://s?a=1{&b}", "write {name}"),
-            ("x://{a**}", "write {name}"),
-            ("x://s{?a*}", "write {name}"),
-            ("x://s{?a}/b", "write {?a,b} once, at the end"),
-            ("x://s{?}", "write {name}"),
-            ("x://s{?a", "write {?a,b} once, at the end"),
-            ("x://s?{?a}", "write {?a,b} once, at the end"),
-            ("x://s{?a}{?b}", "write {name}"),
-            ("x://{a}{b}", "put text between"),
-            ("x://{+a,b}", "one may have"),
-            ("x://{+a}/{b*}", "one may have"),
-            ("x://{a}/{a}", "each variable once"),
-            ("x://{a}{?a}", "each variable once"),
-        ],
-    )
-    def test_a_bad_template_is_refused_with_a_remedy(self, template, remedy):
-        with pytest.raises(ValueError) as caught:
-            m.Template(template)
-        assert remedy in str(caught.value)
-        assert repr(template) in str(caught.value)
-
-    def test_a_template_has_limits(self):
-        text = "x://{a}".ljust(m.MAX_TEMPLATE_CHARS, "b")
-        assert m.Template(text).names == ["a"]
-        with pytest.raises(ValueError, match=str(m.MAX_TEMPLATE_CHARS)):
-            m.Template(text + "b")
-        names = [f"v{i}" for i in range(m.MAX_TEMPLATE_NAMES + 1)]
-        assert m.Template("x://{" + ",".join(names[:-1]) + "}").names == names[:-1]
-        with pytest.raises(ValueError, match=str(m.MAX_TEMPLATE_NAMES)):
-            m.Template("x://{" + ",".join(names) + "}")
-
-    def test_a_uri_has_a_limit(self):
-        uri = "x://".ljust(m.MAX_URI_CHARS, "a")
-        assert m.Template("x://{a}").match(uri) == {"a": uri[4:]}
-        assert m.Template("x://{a}").match(uri + "a") is None
-
-    def test_the_limit_of_a_uri_counts_it_as_it_is_sent(self):
-        """A character that is not ASCII is sent as up to four escapes of three characters."""
-        uri = "x://" + "\U0001f600" * ((m.MAX_URI_CHARS - 4) // 12)
-        assert m.Template("x://{a}").match(uri) == {"a": uri[4:]}
-        assert m.Template("x://{a}").match(uri + "\U0001f600") is None
-
-    def test_a_template_that_begins_otherwise_costs_next_to_nothing(self):
-        templates = [m.Template(f"x{i}://é/{{a}}") for i in range(1000)]
-        uri = "x://" + "\U0001f600" * (m.MAX_URI_CHARS - 4)
+    def test_templates_and_uris_have_bounds(self):
+        """CVE-2026-0621: an expression that is made of a template can be made to hang."""
+        templates = ["x://{a}", "x://{a}-{b}-{c}-{d}!", "x://{a}/{+p}a{q}!", "x://{a}.{b}.{c}.{+p}-{d}.txt"]
         began = time.process_time()
-        assert not any(template.match(uri) for template in templates)
-        assert time.process_time() - began < 1  # 14 seconds, when each looked at all of it
-
-    def test_matching_takes_linear_time(self):
-        """CVE-2026-0621: a regular expression made of a template can be made to hang."""
-        names = [f"v{i}" for i in range(m.MAX_TEMPLATE_NAMES - 2)]
-        template = m.Template("x://{" + ",".join(names) + "}/{+p}a{q}!")
-        began = time.process_time()
-        for uri in ("x://" + "," * 8000, "x://" + "a" * 8000, "x://" + ",a/" * 2600 + "a"):
-            assert template.match(uri) is None
-        assert time.process_time() - began < 1  # it takes some 3 ms; exponential is for ever
+        for template, unit in itertools.product(templates, ("a", "-", "a-", ",a/", ".a", ".-", "é")):
+            assert m.Template(template).match("x://" + unit * (9000 // len(unit))) is None
+        assert time.process_time() - began < 5
+        assert m.Template("x://{a}").match("x://" + "a" * 2000) == {"a": "a" * 2000}
+        with pytest.raises(ValueError):
+            m.Template("x://" + "/".join(f"{{v{i}}}" for i in range(40)))
 
     def test_what_a_client_expands_the_server_takes_apart(self):
         """RFC 6570 §3.2: values escaped, but for slashes and other reserved ones in {+p}."""
@@ -4358,122 +3159,7 @@ class TestTemplates:
             uri = "x:" + "".join(dice.choices("a%2F/.,?&=\\é\ud800\0\n", k=dice.randint(0, 12)))
             for template in templates:
                 values = template.match(uri)
-                assert values is None or set(values) <= set(template.names)
-
-
-###############################################################################
-# T20. Registrations
-###############################################################################
-
-
-RELAXED = [
-    ({"type": "integer"}, "3", 3),
-    ({"type": "integer"}, "-3", -3),
-    ({"type": "integer"}, "3.0", 3.0),
-    ({"type": "integer"}, "3.5", "3.5"),
-    ({"type": "integer"}, "+3", "+3"),
-    ({"type": "integer"}, " 3", " 3"),
-    ({"type": "integer"}, "\u0663", "\u0663"),
-    ({"type": "integer"}, "1_0", "1_0"),
-    ({"type": "integer"}, "9" * (m.MAX_INT_DIGITS + 1), "9" * (m.MAX_INT_DIGITS + 1)),
-    ({"type": "number"}, "2.5e1", 25.0),
-    ({"type": "number"}, "NaN", "NaN"),
-    ({"type": "boolean"}, "true", True),
-    ({"type": "boolean"}, "True", "True"),
-    ({"type": "boolean"}, "1", "1"),
-    ({"type": "array"}, "[1, 2]", [1, 2]),
-    ({"type": "object"}, '{"a": 1}', {"a": 1}),
-    ({"type": "object"}, "[1]", "[1]"),
-    ({"type": "object"}, "{", "{"),
-    ({"type": "array"}, "[" * 1000, "[" * 1000),
-    ({"type": ["integer", "null"]}, "null", None),
-    ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "3", 3),
-    ({"enum": [1, 2]}, "2", 2),
-    ({"$ref": "#/$defs/N"}, '{"v": 1}', {"v": 1}),
-    ({"type": "integer", "minimum": 5}, "3", 3),  # the check will say what is wrong with it
-    ({"allOf": [{"type": "integer"}]}, "3", 3),
-    ({"type": "integer"}, "true", "true"),
-    # where a string may be meant, it is
-    ({"type": "string"}, "3", "3"),
-    ({"type": ["string", "integer"], "minLength": 2}, "3", "3"),
-    ({"anyOf": [{"type": "string", "minLength": 2}, {"type": "integer"}]}, "3", "3"),
-    ({}, "3", "3"),
-    (True, "3", "3"),
-    ({"type": ["integer", "string"]}, "3", "3"),
-    ({"anyOf": [{"type": "integer"}, {}]}, "3", "3"),
-    ({"enum": [1, "x"]}, "1", "1"),
-    ({"const": "x"}, "1", "1"),
-    ({"$ref": "#/$defs/S"}, "3", "3"),
-    ({"$ref": "http://x.test/"}, "3", "3"),
-    ({"type": "integer"}, 3, 3),
-]
-
-
-class TestLenientInput:
-    """Models send "3" for 3: understood where nothing else can be meant."""
-
-    @pytest.mark.parametrize("schema, given, meant", RELAXED, ids=repr)
-    def test_string_is_read_where_the_schema_admits_no_string(self, schema, given, meant):
-        defs = {"N": {"type": "object"}, "S": {"type": "string"}}
-        relaxed = m.relax({"a": given}, {"properties": {"a": schema}, "$defs": defs})
-        assert relaxed == {"a": meant} and type(relaxed["a"]) is type(meant)
-
-    def test_null_for_what_may_be_absent_is_absent(self):
-        optional = {"properties": {"a": {"type": "integer"}}}
-        assert m.relax({"a": None, "b": None}, optional) == {"b": None}
-        assert m.relax({"a": None}, {**optional, "required": ["a"]}) == {"a": None}
-        assert m.relax({"a": None}, {"properties": {"a": {"type": ["null"]}}}) == {"a": None}
-
-    def test_valid_arguments_are_never_changed(self):
-        """Seeded: whatever a schema admits, relax() returns as it is."""
-        dice = rng("relax")
-        kinds = ["null", "boolean", "integer", "number", "string", "array", "object"]
-        values = [None, True, 3, 2.5, "3", "true", "null", "[]", "{}", [], {}]
-        for _ in range(2000):
-            some = dice.sample(kinds, dice.randint(1, 3))
-            forms = [{"type": some}, {"anyOf": [{"type": kind} for kind in some]}]
-            schema = {"properties": {"a": dice.choice(forms)}}
-            given = {"a": dice.choice(values)}
-            if not m.compile_schema(schema).errors(given):
-                assert m.relax(given, schema) == given
-
-
-class TestOutputSchemas:
-    """The schema of a tool's structured content, by the annotation of its result."""
-
-    def test_result_that_is_no_object_is_wrapped(self):
-        assert m.output_schema_of(Point)[0]["required"] == ["x", "y", "tags"]
-        assert m.output_schema_of(Area)[0]["required"] == ["width", "height", "size"]
-        assert m.output_schema_of(dict[str, int])[1] is False
-        assert m.output_schema_of(list[int]) == (
-            {
-                "type": "object",
-                "properties": {"result": {"type": "array", "items": {"type": "integer"}}},
-                "required": ["result"],
-            },
-            True,
-        )
-        schema, wrapped = m.output_schema_of(Node)
-        assert schema["type"] == "object" and "Node" in schema["$defs"] and not wrapped
-        m.compile_schema(schema).check(m.to_json(Node(1, [Node(2)])))
-        schema, wrapped = m.output_schema_of(typing.Optional[Node])
-        assert wrapped and "Node" in schema["$defs"]
-        m.compile_schema(schema).check({"result": m.to_json(Node(1))})
-
-    @pytest.mark.parametrize(
-        "annotation",
-        [
-            m.EMPTY,
-            None,
-            typing.Any,
-            Color,
-            list[Color],
-            typing.Optional[Color],
-            typing.Annotated[Color, "x"],
-        ],
-    )
-    def test_result_without_a_schema(self, annotation):
-        assert m.output_schema_of(annotation, (Color,)) == (None, False)
+                assert values is None or {*values} <= {"a", "b", "c", "d"}
 
 
 ###############################################################################
@@ -5437,6 +4123,7 @@ class TestServerEnds:
         code = (
             SERVER
             + """
+import collections
 import contextlib
 @contextlib.asynccontextmanager
 async def lifespan(server):
@@ -25957,8 +24644,6 @@ class TestRoots:
             run(main())
         assert not [msg for msg in sent if "roots" in msg.get("result", {})]
         assert next(told, None) is None
-        here = pathlib.Path(m.__file__).parent.parent.as_uri()
-        assert m.root_of(pathlib.Path(m.__file__, "..", ".."))["uri"] == here
 
 
 FORMS = [  # what is asked for, the schema of the only field, what the client answers, the value
@@ -26064,7 +24749,6 @@ class TestElicitation:
         assert app.seen == [m.Elicited("accept", person)]
         assert form["required"] == ["name"]
         fields = form["properties"]
-        assert all(set(field) <= m.FORM_WORDS for field in fields.values())
         assert fields["email"]["format"] == "email"
         assert fields["born"] == {"type": "string", "format": "date"}
         assert fields["nick"] == {"type": "string"}
@@ -26199,13 +24883,16 @@ class TestElicitation:
             {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}},
         ],
     )
-    def test_a_form_is_flat(self, wanted):
+    async def test_a_form_is_flat(self, wanted):
         """spec: client/elicitation#requested-schema"""
-        if wanted is Spot:
-            assert list(m.Form(wanted).schema["properties"]) == ["x", "y"]
-        else:
-            with pytest.raises(TypeError, match="a form cannot ask for"):
-                m.Form(wanted)
+        app, asked = asking_app(lambda ctx: ctx.elicit("?", wanted)), []
+        async with m.Client(app, elicit=lambda message, schema: asked.append(schema)) as c:
+            if wanted is Spot:
+                await c.call("tool")
+                assert list(asked[0]["properties"]) == ["x", "y"]
+                return
+            with pytest.raises(m.ToolError, match="a form cannot ask for"):
+                await c.call("tool")
 
     def test_a_url_may_be_opened_where_client_and_revision_can(self, link):
         app = asking_app(lambda ctx: ctx.elicit_url("Sign in", "https://example.com/", id="e1"))
@@ -32670,6 +31357,540 @@ asyncio.run(main())""",
             await server.__aexit__(None, None, None)
             with pytest.raises(m.RemoteError, match="shutting down"):
                 await call
+
+
+###############################################################################
+# T94. Functions
+###############################################################################
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: float = 0.5
+    tags: typing.List[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Node:
+    value: int
+    children: typing.List["Node"] = dataclasses.field(default_factory=list)
+    parent: typing.Optional["Node"] = None
+
+
+@dataclasses.dataclass
+class Area:
+    width: int
+    height: int
+    size: int = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        if self.width < 0:
+            raise ValueError("width is negative")
+        self.size = self.width * self.height
+
+
+class Color(enum.Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Pair(typing.NamedTuple):
+    left: int
+    right: Color = Color.RED
+
+
+class Movie(typing.TypedDict):
+    title: str
+
+
+class Film(Movie, total=False):
+    when: datetime.date
+
+
+class Text(str):
+    def __str__(self):
+        return "something else"
+
+
+UserId = typing.NewType("UserId", int)
+Note = types.SimpleNamespace  # what another library puts into Annotated[]
+
+# An annotation, and its schema.
+ANNOTATIONS = table(r"""
+    str | {"type": "string"}
+    int | {"type": "integer"}
+    float | {"type": "number"}
+    bool | {"type": "boolean"}
+    None | {"type": "null"}
+    Any | {}
+    object | {}
+    list | {"type": "array"}
+    dict | {"type": "object"}
+    list[int] | {"type": "array", "items": {"type": "integer"}}
+    Sequence[int] | {"type": "array", "items": {"type": "integer"}}
+    List[Any] | {"type": "array"}
+    set[str] | {"type": "array", "items": {"type": "string"}, "uniqueItems": true}
+    frozenset | {"type": "array", "uniqueItems": true}
+    tuple[int, ...] | {"type": "array", "items": {"type": "integer"}}
+    tuple[int, str] | {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}
+    dict[str, int] | {"type": "object", "additionalProperties": {"type": "integer"}}
+    Mapping[str, Any] | {"type": "object"}
+    Optional[int] | {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    Union[int, str] | {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    Literal["a", "b"] | {"type": "string", "enum": ["a", "b"]}
+    Literal[1, "b", None] | {"type": ["integer", "null", "string"], "enum": [1, "b", null]}
+    Color | {"type": "string", "enum": ["red", "green"]}
+    Level | {"type": "integer", "enum": [1, 2]}
+    datetime.datetime | {"type": "string", "format": "date-time"}
+    datetime.date | {"type": "string", "format": "date"}
+    datetime.time | {"type": "string", "format": "time"}
+    uuid.UUID | {"type": "string", "format": "uuid"}
+    pathlib.Path | {"type": "string"}
+    decimal.Decimal | {"type": ["string", "number"]}
+    bytes | {"type": "string", "contentEncoding": "base64"}
+    UserId | {"type": "integer"}
+    Annotated[int, "how many"] | {"type": "integer", "description": "how many"}
+    Annotated[int, {"minimum": 1}, "n"] | {"type": "integer", "minimum": 1, "description": "n"}
+    Annotated[str, m.Header("Region")] | {"type": "string", "x-mcp-header": "Region"}
+    # as annotated_types, msgspec.Meta and pydantic.Field have them
+    Annotated[int, Note(ge=1, gt=None), Note(lt=9), Note(multiple_of=2)] | {"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "multipleOf": 2}
+    Annotated[float, Note(gt=0.5, le=2, description="d", title="T", ge=())] | {"type": "number", "exclusiveMinimum": 0.5, "maximum": 2, "description": "d", "title": "T"}
+    Annotated[str, Note(description="d", metadata=[Note(pattern="^a"), Note(max_length=4)])] | {"type": "string", "description": "d", "pattern": "^a", "maxLength": 4}
+    Annotated[Dict[str, Any], Note(max_length=2)] | {"type": "object", "maxProperties": 2}
+    Annotated[List[Any], Note(min_length=2)] | {"type": "array", "minItems": 2}
+    Point | {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 0.5}, "tags": {"type": "array", "items": {"type": "string"}}}, "required": ["x"], "additionalProperties": false}
+    Pair | {"type": "object", "properties": {"left": {"type": "integer"}, "right": {"type": "string", "enum": ["red", "green"], "default": "red"}}, "required": ["left"], "additionalProperties": false}
+    Film | {"type": "object", "properties": {"title": {"type": "string"}, "when": {"type": "string", "format": "date"}}, "required": ["title"]}
+    Area | {"type": "object", "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}}, "required": ["width", "height"], "additionalProperties": false}
+""")
+
+# An annotation, the JSON of an argument, its Python value, and the JSON of that if it differs.
+CONVERSIONS = table(r"""
+    int | 3.0 | 3
+    list[int] | [1.0, 2] | [1, 2]
+    float | 1 | 1
+    bytes | "aGk=" | b"hi"
+    pathlib.PurePosixPath | "/a/b" | pathlib.PurePosixPath("/a/b")
+    uuid.UUID | "00000000-0000-0000-0000-000000000001" | uuid.UUID(int=1)
+    decimal.Decimal | "0.10" | decimal.Decimal("0.10")
+    decimal.Decimal | 0.5 | decimal.Decimal("0.5") | "0.5"
+    datetime.datetime | "2026-07-28T10:00:00Z" | datetime.datetime(2026, 7, 28, 10, tzinfo=utc) | "2026-07-28T10:00:00+00:00"
+    datetime.datetime | "2026-07-28T10:00:00.500000+00:00" | datetime.datetime(2026, 7, 28, 10, 0, 0, 500000, utc)
+    datetime.date | "2026-07-28" | datetime.date(2026, 7, 28)
+    datetime.time | "10:30:00Z" | datetime.time(10, 30, tzinfo=utc) | "10:30:00+00:00"
+    Color | "green" | Color.GREEN
+    Level | 2 | Level.HIGH
+    Literal[Color.RED] | "red" | Color.RED
+    set[str] | ["b", "a"] | {"a", "b"} | ["a", "b"]
+    tuple[int, ...] | [1, 2] | (1, 2)
+    tuple[Color, bytes] | ["red", "aGk="] | (Color.RED, b"hi")
+    dict[str, bytes] | {"red": "aGk="} | {"red": b"hi"}
+    Optional[datetime.date] | null | None
+    Optional[datetime.date] | "2026-07-28" | datetime.date(2026, 7, 28)
+    Union[Point, Pair] | {"left": 1} | Pair(1) | {"left": 1, "right": "red"}
+    Union[Pair, Point] | {"x": 1} | Point(1) | {"x": 1, "y": 0.5, "tags": []}
+    Union[int, str] | "3" | "3"
+    # the first that fits and can be read
+    Union[datetime.date, str] | "2026-02-30" | "2026-02-30"
+    Union[str, datetime.date] | "2026-02-03" | "2026-02-03"
+    Film | {"title": "M", "when": "1931-05-11"} | {"title": "M", "when": datetime.date(1931, 5, 11)}
+    Node | {"value": 1, "children": [{"value": 2, "children": [], "parent": null}], "parent": null} | Node(1, [Node(2)])
+    Optional[Node] | {"value": 1, "parent": {"value": 2.0}} | Node(1, [], Node(2)) | {"value": 1, "children": [], "parent": {"value": 2, "children": [], "parent": null}}
+    UserId | 5 | 5
+    Annotated[Color, "which"] | "red" | Color.RED
+    # results go by their values
+    Any | 1 | 1 | 1
+""")
+
+# A Python value that a tool returns, and its JSON.
+RETURNED = table(r"""
+    {1: 1, "a": 2, Color.RED: 3, datetime.date(2026, 1, 1): 4} | {"1": 1, "a": 2, "red": 3, "2026-01-01": 4}
+    {"v": [None, True, 1, 1.5, "x", [1, [2]], {"b": []}]} | {"v": [null, true, 1, 1.5, "x", [1, [2]], {"b": []}]}
+    {"v": [Level.LOW, range(3), {"b", "a"}, bytearray(b"hi"), Text("x")]} | {"v": [1, [0, 1, 2], ["a", "b"], "aGk=", "x"]}
+    {"v": Area(2, 3)} | {"v": {"width": 2, "height": 3, "size": 6}}
+    {"v": [datetime.timedelta(1).__class__.__name__, uuid.UUID(int=1)]} | {"v": ["timedelta", "00000000-0000-0000-0000-000000000001"]}
+    {"v": types.MappingProxyType({"a": (1, 2)})} | {"v": {"a": [1, 2]}}
+""")
+
+# An annotation, the JSON of an argument, the path to what is wrong with it, words of the message.
+UNREADABLE = table(r"""
+    bytes | "a" | x | usable
+    datetime.date | "zz" | x | zz
+    datetime.datetime | "2025-13-01T00:00:00Z" | x | month must be
+    Area | {"width": -1, "height": 1} | x | width is negative
+    list[Area] | [{"width": 1, "height": 1}, {"width": -1, "height": 1}] | x[1] | width
+    dict[str, List[datetime.date]] | {"a": ["2026-01-01", "x"]} | x.a[1] | usable
+    Optional[uuid.UUID] | "x" | x | usable
+    Node | {"value": 1, "children": [{"value": "x"}]} | x.children[0].value | expected integer
+    Node | {"value": 1, "parent": {"value": 1, "odd": 1}} | x.parent.odd | unexpected property
+    Point | {"x": 1, "z": 2} | x.z | unexpected property
+""")
+
+# A function, and the schema of its arguments without their type.
+SIGNATURES = table(r"""
+    def f(): ... | {"properties": {}}
+    def f(a, b=1, *, c): ... | {"properties": {"a": {}, "b": {"default": 1}, "c": {}}, "required": ["a", "c"]}
+    def f(a: "int", b: "Optional[str]" = None): ... | {"properties": {"a": {"type": "integer"}, "b": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null}}, "required": ["a"]}
+    def f(a: "List[Point]" = ()): ... | {"properties": {"a": {"type": "array", "items": POINT, "default": []}}}
+    def f(a: int = None): ... | {"properties": {"a": {"type": "integer"}}}
+    def f(a: float = math.nan, b=object()): ... | {"properties": {"a": {"type": "number"}, "b": {}}}
+    def f(a: bytes = b"hi"): ... | {"properties": {"a": {"type": "string", "contentEncoding": "base64", "default": "aGk="}}}
+    def f(a: int, **rest): ... | {"properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": true}
+    def f(a, ctx): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, *, ctx=None): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, c: m.Context): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, c: "Optional[Context]" = None): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, c: "Context|None" = None): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, c: Annotated[m.Context, "x"]): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, context): ... | {"properties": {"a": {}, "context": {}}, "required": ["a", "context"]}
+    def f(ctx: str): ... | {"properties": {"ctx": {"type": "string"}}, "required": ["ctx"]}
+    f = functools.partial(lambda a, b: 1, b=5) | {"properties": {"a": {}}, "required": ["a"]}
+    f = functools.partial(lambda a, b: 1, 5) | {"properties": {"b": {}}, "required": ["b"]}
+    f = Callables().method | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    f = Callables.of_class | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    f = Callables.static | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    f = Callables() | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    f = wrapped(Callables().method) | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    f = functools.partial(Callables.method, Callables()) | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+""")
+
+# A function that JSON cannot fill, and words of the error.
+UNFILLABLE = table(r"""
+    def f(x: "Nowhere"): ... | f() x Nowhere module level input_schema=
+    def f(x: "int +"): ... | f() x input_schema=
+    def f(x: threading.Thread): ... | f() x dataclass input_schema=
+    def f(*x): ... | f() x list input_schema=
+    def f(x: int = dataclasses.field(default=3)): ... | f() x Annotated[]
+    def f() -> "Nowhere": ... | f() Nowhere
+    def f(x: dict[int, str]): ... | f() x strings
+    def f(x: [int]): ... | f() x
+    def f(x: typing.TypeVar("T")): ... | f() x
+    def f(x: Callable[[], int]): ... | f() x
+""")
+
+# A docstring, what is left of it, and the descriptions of parameters.
+DOCSTRINGS = table(r"""
+    S.\n\nArgs:\n    a (int): the first: a number\n        that goes on\n\n        and on\n    b: the second\n    **rest: ignored\n\nReturns:\n    the sum | S.\n\nReturns:\n    the sum | {"a": "the first: a number that goes on and on", "b": "the second"}
+    S.\n\nArgs:\n    a - first\n    b -- second | S. | {"a": "first", "b": "second"}
+    S.\n\nArgs:\n    a: first - with a dash | S. | {"a": "first - with a dash"}
+    S.\n\nArgs:\n    a-b: first | S.\n\nArgs:\n    a-b: first | {}
+    S.\n\nArgs:\n    Any number of words. | S.\n\nArgs:\n    Any number of words. | {}
+    S.\n\nArgs:\n    a: x\n    words\n\nReturns:\n    y | S.\n\nArgs:\n    a: x\n    words\n\nReturns:\n    y | {"a": "x"}
+    Do it. | Do it. | {}
+""")
+
+# The annotation of a result, and the schema of its structured content; - if it has none.
+OUTPUTS = table(r"""
+    int | {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}
+    list[int] | {"type": "object", "properties": {"result": {"type": "array", "items": {"type": "integer"}}}, "required": ["result"]}
+    dict[str, int] | {"type": "object", "additionalProperties": {"type": "integer"}}
+    Movie | {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    None | -
+    Any | -
+    object | -
+    bytes | -
+    Optional[bytes] | -
+    list | -
+    List[Any] | -
+    m.Image | -
+    list[m.Image] | -
+    Union[str, m.Image] | -
+    Optional[m.Link] | -
+    Annotated[m.Message, "x"] | -
+""")
+
+# The schema of an argument, what a model sends, and what the function takes; - if it is refused.
+RELAXED = table(r"""
+    {"type": "integer"} | "3" | 3
+    {"type": "integer"} | "-3" | -3
+    {"type": "integer"} | "3.0" | 3.0
+    {"type": "integer"} | "3.5" | -
+    {"type": "integer"} | "+3" | -
+    {"type": "integer"} | " 3" | -
+    {"type": "integer"} | "\u0663" | -
+    {"type": "integer"} | "1_0" | -
+    {"type": "integer"} | "true" | -
+    {"type": "integer"} | 3 | 3
+    {"type": "integer", "minimum": 5} | "3" | -
+    {"type": "integer", "minimum": 5} | "6" | 6
+    {"type": "number"} | "2.5e1" | 25.0
+    {"type": "number"} | "NaN" | -
+    {"type": "boolean"} | "true" | true
+    {"type": "boolean"} | "True" | -
+    {"type": "boolean"} | "1" | -
+    {"type": "array"} | "[1, 2]" | [1, 2]
+    {"type": "object"} | "{\"a\": 1}" | {"a": 1}
+    {"type": "object"} | "[1]" | -
+    {"type": "object"} | "{" | -
+    {"type": ["integer", "null"]} | "null" | null
+    {"anyOf": [{"type": "integer"}, {"type": "null"}]} | "3" | 3
+    {"enum": [1, 2]} | "2" | 2
+    {"$ref": "#/$defs/N"} | "{\"v\": 1}" | {"v": 1}
+    {"allOf": [{"type": "integer"}]} | "3" | 3
+    {"type": "integer"} | null | absent
+    {"type": ["null", "integer"]} | null | null
+    # where a string may be meant, it is
+    {"type": "string"} | "3" | "3"
+    {"type": ["integer", "string"]} | "3" | "3"
+    {} | "3" | "3"
+    true | "3" | "3"
+    {"anyOf": [{"type": "integer"}, {}]} | "3" | "3"
+    {"enum": [1, "1"]} | "1" | "1"
+    {"$ref": "#/$defs/S"} | "3" | "3"
+""")
+
+
+class Callables:
+    """Say it."""
+
+    def method(self, a: int):
+        """Do it."""
+        return [a]
+
+    @classmethod
+    def of_class(cls, a: int):
+        return [a]
+
+    @staticmethod
+    def static(a: int):
+        return [a]
+
+    def __call__(self, a: int):
+        return [a]
+
+
+def wrapped(fn):
+    @functools.wraps(fn)
+    def wrapper(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    return wrapper
+
+
+def names_around():
+    """Return the names that the sources in the tables use."""
+    return {**vars(typing), "utc": datetime.timezone.utc, "decimal": decimal, **globals()}
+
+
+def run_source(source):
+    """Execute a source without this file's `from __future__`; return its names."""
+    names = names_around()
+    exec(compile(source, "<test>", "exec", dont_inherit=True), names)
+    return names
+
+
+async def define(fn, **options):
+    """Return how a tool is listed."""
+    app = m.Server()
+    app.add_tool(fn, name="f", **options)
+    async with m.Client(app) as c:
+        (tool,) = await c.list_tools()
+    return tool
+
+
+async def value_of(fn, arguments, **options):
+    """Return the value of a call to a tool, or the text of its error."""
+    app = m.Server()
+    app.add_tool(fn, name="f", **options)
+    async with m.Client(app) as c:
+        try:
+            return await c.call("f", arguments)
+        except m.ToolError as exc:
+            return str(exc)
+
+
+class TestAnnotations:
+    """What a type says in JSON, and how values cross."""
+
+    async def test_an_annotation_has_this_schema(self):
+        found = {}
+        for annotation, _ in ANNOTATIONS:
+            tool = await define(run_source(f"def f(x: {annotation}): ...")["f"])
+            found[annotation] = tool["inputSchema"]["properties"]["x"]
+        assert found == {annotation: json.loads(schema) for annotation, schema in ANNOTATIONS}
+
+    async def test_a_value_crosses_and_comes_back(self):
+        for annotation, given, text, *back in CONVERSIONS:
+            names = run_source(f"taken = []\ndef f(x: {annotation}): taken.append(x); return [x]")
+            answer = await value_of(names["f"], {"x": json.loads(given)}, structured=False)
+            value, (taken,) = eval(text, names_around()), names["taken"]
+            assert taken == value and type(taken) is type(value), annotation
+            if annotation != "bytes":  # they are content in a list
+                assert json.loads(answer) == [json.loads(back[0] if back else given)], annotation
+
+    async def test_a_result_becomes_json_by_its_values(self):
+        for value, answer in RETURNED:
+            assert await value_of(run_source(f"def f(): return {value}")["f"], {}) == json.loads(answer)
+        loop = []
+        loop.append(loop)
+        for wrong in (object(), [1, {"b": object()}], loop, math.nan):
+            try:
+                answer = await value_of(lambda wrong=wrong: {"a": wrong}, {})
+            except m.RemoteError:  # it could not be sent
+                continue
+            assert isinstance(answer, str), wrong
+
+    async def test_an_argument_that_cannot_be_read_is_an_error_with_its_path(self):
+        for annotation, given, path, words in UNREADABLE:
+            error = await value_of(run_source(f"def f(x: {annotation}): ...")["f"], {"x": json.loads(given)})
+            assert f"{path}: " in error and words in error, annotation
+
+    async def test_a_result_has_the_schema_of_its_annotation(self):
+        found = {}
+        for annotation, _ in OUTPUTS:
+            tool = await define(run_source(f"def f() -> {annotation}: ...")["f"])
+            found[annotation] = tool.get("outputSchema", "-")
+        assert found == {a: schema if schema == "-" else json.loads(schema) for a, schema in OUTPUTS}
+
+    async def test_records_in_results_fit_the_schema_that_was_told(self):
+        for made in ("Node(1, [Node(2)])", "Point(1)", "Area(1, 2)", "Pair(1)"):
+            name = made.partition("(")[0]
+            fn = run_source(f"def f() -> {name}: return {made}")["f"]
+            tool, value = await define(fn), await value_of(fn, {})
+            m.compile_schema(tool["outputSchema"]).check(value)
+            assert "value" in value or tool["outputSchema"]["properties"].keys() <= value.keys()
+            fn = run_source(f"def f() -> Optional[{name}]: return {made}")["f"]
+            assert await value_of(fn, {}) == value
+
+    @pytest.mark.skipif(sys.version_info < (3, 11), reason="no such names")
+    async def test_members_may_be_required_or_not_also_where_annotations_are_strings(self):
+        source = (
+            "class T(TypedDict):\n  a: int\n  b: NotRequired[bytes]\n"
+            "class S(T, total=False):\n  c: Required['int']\n"
+            "  d: 'typing.Annotated[typing.Required[int], 0]'\n  e: int\n"
+            "class Q(TypedDict):\n  a: 'int'\n  b: 'typing.NotRequired[int]'\n"
+            "def f(s: S, q: Q): return {'b': len(s['b'])}"
+        )
+        fn = run_source(source)["f"]
+        properties = (await define(fn))["inputSchema"]["properties"]
+        required = {name: {*schema["required"]} for name, schema in properties.items()}
+        assert required == {"s": {"a", "c", "d"}, "q": {"a"}}
+        assert await value_of(fn, {"s": {"a": 1, "b": "aGk=", "c": 1, "d": 1}, "q": {"a": 1}}) == {"b": 2}
+
+    @pytest.mark.skipif(sys.version_info < (3, 10), reason="no such syntax")
+    async def test_unions_may_have_a_bar(self):
+        tool = await define(run_source("def f(x: int | None, y: 'list[str] | int' = 1): ...")["f"])
+        properties = tool["inputSchema"]["properties"]
+        assert properties["x"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+        assert properties["y"]["anyOf"][0]["type"] == "array"
+
+    @pytest.mark.skipif(sys.version_info < (3, 12), reason="no such syntax")
+    async def test_a_type_statement_may_be_recursive(self):
+        source = "type Tree = dict[str, Tree] | int\ntype Id = int\ndef f(t: Tree, i: Id): return {'t': t, 'i': i}"
+        fn = run_source(source)["f"]
+        assert await value_of(fn, {"t": {"a": {"b": 1}}, "i": 2.0}) == {"t": {"a": {"b": 1}}, "i": 2}
+        assert "t" in await value_of(fn, {"t": {"a": {"b": "x"}}, "i": 2})
+
+    async def test_nested_unions_are_read_in_time_that_grows_with_the_value(self):
+        value, began = None, time.process_time()
+        for n in range(25):
+            value = {"value": n, "parent": value}
+        assert await value_of(run_source("def f(x: Node) -> int: return x.value")["f"], {"x": value}) == 24
+        assert time.process_time() - began < 10  # 2 ** 25 readings take minutes
+
+
+class TestSignatures:
+    """What a function says about its arguments, and how it is called."""
+
+    async def test_a_function_has_this_schema(self):
+        point, found, wanted = dict(ANNOTATIONS)["Point"], {}, {}
+        for source, schema in SIGNATURES:
+            defaults = {"type": "object", "additionalProperties": False}
+            wanted[source] = {**defaults, **json.loads(schema.replace("POINT", point))}
+            found[source] = (await define(run_source(source)["f"]))["inputSchema"]
+        assert found == wanted
+
+    @pytest.mark.parametrize("source, words", UNFILLABLE)
+    def test_what_json_cannot_fill_is_refused_at_registration(self, source, words):
+        with pytest.raises(TypeError) as caught:
+            m.Server().add_tool(run_source(source)["f"])
+        assert [word for word in words.split() if word not in str(caught.value)] == []
+
+    async def test_a_docstring_describes_the_tool_and_its_parameters(self):
+        for doc, left, told in DOCSTRINGS:
+
+            def fn(a, b): ...
+
+            fn.__doc__ = doc.replace(r"\n", "\n")
+            tool = await define(fn)
+            parts = tool["inputSchema"]["properties"].items()
+            found = {name: part["description"] for name, part in parts if "description" in part}
+            assert (tool["description"], found) == (left.replace(r"\n", "\n"), json.loads(told))
+        assert (await define(wrapped(Callables().method)))["description"] == "Do it."
+        assert (await define(Callables()))["description"] == "Say it."
+        explicit = run_source("def f(a: Annotated[int, 'mine']):\n 'S.\\n\\nArgs:\\n    a: x'")["f"]
+        tool = await define(explicit)
+        assert tool["inputSchema"]["properties"]["a"]["description"] == "mine"
+
+    async def test_everything_that_can_be_called_is_called(self):
+        for source, _ in SIGNATURES:
+            if "Callables" in source:
+                assert await value_of(run_source(source)["f"], {"a": 2.0}, structured=False) == "[2]"
+
+    async def test_arguments_cannot_replace_the_context_or_what_was_bound(self):
+        def pay(user, amount, **rest):
+            return {"user": user, "amount": amount, **rest}
+
+        def look(a, ctx, **rest):
+            return {"ours": isinstance(ctx, m.Context), **rest}
+
+        bound = functools.partial(pay, user="me")
+        for fn, options in (
+            (bound, {}), (functools.partial(bound, limit=1), {}), (wrapped(bound), {}),
+            (bound, {"input_schema": {"type": "object", "properties": {"amount": {}}}}),
+        ):  # fmt: skip
+            answer = await value_of(fn, {"amount": 1, "b": 2}, **options)
+            assert (answer["user"], answer["amount"], answer["b"]) == ("me", 1, 2)
+            error = await value_of(fn, {"amount": 1, "user": "root"}, **options)
+            assert "user: unexpected property" in error
+        error = await value_of(functools.partial(bound, limit=1), {"amount": 1, "limit": 9})
+        assert "limit: unexpected property" in error
+        assert await value_of(look, {"a": 1, "b": 2}) == {"ours": True, "b": 2}
+        assert "theirs" not in str(await value_of(look, {"a": 1, "ctx": "theirs"}))
+
+    async def test_a_schema_of_ones_own_is_published_and_the_annotations_read(self):
+        schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+        decoded = run_source("def f(a: bytes): return a.decode()")["f"]
+        assert (await define(decoded, input_schema=schema))["inputSchema"] == schema
+        assert await value_of(decoded, {"a": "aGk="}, input_schema=schema) == "hi"
+        given = {"a": "x", "b": 2}
+        assert await value_of(lambda **given: given, given, input_schema=schema) == given
+        assert "a: is required" in await value_of(lambda **given: given, {}, input_schema=schema)
+
+    async def test_a_string_is_read_where_no_string_can_be_meant(self):
+        """Models send "3" for 3, and null for what may be absent."""
+        defs = {"N": {"type": "object"}, "S": {"type": "string"}}
+        for schema, given, meant in RELAXED:
+            whole = {"properties": {"a": json.loads(schema)}, "$defs": defs}
+            arguments = {"a": json.loads(given)}
+            answer = await value_of(lambda **given: given, arguments, input_schema=whole)
+            if meant == "-":
+                assert answer.startswith("a: "), (schema, given)
+            else:
+                wanted = {} if meant == "absent" else {"a": json.loads(meant)}
+                assert answer == wanted and repr(answer) == repr(wanted), (schema, given)
+        whole = {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+        assert isinstance(await value_of(lambda **given: given, {"a": None}, input_schema=whole), str)
+        assert await value_of(lambda **given: given, {"a": "1", "b": "2"}, input_schema=whole) == {"a": 1, "b": "2"}
+
+    async def test_valid_arguments_are_never_changed(self):
+        dice = rng("relax")
+        kinds = ["null", "boolean", "integer", "number", "string", "array", "object"]
+        values = [None, True, 3, 2.5, "3", "true", "null", "[]", "{}", [], {}]
+        for _ in range(150):
+            some = dice.sample(kinds, dice.randint(1, 3))
+            forms = [{"type": some}, {"anyOf": [{"type": kind} for kind in some]}]
+            schema = {"type": "object", "properties": {"a": dice.choice(forms)}, "required": ["a"]}
+            given = {"a": dice.choice(values)}
+            with contextlib.suppress(m.SchemaError):
+                m.compile_schema(schema).check(given)
+                assert await value_of(lambda **given: given, given, input_schema=schema) == given
 
 
 ###############################################################################
