@@ -1,0 +1,222 @@
+"""mcp_install: the entry of a server in the file of an application."""
+
+import asyncio
+import json
+import os
+import pathlib
+import stat
+import sys
+
+import mcp_install
+import pytest
+from conftest import ROOT
+
+import mcp_lite
+
+SERVER = """
+from mcp_lite import Server
+app = Server("shop")
+@app.tool
+def add(a: int) -> int:
+    "Add."
+    return a
+if __name__ == "__main__":
+    app.run()
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """Work in a new folder, with a server, and with an empty home beside it."""
+    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "APPDATA", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    pathlib.Path("shop.py").write_text(SERVER)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def install(capsys):
+    """Return what runs the program: exit status, stdout, stderr."""
+
+    def run(*argv):
+        capsys.readouterr()
+        try:
+            status = mcp_install.main([*argv])
+        except SystemExit as exc:
+            status = exc.code
+        return (status, *capsys.readouterr())
+
+    return run
+
+
+def test_it_prints_the_entry_and_says_where_it_goes(install, home):
+    status, out, err = install("claude-desktop", "shop.py", "--env", "K", "v")
+    entry = {"command": sys.executable, "args": [os.path.abspath("shop.py")], "env": {"K": "v"}}
+    assert (status, json.loads(out)) == (0, {"mcpServers": {"shop": entry}})
+    assert err == f"in {home}/.config/Claude/claude_desktop_config.json\n"
+    assert os.listdir(home) == [], "nothing is written"
+
+
+@pytest.mark.parametrize(
+    "app, words, entry",
+    [
+        ("cursor", ["https://h/mcp", "--header", "K", "v"],
+         {"mcpServers": {"mcp": {"url": "https://h/mcp", "headers": {"K": "v"}}}}),
+        ("vscode", ["https://h/mcp"], {"servers": {"mcp": {"type": "http", "url": "https://h/mcp"}}}),
+        ("gemini", ["https://h/mcp"], {"mcpServers": {"mcp": {"httpUrl": "https://h/mcp"}}}),
+        ("claude-desktop", ["https://h/mcp", "--name", "h"],
+         {"mcpServers": {"h": {"command": sys.executable,
+                               "args": [str(ROOT / "mcp_lite.py"), "gateway", "https://h/mcp"]}}}),
+        ("zed", ["--name", "n", "--", sys.executable, "shop.py", "here", "work"],
+         {"context_servers": {"n": {"command": sys.executable, "args": ["SHOP", "here", "work"]}}}),
+    ],
+)  # fmt: skip
+def test_each_application_has_a_form_of_its_own(install, app, words, entry):
+    status, out, _ = install(app, *words)
+    assert status == 0
+    assert json.loads(out) == json.loads(json.dumps(entry).replace("SHOP", os.path.abspath("shop.py")))
+
+
+def test_codex_reads_toml_which_is_printed_only(install):
+    status, out, _ = install("codex", "shop.py", "--env", "K", "v")
+    assert out.splitlines() == [
+        "[mcp_servers.shop]", f'command = "{sys.executable}"',
+        f'args = ["{os.path.abspath("shop.py")}"]', 'env = { "K" = "v" }',
+    ]  # fmt: skip
+    status, out, err = install("codex", "shop.py", "--write")
+    assert (status, out) == (2, "") and "by hand" in err
+
+
+@pytest.mark.parametrize("target", ["shop.py", "shop.py:app"])
+def test_an_application_without_a_path_can_start_what_is_written(install, target):
+    entry = json.loads(install("cursor", target)[1])["mcpServers"]["shop"]
+
+    async def call():
+        env = {"PYTHONPATH": str(ROOT)}
+        async with mcp_lite.Client([entry["command"], *entry["args"]], cwd="/", env=env) as client:
+            return await client.call("add", {"a": 1})
+
+    assert asyncio.run(call()) == 1
+
+
+# Files of others.
+
+
+@pytest.fixture
+def settings(home):
+    """Return Cursor's file, in a folder that is there."""
+    (home / ".cursor").mkdir()
+    return home / ".cursor" / "mcp.json"
+
+
+def test_the_rest_of_a_file_stays_with_its_mode_and_a_copy(install, home):
+    path = home / ".config" / "zed" / "settings.json"
+    path.parent.mkdir(parents=True)
+    before = (
+        '// "context_servers": {\n{\n    "theme": "dark", // nice\n    "n": 1.50,\n'
+        '    "context_servers": {\n        "x": {"args": [1,]},\n    },\n}\n'
+    )
+    path.write_text(before)
+    path.chmod(0o644)
+    status, out, err = install("zed", "shop.py", "--write")
+    assert (status, out, err) == (0, f"{path} has shop now; as it was: {path}.bak\n", "")
+    entry = (
+        f'\n        "shop": {{\n            "command": "{sys.executable}",\n            "args": [\n'
+        f'                "{os.path.abspath("shop.py")}"\n            ]\n        }},'
+    )
+    assert path.read_text() == before.replace("{\n        ", "{" + entry + "\n        ")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+    assert pathlib.Path(f"{path}.bak").read_text() == before
+    assert sorted(os.listdir(path.parent)) == ["settings.json", "settings.json.bak"]
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "", "{}", "{ }", "{}\n", '{"a": 1}', '{"mcpServers": {}}', '{"mcpServers":{"a":{}}}',
+        '{\r\n\t"a": [1],\r\n}', '/* { */ {"b": {"mcpServers": {}}, "mcpServers": {}}',
+        '{"s": "// no comment \\" /*", "mcpServers": {/* none */}}',
+    ],
+)  # fmt: skip
+def test_whatever_the_form_of_the_file_the_entry_is_found_in_it(install, settings, before):
+    settings.write_bytes(before.encode())
+    assert install("cursor", "shop.py", "--write")[0] == 0
+    after = json.loads(mcp_install.blanked(settings.read_bytes().decode()))
+    wanted = json.loads(mcp_install.blanked(before) or "{}")
+    added = after["mcpServers"].pop("shop")
+    assert added["args"] == [os.path.abspath("shop.py")]
+    assert after == {"mcpServers": {}, **wanted}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
+def test_a_new_file_is_for_its_owner_alone(install, home):
+    assert install("cursor", "shop.py", "--write")[0] == 0
+    path = home / ".cursor" / "mcp.json"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [*json.loads(path.read_text())["mcpServers"]] == ["shop"]
+    assert os.listdir(path.parent) == ["mcp.json"]
+
+
+def test_an_entry_of_that_name_is_not_replaced(install, settings):
+    install("cursor", "shop.py", "--write")
+    before = settings.read_text()
+    status, out, err = install("cursor", "shop.py", "--write", "--env", "A", "b")
+    assert (status, out) == (2, "") and "remove that, or give --name" in err
+    assert settings.read_text() == before
+    assert install("cursor", "shop.py", "--write", "--name", "second")[0] == 0
+    assert [*json.loads(settings.read_text())["mcpServers"]] == ["second", "shop"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", '{"mcpServers": []}', '{"mcpServers": null}', '{"mcpServers": {}', '{"mcpServers": {}} x',
+     b"\xff\xfe{\0}\0", '{"a": ' + "[" * 100_000],
+    ids=range(7),
+)  # fmt: skip
+def test_a_file_that_makes_no_sense_is_left_alone(install, settings, text):
+    before = text if isinstance(text, bytes) else text.encode()
+    settings.write_bytes(before)
+    status, out, err = install("cursor", "shop.py", "--write")
+    assert (status, out) == (2, "")
+    assert f"{settings} is left alone: " in err and "Traceback" not in err
+    assert settings.read_bytes() == before
+    assert os.listdir(settings.parent) == ["mcp.json"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+def test_a_link_is_refused(install, settings, home):
+    (home / "dotfiles.json").write_text("{}")
+    settings.symlink_to(home / "dotfiles.json")
+    status, _, err = install("cursor", "shop.py", "--write")
+    assert status == 2 and f"is a link to {os.path.realpath(home / 'dotfiles.json')}" in err
+    assert (home / "dotfiles.json").read_text() == "{}" and settings.is_symlink()
+
+
+def test_a_project_has_a_file_of_its_own(install):
+    for app, path in (("claude-code", ".mcp.json"), ("vscode", ".vscode/mcp.json")):
+        assert install(app, "shop.py", "--write", "--project")[0] == 0
+        assert os.path.abspath("shop.py") in pathlib.Path(path).read_text()
+    status, _, err = install("devin", "shop.py", "--write", "--project")
+    assert status == 2 and "no file is left alone" in err
+
+
+@pytest.mark.parametrize(
+    "words, problem",
+    [
+        (["emacs", "shop.py"], "invalid choice: 'emacs'"),
+        (["cursor"], "required: target"),
+        (["cursor", "none.py"], "there is no file none.py"),
+        (["cursor", "no-such-program"], "there is no program 'no-such-program'"),
+        (["claude-desktop", "https://h/mcp", "--header", "K", "v"], "starts commands only"),
+    ],
+)
+def test_a_wrong_command_line_says_what_is_right(install, words, problem):
+    status, out, err = install(*words)
+    assert (status, out) == (2, "")
+    assert problem in err

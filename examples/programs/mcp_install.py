@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Put an MCP server into the configuration of an application.
+
+    python3 mcp_lite.py install cursor server.py             show the entry, and where it belongs
+    python3 mcp_lite.py install cursor server.py --write     put it into Cursor's own file
+    python3 mcp_lite.py install zed --name files -- npx -y some-server /tmp
+
+Such a file belongs to somebody else: one entry is put into its text, every other character stays,
+and a copy is kept beside it (.bak). Nothing is written where there is a doubt: a link, a file that
+makes no sense, an entry of that name. What is written is absolute, for an application may
+have no PATH, and work in any folder.
+
+Limits: TOML (of Codex) is printed, not written.
+"""
+
+import argparse
+import glob
+import inspect
+import json
+import os
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional
+
+HERE = pathlib.Path(__file__).resolve().parent
+if HERE.name == "programs":  # mcp_lite.py lies two folders up, as in its repository
+    sys.path.append(str(HERE.parents[1]))
+
+import mcp_lite as mcp  # noqa: E402
+
+Entry = dict[str, Any]
+
+
+class Application(NamedTuple):
+    """A program that starts MCP servers, and the file that tells it which."""
+
+    #: by sys.platform, "" for all others: those that exist count, or else the first
+    files: dict[str, tuple[str, ...]]
+    project: str = ""  # the file for one folder of work
+    key: str = "mcpServers"  # the member that has the servers
+    url: str = "url"  # the member of an entry that has the URL; "" if it takes commands only
+    typed: bool = False  # whether an entry says "stdio" or "http"
+
+
+def in_config(path: str) -> dict[str, tuple[str, ...]]:
+    """Return where Electron applications keep a file."""
+    return {"darwin": (f"~/Library/Application Support/{path}",), "win32": (f"$APPDATA/{path}",),
+            "": (f"$XDG_CONFIG_HOME/{path}", f"~/.config/{path}")}  # fmt: skip
+
+
+#: As their manuals, sources and users had it in November 2026.
+APPLICATIONS = {
+    "claude-desktop": Application({
+        **in_config("Claude/claude_desktop_config.json"),
+        "win32": (
+            "$APPDATA/Claude/claude_desktop_config.json",
+            "$LOCALAPPDATA/Packages/Claude_*/LocalCache/Roaming/Claude/claude_desktop_config.json",
+        ),
+    }, url=""),
+    "claude-code": Application({"": ("~/.claude.json",)}, ".mcp.json", typed=True),
+    "cursor": Application({"": ("~/.cursor/mcp.json",)}, ".cursor/mcp.json"),
+    "vscode": Application(in_config("Code/User/mcp.json"), ".vscode/mcp.json", "servers", "url",
+                          True),
+    "devin": Application({"": ("~/.codeium/windsurf/mcp_config.json",)}, url="serverUrl"),
+    "zed": Application({
+        "": ("$XDG_CONFIG_HOME/zed/settings.json", "~/.config/zed/settings.json"),
+        "win32": ("$APPDATA/Zed/settings.json",),
+    }, ".zed/settings.json", "context_servers"),
+    "gemini": Application({"": ("~/.gemini/settings.json",)}, ".gemini/settings.json",
+                          url="httpUrl"),
+    "codex": Application({"": ("$CODEX_HOME/config.toml", "~/.codex/config.toml")},
+                         ".codex/config.toml", "mcp_servers"),
+}  # fmt: skip
+
+
+def files_of(app: Application) -> list[str]:
+    """Return the files in which an application looks; if there is none, the one to be made."""
+    patterns = app.files.get(sys.platform) or app.files[""]
+    paths = [os.path.expanduser(os.path.expandvars(pattern)) for pattern in patterns]
+    there = [hit for path in paths for hit in glob.glob(path)]
+    return there or [path for path in paths if "$" not in path][:1]  # "$": a variable is not set
+
+
+# Entries.
+
+
+def entry_of(app: Application, words: list[str], env: Entry, headers: Entry) -> Entry:
+    """Return how an application is told of a URL, or of a command; ValueError if it cannot be."""
+    if re.match("https?://", words[0]):
+        if app.url:
+            key = "http_headers" if app.key == "mcp_servers" else "headers"
+            entry: Entry = {"type": "http"} if app.typed else {}
+            return {**entry, app.url: words[0], **({key: headers} if headers else {})}
+        if headers:
+            raise ValueError("this application starts commands only: no headers")
+        words = [inspect.getfile(mcp.Client), "gateway", *words]
+    if re.search(r"\.py:\w+$", words[0]):
+        words = [inspect.getfile(mcp.Client), "serve", *words]
+    if words[0].endswith(".py"):
+        words = [sys.executable, *words]
+    program = shutil.which(words[0])
+    if program is None:
+        raise ValueError(f"there is no program {words[0]!r} here")
+    argv = [*map(absolute, (program, *words[1:]))]
+    if argv[0].lower().endswith((".cmd", ".bat")):  # no program, but a text for cmd.exe
+        argv = ["cmd", "/c", *argv]
+    entry = {"type": "stdio"} if app.typed else {}
+    return {**entry, "command": argv[0], "args": argv[1:], **({"env": env} if env else {})}
+
+
+def absolute(word: str) -> str:
+    """Return a word of a command; if it is a file, or a path with a slash, from the root."""
+    path = re.sub(r"(?<=\.py):\w+$", "", word)
+    if os.path.isfile(path) or (os.path.dirname(path) and os.path.exists(path)):
+        return os.path.abspath(path) + word[len(path) :]
+    if path.endswith(".py"):
+        raise ValueError(f"there is no file {path}")
+    return word
+
+
+def as_toml(table: str, entry: Entry) -> str:
+    """Return an entry as a table of TOML, whose strings and lists are those of JSON."""
+    lines = [f"[{table}]"]
+    for key, value in entry.items():
+        text = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, dict):
+            pairs = (f"{json.dumps(name)} = {json.dumps(each)}" for name, each in value.items())
+            text = f"{{ {', '.join(pairs)} }}"
+        lines.append(f"{key} = {text}")
+    return "\n".join(lines)
+
+
+# Text with one entry more.
+
+
+def blanked(text: str) -> str:
+    """Return JSON with comments as JSON: blanks for comments, and for commas before a bracket.
+
+    Every character that is left stands where it stood.
+    """
+    string = r'"(?:[^"\\]|\\.?)*(?:"|\Z)'
+    for other in (r"//[^\r\n]*|/\*.*?(?:\*/|\Z)", r",(?=\s*[}\]])"):
+        text = re.sub(
+            f"(?s){string}|{other}",
+            lambda hit: hit[0] if hit[0][0] == '"' else re.sub(r"[^\r\n]", " ", hit[0]), text,
+        )  # fmt: skip
+    return text
+
+
+def put_entry(text: str, key: str, name: str, entry: Entry) -> str:
+    """Return the text of a JSON object in which the table `key` has `name`; all else is as it was.
+
+    Where the entry belongs is guessed: only a guess with the right effect is taken.
+    """
+    bare = blanked(text)
+    settings = json.loads(bare)
+    servers = settings.get(key, {})
+    if name in servers:
+        raise ValueError(f"it has {name!r}: remove that, or give --name")
+    wanted = {**settings, key: {**servers, name: entry}}
+    unit = (re.findall(r"\n([ \t]+)", bare) or ["  "])[0]
+    given, indent, before = {key: {name: entry}}, "", r"\A\s*\{"
+    if key in settings:
+        given, indent, before = {name: entry}, unit, json.dumps(key) + r"\s*:\s*\{"
+    lines = json.dumps(given, indent=unit, ensure_ascii=False).split("\n")[1:-1]
+    new = "".join(f"\n{indent}{line}" for line in lines)
+    for hit in re.finditer(before, bare):
+        head, rest = text[: hit.end()], text[hit.end() :]
+        comma = "" if bare[hit.end() :].lstrip().startswith("}") else ","
+        gap = "" if re.match(r"[ \t]*\r?\n", rest) else f"\n{indent}"
+        if json.loads(blanked(head + new + comma + gap + rest)) == wanted:
+            return head + new + comma + gap + rest
+    raise ValueError("there is no place for the entry")
+
+
+def write_entry(path: str, key: str, name: str, entry: Entry) -> str:
+    """Put an entry into a file of settings, and return what was done; ValueError: nothing was."""
+    if os.path.islink(path):
+        raise ValueError(f"it is a link to {os.path.realpath(path)}")
+    file = pathlib.Path(path)
+    there = file.exists()
+    before = file.read_bytes().decode() if there else ""
+    after = put_entry(before if before.strip() else "{}\n", key, name, entry)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as new:
+        new.write(after.encode())  # for its owner alone: an entry may hold a secret
+    if there:
+        shutil.copy2(path, f"{path}.bak")
+        shutil.copymode(path, new.name)
+    os.replace(new.name, path)
+    return f"{path} has {name} now" + f"; as it was: {path}.bak" * there
+
+
+# The command line.
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """Print or write the entry of a server for an application."""
+    parser = argparse.ArgumentParser(
+        "install", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("app", choices=APPLICATIONS, metavar="APP", help=", ".join(APPLICATIONS))
+    add("target", nargs="+", help="a URL, FILE.py, FILE.py:APP, or `-- COMMAND ...`")
+    add("--write", action="store_true", help="put it into the application's file")
+    add("--project", action="store_true", help="for this folder, not for all that I do")
+    add("--name", help="how the application calls the server")
+    for name, what in (("env", "for a command"), ("header", "for a URL")):
+        add(f"--{name}", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help=what)
+    args = parser.parse_args(argv)
+    app = APPLICATIONS[args.app]
+    paths = [app.project] * bool(app.project) if args.project else files_of(app)
+    where = " and ".join(paths) or "no file"
+    name = args.name or re.sub(r"\W+", "-", pathlib.Path(args.target[0]).stem)
+    try:
+        entry = entry_of(app, args.target, dict(args.env), dict(args.header))
+        text = json.dumps({app.key: {name: entry}}, indent=2)
+        if app.key == "mcp_servers":
+            paths, text = [], as_toml(f"{app.key}.{name}", entry)
+        if args.write and not paths:
+            raise ValueError("add the entry by hand")
+        for path in paths * args.write:
+            print(write_entry(path, app.key, name, entry))
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError) as exc:
+        parser.error(f"{where} is left alone: {exc}")
+    if not args.write:
+        print(text)
+        print(f"in {where}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
