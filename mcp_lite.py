@@ -449,7 +449,7 @@ class Row(metaclass=RowType):
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
     "LimitExceeded", "ConnectionClosed", "SessionExpired", "RequestTimeout", "CapabilityMissing",
-    "AuthError", "CannotServe",
+    "Suspended", "AuthError", "CannotServe",
 ]  # fmt: skip
 
 PARSE_ERROR = -32700  # not JSON
@@ -582,6 +582,13 @@ class CapabilityMissing(MCPError):
     def __init__(self, whose: str, capability: str, why: str = "") -> None:
         super().__init__(why or f"the {whose} did not declare the capability {capability!r}")
         self.capability = capability
+
+
+class Suspended(BaseException):
+    """A question to the client ends this run of a handler; the client's answer begins the next one.
+
+    It is no failure and no cancellation: let it pass, as `try: ... finally: ...` does.
+    """
 
 
 class AuthError(MCPError):
@@ -2690,7 +2697,10 @@ class Transport:
         return ""
 
 
-#: On whose behalf a MemoryTransport writes. The other end believes it: both are in our process.
+#: The request that is being served. A MemoryTransport writes on behalf of whoever sent it, and the
+#: other end believes that: both are in our process.
+CURRENT: contextvars.ContextVar[Context] = contextvars.ContextVar("mcp_lite.context")
+#: On whose behalf a MemoryTransport writes what no request of this task has caused.
 SPEAKER: contextvars.ContextVar[Caller] = contextvars.ContextVar("mcp_lite.speaker")
 #: The names of the programs that have passed on what we send over HTTP, as in the header Via.
 PASSED_ON: contextvars.ContextVar[str] = contextvars.ContextVar("mcp_lite.passed_on", default="")
@@ -2767,20 +2777,26 @@ class MemoryTransport(Transport):
     async def write(self, msg: Msg | list[Msg]) -> int | None:
         """Put a message into the other end's inbox, when there is room."""
         said = Said(encode(msg))
-        said.caller = SPEAKER.get(NOBODY)
+        said.caller = speaker()
         if not await self.other.inbox.put(said):
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
         return len(said)
 
     async def authorization(self) -> JSON:
         """Return for whom we speak, and what they may do."""
-        caller = SPEAKER.get(NOBODY)
+        caller = speaker()
         return [caller.owner, sorted(map(str, getattr(caller.principal, "scopes", ())))]
 
     async def close(self) -> None:
         """End both directions."""
         self.inbox.close()
         self.other.inbox.close()
+
+
+def speaker() -> Caller:
+    """Return on whose behalf this task speaks: for the sender of the request that it serves."""
+    ctx = CURRENT.get(None)
+    return SPEAKER.get(NOBODY) if ctx is None else ctx.exchange.caller
 
 
 def memory_transports() -> tuple[Transport, Transport]:
@@ -5955,6 +5971,138 @@ class InputRequired(Row):
     requests: Msg
     state: JSON = None
 
+
+def check_hints(hints: Msg) -> Msg:
+    """Return an object with hints on keeping a result; ValueError if they are wrong.
+
+    >>> check_hints({"ttlMs": 5}), check_hints({"cacheScope": "public"})
+    ({'ttlMs': 5}, {'cacheScope': 'public'})
+    """
+    ms, scope = hints.get("ttlMs", 0), hints.get("cacheScope", "private")
+    # spec: server/utilities/caching#time-to-live-ttl-field -- "MUST provide a ttlMs value that is
+    # >= 0"
+    if type(ms) is not int or ms < 0:
+        raise ValueError(f"ttl_ms={ms!r}: give a number of milliseconds, 0 or more")
+    if scope not in ("public", "private"):
+        raise ValueError(f'cache_scope={scope!r}: give "public" or "private"')
+    return hints
+
+
+def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
+    """Return a listed definition, and the objects in it, as `rev` knows them."""
+    item = strip_unknown(kind, item, rev)
+    if "execution" in item:  # what one revision says of tools as tasks, which it alone has
+        item = without(item, "execution")
+    if "outputSchema" in item and not rev.modern:
+        # spec 2025-11-25: schema#tool -- "Currently restricted to type: "object" at the root level"
+        schema = item["outputSchema"]
+        if not isinstance(schema, dict) or schema.get("type") != "object":
+            item = without(item, "outputSchema")
+    if "arguments" in item:
+        arguments = [strip_unknown("PromptArgument", field, rev) for field in item["arguments"]]
+        item = {**item, "arguments": arguments}
+    if "annotations" in item:
+        item = {**item, "annotations": strip_unknown("Annotations", item["annotations"], rev)}
+    return item
+
+
+def fit_output(answer: Msg, rev: Revision) -> Msg:
+    """Return a CallToolResult as `rev` knows it: in legacy ones, structured output is an object.
+
+    >>> fit_output({"content": [], "structuredContent": [1]}, NEWEST_LEGACY)
+    {'content': []}
+    """
+    if rev.modern:
+        return answer
+    if not isinstance(answer.get("structuredContent", {}), dict):
+        return without(answer, "structuredContent")
+    return strip_unknown("CallToolResult", answer, rev)
+
+
+def without_meta(part: Msg, *names: str) -> Msg:
+    """Return params, or a result, without some members of its `_meta`, nor what is no `_meta`.
+
+    >>> without_meta({"a": 1, "_meta": {"b": 2}}, "b"), without_meta({"_meta": 5})
+    ({'a': 1}, {})
+    """
+    given = part.get("_meta")
+    if "_meta" not in part or isinstance(given, dict) and given.keys().isdisjoint(names):
+        return part
+    meta, rest = without(object_of(part, "_meta"), *names), without(part, "_meta")
+    return {**rest, "_meta": meta} if meta else rest
+
+
+def fit_result(method: str, answer: Msg, rev: Revision) -> Msg:
+    """Return the result of a method as `rev` knows it, whoever made it: a handler, a middleware, or
+    another server. What has an unexpected shape passes as it is.
+
+    >>> fit_result("tools/call", {"content": [], "structuredContent": {}}, REVISIONS[LEGACY[-1]])
+    {'content': []}
+    """
+    if rev.modern:
+        try:
+            check_hints(answer)
+        except ValueError:  # ours are put in their place
+            answer = without(answer, "ttlMs", "cacheScope")
+    else:
+        answer = strip_unknown("Result", answer, rev)
+    if "_meta" in answer:
+        answer = without_meta(answer, *[SERVER_INFO] * (not rev.modern))
+    try:
+        return _fit_parts(METHODS.get(method), answer, rev)
+    except (AttributeError, TypeError):  # nothing that any revision knows
+        return answer
+
+
+def _fit_parts(row: Method | None, answer: Msg, rev: Revision) -> Msg:
+    """Return a result whose parts are as `rev` knows them."""
+    items = answer.get(row.lists.key) if row is not None else None
+    if row is not None and isinstance(items, list):
+        if row.lists.kind:
+            items = [fit_definition(row.lists.kind, item, rev) for item in items]
+        elif row.name == "prompts/get" and not rev.rich_content:
+            items = [fit_message(x, rev) for x in items]
+        elif row.name == "resources/read":
+            items = [strip_unknown("Contents", x, rev) for x in items]
+        return {**answer, row.lists.key: items}
+    if row is not None and row.name == "tools/call":
+        answer = fit_output(answer, rev)
+        if not rev.rich_content and isinstance(answer.get("content"), list):
+            answer = {**answer, "content": [fit_content(x, rev) for x in answer["content"]]}
+    return answer
+
+
+def fit_question(method: str, params: Msg, rev: Revision) -> Msg:
+    """Return the parameters of a question as `rev` knows them; RPCError if it cannot ask this."""
+    params = without_meta(params, "progressToken")
+    if method == "sampling/createMessage":
+        params = strip_unknown("Sampling", params, rev)
+        messages = [fit_message(x, rev) for x in params["messages"] if isinstance(x, dict)]
+        return {**params, "messages": messages}
+    if method == "elicitation/create" and params.get("mode") == "url":
+        if rev.modern:  # there, an answer to the call says that the person is done
+            return without(params, "elicitationId")
+        return {"elicitationId": os.urandom(16).hex(), **params}
+    if method == "elicitation/create":
+        schema = fit_form(object_of(params, "requestedSchema"), rev)
+        params = {**params, "requestedSchema": schema}
+        return params if rev.rich_elicitation else without(params, "mode")
+    return params
+
+
+def fit_answer(method: str, answer: Msg, rev: Revision) -> Msg:
+    """Return the answer to a question as `rev` knows it.
+
+    >>> rich = {"roots": [{"uri": "file:///a", "_meta": {}}]}
+    >>> fit_answer("roots/list", rich, REVISIONS[LEGACY[-1]])
+    {'roots': [{'uri': 'file:///a'}]}
+    """
+    answer = strip_unknown("Result", answer, rev)
+    if method == "roots/list" and isinstance(answer.get("roots"), list):
+        roots = [strip_unknown("Root", x, rev) for x in answer["roots"] if isinstance(x, dict)]
+        return {**answer, "roots": roots}
+    return fit_message(answer, rev) if method == "sampling/createMessage" else answer
+
 ###############################################################################
 # 17. Rounds
 ###############################################################################
@@ -6486,6 +6634,19 @@ class Context:
         return self.facts.client_capabilities
 
     @property
+    def log_level(self) -> str | None:
+        """The mildest severity of log messages that the client wants; None for no messages."""
+        return self.facts.log_level
+
+    def at_end(self, fn: Callable[[], Any]) -> None:
+        """Call a plain function when the client has gone: when its session or connection has ended.
+
+        Modern clients over HTTP have neither: for them, that is when the server ends. A function
+        that is given twice is called once.
+        """
+        self.conversation.farewells[fn] = fn
+
+    @property
     def lifespan(self) -> Any:
         """The value that the server's lifespan yielded."""
         return self.conversation.lifespan
@@ -6771,9 +6932,7 @@ class Context:
         if self.cancelled:  # a thread that has not noticed
             raise asyncio.CancelledError
         read = read or functools.partial(check_answer, method)
-        if "requestedSchema" in params:
-            schema = fit_form(params["requestedSchema"], self.facts.rev)
-            params = {**params, "requestedSchema": schema}
+        method, params = self._fitted(method, params)
         task, waiting = asyncio.current_task(), self.run.waiting
         waiting.add(task)
         try:
@@ -6782,7 +6941,26 @@ class Context:
         finally:
             waiting.discard(task)
 
-    async def ask_by_hand(self, wanted: InputRequired) -> None:
+    @_from_threads
+    async def ask(self, wanted: InputRequired) -> dict[str, Msg]:
+        """Ask the client all that is wanted, and return its answers as they came: {name: answer}.
+
+        In the modern era the first run ends here, by Suspended, and the next one has the answers.
+        Raises CapabilityMissing; RemoteError if the client refuses.
+        """
+        questions, rounds = questions_of(wanted), self.rounds()
+        answers = {key: rounds.answer(key, *self._fitted(*question))
+                   for key, question in questions.items()}  # fmt: skip
+        if not answers or None in answers.values():
+            await self.ask_anew(wanted)
+            answers = {key: rounds.answers[key][1] for key in questions}
+        return answers  # type: ignore[return-value]
+
+    def _fitted(self, method: str, params: Msg) -> tuple[str, Msg]:
+        """Return a question as the client's revision knows it."""
+        return method, fit_question(method, params, self.facts.rev)
+
+    async def ask_anew(self, wanted: InputRequired) -> None:
         """Carry out an InputRequired: end this run with it, or ask the client here and now."""
         questions, rounds = questions_of(wanted), self.rounds()
         missing: dict[str, CapabilityMissing] = {}
@@ -6800,9 +6978,19 @@ class Context:
                 rounds.answers[key] = [digest_of(*question), answer]
             return
         for key, question in questions.items():
-            rounds.ask(key, *question)
+            rounds.ask(key, *self._fitted(*question))
         self.run.suspended = True
-        raise asyncio.CancelledError  # as an awaited question ends the run
+        raise Suspended
+
+    async def answered(self, wanted: InputRequired, again: Callable[[], Awaitable[Any]]) -> Any:
+        """Ask, call again(), and so on until it returns something else than an InputRequired."""
+        for _ in range(MAX_ROUNDS):
+            await self.ask_anew(wanted)
+            value = await again()
+            if not isinstance(value, InputRequired):
+                return value
+            wanted = value
+        raise RPCError(INTERNAL_ERROR, f"{self.method} asked more than {MAX_ROUNDS} times")
 
     # The record of the call.
 
@@ -6836,10 +7024,7 @@ class Context:
 
     @property
     def call_id(self) -> str:
-        """A random name of this call, the same in all its rounds, for databases of your own.
-
-        Use it as the key of an order or a payment: a client may send one round twice.
-        """
+        """A random name of this call, the same in all its rounds: the key of an order, say."""
         return self.rounds().call_id
 
     @property
@@ -6885,10 +7070,6 @@ class Context:
             with self.run.busy_once():
                 row.append(to_json(await self.server.call(fn, *args)))
         return to_json(row[1])
-
-
-#: The request that is being served, for log records written on its behalf.
-CURRENT: contextvars.ContextVar[Context] = contextvars.ContextVar("mcp_lite.context")
 
 
 class LogHandler(logging.Handler):
@@ -7035,17 +7216,8 @@ class Entry:
     async def call_again(
         self, wanted: InputRequired, ctx: Context, args: list[Any], kwargs: Msg
     ) -> Any:
-        """Ask, call the function again, and so on until it returns something else.
-
-        In the modern era the first question ends this run, and the next round calls the function.
-        """
-        for _ in range(MAX_ROUNDS):
-            await ctx.ask_by_hand(wanted)
-            value = await self.call(ctx, args, kwargs)
-            if not isinstance(value, InputRequired):
-                return value
-            wanted = value
-        raise RPCError(INTERNAL_ERROR, f"{ctx.method} asked more than {MAX_ROUNDS} times")
+        """Ask, call the function again, and so on until it returns something else."""
+        return await ctx.answered(wanted, lambda: self.call(ctx, args, kwargs))
 
 
 #: Checks of later sections on each tool that is registered; each may raise SchemaError.
@@ -7206,22 +7378,6 @@ def _name_of(fn: Any) -> str:
     if not name or name == "<lambda>":
         raise TypeError(f"{fn!r} has no name of its own: pass name=")
     return str(name)
-
-
-def check_hints(hints: Msg) -> Msg:
-    """Return an object with hints on keeping a result; ValueError if they are wrong.
-
-    >>> check_hints({"ttlMs": 5}), check_hints({"cacheScope": "public"})
-    ({'ttlMs': 5}, {'cacheScope': 'public'})
-    """
-    ms, scope = hints.get("ttlMs", 0), hints.get("cacheScope", "private")
-    # spec: server/utilities/caching#time-to-live-ttl-field -- "MUST provide a ttlMs value that is
-    # >= 0"
-    if type(ms) is not int or ms < 0:
-        raise ValueError(f"ttl_ms={ms!r}: give a number of milliseconds, 0 or more")
-    if scope not in ("public", "private"):
-        raise ValueError(f'cache_scope={scope!r}: give "public" or "private"')
-    return hints
 
 
 class Registry(dict[str, Any]):
@@ -7433,6 +7589,31 @@ class Registrations:
         """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
         self.middlewares.insert(0, check_function(fn, "app.middleware({})"))
         return fn
+
+    def include(self, other: Registrations, prefix: str = "") -> None:
+        """Offer here what another server offers now: its tools, prompts, resources, completions.
+
+        With a prefix, the names of tools and prompts become `prefix__name`; URIs stay. Its
+        middlewares, methods, pages and lifespan stay its own. So a large server can be written in
+        several files.
+        """
+        import copy
+
+        def named(name: str) -> str:
+            return f"{prefix}__{name}" if prefix else name
+
+        for theirs, ours in ((other.tools, self.tools), (other.prompts, self.prompts)):
+            for entry in list(theirs.values()):
+                copied = copy.copy(entry)
+                copied.name = named(entry.name)
+                copied.definition = {**entry.definition, "name": copied.name}
+                ours.add(copied)
+        for theirs, ours in ((other.resources, self.resources), (other.templates, self.templates)):
+            for entry in list(theirs.values()):
+                ours.add(copy.copy(entry))
+        for (ref, argument), fn in other.completions.items():
+            ref = named(ref) if ref in other.prompts else ref
+            self.completions[ref, argument] = fn
 
     def capabilities(self) -> Msg:
         """Return the capabilities of this server, as `initialize` declares them."""
@@ -8025,6 +8206,7 @@ class Observers:
 # client. An HTTPSession (41) has a Conversation, and knows where its answers go over HTTP. Modern
 # clients of an endpoint share one Conversation: it has nothing to keep for any of them.
 
+MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
 LOG_RATE = (500, 1.0)  # log messages for one client in so many seconds; the rest is dropped
 GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
 GREETING_SECONDS = 5.0  # for a client that calls already to end its handshake, before it is asked
@@ -8046,7 +8228,7 @@ def handles(*methods: str) -> Callable[[Any], Any]:
 async def call_custom(ctx: Context) -> Msg:
     """Answer a method that the author has added."""
     answer: Msg = await ctx.server.call(ctx.server.methods[ctx.method], ctx, ctx.params)
-    if not isinstance(answer, dict):
+    if not isinstance(answer, (dict, InputRequired)):
         raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a dict")
     return answer
 
@@ -8054,7 +8236,7 @@ async def call_custom(ctx: Context) -> Msg:
 async def pass_through(middleware: Callable[..., Any], inner: Any, ctx: Context) -> Msg:
     """Answer a request by way of a middleware; `inner` is what it calls next."""
     answer: Msg = await maybe_await(middleware(ctx, call_next=inner))
-    if not isinstance(answer, dict):
+    if not isinstance(answer, (dict, InputRequired)):
         name = getattr(middleware, "__qualname__", repr(middleware))
         problem = f"the middleware {name}() answered with {type(answer).__name__}, not a dict"
         raise TypeError(f"{problem}: write `return await call_next(ctx)`")
@@ -8063,18 +8245,23 @@ async def pass_through(middleware: Callable[..., Any], inner: Any, ctx: Context)
 
 def whole_result(ctx: Context, answer: Msg) -> Msg:
     """Return a modern result whole: its type, who made it, how long it may be kept."""
-    if ctx.run.suspended:
-        answer = ctx.input_required()
-    else:
-        answer = {"resultType": "complete", **answer}
-        hints = ctx.server.hints.get(ctx.method)
-        if hints is not None and answer["resultType"] == "complete":
-            # spec: server/utilities/caching#cache-key -- a result that depends on answers
-            not_kept = {"ttlMs": 0} if ctx.used_rounds else {}
-            answer = {**hints, **ctx.cache, **not_kept, **answer}
+    answer = {"resultType": "complete", **answer}
+    hints = ctx.server.hints.get(ctx.method)
+    if hints is not None and answer["resultType"] == "complete":
+        # spec: server/utilities/caching#cache-key -- a result that depends on answers
+        not_kept = {"ttlMs": 0} if ctx.used_rounds else {}
+        answer = {**hints, **ctx.cache, **not_kept, **answer}
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
     answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
     return answer
+
+
+def with_one_more(subscriptions: frozenset[str], uri: str) -> frozenset[str]:
+    """Return the URIs that a session watches, and this one; RPCError if they are too many."""
+    wanted = subscriptions | {uri}
+    if len(wanted) > MAX_SUBSCRIPTIONS:
+        raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
+    return wanted
 
 
 class Conversation:
@@ -8130,39 +8317,26 @@ class Conversation:
             Watch(self, exchange).end(answer or NO_ANSWER, None)
 
     async def serve(self, exchange: Exchange) -> Msg:
-        """Answer one request: check that it may be asked, make its Context, run its handler."""
-        server, session, method = self.server, self.session, exchange.method
-        if exchange.modern:
-            exchange.facts = facts = exchange.facts or check_modern_request(exchange.msg)
-            ours = server.capabilities()
-        else:
-            facts = session
-            ours = session.server_capabilities or self.offers()
-            # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"; a
-            # line piped into a server has no handshake, and is answered unless we are strict.
-            if session.state is START and server.strict and method not in GREETINGS:
-                raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
-        if exchange.caller.principal is not None:
-            server.guarded = True
-        if server.request_budgets is not None and method not in GREETINGS:
-            server.request_budgets.spend(self.client_of(exchange.caller))
-        self.admit(exchange, facts.rev, ours)
+        """Answer one request: make its Context, go through the middlewares to answer(), and fit
+        what comes of that to the client's revision."""
+        facts = self.take_on(exchange)
         ctx = Context(self, exchange, facts)
-        step = self.handler(ctx)
-        for middleware in server.middlewares:
+        step = self.answer
+        for middleware in self.server.middlewares:
             step = functools.partial(pass_through, middleware, step)
         token = CURRENT.set(ctx)
         self.life.running += 1
-        answer: Msg = {}
+        answer: Any = {}
         try:
             answer = await step(ctx)
+            if isinstance(answer, InputRequired):
+                answer = await ctx.answered(answer, functools.partial(step, ctx))
+            self.note_subscription(ctx)
+        except Suspended:
+            pass
         except asyncio.CancelledError:
-            # A run that a question has ended has an answer. It is sent even if the input has ended:
-            # a line piped into a server has a reader.
-            if not ctx.run.suspended or exchange.state is CANCELLED:
-                raise
-            _uncancel(exchange.task)
-        except RPCError as exc:
+            self.check_suspended(ctx)
+        except WireError as exc:
             raise RPCError(fit_code(exc.code, facts.rev), exc.message, exc.data) from exc
         finally:
             self.life.running -= 1
@@ -8170,7 +8344,56 @@ class Conversation:
             if ctx.holds_back:
                 await ctx.flush()
             ctx.run.end()
+        if ctx.run.suspended:
+            answer = ctx.input_required()
+        answer = fit_result(exchange.method, answer, facts.rev)
         return whole_result(ctx, answer) if facts.rev.modern else answer
+
+    def take_on(self, exchange: Exchange) -> Facts:
+        """Return the facts of a request; RPCError for one that may not be asked now, or so."""
+        server, method = self.server, exchange.method
+        facts: Facts = self.session
+        if exchange.modern:
+            exchange.facts = facts = exchange.facts or check_modern_request(exchange.msg)
+        elif self.session.state is START and server.strict and method not in GREETINGS:
+            # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"; a
+            # line piped into a server has no handshake, and is answered unless we are strict.
+            raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
+        if exchange.caller.principal is not None:
+            server.guarded = True
+        if server.request_budgets is not None and method not in GREETINGS:
+            server.request_budgets.spend(self.client_of(exchange.caller))
+        if method in METHODS:
+            try:
+                check_params(METHODS[method], exchange.params)
+            except RPCError:
+                self.admit(exchange, facts)  # a method that is not there has no parameters either
+                raise
+        return facts
+
+    def check_suspended(self, ctx: Context) -> None:
+        """Let a run go on to its answer that a question has ended; raise a cancellation again."""
+        # The answer is sent even if the input has ended: a line piped into a server has a reader.
+        if not ctx.run.suspended or ctx.exchange.state is CANCELLED:
+            raise  # noqa: PLE0704 -- the CancelledError that is being handled
+        _uncancel(ctx.exchange.task)
+
+    async def answer(self, ctx: Context) -> Msg:
+        """Answer a request as the core does, after all middlewares: judge it, run its handler."""
+        self.admit(ctx.exchange, ctx.facts)
+        try:
+            return await self.handler(ctx)(ctx)
+        except asyncio.CancelledError:
+            self.check_suspended(ctx)
+            raise Suspended from None
+
+    def note_subscription(self, ctx: Context) -> None:
+        """Note which resource a legacy client wants to hear of, or no longer, whoever agreed."""
+        if ctx.method == "resources/subscribe":
+            session, uri = self.session, ctx.params["uri"]
+            session.subscriptions = with_one_more(session.subscriptions, uri)
+        elif ctx.method == "resources/unsubscribe":
+            self.session.subscriptions -= {ctx.params["uri"]}
 
     def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
         """Return the function that answers a request."""
@@ -8191,14 +8414,14 @@ class Conversation:
             offered = {name: without(each, *news) for name, each in offered.items()}
         return offered
 
-    def admit(self, exchange: Exchange, rev: Revision, ours: Msg) -> None:
-        """Refuse a method that the client may not call, or not so; see admit()."""
-        method = exchange.method
+    def admit(self, exchange: Exchange, facts: Facts) -> None:
+        """Refuse a method that the client may not call; see admit()."""
+        rev, method = facts.rev, exchange.method
+        declared = {} if rev.modern else self.session.server_capabilities
+        ours = self.server.capabilities() if rev.modern else declared or self.offers()
         if self._admitted.get(method) != (rev, ours):
             admit(method, CLIENT, rev, ours, self.server.methods)
             self._admitted[method] = rev, ours
-        if method in METHODS:
-            check_params(METHODS[method], exchange.params)
 
     def on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         """Hear a notification of the client, after the requests that came before it."""
@@ -8874,7 +9097,6 @@ class ServerThread:
 # Not here. Methods of the extension for tasks: section 25.
 
 MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- "Maximum 100"
-MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
 MAX_CURSOR_CHARS = 16 * 1024  # of a cursor, in which the name or the URI of an entry may stand
 MAX_CLIENT_BYTES = 64 * 1024  # what a session keeps of its client: its name and capabilities
 
@@ -8976,7 +9198,6 @@ async def list_entries(ctx: Context) -> Msg:
     lists = METHODS[ctx.method].lists
     listed = [(entry.serial, entry.definition) for entry in entries_for(ctx)]
     items, cursor = page(ctx.method, listed, ctx.params.get("cursor"), ctx.server.page_size)
-    items = [fit_definition(lists.kind, item, ctx.facts.rev) for item in items]
     return {lists.key: items, **without_none(nextCursor=cursor)}
 
 
@@ -8986,35 +9207,6 @@ def entries_for(ctx: Context) -> list[Any]:
     if ctx.server.hide_forbidden:
         entries = [entry for entry in entries if not ctx.lacks(getattr(entry, "scopes", ()))]
     return entries
-
-
-def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
-    """Return a listed definition, and the objects in it, as `rev` knows them."""
-    item = strip_unknown(kind, item, rev)
-    if "outputSchema" in item and not rev.modern:
-        # spec 2025-11-25: schema#tool -- "Currently restricted to type: "object" at the root level"
-        schema = item["outputSchema"]
-        if not isinstance(schema, dict) or schema.get("type") != "object":
-            item = without(item, "outputSchema")
-    if "arguments" in item:
-        arguments = [strip_unknown("PromptArgument", field, rev) for field in item["arguments"]]
-        item = {**item, "arguments": arguments}
-    if "annotations" in item:
-        item = {**item, "annotations": strip_unknown("Annotations", item["annotations"], rev)}
-    return item
-
-
-def fit_output(answer: Msg, rev: Revision) -> Msg:
-    """Return a CallToolResult as `rev` knows it: in legacy ones, structured output is an object.
-
-    >>> fit_output({"content": [], "structuredContent": [1]}, NEWEST_LEGACY)
-    {'content': []}
-    """
-    if rev.modern:
-        return answer
-    if not isinstance(answer.get("structuredContent", {}), dict):
-        return without(answer, "structuredContent")
-    return strip_unknown("CallToolResult", answer, rev)
 
 
 #: From the `task=` of a tool to the function that runs it: section 25 has one for tasks. Any other
@@ -9047,7 +9239,6 @@ async def _have(answer: Msg) -> Msg:
 
 async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
     """Return the CallToolResult of a call with checked arguments."""
-    rev = ctx.facts.rev
     try:
         value = await tool.call(ctx, args, kwargs)
         if isinstance(value, InputRequired):
@@ -9055,15 +9246,12 @@ async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
     except BaseException as exc:  # whatever a tool raises becomes a result
         return failure_of(tool, ctx, exc)
     try:
-        answer = fit_output(tool.result(value), rev)
+        return tool.result(value)
     except SchemaError as exc:
         problem = f"tool {tool.name!r} broke its output schema: {exc}"
         raise RPCError(INTERNAL_ERROR, problem) from exc
     except Exception as exc:
         return failure_of(tool, ctx, unsayable(tool, value, exc))
-    if rev.rich_content or type(value) is tool.plain:  # a plain value is text, which all know
-        return answer
-    return {**answer, "content": [fit_content(block, rev) for block in answer["content"]]}
 
 
 def unsayable(entry: Entry, value: Any, exc: Exception) -> MCPError:
@@ -9088,7 +9276,8 @@ def note_failure(entry: Entry, ctx: Context, exc: BaseException) -> None:
     the peer. One that this library raised, as when the client refuses a question, is no bug of the
     handler: it is logged without a traceback.
     """
-    if isinstance(exc, (asyncio.CancelledError, RPCError)) or is_dropped(ctx.exchange, exc):
+    no_failure = (asyncio.CancelledError, Suspended, RPCError)
+    if isinstance(exc, no_failure) or is_dropped(ctx.exchange, exc):
         raise exc
     if isinstance(exc, CapabilityMissing) and ctx.facts.rev.modern:
         raise exc
@@ -9154,8 +9343,8 @@ async def get_prompt(ctx: Context) -> Msg:
 
 @handles("resources/read")
 async def get_resource(ctx: Context) -> Msg:
-    uri, rev = ctx.params["uri"], ctx.facts.rev
-    resource, found = ctx.server.find_resource(uri, rev)
+    uri = ctx.params["uri"]
+    resource, found = ctx.server.find_resource(uri, ctx.facts.rev)
     try:
         value = await resource.fetch(ctx, found)
     except BaseException as exc:
@@ -9164,7 +9353,7 @@ async def get_resource(ctx: Context) -> Msg:
         contents = resource.contents(uri, value)
     except Exception as exc:
         raise error_of(resource, ctx, unsayable(resource, value, exc)) from exc
-    return {"contents": [strip_unknown("Contents", item, rev) for item in contents]}
+    return {"contents": contents}
 
 
 @handles("completion/complete")
@@ -9308,22 +9497,9 @@ async def tell_end(exchange: Exchange) -> None:
 
 @handles("resources/subscribe", "resources/unsubscribe")
 async def subscribe(ctx: Context) -> Msg:
-    """Note which resource a legacy client wants to hear of, or no longer wants to."""
-    uri, session = ctx.params["uri"], ctx.conversation.session
-    if ctx.method == "resources/unsubscribe":
-        session.subscriptions -= {uri}
-        return {}
-    ctx.server.find_resource(uri, ctx.facts.rev)
-    session.subscriptions = with_one_more(session.subscriptions, uri)
+    if ctx.method == "resources/subscribe":
+        ctx.server.find_resource(ctx.params["uri"], ctx.facts.rev)
     return {}
-
-
-def with_one_more(subscriptions: frozenset[str], uri: str) -> frozenset[str]:
-    """Return the URIs that a session watches, and this one; RPCError if they are too many."""
-    wanted = subscriptions | {uri}
-    if len(wanted) > MAX_SUBSCRIPTIONS:
-        raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
-    return wanted
 
 
 @handles("logging/setLevel")
@@ -10345,7 +10521,13 @@ class Cache:
 class Answers:
     """Answers to the questions of a server, from the functions that a program gave for them."""
 
-    def __init__(self, model: str, roots: Any, callbacks: Mapping[str, Callback]) -> None:
+    def __init__(
+        self, model: str, roots: Any, callbacks: Mapping[str, Callback], ask: Callback = None
+    ) -> None:
+        if ask is not None and any(each is not None for each in (roots, *callbacks.values())):
+            raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
+        #: answers all questions as they came, if it is given
+        self.ask = ask
         listed = hasattr(roots, "__iter__") and not isinstance(roots, (str, bytes, Mapping))
         if not (roots is None or listed or callable(roots)):
             raise TypeError("roots= is a list of folders, or a function that gives one")
@@ -10380,7 +10562,12 @@ class Answers:
     async def answer(self, asked: JSON, session: Session) -> Msg:
         """Return the answer to a question: a request of the server, or part of a result."""
         method, params = self.read(asked, session.client_capabilities)
-        return await ASKED[method](self, params, session)
+        if self.ask is None:
+            return await ASKED[method](self, params, session)
+        answer = await maybe_await(self.ask(method, params))
+        if type(answer) is not dict:
+            raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
+        return fit_answer(method, answer, session.rev)
 
     def read(self, asked: JSON, capabilities: Msg) -> tuple[str, Msg]:
         """Return the method and the parameters of a question to a client of such capabilities."""
@@ -10455,6 +10642,8 @@ class Answers:
         return True
 
 
+#: The capabilities of a client that can be asked everything.
+ALL_QUESTIONS: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 #: The questions that a server may ask, and the functions that answer them.
 ASKED: dict[str, Callable[[Answers, Msg, Session], Awaitable[Msg]]] = {
     "roots/list": Answers.list_roots,
@@ -11322,6 +11511,8 @@ class Client:
         elicit: answers a form: elicit(message, schema) gives a dict, or None to decline
         elicit_url: opens a page for a person: elicit_url(message, url) gives whether it did
         sample: asks a model: sample(params) gives a text, or a whole message
+        ask: answers every question as it came, in place of these four: ask(method, params) gives
+            the result, a dict. `capabilities` says which may be asked; without it, all
         roots: the folders in which we work, or a function that gives them
         log: hears the server's log: log(level, data, logger)
         progress: hears of running requests: progress(done, total, message)
@@ -11337,7 +11528,7 @@ class Client:
     def __init__(
         self, target: Any, *, name: str = "mcp_lite", version: str = __version__,
         revision: str | None = None, elicit: Callback = None, elicit_url: Callback = None,
-        sample: Callback = None, roots: Any = None, log: Callback = None,
+        sample: Callback = None, roots: Any = None, ask: Callback = None, log: Callback = None,
         progress: Callback = None, on_tools_changed: Callback = None,
         on_resources_changed: Callback = None, on_prompts_changed: Callback = None,
         on_resource_updated: Callback = None, on_reconnect: Callback = None,
@@ -11353,7 +11544,9 @@ class Client:
         self.info = {"name": name, "version": version}
         self.timeout, self.max_timeout, self.progress = timeout, max_timeout, progress
         callbacks = {"sampling": sample, "elicitation.form": elicit, "elicitation.url": elicit_url}
-        self.answers = Answers(name, roots, callbacks)
+        self.answers = Answers(name, roots, callbacks, ask)
+        if ask is not None and capabilities is None:
+            capabilities = ALL_QUESTIONS
         self.announcements = Announcements(self, on_reconnect)
         self.subscriptions = self.announcements.subscriptions
         for method, fn, keys in (
@@ -11387,6 +11580,11 @@ class Client:
     def revision(self) -> str:
         """The protocol revision that was agreed on, a date."""
         return self.peer.session.rev.name
+
+    @property
+    def lost(self) -> ConnectionClosed | None:
+        """Why there is no connection any more; None while there is one, or none yet."""
+        return self.peer.lost
 
     async def __aenter__(self) -> Client:
         await self.connect()
@@ -20321,87 +20519,6 @@ class Guard(Entrance):
 # Not here. The tables of what a revision knows: section 4.
 
 
-def without_meta(part: Msg, *names: str) -> Msg:
-    """Return params, or a result, without some members of its `_meta`, nor what is no `_meta`.
-
-    >>> without_meta({"a": 1, "_meta": {"b": 2}}, "b"), without_meta({"_meta": 5})
-    ({'a': 1}, {})
-    """
-    given = part.get("_meta")
-    if "_meta" not in part or isinstance(given, dict) and given.keys().isdisjoint(names):
-        return part
-    meta, rest = without(object_of(part, "_meta"), *names), without(part, "_meta")
-    return {**rest, "_meta": meta} if meta else rest
-
-
-def fit_result(method: str, answer: Msg, rev: Revision) -> Msg:
-    """Return the result of a method as `rev` knows it.
-
-    >>> fit_result("tools/call", {"content": [], "structuredContent": {}}, REVISIONS[LEGACY[-1]])
-    {'content': []}
-    """
-    answer = without_meta(strip_unknown("Result", answer, rev), *[SERVER_INFO] * (not rev.modern))
-    try:
-        check_hints(answer)
-    except ValueError:  # ours are put in their place
-        answer = without(answer, "ttlMs", "cacheScope")
-    try:
-        return _fit_parts(METHODS.get(method), answer, rev)
-    except (AttributeError, TypeError):  # nothing that any revision knows
-        return answer
-
-
-def _fit_parts(row: Method | None, answer: Msg, rev: Revision) -> Msg:
-    """Return a result whose parts are as `rev` knows them."""
-    items = answer.get(row.lists.key) if row is not None else None
-    if row is not None and isinstance(items, list):
-        if row.lists.kind:
-            # What one legacy revision says of tools as tasks is not passed on, since those are not.
-            items = [fit_definition(row.lists.kind, without(x, "execution"), rev) for x in items]
-        elif row.name == "prompts/get" and not rev.rich_content:
-            items = [fit_message(x, rev) for x in items]
-        elif row.name == "resources/read":
-            items = [strip_unknown("Contents", x, rev) for x in items]
-        return {**answer, row.lists.key: items}
-    if row is not None and row.name == "tools/call":
-        answer = fit_output(answer, rev)
-        if isinstance(answer.get("content"), list):
-            answer = {**answer, "content": [fit_content(x, rev) for x in answer["content"]]}
-    return answer
-
-
-def fit_question(method: str, params: Msg, rev: Revision) -> Msg:
-    """Return the parameters of a question as `rev` knows them; RPCError if it cannot ask this."""
-    params = without_meta(params, "progressToken")
-    if method == "sampling/createMessage":
-        params = strip_unknown("Sampling", params, rev)
-        messages = [fit_message(x, rev) for x in params["messages"] if isinstance(x, dict)]
-        return {**params, "messages": messages}
-    if method == "elicitation/create" and params.get("mode") == "url":
-        if rev.modern:  # there, an answer to the call says that the person is done
-            return without(params, "elicitationId")
-        return {"elicitationId": os.urandom(16).hex(), **params}
-    if method == "elicitation/create":
-        schema = fit_form(object_of(params, "requestedSchema"), rev)
-        params = {**params, "requestedSchema": schema}
-        return params if rev.rich_elicitation else without(params, "mode")
-    return params
-
-
-def fit_answer(method: str, answer: Msg, rev: Revision) -> Msg:
-    """Return the answer to a question as `rev` knows it.
-
-    >>> rich = {"roots": [{"uri": "file:///a", "_meta": {}}]}
-    >>> fit_answer("roots/list", rich, REVISIONS[LEGACY[-1]])
-    {'roots': [{'uri': 'file:///a'}]}
-    """
-    answer = strip_unknown("Result", answer, rev)
-    if method == "roots/list" and isinstance(answer.get("roots"), list):
-        roots = [strip_unknown("Root", x, rev) for x in answer["roots"] if isinstance(x, dict)]
-        return {**answer, "roots": roots}
-    return fit_message(answer, rev) if method == "sampling/createMessage" else answer
-
-
 def refusal_of(exc: Exception, rev: Revision) -> RPCError:
     """Return the error that tells the other leg what became of a request on this one.
 
@@ -21339,10 +21456,10 @@ class Relay(Conversation):
         except MCPError as exc:
             raise exc if isinstance(exc, FOR_THE_PEER) else refusal_of(exc, facts.rev) from exc
 
-    def admit(self, exchange: Exchange, rev: Revision, ours: Msg) -> None:
+    def admit(self, exchange: Exchange, facts: Facts) -> None:
         """Refuse what the far server has not; it judges methods of its own."""
         if exchange.method in METHODS:
-            super().admit(exchange, rev, ours)
+            super().admit(exchange, facts)
 
     def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
         """Return the handler of a request."""

@@ -3369,6 +3369,336 @@ class TestCursors:
         assert "tools/list" in caught.value.message
 
 
+class TestHooks:
+    """What a program needs that stands between a client and other servers."""
+
+    FORM = {"method": "elicitation/create", "params": {"message": "Name?", "requestedSchema": {
+        "type": "object", "properties": {"value": {"type": "string"}}}}}  # fmt: skip
+    ERAS = pytest.mark.parametrize("era", ["2025-06-18", "2025-11-25", "2026-07-28"])
+
+    @ERAS
+    async def test_one_function_may_answer_every_question_as_it_came(self, era):
+        app, asked = m.Server(), []
+
+        @app.tool
+        async def ask(ctx: m.Context) -> list:
+            person = await ctx.elicit("Name?", str)
+            text = await ctx.sample("Write.", max_tokens=7)
+            return [person.action, person.data, text["content"]["text"], await ctx.roots()]
+
+        async def answer(method, params):
+            asked.append((method, params.get("message"), params.get("maxTokens")))
+            return {
+                "elicitation/create": {"action": "accept", "content": {"value": "Ann"}},
+                "sampling/createMessage": {"role": "assistant", "model": "x", "content": {"type": "text", "text": "hi"}},
+                "roots/list": {"roots": [{"uri": "file:///a", "_meta": {"a/b": 1}}]},
+            }[method]
+
+        async with m.Client(app, revision=era, ask=answer) as c:
+            told = await c.call("ask")
+            assert told[:3] == ["accept", "Ann", "hi"] and told[3][0]["uri"] == "file:///a"
+        assert {*asked} == {("elicitation/create", "Name?", None), ("sampling/createMessage", None, 7),
+                            ("roots/list", None, None)}  # fmt: skip
+
+    @ERAS
+    async def test_capabilities_say_which_questions_the_one_function_gets(self, era):
+        app = m.Server()
+
+        @app.tool
+        async def can(ctx: m.Context) -> list:
+            return sorted({*ctx.client_capabilities} - {"extensions"})
+
+        async with m.Client(app, revision=era, ask=print) as c:
+            assert await c.call("can") == ["elicitation", "roots", "sampling"]
+        async with m.Client(app, revision=era, ask=print, capabilities={"roots": {}}) as c:
+            assert await c.call("can") == ["roots"]
+        with pytest.raises(TypeError, match="leave out elicit=, sample= and roots="):
+            m.Client(app, ask=print, roots=["/tmp"])
+
+    @ERAS
+    async def test_an_answer_of_the_one_function_that_is_no_dict_fails_the_call(self, era):
+        app = m.Server()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> list:
+            return await ctx.roots()
+
+        async with m.Client(app, revision=era, ask=lambda method, params: None) as c:
+            with pytest.raises((m.ToolError, TypeError)):
+                await c.call("ask")
+
+    @ERAS
+    @pytest.mark.parametrize("where", ["tool", "prompt", "resource", "method", "middleware"])
+    async def test_any_handler_may_return_the_questions_that_it_has(self, era, where):
+        if where == "method" and era == "2026-07-28":
+            pytest.skip("there, only three methods can ask")
+        app = m.Server()
+
+        def handle(ctx):
+            answers = ctx.input_responses
+            if "who" not in answers:
+                return m.InputRequired({"who": self.FORM}, {"n": 1})
+            return f"{answers['who']['content']['value']} {ctx.request_state}"
+
+        app.add_tool(lambda ctx: handle(ctx), name="t")
+        if where == "middleware":
+            @app.middleware
+            async def around(ctx, call_next):
+                said = handle(ctx) if ctx.method == "tools/call" else ""
+                return said if isinstance(said, m.InputRequired) else await call_next(ctx)
+
+        app.add_prompt(lambda ctx: handle(ctx), name="p")
+        app.add_resource("x://r", lambda ctx: handle(ctx), name="r")
+
+        @app.method("acme/x")
+        async def custom(ctx, params):
+            said = handle(ctx)
+            return said if isinstance(said, m.InputRequired) else {"said": said}
+
+        async with m.Client(app, revision=era, elicit=lambda message, schema: {"value": "Ann"}) as c:
+            if where == "prompt":
+                said = (await c.get_prompt("p"))["messages"][0]["content"]["text"]
+            elif where == "resource":
+                said = await c.read("x://r")
+            elif where == "method":
+                said = (await c.request("acme/x"))["said"]
+            else:
+                said = await c.call("t")
+        assert said == "Ann {'n': 1}"
+
+    @ERAS
+    async def test_questions_by_hand_can_be_awaited(self, era):
+        app, seen = m.Server(), []
+
+        @app.tool
+        async def who(ctx: m.Context) -> str:
+            answers = await ctx.ask(m.InputRequired({"a": self.FORM, "b": {"method": "roots/list"}}))
+            return f"{answers['a']['content']['value']} {len(answers['b']['roots'])}"
+
+        @app.middleware
+        async def around(ctx, call_next):
+            if ctx.method != "tools/call":
+                return await call_next(ctx)
+            try:
+                answer = await call_next(ctx)
+                seen.append("answered")
+                return answer
+            except m.Suspended:
+                seen.append("suspended")
+                raise
+
+        asked = {"elicit": lambda message, schema: {"value": "Ann"}, "roots": ["/tmp"]}
+        async with m.Client(app, revision=era, **asked) as c:
+            assert await c.call("who") == "Ann 1"
+        assert seen == (["suspended"] if era == "2026-07-28" else []) + ["answered"]
+
+    async def test_a_middleware_tells_a_question_from_a_cancellation(self):
+        app, seen, begun = m.Server(), [], asyncio.Event()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> str:
+            return (await ctx.elicit("Name?", str)).data
+
+        @app.tool
+        async def wait() -> str:
+            begun.set()
+            await asyncio.Event().wait()
+
+        @app.middleware
+        async def around(ctx, call_next):
+            try:
+                return await call_next(ctx)
+            except BaseException as exc:
+                seen.append(type(exc))
+                raise
+
+        async with m.Client(app, elicit=lambda message, schema: {"value": "Ann"}) as c:
+            assert await c.call("ask") == "Ann"
+            task = asyncio.ensure_future(c.call("wait"))
+            await begun.wait()
+            task.cancel()
+            await eventually(lambda: len(seen) == 2)
+        assert seen == [m.Suspended, asyncio.CancelledError]
+
+    @ERAS
+    async def test_a_function_is_called_when_the_client_has_gone(self, era):
+        app, gone = m.Server(), []
+
+        @app.tool
+        async def stay(ctx: m.Context) -> str:
+            ctx.at_end(leave)
+            return "yes"
+
+        def leave():
+            gone.append(1)
+
+        async with m.Client(app, revision=era) as c:
+            assert [await c.call("stay"), await c.call("stay"), gone] == ["yes", "yes", []]
+        await eventually(lambda: gone)
+        assert gone == [1]
+
+    async def test_a_client_says_why_it_has_no_connection_any_more(self):
+        ours, theirs = m.memory_transports()
+        serving = asyncio.ensure_future(m.Server().serve(theirs))
+        async with m.Client(ours) as c:
+            assert c.lost is None
+            await theirs.close()
+            await eventually(lambda: c.lost)
+            assert isinstance(c.lost, m.ConnectionClosed)
+        await serving
+
+    @ERAS
+    async def test_a_middleware_comes_before_all_that_the_core_judges(self, era):
+        app, seen = m.Server(), []
+
+        @app.middleware
+        async def answer(ctx, call_next):
+            seen.append(ctx.method)
+            known = {"acme/x": {"n": 1}, "prompts/list": {"prompts": [{"name": "p"}]}}
+            return known[ctx.method] if ctx.method in known else await call_next(ctx)
+
+        async with m.Client(app, revision=era) as c:
+            assert (await c.request("acme/x"))["n"] == 1  # no method of the server
+            assert (await c.send_request("prompts/list"))["prompts"] == [{"name": "p"}]  # not declared
+            for method in ("acme/y", "tools/list"):
+                with pytest.raises(m.RemoteError) as refused:
+                    await c.send_request(method)
+                assert refused.value.code == -32601 and seen[-1] == method
+
+    async def test_a_middleware_sees_state_that_is_forged_before_it_is_refused(self):
+        app, seen = m.Server(), []
+        app.tool(lambda: "x", name="x")
+
+        @app.middleware
+        async def look(ctx, call_next):
+            seen.append(ctx.params.get("requestState"))
+            return await call_next(ctx)
+
+        async with m.Client(app) as c:
+            seen.clear()
+            with pytest.raises(m.RemoteError, match="not one that this server gave"):
+                await c.request("tools/call", {"name": "x", "arguments": {}, "requestState": "forged"})
+        assert seen == ["forged"]
+
+    @pytest.mark.parametrize("era, says", [
+        ("2024-11-05", {"content": [{"type": "text", "text": "[audio, audio/wav, 4 characters of base64]"}]}),
+        ("2025-06-18", {"content": [{"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}],
+                        "structuredContent": {"n": 1}}),
+    ])  # fmt: skip
+    async def test_what_a_middleware_returns_is_cut_to_the_revision_of_the_client(self, era, says):
+        app = m.Server()
+        audio = {"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}
+        tool = {"name": "t", "inputSchema": {"type": "object"}, "icons": [], "execution": {}, "annotations": {}}
+
+        @app.middleware
+        async def answer(ctx, call_next):
+            known = {
+                "tools/call": {"content": [audio], "structuredContent": {"n": 1}, "resultType": "complete"},
+                "tools/list": {"tools": [tool], "ttlMs": 1, "cacheScope": "public"},
+            }
+            return known[ctx.method] if ctx.method in known else await call_next(ctx)
+
+        async with m.Client(app, revision=era) as c:
+            assert await c.send_request("tools/call", {"name": "t"}) == says
+            listed = await c.send_request("tools/list")
+            old = {"annotations": {}} if era > "2025" else {}
+            assert listed == {"tools": [{"name": "t", "inputSchema": {"type": "object"}, **old}]}
+
+    @pytest.mark.parametrize("era, code", [("2025-11-25", -32002), ("2026-07-28", -32602)])
+    async def test_what_a_middleware_raises_has_the_code_of_the_revision(self, era, code):
+        app = m.Server()
+        app.add_resource("x://a", "a")
+
+        @app.middleware
+        async def answer(ctx, call_next):
+            if ctx.method == "resources/read":
+                raise m.RemoteError(-32002, "it is not there", {"uri": "x://b"})
+            return await call_next(ctx)
+
+        async with m.Client(app, revision=era) as c:
+            with pytest.raises(m.RemoteError, match="it is not there") as refused:
+                await c.read("x://b")
+        assert (refused.value.code, refused.value.data) == (code, {"uri": "x://b"})
+
+    async def test_whoever_agrees_to_a_subscription_it_is_noted(self):
+        app, heard = m.Server(capabilities={"resources": {"subscribe": True}}), []
+
+        @app.middleware
+        async def answer(ctx, call_next):
+            if ctx.method == "resources/subscribe" and ctx.params["uri"] == "far://no":
+                raise m.RPCError(-32602, "there is no such thing")
+            return {} if ctx.method.startswith("resources/") else await call_next(ctx)
+
+        async with m.Client(app, revision="2025-11-25") as c:
+            following = await c.subscribe("far://1", lambda params: heard.append(params["uri"]))
+            with pytest.raises(m.RemoteError, match="no such thing"):
+                await c.subscribe("far://no", print)
+            app.resource_updated("far://no")
+            app.resource_updated("far://1")
+            await eventually(lambda: heard)
+            await following.close()
+            app.resource_updated("far://1")
+            await c.ping()
+        assert heard == ["far://1"]
+
+    async def test_a_handler_knows_which_log_messages_are_wanted(self):
+        app = m.Server()
+        app.add_tool(lambda ctx: str(ctx.log_level), name="level")
+        async with m.Client(app, revision="2025-11-25") as c:
+            await c.set_log_level("error")
+            assert await c.call("level") == "error"
+        async with m.Client(app) as c:
+            assert await c.call("level") == "None"
+        async with m.Client(app, log=print) as c:
+            await c.set_log_level("alert")
+            assert await c.call("level") == "alert"
+
+    @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+    async def test_a_server_in_memory_knows_on_whose_behalf_a_handler_calls_it(self, era):
+        inner, outer = m.Server("inner"), m.Server("outer")
+
+        @inner.tool(scopes=["admin"])
+        async def wipe(ctx: m.Context) -> str:
+            return ctx.principal.subject
+
+        async with m.Client(inner, revision=era) as c:
+            @outer.tool
+            async def wipe_there() -> str:
+                return await c.call("wipe")
+
+            def verify(token):
+                return m.Principal("i", token, scopes=["admin"] if token == "root" else ["read"])
+
+            async with outer.http(port=0, verify=verify) as server:
+                async with m.Client(server.url, token="root") as root:
+                    assert await root.call("wipe_there") == "root"
+                async with m.Client(server.url, token="ann") as ann:
+                    with pytest.raises(m.ToolError, match="scope admin"):
+                        await ann.call("wipe_there")
+
+    async def test_a_server_can_be_written_in_several_files(self):
+        part, app, heard = m.Server("part"), m.Server("whole"), []
+        part.tool(lambda a: f"{a}+", name="add")
+        part.add_prompt(lambda name: f"Hi {name}", name="greet")
+        part.add_resource("x://{id}", lambda id: f"row {id}", name="row")
+        part.add_resource("y://1", "one")
+        part.complete("greet", "name")(lambda value: ["Ann"])
+        part.complete("x://{id}", "id")(lambda value: ["7"])
+        app.include(part)
+        app.include(part, "second")
+        async with m.Client(app, on_tools_changed=lambda: heard.append(1)) as c:
+            assert [tool["name"] for tool in await c.list_tools()] == ["add", "second__add"]
+            assert [await c.call("add", {"a": 1}), await c.call("second__add", {"a": 2})] == ["1+", "2+"]
+            text = (await c.get_prompt("second__greet", {"name": "Bo"}))["messages"][0]["content"]["text"]
+            assert (text, await c.read("x://5"), await c.read("y://1")) == ("Hi Bo", "row 5", "one")
+            assert await c.complete("second__greet", "name", "") == ["Ann"]
+            assert await c.complete("x://{id}", "id", "") == ["7"]
+            app.include(part, "third")
+            await eventually(lambda: heard)
+        async with m.Client(part) as c:
+            assert [tool["name"] for tool in await c.list_tools()] == ["add"]
+
+
 ###############################################################################
 # T26. Lines and pipes
 ###############################################################################
@@ -19923,7 +20253,7 @@ class TestReadme:
     INNER = {
         m.Server: "converse declare find_resource lifespan_open list_changed serve_on tell "
                   "capabilities",
-        m.Context: "ask_by_hand asking binding cache check_question flush holds_back input_required rounds "
+        m.Context: "answered ask_anew asking binding cache check_question flush holds_back input_required rounds "
                    "say_soon used_rounds ways_to_ask",
         m.Client: "declare send_request start_again",
     }  # fmt: skip
