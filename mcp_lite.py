@@ -8710,12 +8710,6 @@ class RunOptions(HTTPOptions, StdioOptions, total=False):
     """Options of run(): those of the transport."""
 
 
-#: While a file is loaded in order to be served: the function to which run() gives its server.
-LOADER: contextvars.ContextVar[Callable[[Any], NoReturn] | None] = contextvars.ContextVar(
-    "loader", default=None
-)
-
-
 class Runner(Row):
     """A transport that Server.run() and start_in_thread() know by name."""
 
@@ -8961,9 +8955,6 @@ class Server(Registrations):
         blocks the event loop or swallows its cancellation. Where it cannot listen, it ends with
         SystemExit and one line that says why.
         """
-        loader = LOADER.get()
-        if loader is not None:
-            loader(self)
         check_no_loop()
         if transport == "stdio":
             hint_for_a_terminal(self.name, self.target or sys.argv[0])
@@ -22227,12 +22218,14 @@ CONNECTORS.append(
 ###############################################################################
 # 59. Showing
 ###############################################################################
-# Uses sections 1, 2 and 57.
-#
-# Problem.  A server's words are shown to a person at a terminal, or go into a pipe.
-# Rules.    1. Text of a server is hostile to terminals until it has gone through plain().
-# Plan.     Text for terminals; Screen; lists and results as text; details().
-# Not here. What is asked for: section 62.
+# Problem.  What a server says is shown to a person at a terminal, or goes into a pipe. A tool whose
+#           description has the bytes `ESC ]52;c;...` writes into the clipboard of whoever lists it.
+# Rules.    1. A server's text goes to a terminal through plain(), whatever it says of itself.
+#           2. A pipe gets the answer as it is: a program reads it, and wants every byte.
+# Limits.   A signature shows nine choices of an enum, and says `object` of what has members: --json
+#           shows all of it.
+
+__all__ += ["UsageError", "plain"]
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
 # characters that reorder text, break lines or cannot be seen: with these, a tool's description
@@ -22244,56 +22237,13 @@ CONTROLS = (
     f"|{HIDDEN}|[\u061c\u200b\u200e\u200f\u2060-\u2065\ufeff]"
     "|[\U000e0000-\U000e007f]"
 )
-PIPE_COLUMNS = 100  # where there is no screen
-LEAST_COLUMNS = 40  # of a screen; one that claims to have fewer may be mistaken
-READABLE_COLUMNS = 120  # of running text: longer lines are hard to follow with the eye
-MOST_LEFT_COLUMNS = 27  # of the left one of two columns: a third of a screen
-SHOWN_CHARS = 200  # of one string in a trace, or an example: a sentence or two, not an image
-SHOWN_MEMBERS = 20  # of one list or object in a trace: enough to tell of the rest
-MOST_CHOICES = 9  # of an enum in a signature; more would hide the rest of it
-MOST_SHOWN_DEPTH = 5  # of objects in objects; a schema may contain itself
-MOST_SHOWN_LINES = 500  # of the arguments of one tool; some have schemas without a bottom
-MOST_SHOWN_CHARS = 20_000  # of a whole description: ten screens
-SHOWN_NAMES = 10  # in an error, of those that there are, or of those that are suggested
-MOST_DATA_COLUMNS = 200  # of the data of an error, on a line below it; more is for --json
-MOST_ERROR_COLUMNS = 1000  # of an error, which is one line; with --json it is whole
-SHOWN_ABOUT_CHARS = 2000  # of a description in a list; a screen. To wrap text takes quadratic time
-
-# The words of a schema, as they limit a value.
-BOUNDS = {
-    "minimum": ">= {}", "exclusiveMinimum": "> {}", "maximum": "<= {}", "exclusiveMaximum": "< {}",
-    "multipleOf": "a multiple of {}", "minLength": "{} characters or more",
-    "maxLength": "{} characters or fewer", "pattern": "matches {}", "format": "{}",
-    "minItems": "{} items or more", "maxItems": "{} items or fewer", "contentEncoding": "{}",
-}  # fmt: skip
-# The hints in a tool's annotations, if they are true and if they are false.
-HINTS = {
-    "readOnlyHint": ("only reads", "changes something"),
-    "destructiveHint": ("may destroy", "destroys nothing"),
-    "idempotentHint": ("may be called again without harm", "each call counts"),
-    "openWorldHint": ("reaches out to the world", "stays in a world of its own"),
-}
-# Values of the formats, for examples.
-EXAMPLES = {"email": "me@example.com", "uri": "https://example.com", "date": "2030-12-31",
-            "date-time": "2030-12-31T12:00:00Z", "base64": "dGV4dA=="}  # fmt: skip
-# The members of an item that details() shows in words.
-DESCRIBED = ("name", "title", "description", "inputSchema", "outputSchema", "annotations",
-             "arguments", "uri", "uriTemplate", "mimeType")  # fmt: skip
+SHOWN_CHARS = 200  # of one string in a trace: a sentence or two, not an image
+SHOWN_MEMBERS = 20  # of one list or object in a trace, or of names in an error
+SHOWN_ABOUT_CHARS = 2000  # of a description; to wrap text takes quadratic time
 
 
 class UsageError(MCPError):
-    """The command line asks for what is not there; the message says what is.
-
-    `words` are a command line, less the target, that helps; the help of a verb has no target.
-    """
-
-    def __init__(self, message: str, *words: str) -> None:
-        super().__init__(message)
-        self.words = words
-
-
-class NotServed(UsageError, ConnectionClosed):
-    """What was to be served cannot be: a port is taken, say. That is no wrong command line."""
+    """The command line asks for what is not there; the message says what is."""
 
 
 def plain(text: object) -> str:
@@ -22310,155 +22260,64 @@ def one_line(text: object) -> str:
     return " ".join(plain(text).split())
 
 
-def cells(text: str) -> int:
-    """Return how many columns of a terminal a line of text takes.
-
-    >>> cells("abc"), cells("\u6f22\u5b57")
-    (3, 4)
-    """
-    if text.isascii():
-        return len(text)
-    from unicodedata import combining, east_asian_width
-
-    return sum(0 if combining(char) else 1 + (east_asian_width(char) in "WF") for char in text)
-
-
-def cut(text: str, width: int) -> str:
-    """Return a line of text, cut where it is wider than so many columns.
-
-    >>> cut("a long line", 9)
-    'a long...'
-    """
-    if len(text) <= width and cells(text) <= width:
-        return text
-    shorter = text[: max(width - 3, 0)]
-    while cells(shorter) > width - 3 and shorter:
-        shorter = shorter[:-1]
-    return f"{shorter}..."
-
-
-def as_json(value: JSON) -> str:
-    """Return JSON, on one line, that is safe to show."""
-    return plain(json.dumps(value, ensure_ascii=False))
-
-
-def pick(what: str, name: str, known: Mapping[str, Any], *words: str, of: str = "") -> Any:
-    """Return the value of this name; UsageError names the nearest, or says what there is."""
+def pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
+    """Return the value of this name; UsageError names the nearest, or those that there are."""
     if name not in known:
         import difflib
 
-        # of one of several servers, whose name is left out
-        near = [each for each in known if each.endswith(f"{SEPARATOR}{name}")][:SHOWN_NAMES]
-        # The words that all names begin with make none of them more alike.
-        shared = len(re.sub(r"[^\W_]*$", "", os.path.commonprefix([name, *known])))
-        ends = {each[shared:]: each for each in known}
-        alike = difflib.get_close_matches(name[shared:], ends, SHOWN_NAMES)
-        near = near or [ends[end] for end in alike]
-        likeness = [difflib.SequenceMatcher(None, each, name).ratio() for each in near]
-        near = sorted(each for each, value in zip(near, likeness) if value == likeness[0])
-        there = ", ".join([*known][:SHOWN_NAMES]) + ", ..." * (len(known) > SHOWN_NAMES)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there is: {there or 'none'}"
-        raise UsageError(f"{of}{' has ' * bool(of)}no {what} {name!r}; {hint}", *words)
+        near = difflib.get_close_matches(name, known, 1)
+        there = ", ".join([*known][:SHOWN_MEMBERS]) + ", ..." * (len(known) > SHOWN_MEMBERS)
+        hint = f"did you mean {near[0]}?" if near else f"there is: {there or 'none'}"
+        raise UsageError(f"no {what} {name!r}; {hint}")
     return known[name]
 
 
-class Screen:
-    """A place to show text: how wide it is, and whether it can be bold and in colour.
-
-    The colours are those that can be read on black and on white.
-    """
-
-    BOLD, DIM, RED, GREEN, BLUE = "1", "2", "1;31", "1;32", "1;34"
-    CYAN, MAGENTA = "36", "35"
-
-    def __init__(self, stream: Any, width: int = 0) -> None:
-        import shutil
-
-        self.terminal = stream is not None and stream.isatty()
-        columns = shutil.get_terminal_size().columns if self.terminal else PIPE_COLUMNS
-        self.width = width or max(columns, LEAST_COLUMNS)
-        #: whether it can be wiped, line by line
-        # Windows shows escape sequences as they are, but in its Terminal and in shells of POSIX.
-        able = os.name != "nt" or not {"WT_SESSION", "TERM"}.isdisjoint(os.environ)
-        self.moves = self.terminal and able and os.environ.get("TERM") != "dumb"
-        self.colour, self.encoding = self.moves, getattr(stream, "encoding", None) or "utf-8"
-        if os.environ.get("NO_COLOR"):  # https://no-color.org
-            self.colour = False
-        elif os.environ.get("FORCE_COLOR"):
-            self.colour = os.environ["FORCE_COLOR"] != "0"
-
-    def paint(self, style: str, text: str) -> str:
-        """Return text in a style, where there are styles."""
-        return f"\x1b[{style}m{text}\x1b[0m" if self.colour and style and text else text
-
-    def safe(self, text: str) -> str:
-        """Return text as a terminal can show it without harm; a pipe gets it as it is."""
-        return plain(text) if self.terminal else text
-
-    def wrap(self, text: str, first: int = 0, later: int | None = None) -> list[str]:
-        """Return text as lines that end at words, the first and the later ones indented so."""
-        import textwrap
-
-        more = len(text) - SHOWN_ABOUT_CHARS
-        return textwrap.wrap(
-            text[:SHOWN_ABOUT_CHARS] + "..." * (more > 0), min(self.width, READABLE_COLUMNS),
-            initial_indent=" " * first, break_on_hyphens=False,
-            subsequent_indent=" " * (first if later is None else later),
-        )  # fmt: skip
-
-    def columns(self, rows: Sequence[tuple[str, str]]) -> list[str]:
-        """Return words and what they mean as two columns."""
-        left = min(max([len(word) for word, _ in rows], default=0), MOST_LEFT_COLUMNS)
-        lines = []
-        for word, about in rows:
-            first, *later = self.wrap(about, 4 + left) or [""]
-            shown = self.paint(self.BOLD, word)
-            beside = len(word) <= left
-            lines += [f"  {shown}{first[2 + len(word) :] if beside else ''}"]
-            lines += later if beside else [first, *later]
-        return lines
-
-
-def type_words(schema: JSON, depth: int = 0) -> str:
+def type_words(schema: JSON) -> str:
     """Return a schema as a short type.
 
     >>> type_words({"type": ["array", "null"], "items": {"enum": ["a", "b"]}})
     '["a" | "b"] | null'
     """
-    if not isinstance(schema, dict) or depth >= MOST_SHOWN_DEPTH:
+    if not isinstance(schema, dict):
         return "any"
-    options = schema.get("anyOf") or schema.get("oneOf")
+    options, kinds = schema.get("anyOf") or schema.get("oneOf"), schema.get("type", "any")
     if "enum" in schema or "const" in schema:
         words = [json.dumps(value) for value in schema.get("enum", [schema.get("const")])]
     elif options:
-        words = [type_words(option, depth + 1) for option in options]
-    elif "$ref" in schema:
-        words = [schema["$ref"].rpartition("/")[2]]
+        words = [type_words(option) for option in options]
     else:
-        kinds: Any = schema.get("type") or ("object" if "properties" in schema else "any")
-        shapes = {"array": f"[{type_words(schema.get('items'), depth + 1)}]"}
-        if schema.get("properties"):
-            shapes["object"] = f"{{{parameters(schema, depth + 1)}}}"
-        words = [shapes.get(kind, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)]
-    return " | ".join(dict.fromkeys(words[:MOST_CHOICES])) + " | ..." * (len(words) > MOST_CHOICES)
+        array = f"[{type_words(schema.get('items'))}]"
+        kinds = [kinds] if isinstance(kinds, str) else kinds
+        words = [array if kind == "array" else kind for kind in kinds]
+    return " | ".join(words[:9]) + " | ..." * (len(words) > 9)
 
 
-def parameter(name: str, field: JSON, required: bool, depth: int = 0) -> str:
-    """Return a property as a parameter; `?` marks what may be left out.
+def parameters(schema: Msg) -> dict[str, str]:
+    """Return the properties of an object as parameters, each with its description.
 
-    >>> parameter("a", {"type": "integer"}, True), parameter("b", {"default": 0}, False)
-    ('a: integer', 'b: any = 0')
+    A `?` marks what may be left out.
+
+    >>> [*parameters({"properties": {"a": {"type": "integer"}, "b": {"default": 0}}})]
+    ['a?: integer', 'b: any = 0']
     """
-    given = isinstance(field, dict) and "default" in field
-    value = f" = {as_json(field['default'])}" if given else ""
-    return f"{name}{'' if given or required else '?'}: {type_words(field, depth)}{value}"
+    shown = {}
+    for name, field in (schema.get("properties") or {}).items():
+        field = field if isinstance(field, dict) else {}  # a schema may be `true`, too
+        mark = "" if name in (schema.get("required") or ()) else "?"
+        value = ""
+        if "default" in field:
+            mark, value = "", f" = {json.dumps(field['default'], ensure_ascii=False)}"
+        shown[f"{name}{mark}: {type_words(field)}{value}"] = field.get("description") or ""
+    return shown
 
 
-def parameters(schema: Msg, depth: int = 0) -> str:
-    """Return the properties of an object as parameters."""
-    required = schema.get("required") or ()
-    fields = (schema.get("properties") or {}).items()
-    return ", ".join(parameter(name, field, name in required, depth) for name, field in fields)
+def takes_of(item: Msg) -> Msg:
+    """Return the schema of what a tool takes, or a prompt, whose arguments are texts."""
+    if "inputSchema" in item:
+        return dict(item["inputSchema"])
+    asked = item.get("arguments") or ()
+    fields = {each["name"]: {**each, "type": "string"} for each in asked}
+    return {"properties": fields, "required": [it["name"] for it in asked if it.get("required")]}
 
 
 def headline(item: Msg) -> str:
@@ -22469,150 +22328,36 @@ def headline(item: Msg) -> str:
     ...           "outputSchema": {"properties": {"result": {"type": "integer"}}}})
     'add(a: integer, b: integer = 0) -> integer'
     """
-    uri, out = item.get("uri") or item.get("uriTemplate"), item.get("outputSchema") or {}
+    uri, out = item.get("uri") or item.get("uriTemplate"), item.get("outputSchema")
     if uri:
         return one_line(f"{uri} {item.get('mimeType', '')}")
-    asked = item.get("arguments") or ()  # of a prompt: they are text
-    words = ", ".join(each["name"] + "?" * (not each.get("required")) for each in asked)
-    text = f"{item['name']}({words or parameters(item.get('inputSchema') or {})})"
-    fields = out.get("properties") or {}
+    fields = (out or {}).get("properties") or {}
     result = type_words(fields["result"] if [*fields] == ["result"] else out)
+    text = f"{item['name']}({', '.join(parameters(takes_of(item)))})"
     return one_line(f"{text} -> {result}" if out else text)
 
 
-def heading(item: Msg, screen: Screen) -> list[str]:
-    """Return the headline of an item as lines, its name in bold."""
-    name = one_line(item.get("uri") or item.get("uriTemplate") or item["name"])
-    # A type stays beside its name, and a default beside its type: NBSP is no place to wrap at.
-    bound = headline(item).replace(": ", ":\xa0").replace(" = ", "\xa0=\xa0")
-    first, *later = [line.replace("\xa0", " ") for line in screen.wrap(bound, 0, 8)]
-    if first.startswith(name):
-        first = screen.paint(screen.BOLD, name) + first[len(name) :]
-    return [first, *later]
+def wrapped(text: str, indent: int) -> list[str]:
+    """Return text as indented lines that fit the screen."""
+    import shutil
+    import textwrap
+
+    width, margin = shutil.get_terminal_size((100, 24)).columns, " " * indent
+    text = one_line(text[:SHOWN_ABOUT_CHARS])
+    return textwrap.wrap(text, width, initial_indent=margin, subsequent_indent=margin)
 
 
-def table(items: list[Msg], screen: Screen) -> str:
-    """Return a paragraph for each item: its headline and, indented, what it says of itself."""
+def listing(items: Iterable[Msg], full: bool = False) -> str:
+    """Return each item as its headline and what it says of itself; `full`ly with its arguments."""
     lines = []
     for item in items:
-        about = (item.get("description") or item.get("title") or "").strip().partition("\n\n")[0]
-        lines += [*heading(item, screen), *screen.wrap(one_line(about[: 2 * SHOWN_ABOUT_CHARS]), 4)]
+        about = (item.get("description") or item.get("title") or "").strip()
+        lines.append(headline(item))
+        for paragraph in about.split("\n\n") if full else [about.partition("\n\n")[0]]:
+            lines += wrapped(paragraph, 4)
+        for parameter, said in parameters(takes_of(item)).items() if full else ():
+            lines += [f"  {one_line(parameter)}", *wrapped(said, 6)]
     return "\n".join(lines) or "(none)"
-
-
-def prompt_schema(prompt: Msg) -> Msg:
-    """Return the arguments of a prompt, which are text, as the schema of a tool has them."""
-    asked = {each["name"]: each for each in prompt.get("arguments") or ()}
-    about = ("title", "description")
-    fields = {name: {"type": "string", **{key: each[key] for key in about if key in each}}
-              for name, each in asked.items()}  # fmt: skip
-    required = [name for name, each in asked.items() if each.get("required")]
-    return {"properties": fields, "required": required}
-
-
-def resolved(schema: JSON, root: JSON) -> Msg:
-    """Return a schema, or the one of the same document that it refers to."""
-    for _ in range(MOST_SHOWN_DEPTH):
-        ref = schema.get("$ref") if isinstance(schema, dict) else None
-        if not isinstance(ref, str) or not ref.startswith("#"):
-            break
-        schema = root
-        for key in filter(None, ref[1:].split("/")):
-            schema = schema.get(key) if isinstance(schema, dict) else None
-    return schema if isinstance(schema, dict) else {}
-
-
-def bounds(field: Msg) -> str:
-    """Return the words of a schema about a value, besides its type.
-
-    >>> bounds({"type": "integer", "minimum": 1, "maximum": 9, "description": "How many."})
-    'How many. (>= 1, <= 9)'
-    """
-    said = [words.format(as_json(field[key])) for key, words in BOUNDS.items() if key in field]
-    choices = field.get("enum")
-    if isinstance(choices, list) and len(choices) > MOST_CHOICES:
-        said.append(f"one of {', '.join(map(as_json, choices))}")
-    about = one_line(field.get("description") or field.get("title") or "")
-    return f"{about} ({', '.join(said)})".strip() if said else about
-
-
-def field_lines(schema: Msg, root: Msg, screen: Screen, depth: int = 1) -> list[str]:
-    """Return the properties of an object as lines, with those of the objects in them below."""
-    lines: list[str] = []
-    required = schema.get("required") or ()
-    for name, given in (schema.get("properties") or {}).items():
-        field = resolved(given, root)
-        text = one_line(parameter(name, given, name in required, 2))
-        first, *later = screen.wrap(text, 2 * depth, 2 * depth + 4)
-        shown = screen.paint(screen.BOLD, one_line(name))
-        lines += [first.replace(one_line(name), shown, 1), *later]
-        lines += screen.wrap(bounds(field), 2 * depth + 4)
-        inner = resolved(field.get("items"), root) if "items" in field else field
-        if depth < MOST_SHOWN_DEPTH and len(lines) < MOST_SHOWN_LINES:
-            lines += field_lines(inner, root, screen, depth + 2)
-    return lines[:MOST_SHOWN_LINES]
-
-
-def hints(annotations: Msg) -> str:
-    """Return the hints of a tool in words.
-
-    >>> hints({"readOnlyHint": True, "openWorldHint": False})
-    'only reads; stays in a world of its own'
-    """
-    said = [HINTS[key][not value] for key, value in annotations.items() if key in HINTS]
-    said += [f"{key}: {as_json(it)}" for key, it in annotations.items() if key not in HINTS]
-    return one_line("; ".join(said))
-
-
-def example_of(given: JSON, root: JSON, depth: int = 0) -> JSON:
-    """Return a value that a schema allows, or one that shows its shape.
-
-    >>> example_of({"type": "array", "items": {"enum": ["a", "b"]}}, {})
-    ['a']
-    """
-    schema = resolved(given, root) if depth < MOST_SHOWN_DEPTH else {}
-    for key in ("const", "default"):
-        if key in schema:
-            return schema[key]
-    for key in ("examples", "enum"):
-        if isinstance(schema.get(key), list) and schema[key]:
-            return schema[key][0]
-    options = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(options, list) and options:
-        return example_of(options[0], root, depth + 1)
-    kinds = schema.get("type", "object" if "properties" in schema else "string")
-    kind = kinds[0] if isinstance(kinds, list) and kinds else kinds
-    if kind == "array":
-        return [example_of(schema.get("items"), root, depth + 1)]
-    if kind == "object":
-        fields = schema.get("properties") or {}
-        return {name: example_of(fields.get(name), root, depth + 1)
-                for name in schema.get("required") or ()}  # fmt: skip
-    if kind in ("integer", "number"):
-        least = schema.get("minimum", schema.get("exclusiveMinimum", 0) + 1)
-        return min(max(least, 1), schema.get("maximum", least + 1))
-    if kind in ("boolean", "null"):
-        return True if kind == "boolean" else None
-    text = EXAMPLES.get(str(schema.get("format", schema.get("contentEncoding"))), "text")
-    return text.ljust(min(schema.get("minLength", 0), SHOWN_CHARS), "x")
-
-
-def details(item: Msg, screen: Screen) -> str:
-    """Return all that a tool, a prompt, a resource or a template says of itself."""
-    lines = heading(item, screen)
-    if item.get("title"):
-        lines += screen.wrap(one_line(item["title"]), 4)
-    for row in plain(item.get("description") or "")[:MOST_SHOWN_CHARS].splitlines():
-        margin = 4 + len(row) - len(row.lstrip())
-        lines += screen.wrap(row.strip(), min(margin, screen.width // 2)) or [""]
-    asks = item["inputSchema"] if "inputSchema" in item else prompt_schema(item)
-    for title, schema in (("arguments", asks), ("result", item.get("outputSchema"))):
-        rows = field_lines(schema, schema, screen) if schema else []
-        lines += ["", screen.paint(screen.BOLD, title), *rows] if rows else []
-    annotations = item.get("annotations") or {}
-    told = [("hints", hints(annotations))] if annotations else []
-    told += [(one_line(key), as_json(item[key])) for key in item if key not in DESCRIBED]
-    return "\n".join([*lines, *[""] * bool(told), *screen.columns(told)])
 
 
 def binary_of(block: Msg) -> bytes | None:
@@ -22622,56 +22367,37 @@ def binary_of(block: Msg) -> bytes | None:
     return base64.b64decode(data) if isinstance(data, str) else None
 
 
-def suffix_of(block: Msg) -> str:
-    """Return how the name of a file ends that has such content; "" if that is unknown.
-
-    >>> suffix_of({"type": "image", "mimeType": "image/png", "data": "AAAA"})
-    '.png'
-    """
-    import mimetypes
-
-    inner = block["resource"] if block.get("type") == "resource" else block
-    kind = str(inner.get("mimeType", ""))
-    word = re.fullmatch(r"\w+/(\w{2,5})", kind)  # audio/wav is not in all tables
-    return mimetypes.guess_extension(kind) or (f".{word[1]}" if word else "")
-
-
 def content_text(block: Msg) -> str:
-    """Return a content block, or one of the contents of a resource, as text for show()."""
+    """Return a content block, or one of a resource's contents, as text; a binary one in a line."""
     inner = block["resource"] if block.get("type") == "resource" else block
     if "text" in inner:
         return str(inner["text"])
     if block.get("type") == "resource_link":
         return one_line(f"[{block['name']}: {block['uri']}]")
-    data = inner.get("data") or inner.get("blob") or ""
-    size = len(data.rstrip("=")) * 3 // 4
     what = f"{inner.get('uri') or block.get('type')} {inner.get('mimeType', '')}"
-    return one_line(f"[{what}, {size:,} bytes]")
+    return one_line(f"[{what}, {len(binary_of(block) or b''):,} bytes]")
 
 ###############################################################################
 # 60. The trace
 ###############################################################################
-# Uses sections 1, 4, 9, 10, 36, 38, 49 and 59.
-#
-# Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message.
-# Rules.    1. A trace shows whole messages, but neither secrets nor pages of base64.
-#           2. A trace has no control characters, whatever was on the wire.
-# Plan.     redact(); layout(); the gist of a message; TraceView; start_trace().
-# Not here. Where messages pass: Peer, section 10.
+# Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message; and the
+#           terminal is being filmed, or the trace goes into a bug report.
+# Rules.    1. A trace shows neither secrets nor pages of base64.
+#           2. It has no control characters, whatever was on the wire.
+# Limits.   A secret is known by the name beside it. One that a tool takes as `x` is shown.
 
 SECRET_WORDS = (
     "authorization|credential|pass(?:word|wd|phrase)|secret|(?:api|private|access)[-_]?key"
     r"|(?<![a-z])(?:auth|pwd|jwt)(?![a-z])|(?<!progress)(?<!max)(?<!max_)tokens?\b"
 )
 SECRET_KEY = rf"(?i){SECRET_WORDS}|cookie"
-#: members of metadata and forms of OAuth that are public, although they have such a word
-PUBLIC_KEY = "_(?:endpoint|servers|supported|required|method|type|uri)$"
 #: `Bearer x`, `password: x`, `"api_key": "x"`, `?access_token=x`, `https://user:x@host`
 SECRET_TEXT = (
     rf"(?i)(\b(?:bearer|basic)\s+(?!\w+=\\?\")|(?:{SECRET_WORDS})"
     r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?|://(?=[^/\s@]+@))[^\s\"'\\@]{3,}"
 )
 REDACTED = "[redacted]"
+ASIDE = ("_meta", "name", "uri", "resultType", "ttlMs", "cacheScope")  # left out of one line
 
 
 def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
@@ -22682,184 +22408,58 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
     """
     # In a schema, `password` is the name of a field and describes a secret, but holds none.
     described = parent == "properties" and isinstance(value, dict)
-    secret = re.search(SECRET_KEY, key) and not re.search(PUBLIC_KEY, key) and not described
-    if secret and value not in (None, True, False):
+    if re.search(SECRET_KEY, key) and not described and value not in (None, True, False):
         return REDACTED
     if isinstance(value, str):
         text = re.sub(SECRET_TEXT, rf"\g<1>{REDACTED}", value)
-        more = len(text) - SHOWN_CHARS
-        return text if more <= 0 else f"{text[:SHOWN_CHARS]}... ({more:,} more characters)"
-    if not isinstance(value, (dict, list)):
-        return value
-    more = len(value) - SHOWN_MEMBERS
-    rest = [f"... {more:,} more"] * (more > 0)
+        return text[:SHOWN_CHARS] + f"... ({len(text):,} characters)" * (len(text) > SHOWN_CHARS)
     if isinstance(value, list):
-        members, before = [], ""
-        for item in value[:SHOWN_MEMBERS]:
-            members.append(redact(item, before))
-            # In `--token x` the secret is a word of its own.
-            before = item if isinstance(item, str) and re.fullmatch(r"-[\w-]+", item) else ""
-        return members + rest
-    shown = {name: redact(value[name], name, key) for name in list(value)[:SHOWN_MEMBERS]}
-    return {**shown, **dict.fromkeys(rest, "")}
-
-
-def layout(value: JSON, at: int = 0, width: int = 100, tail: int = 0) -> str:
-    """Return JSON that begins in column `at`: on one line where it fits, else aligned.
-
-    `tail` columns are kept free at its end, for what closes the lists and objects around it.
-
-    >>> print(layout({"id": 1, "method": "x", "params": {"a": [1, 2]}}, 0, 30))
-    {"id": 1, "method": "x",
-     "params": {"a": [1, 2]}}
-    """
-    flat = as_json(value)
-    if at + cells(flat) + tail <= width or not isinstance(value, (dict, list)) or not value:
-        return flat
-    rows: list[str] = []
-    members = [*value.items()] if isinstance(value, dict) else [(None, it) for it in value]
-    for number, (key, member) in enumerate(members, 1):
-        after = tail + 1 if number == len(members) else 1  # brackets, or a comma
-        label = "" if key is None else f"{as_json(key)}: "
-        text = as_json(member)
-        if rows and "\n" not in rows[-1]:
-            if at + 3 + cells(rows[-1] + label + text) + after <= width:
-                rows[-1] += f", {label}{text}"
-                continue
-        if text[0] in "[{" and at + 1 + cells(label + text) + after > width:
-            text = layout(member, at + 2 if label else at + 1, width, after)
-            if label:  # it is too long to stand beside its name, and goes below
-                text = f"{text[0]}\n{' ' * (at + 3)}{text[1:]}"
-        rows.append(label + text)
-    return flat[0] + (",\n" + " " * (at + 1)).join(rows) + flat[-1]
-
-
-def gist(msg: JSON) -> str:
-    """Return the content of a message, without its title, on one line.
-
-    >>> gist({"method": "tools/call", "params": {"name": "add", "arguments": {}, "_meta": {}}})
-    '{"arguments": {}}'
-    >>> gist({"id": 1, "error": {"code": -32601, "message": "Method not found"}})
-    '-32601 Method not found'
-    """
-    if isinstance(msg, HTTPHead):
-        return ", ".join(f"{name}: {value}" for name, value in redact(msg["headers"]).items())
-    if not isinstance(msg, dict):
-        return ""
-    problem = msg.get("error")
-    if isinstance(problem, dict):
-        return f"{problem.get('code')} {problem.get('message')}"
-    said = msg.get("params", msg.get("result"))
-    if not isinstance(said, dict):
-        return ""
-    told = ("_meta", "resultType", "ttlMs", "cacheScope", *["name", "uri"] * ("method" in msg))
-    said = {key: value for key, value in said.items() if key not in told}
-    return as_json(redact(said)) if said else ""
-
-
-def known_method(msg: JSON) -> Method | None:
-    """Return the row of METHODS that a message is about; None for a message of any other form.
-
-    >>> known_method({"id": 1, "method": "ping"}).about, known_method({"id": 1, "method": []})
-    ('is the other end alive?', None)
-    """
-    method = msg.get("method") if isinstance(msg, dict) else None
-    return METHODS.get(method) if isinstance(method, str) else None
+        return [redact(item) for item in value[:SHOWN_MEMBERS]] + ["..."] * (
+            len(value) > SHOWN_MEMBERS
+        )
+    if isinstance(value, dict):
+        return {name: redact(value[name], name, key) for name in [*value][:SHOWN_MEMBERS]}
+    return value
 
 
 class TraceView:
-    """Show each message as it passes: when, on which side, which way, and what it is or answers.
+    """Show each message as it passes: when, which way, what it is or answers, and its content.
 
-    With `full`, it says what the method is for, and its JSON follows; otherwise it is one line,
-    with as much of it as fits. Made for set_trace().
+    Each is one line, or with `full` a line and its JSON. Made for set_trace().
     """
 
-    # A string, perhaps a key; or another scalar.
-    TOKEN = r'("(?:[^"\\]|\\.)*")(: )?|(\b(?:true|false|null)\b|-?\d[\d.eE+-]*)'
-
-    def __init__(self, stream: typing.TextIO, full: bool = True) -> None:
-        self.stream, self.full, self.screen = stream, full, Screen(stream)
-        self.width = self.screen.width
-        self.began, self.first = 0.0, ""  # when, and with whom: other peers are named
-        #: by a peer's name, which side we are on there
-        self.sides: dict[str, str] = {}
+    def __init__(self, stream: typing.TextIO, full: bool = False) -> None:
+        self.stream, self.full = stream, full
+        self.began = time.monotonic()
         #: requests without an answer yet: (peer, direction, id as JSON) -> (title, when)
         self.asked: dict[tuple[str, str, str], tuple[str, float]] = {}
 
     def __call__(self, direction: str, name: str, msg: JSON) -> None:
-        """Show a message or a batch that went out (">") or came in ("<"), in lines that fit."""
-        now, paint, http = time.monotonic(), self.screen.paint, isinstance(msg, HTTPHead)
-        self.began = self.began or now
-        self.first = self.first or ("" if http else name)
-        left = f"{now - self.began:8.3f}  {self.side(direction, name, msg)}"
-        other = name != self.first and not http
-        peer = f"  ({cut(one_line(name), MOST_LEFT_COLUMNS)})" if other else ""
-        head, style = self.head(direction, name, msg, now)
-        head = cut(head, self.width - len(left) - cells(peer))
-        room = self.width - cells(left + head + peer) - 2
-        text = paint(Screen.DIM, left) + paint(style, head) + paint(Screen.DIM, peer)
-        if http or not self.full:
-            text += self.paint_tokens(self.beside(gist(msg), room))
+        """Show a message, a batch or a head of HTTP that went out (">") or came in ("<")."""
+        import shutil
+
+        now = time.monotonic()
+        head = isinstance(msg, dict) and "http" in msg
+        line = "==" if head else "--"
+        arrow = f"{line}>" if direction == ">" else f"<{line}"
+        items = msg if isinstance(msg, list) else [msg]
+        titles = [self.title(direction, name, item, now) for item in items]
+        line = f"{now - self.began:8.3f} {arrow} {', '.join(titles)}"
+        if self.full and not (head or isinstance(msg, Exception)):
+            text = f"{one_line(line)}\n{json.dumps(redact(msg), indent=2, ensure_ascii=False)}"
         else:
-            row = known_method(msg)
-            text += paint(Screen.DIM, self.beside(row.about if row is not None else "", room))
-            text += self.body(name, msg)
-        with contextlib.suppress(OSError, ValueError):  # a conversation outlives its audience
-            self.stream.write(text + "\n")
+            width = shutil.get_terminal_size((100, 24)).columns
+            text = one_line(f"{line}  {self.gist(msg)}")[:width]
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody can see it
+            self.stream.write(plain(text) + "\n")
             self.stream.flush()
-
-    def head(self, direction: str, name: str, msg: JSON, now: float) -> tuple[str, str]:
-        """Return which way a message goes and what it is, and the style of that."""
-        batch = msg if isinstance(msg, list) else [msg]
-        arrow, style = ("-->", Screen.BLUE) if direction == ">" else ("<--", Screen.GREEN)
-        if isinstance(msg, HTTPHead):
-            arrow, style = arrow.replace("--", "=="), Screen.DIM
-        if any(not isinstance(item, dict) or "error" in item for item in batch):
-            style = Screen.RED
-        titles = ", ".join(self.title(direction, name, item, now) for item in batch)
-        return f"{arrow} {'batch: ' * isinstance(msg, list)}{one_line(titles)}", style
-
-    def beside(self, text: str, room: int) -> str:
-        """Return a text for the line of the head, if there is room for it."""
-        return f"  {cut(one_line(text), room)}" if text and room > 3 else ""
-
-    def body(self, name: str, msg: JSON) -> str:
-        """Return the JSON of a message as lines below its head."""
-        shown = msg["params"] if name == AUTHORIZATION else msg
-        if shown is None or isinstance(msg, Exception):
-            return ""
-        rows = layout(redact(shown), 10, self.width)
-        return self.paint_tokens(self.fold(f"\n{' ' * 10}{rows}"))
-
-    def fold(self, text: str) -> str:
-        """Return JSON whose lines are no wider than the screen, whatever is in them."""
-        lines: list[str] = []
-        for line in text.split("\n"):
-            while self.screen.terminal and cells(line) > self.width:
-                at = self.width
-                while cells(line[:at]) > self.width:
-                    at -= 1
-                lines, line = [*lines, line[:at]], " " * 12 + line[at:]
-            lines.append(line)
-        return "\n".join(lines)
-
-    def side(self, direction: str, name: str, msg: JSON) -> str:
-        """Return which side we are on, as far as it can be known, with a space after it."""
-        row = known_method(msg[0] if isinstance(msg, list) and msg else msg)
-        if row is not None and row.sender != BOTH:
-            ours = (row.sender == CLIENT) == (direction == ">")
-            self.sides[name] = CLIENT if ours else SERVER
-        known = msg.side if isinstance(msg, HTTPHead) else self.sides.get(name, "")
-        return f"{known} " if known else ""
 
     def title(self, direction: str, name: str, msg: JSON, now: float) -> str:
         """Return the method of a message, or the request that it answers and its duration."""
-        if isinstance(msg, HTTPHead):
-            resumed = ", a stream, taken up again" * ("last-event-id" in msg["headers"])
-            events = msg["headers"].get("content-type", "").startswith(EVENT_TYPE)
-            return f"{msg['http']}{', a stream' * events}{resumed}"
         if not isinstance(msg, dict):
             return f"not a message: {msg}"
+        if "http" in msg:
+            return str(msg["http"])
         req_id, params = json.dumps(msg.get("id")), msg.get("params")
         if "method" not in msg:
             asked = (name, "<" if direction == ">" else ">", req_id)
@@ -22871,30 +22471,27 @@ class TraceView:
         if "id" in msg:
             title += f" #{req_id}"
             self.asked[name, direction, req_id] = (title, now)
-            if len(self.asked) > MAX_IN_FLIGHT:  # some are never answered
-                del self.asked[next(iter(self.asked))]
         return title
 
-    def paint_tokens(self, text: str) -> str:
-        """Return JSON with its keys and values in colours, where there are any."""
-
-        def paint_token(token: re.Match[str]) -> str:
-            style = Screen.CYAN if token[2] else Screen.MAGENTA if token[3] else ""
-            return self.screen.paint(Screen.RED if REDACTED in token[0] else style, token[0])
-
-        return re.sub(self.TOKEN, paint_token, text) if self.screen.colour else text
+    def gist(self, msg: JSON) -> str:
+        """Return the content of a message, without its title."""
+        if not isinstance(msg, dict):
+            return ""
+        said = msg.get("headers") or msg.get("error") or msg.get("params", msg.get("result"))
+        if isinstance(said, dict):
+            said = {key: value for key, value in said.items() if key not in ASIDE}
+        return json.dumps(redact(said), ensure_ascii=False) if said else ""
 
 
 def start_trace(where: str) -> None:
     """Show every message: on stderr if `where` is "1", "short" or "full"; else in that file."""
-    stream: typing.TextIO | None = sys.stderr
+    stream = sys.stderr
     if where not in ("1", "short", "full"):
         import atexit
 
         stream = open(where, "a", encoding="utf-8", errors="backslashreplace")
         atexit.register(stream.close)
-    if stream is not None:
-        set_trace(TraceView(stream, full=where not in ("1", "short")))
+    set_trace(TraceView(stream, full=where not in ("1", "short")))
 
 
 if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
@@ -22903,29 +22500,27 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 ###############################################################################
 # 61. The person
 ###############################################################################
-# Uses sections 1 to 3, 26, 28 and 59.
-#
-# Problem.  While a verb is at work, a person wants to see how far it is and what the server says;
-#           and the server may ask the person something.
-# Rules.    1. All of it goes to stderr; if that is closed, the work goes on.
-#           2. Where there is no person, a question is declined.
-# Plan.     Values from words, and words from values; Person.
-# Not here. The answer to the verb: section 62.
+# Problem.  While a verb is at work, a person wants to see how far it is and what the server logs;
+#           and the server may ask: "Deploy to production?"
+# Rules.    1. All of it goes to stderr, for stdout has the answer alone.
+#           2. Where nobody is there to answer, a question is declined: a script never hangs.
+#           3. A word means what the schema says. `7` is text where a string fits.
+# Limits.   There are no menus: a value is typed as it is sent. An answer in advance that nobody
+#           wants does nothing.
 
-YES_NO = {"true": True, "yes": True, "y": True, "on": True,
-          "false": False, "no": False, "n": False, "off": False}  # fmt: skip
+__all__ += ["Person"]
+
+YES_NO = {"yes": True, "y": True, "no": False, "n": False, "": False}  # besides true and false
 
 
-# The kinds of value that a form may ask for; a string may have one of the formats.
-ASKED_KINDS = {"integer": "a whole number", "number": "a number", "boolean": "a yes or a no"}
-DAY = r"\d{4}-(0\d|1[0-2])-([0-2]\d|3[01])"
-FORMATS = {
-    "email": r"[^@\s]+@[^@\s]+", "uri": r"[a-z][a-z\d+.-]*:\S+", "date": DAY,
-    "date-time": DAY + r"t[0-2]\d:[0-5]\d:\d\d(\.\d+)?(z|[+-]\d\d:\d\d)",
-}  # fmt: skip
-WIPE = "\r\x1b[K"  # clears the line of the terminal
-BAR_COLUMNS = 20  # of the bar itself; numbers and a message stand beside it
-REDRAW_SECONDS = 0.05  # more often, nobody sees it
+def pairs(words: Iterable[str], sign: str = "=") -> dict[str, str]:
+    """Return what is before the sign in each word, and what is after it."""
+    return {key: value.strip() for key, _, value in (word.partition(sign) for word in words)}
+
+
+def at_terminal(*streams: Any) -> bool:
+    """Return whether all of these are a terminal; a stream that was closed may be None."""
+    return all(stream is not None and stream.isatty() for stream in streams)
 
 
 def read_json(text: str) -> JSON:
@@ -22939,513 +22534,190 @@ def read_json(text: str) -> JSON:
     return text
 
 
-#: A number as a person may write it: its sign, the digits before and after the point, the exponent.
-TYPED_NUMBER = r"(?i)(?:\+|(-))?(?=\.?[0-9])([0-9]*)(?:\.([0-9]*))?(e[+-]?[0-9]+)?"
-
-
-def json_number(text: str) -> str:
-    """Return a number as JSON writes it; a text that is no number as it is.
-
-    >>> [json_number(text) for text in (".5", "1.", "+07", "1e3", "x")]
-    ['0.5', '1', '7', '1e3', 'x']
-    """
-    number = re.fullmatch(TYPED_NUMBER, text)
-    if number is None:
-        return text
-    sign, whole, part, power = number.groups("")
-    return f"{sign}{whole.lstrip('0') or 0}{part and '.' + part}{power}"
-
-
 def convert(text: str, schema: JSON) -> JSON:
     """Return the JSON value that a person means by `text` where `schema` is asked for.
 
-    The first of these that fits counts: a value that the schema names; the text itself, where it
-    may be a string; a word for yes or no; a number, also as .5, 1. or +1; any JSON; a list with
-    commas. Text that is none of these is returned as it is, and the validator will complain.
+    The first of these that fits counts: the text itself, where it may be a string; a word for yes
+    or no; any JSON; a list with commas; the text.
 
-    >>> convert(".5", {"type": "number"}), convert("1", {"type": "string"}), convert("{}", {})
-    (0.5, '1', {})
+    >>> convert("null", {"type": ["string", "null"]}), convert("2", {"enum": [1, 2]})
+    ('null', 2)
     >>> convert("1,2", {"type": "array", "items": {"type": "number"}})
     [1, 2]
     """
     schema = schema if isinstance(schema, dict) else {}
     options = [schema, *(schema.get("anyOf") or schema.get("oneOf") or ())]
     kinds = str([option.get("type") for option in options])  # of a name or a list of names
-    choices = [each for it in options for each in it.get("enum", ())]
-    choices += [it["const"] for it in options if "const" in it]
-    for choice in (read_json(text), text):
-        if any(type(each) is type(choice) and each == choice for each in choices):
-            return choice
-    if "string" in kinds:
+    if "string" in kinds or any(text in option.get("enum", ()) for option in options):
         return text
     if "boolean" in kinds and text.lower() in YES_NO:
         return YES_NO[text.lower()]
-    is_number = "number" in kinds or "integer" in kinds
-    value = read_json(json_number(text) if is_number else text)
+    value = read_json(text)
     if "array" in kinds and not isinstance(value, list):
         items: JSON = next((option["items"] for option in options if "items" in option), {})
-        value = [convert(part.strip(), items) for part in text.split(",")]
+        return [convert(part.strip(), items) for part in text.split(",")]
     return value
-
-
-def bytes_in(path: str) -> bytes:
-    """Return the content of a file; UsageError if it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError as exc:
-        raise UsageError(f"{path}: {exc.strerror}") from None
-
-
-def json_argument(text: str) -> Msg:
-    """Return the object that --json gives, itself or as @FILE or -; UsageError if it is none."""
-    if text == "-" and sys.stdin is not None:
-        text = sys.stdin.read()
-    try:
-        value = decode(bytes_in(text[1:]) if text[:1] == "@" else text.encode("utf-8", "replace"))
-    except ProtocolError as exc:
-        raise UsageError(str(exc)) from None
-    if not isinstance(value, dict):
-        raise UsageError("it must be an object: {...}")
-    return value
-
-
-def read_arguments(words: Sequence[str], schema: Msg, usage: str, given: Msg | None = None) -> Msg:
-    """Return the arguments that are given as JSON, and those that KEY=VALUE words mean.
-
-    Raises UsageError for an argument that is given twice, and for what breaks the schema.
-    """
-    fields = schema.get("properties") or {}
-    given = dict(given or {})
-    for word in words:
-        key, equals, text = word.partition("=")
-        if not equals:
-            raise UsageError(f"{word!r} is not KEY=VALUE; as in {usage}")
-        if key in given:
-            many = isinstance(convert("1,2", fields.get(key)), list)
-            several = f"; several values are {key}=1,2 or --json" * many
-            raise UsageError(f"{key!r} is given twice{several}")
-        if fields and key not in fields and not schema.get("additionalProperties"):
-            pick("argument", key, fields, of=usage)
-        is_base64 = takes_base64(fields.get(key))
-        given[key] = read_base64(key, text) if is_base64 else convert(text, fields.get(key))
-    with contextlib.suppress(SchemaError):  # of one that we cannot use: the server will judge
-        check = checker_of(schema)
-        try:
-            check(given)
-        except SchemaError as exc:
-            taken = given.get(exc.path)
-            other = isinstance(taken, str) and is_fit(check, {**given, exc.path: read_json(taken)})
-            hint = f"; --json '{{{json.dumps(exc.path)}: {taken}}}' sends JSON, not text" * other
-            raise UsageError(f"{exc}; as in {usage}{hint}") from None
-    return given
-
-
-def is_fit(check: Callable[[JSON], None], value: JSON) -> bool:
-    """Return whether a value is as a schema wants it."""
-    try:
-        check(value)
-    except SchemaError:
-        return False
-    return True
-
-
-def takes_base64(field: JSON) -> bool:
-    """Return whether a schema asks for bytes.
-
-    >>> takes_base64({"anyOf": [{"contentEncoding": "base64"}, {"type": "null"}]})
-    True
-    """
-    options = [field, *(field.get("anyOf") or ())] if isinstance(field, dict) else []
-    return any(isinstance(it, dict) and it.get("contentEncoding") == "base64" for it in options)
-
-
-def read_base64(key: str, text: str) -> str:
-    """Return bytes that are given as @FILE, or as the base64 that they become; UsageError else."""
-    if text.startswith("@"):
-        return base64.b64encode(bytes_in(text[1:])).decode()
-    try:
-        base64.b64decode(text, validate=True)
-    except ValueError:
-        raise UsageError(f"{key}: {text!r:.40} is no base64; {key}=@FILE takes a file") from None
-    return text
-
-
-def example_words(schema: Msg) -> list[str]:
-    """Return the words that give the required arguments of a schema example values.
-
-    >>> tags = {"type": "array", "items": {"type": "string"}}
-    >>> example_words({"properties": {"tags": tags, "n": {}}, "required": ["tags"]})
-    ['tags=text']
-    """
-    fields = schema.get("properties") or {}
-    required = [name for name in schema.get("required") or () if name in fields]
-    values = {name: example_of(fields[name], schema) for name in required}
-    words = []
-    for key, value in values.items():
-        texts = [value] if isinstance(value, str) else [as_json(value)]
-        texts[:0] = [",".join(map(str, value))] if isinstance(value, list) else []
-        if takes_base64(fields[key]):
-            words.append(f"{key}=@FILE")
-            continue
-        words += [f"{key}={text}" for text in texts if convert(text, fields[key]) == value][:1]
-    return words if len(words) == len(values) else ["--json", as_json(values)]
-
-
-def titles_of(field: Msg) -> dict[str, str]:
-    """Return the values that a field of a form may have, and the title of each.
-
-    >>> titles_of({"oneOf": [{"const": "s", "title": "Small"}]}), titles_of({"enum": ["l"]})
-    ({'s': 'Small'}, {'l': 'l'})
-    """
-    source = field.get("items", field)
-    options = source.get("oneOf") or source.get("anyOf") or ()
-    if options:
-        return {it["const"]: it.get("title", it["const"]) for it in options if "const" in it}
-    values = source.get("enum") or ()
-    return dict(zip(values, source.get("enumNames") or values))
-
-
-def read_choice(text: str, field: Msg) -> JSON:
-    """Return what a person picks, by number, title or value: a value, or a list where it may be.
-
-    >>> read_choice("2", {"enum": ["a", "b"]}), read_choice("A,2", {"items": {"enum": ["a", "b"]}})
-    ('b', ['a', 'b'])
-    """
-    titles = titles_of(field)
-    known = {word: value for value, title in titles.items() for word in (title.lower(), value)}
-    known.update({str(number): value for number, value in enumerate(titles, 1)})
-    words: Any = [text]
-    if "items" in field:
-        words = convert(text, {"type": "array", "items": {"type": "string"}})
-    picked = [known.get(word, known.get(word.lower(), word)) for word in map(str, words)]
-    return picked if "items" in field else picked[0]
 
 
 def read_field(text: str, field: Msg) -> tuple[JSON, str]:
-    """Return the value that a person means, and what is wrong with it.
-
-    >>> read_field("2", {"enum": ["a", "b"]}), read_field("x", {"type": "integer"})
-    (('b', ''), ('x', "'x' is not a whole number"))
-    """
-    value = read_choice(text, field) if titles_of(field) else convert(text, field)
+    """Return the value that a person means, and what is wrong with it."""
+    value = convert(text, field)
     try:
         checker_of(field)(value)
     except SchemaError as exc:
-        kind = ASKED_KINDS.get(str(field.get("type")))
-        return value, f"{text!r} is not {kind}" if kind and isinstance(value, str) else str(exc)
-    form = FORMATS.get(str(field.get("format")))
-    good = form is None or re.fullmatch(form, text, re.IGNORECASE)
-    return value, "" if good else f"{text!r} is no {field['format']}"
-
-
-def answers_of(words: Iterable[str]) -> dict[str, list[str]]:
-    """Return the answers of words that say KEY=VALUE, in their order for each key.
-
-    >>> answers_of(["value=no", "name=Ann", "value=yes"])
-    {'value': ['no', 'yes'], 'name': ['Ann']}
-    """
-    answers: dict[str, list[str]] = {}
-    for word in words:
-        key, _, value = word.partition("=")
-        answers.setdefault(key, []).append(value)
-    return answers
-
-
-def understood(ask: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Return the function `ask`, which refuses questions that make no sense by an RPCError."""
-
-    async def asked(*question: Any) -> Any:
-        try:
-            return await ask(*question)
-        except (LookupError, TypeError, ValueError, AttributeError) as exc:
-            raise RPCError(INVALID_PARAMS, f"the question makes no sense: {exc!r}") from exc
-
-    return asked
+        return value, str(exc)
+    return value, ""
 
 
 class Person:
-    """The person at the terminal: sees progress and log lines, and answers questions."""
+    """Whoever is at the terminal: sees progress and log lines, and answers questions.
 
-    def __init__(
-        self, answers: Mapping[str, list[str]], yes: bool = False, err: Any = None
-    ) -> None:
-        self.prepare(answers, yes)
-        self.err = sys.stderr if err is None else err
-        self.screen = Screen(self.err)
-        self.bar, self.drawn, self.tenths = "", 0.0, -1
-        #: gives the text that is to stay in the last line of the terminal
-        self.below: Callable[[], str] = lambda: self.bar
-        self.turn: Any = None  # a Lock: one question at a time
-        self.there = True  # whether the person may be asked
+    Its methods are callbacks for a Client. It is made inside the event loop.
 
-    # The person sees.
+    Args:
+        answers: words KEY=VALUE, answers in advance by the names of fields
+        yes: whether to agree in advance, with the defaults of forms
+    """
 
-    def write(self, text: str) -> None:
-        """Write text that is safe, above what stands in the last line."""
-        with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
-            below = self.below()
-            self.err.write(WIPE * bool(below) + text + below)
-            self.err.flush()
+    def __init__(self, answers: Iterable[str] = (), yes: bool = False) -> None:
+        self.answers, self.yes = pairs(answers), yes
+        self.problem = ""  # with an answer that was given in advance
+        self.there = True  # whether a question may be put now
+        self.bar = False  # whether the last line shows progress, and is to be wiped
+        self.turn = asyncio.Lock()  # of one question at a time
 
-    def line(self, text: object, style: str = "") -> None:
-        """Write a line, or several, for the person, if there is anybody to read them."""
-        self.write(self.screen.paint(style, plain(text).rstrip("\r\n")) + "\n")
-
-    def finish(self) -> None:
-        """Take the progress bar away."""
-        if self.bar:
-            self.bar = ""
-            self.write(WIPE)
-        self.tenths = -1
+    def say(self, text: object, end: str = "\n") -> None:
+        """Write a line, if anybody is there to read it, without what a terminal would obey."""
+        wipe, self.bar = "\r\x1b[K" * self.bar, False
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, full, or None
+            sys.stderr.write(wipe + plain(text).rstrip("\n") + end)
+            sys.stderr.flush()
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Show how far it is: as a bar, or in lines for each tenth of a way that is known."""
-        far = f"{done:g}/{total:g}" if total else f"{done:g}"
-        part = min(max(done / total, 0.0), 1.0) if total else 0.0
-        if self.screen.moves:
-            self.draw(part, one_line(f"{far} {message or ''}"))
-            return
-        tenths = int(10 * part) if total else -1
-        if tenths < 0 or tenths != self.tenths:
-            self.line(one_line(f"progress: {far} {message or ''}"))
-        self.tenths = tenths
+        """Show how far it is: in one line of a terminal, else in lines."""
+        import shutil
 
-    def draw(self, part: float, text: str) -> None:
-        """Draw the progress bar again, unless that was done a moment ago."""
-        now = time.monotonic()
-        if now - self.drawn < REDRAW_SECONDS and part != 1:
+        text = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
+        if not at_terminal(sys.stderr):
+            self.say(text)
             return
-        ascii_only = not "\u2501".encode(self.screen.encoding, "ignore")
-        full, empty = ("#", "-") if ascii_only else ("\u2501", "\u2500")
-        there = int(part * BAR_COLUMNS)
-        bar = self.screen.paint(self.screen.GREEN, full * there)
-        bar += self.screen.paint(self.screen.DIM, empty * (BAR_COLUMNS - there))
-        # One column less: a full line would wrap, and could not be wiped.
-        text = cut(text, self.screen.width - BAR_COLUMNS - 2)
-        self.bar, self.drawn = f"{bar} {text}", now
-        self.write("")
+        self.say(text[: shutil.get_terminal_size().columns - 1], end="")
+        self.bar = True
 
     def log(self, level: str, data: JSON, source: str | None) -> None:
-        """Write a log message of the server."""
-        text = data if isinstance(data, str) else as_json(data)
-        calm = level in ("debug", "info", "notice")
-        shown = self.screen.paint(self.screen.BOLD if calm else self.screen.RED, one_line(level))
-        self.write(f"{shown}: {plain(f'{source}: ' if source else '')}{plain(text).rstrip()}\n")
-
-    # The person answers.
-
-    def prepare(self, answers: Mapping[str, list[str]], yes: bool) -> None:
-        """Take what is answered in advance: fields by their names; `yes` agrees, with defaults.
-
-        The answers to fields of one name are used in their order, the last also for all later ones.
-        """
-        self.answers, self.yes = answers, yes
-        self.asked: Msg = {}  # the fields of all forms
-        self.times: dict[str, int] = {}  # for which an answer was used, by its name
-        self.misfit = ""  # an answer, and why it cannot be one
-
-    def check_answers(self) -> None:
-        """Raise UsageError if an answer that was given in advance was of no use."""
-        if self.misfit:
-            raise UsageError(self.misfit)
-        for name, texts in self.answers.items() if self.asked else ():
-            pick("question", name, self.asked)
-            if len(texts) > self.times.get(name, 0):
-                raise UsageError(f"--answer {name}: there were fewer questions than answers")
-        if self.answers and not self.asked:
-            self.line("nothing was asked: --answer was not needed")
-
-    def is_there(self) -> bool:
-        """Return whether there is a person to answer."""
-        return self.there and sys.stdin is not None and sys.stdin.isatty()
+        """Show a log message of the server."""
+        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+        self.say(f"{level}: {f'{source}: ' if source else ''}{text}")
 
     async def ask(self, question: str) -> str | None:
         """Return the line that a person types; None after Ctrl-D, or if there is no person."""
-        if not self.is_there():
+        if not (self.there and at_terminal(sys.stdin)):
             return None
         async with self.turn:
-            self.write(plain(question))
+            self.say(question, end=" ")
             line = await typed_line()
-        if not line:
-            self.line("")
         return line.strip() if line else None
 
     async def elicit(self, message: str, schema: Msg) -> Msg | None:
-        """Let the person fill in a form; None declines."""
-        self.finish()
-        hint = "  (Ctrl-D declines)" * (self.is_there() and not (self.yes or self.answers))
-        self.line(f"The server asks: {message}{hint}", self.screen.BOLD)
-        fields = schema.get("properties") or {}
-        if fields:
-            return await self.fill(fields, schema.get("required") or ())
-        agreed = await self.fill({"value": {"type": "boolean", "title": "Agree"}}, ["value"])
-        return {} if agreed == {"value": True} else None
-
-    async def fill(self, fields: Msg, required: Sequence[str]) -> Msg | None:
-        """Return the content of a form; None declines.
-
-        Where any of it is answered in advance, what is not required is not asked.
-        """
-        self.asked.update(fields)
-        ahead = self.yes or not self.answers.keys().isdisjoint(fields)
-        needed = [name for name in fields if name in required and "default" not in fields[name]]
-        content, missing = {}, []
-        for name, field in fields.items():
-            values = self.said(name, field)
-            if self.misfit:
+        """Let the person fill in a form, or agree where there are no fields; None declines."""
+        self.say(f"The server asks: {message}")
+        fields, needed = schema.get("properties") or {}, schema.get("required") or ()
+        content: Msg = {}
+        for name, field in (fields or {"agree": {"type": "boolean"}}).items():
+            wanted = not fields or name in needed and "default" not in field
+            value = await self.fill_in(name, field, wanted)
+            if value is None:
+                self.say(f"declined; to answer in advance: --answer {name}=..., or --yes")
                 return None
-            if values is None and ahead and name not in needed:
-                values = []  # its default is filled in for us
-            elif values is None and self.is_there():
-                values = await self.fill_in(name, field, name in needed)
-                if values is None:
-                    self.line("  declined")
-                    return None
-            if values is None:
-                missing.append(name)
-            elif values:
-                content[name] = values[0]
-        if not missing:
-            return content
-        wanted = [name for name in missing if name in needed] or missing
-        sure = all(name not in needed or fields[name].get("type") == "boolean" for name in wanted)
-        words = " ".join(f"--answer {name}=..." for name in wanted)
-        self.line(f"  declined; to answer: {words}{' or --yes' * sure}")
-        return None
-
-    def said(self, name: str, field: Msg) -> list[JSON] | None:
-        """Return the value that was given in advance for a field, in a list; None: none was."""
-        if name in self.answers:
-            texts, times = self.answers[name], self.times.get(name, 0)
-            self.times[name] = times + 1
-            value, problem = read_field(texts[min(times, len(texts) - 1)], field)
-            self.misfit = self.misfit or f"--answer {name}: {problem}" * bool(problem)
-            return [value]
-        is_yes_no = field.get("type") == "boolean" and "default" not in field
-        return [True] if self.yes and is_yes_no else None
+            content.update(dict(zip([name], value)))
+        return content if fields else {} if content["agree"] else None
 
     async def fill_in(self, name: str, field: Msg, needed: bool) -> list[JSON] | None:
-        """Return a value that a person types, in a list; [] leaves it out, None declines."""
+        """Return the value of a field in a list; [] leaves it out, None declines."""
+        if name in self.answers:
+            value, problem = read_field(self.answers[name], field)
+            self.problem = self.problem or f"--answer {name}: {problem}" * bool(problem)
+            return None if problem else [value]
+        if self.yes and field.get("type") == "boolean" and "default" not in field:
+            return [True]
+        if not needed and (self.yes or self.answers):
+            return []
+        label = f"{field.get('title') or name}: {field.get('description') or ''}"
+        kind = f"{type_words(field)} [{field.get('default', '')}]"
         while True:
-            text = await self.ask(self.label(name, field))
-            if text is None:
-                return None
-            if not text and not needed:
-                return []
-            if not text and field.get("type") == "boolean":
-                return [False]
+            text = await self.ask(one_line(f"{label} {kind} (Ctrl-D declines)"))
+            if text is None or not (text or needed):
+                return None if text is None else []
             value, problem = read_field(text, field)
-            if text and not problem:
+            if not problem:
                 return [value]
-            self.line(f"  {problem if text else 'it is needed'}", self.screen.RED)
-
-    def label(self, name: str, field: Msg) -> str:
-        """Return the question about a field."""
-        title = field.get("title") or ("" if name == "value" else name)
-        about = f"({field['description']})" if "description" in field else ""
-        titles = titles_of(field)
-        lines = [f"    {i}  {one_line(each)}\n" for i, each in enumerate(titles.values(), 1)]
-        kind = "" if field.get("type") in (None, "string") else type_words(field)
-        usual = field.get("default", [])
-        given = ", ".join(str(titles.get(part, part)) if isinstance(part, str) else as_json(part)
-                          for part in (usual if isinstance(usual, list) else [usual]))  # fmt: skip
-        if field.get("type") == "boolean":
-            kind, given = "", "Y/n" if field.get("default") else "y/N"
-        elif lines:
-            kind = "which of these" if "items" in field else "one of these"
-        words = one_line(f"{title} {about} {kind} {given and f'[{given}]'}")
-        return f"{''.join(lines)}  {words}{' ' * bool(words)}> "
+            self.say(problem)
 
     async def elicit_url(self, message: str, url: str) -> Msg | None:
         """Let the person open a page; None declines. spec: client/elicitation#safe-url-handling"""
         place = re.split("[/?#]", url.partition("://")[2])[0]
-        host = place.rpartition("@")[2]
-        doubt = re.search(r"(?i)[@\\]|[^\x00-\x7f]|xn--", place) is not None
-        warning = "\n  Take care: this address may be made to look like another one" * doubt
-        return await self.elicit(f"{message}\n  Open {url}\n  It is a page of {host}{warning}", {})
+        warning = "\n  Take care: this address may be made to look like another one"
+        doubt = warning * bool(re.search(r"(?i)[@\\]|[^\x00-\x7f]|xn--", place))
+        page = f"{message}\n  Open {url}\n  It is a page of {place.rpartition('@')[2]}{doubt}"
+        return await self.elicit(page, {})
 
     async def sample(self, params: Msg) -> str:
         """Let the person answer in the place of a model."""
-        self.finish()
         for message in params["messages"]:
             blocks = message["content"]
             for block in blocks if isinstance(blocks, list) else [blocks]:
-                self.line(f"{message['role']}: {content_text(block)}")
-        title = "The server asks a model; you answer for it (Ctrl-D declines)"
-        answer = await self.fill({"sample": {"type": "string", "title": title}}, ["sample"])
+                self.say(f"{message['role']}: {content_text(block)}")
+        title = "The server asks a model; you answer for it"
+        answer = await self.fill_in("sample", {"type": "string", "title": title}, True)
         if answer is None:
             # spec 2025-11-25: client/sampling#error-handling
             raise RPCError(-1, "User rejected sampling request")
-        return str(answer["sample"])
+        return str(answer[0])
 
 ###############################################################################
 # 62. Verbs
 ###############################################################################
-# Uses sections 1, 2, 4, 7, 16, 27, 29, 31, 32, 34, 36, 46, 49 to 51, 58, 59 and 61.
-#
-# Problem.  A person at a shell wants to see what a server offers, call it, and watch the protocol
-#           while it works; a script wants the same as JSON, with an exit status.
-# Rules.    1. stdout has the answer and nothing else. Progress, log lines, questions and the trace
-#              go to stderr.
-# Plan.     What is typed; CommandLine, with a method for each verb; signals; logging in; VERBS.
-# Not here. The options, and how a command line is read: section 63. How it ends: section 70.
+# Problem.  A person at a shell wants to see what a server offers, call it, log in to it, or be one;
+#           a script wants the same as JSON, with an exit status.
+# Rules.    1. A verb is a function: async fn(client, args) returns the result as it was sent, and
+#              what to show of it; fn(args) where there is nobody to talk to.
+#           2. The server judges the arguments. What only we can see, a name that it does not have,
+#              is told here, with the nearest one.
+# Limits.   Of several binary pieces the first is saved. A served file is imported here: what it
+#           prints while that happens goes to stdout.
+
+#: What a verb returns: the result as it was sent, and a text or bytes to show.
+Shown = tuple[JSON, Union[str, bytes]]
+#: The lists of a server, by the verbs that show them, and the key of each in its result.
+LISTS = {"tools": "tools", "resources": "resources", "templates": "resourceTemplates",
+         "prompts": "prompts"}  # fmt: skip
 
 
-def program() -> str:
-    """Return how this command line is begun: as it was typed, where that is known."""
-    import shlex
-
-    name = sys.argv[0] if sys.argv else ""
-    if os.path.basename(name) in ("mcp-lite", "mcp-lite.exe"):
-        return "mcp-lite"
-    here = os.path.basename(name) == os.path.basename(globals().get("__file__") or "")
-    python = "python" if os.name == "nt" else "python3"
-    return f"{python} {shlex.quote(name) if here else 'mcp_lite.py'}"
-
-
-def quoted(words: Iterable[str]) -> str:
-    """Return words as a shell takes them."""
-    import shlex
-
-    return " ".join(map(shlex.quote, words))
-
-
-def typed(args: Any, *words: str) -> str:
-    """Return a command line about the target of this one."""
-    return f"{args.program} {quoted(words)} {args.typed}".strip()
-
-
-#: The lists that a server may have, by the verbs that show them.
-LISTS = {row.lists.registry: row for row in METHODS.values() if row.lists.registry}
-# The result of a verb: as JSON, and as text for people, or as bytes for a binary resource.
-Shown = tuple[Any, Union[str, bytes]]
-
-
-def given_to(args: Any) -> tuple[Msg, Msg]:
-    """Return the environment and the headers that options give to a server."""
-    lines: list[str] = sum(args.header_file, [])
-    pairs = [word.partition(":") for word in (*lines, *args.header)]
-    headers = {name.strip(): value.strip() for name, _, value in pairs}
-    return dict(word.partition("=")[::2] for word in args.env), headers
-
-
-def target_options(args: Any, stderr: Any = None) -> Msg:
-    """Return the options of a Client that talks to the target; UsageError for no target."""
-    (env, headers), known = given_to(args), args.configured or {}
+async def listed(c: Client, kind: str) -> list[Msg]:
+    """Return a list of the server; an empty one if it has no such things."""
     try:
-        connector_of(args.target)
-        headers = {name: expand(value, os.environ) for name, value in headers.items()}
-    except (TypeError, ValueError) as exc:  # a URL of another scheme; a variable that is not set
-        raise UsageError(str(exc)) from None
-    if isinstance(args.target, dict):
-        return {"stderr": stderr, "auth": functools.partial(auth_of, args)}
-    if not is_url(args.target):
-        env = {**known.get("env", {}), **env}
-        return {"stderr": stderr, "cwd": args.cwd or known.get("cwd"), "env": env}
-    headers = {**known.get("headers", {}), **headers}
-    auth = auth_of(args, args.target, headers)
-    return {"headers": headers, "auth": auth, "uds": args.unix_socket}
+        items: list[Msg] = await getattr(c, f"list_{kind}")()
+        return items
+    except (CapabilityMissing, RemoteError) as exc:
+        # Some servers declare resources, and do not know resources/templates/list.
+        if getattr(exc, "code", METHOD_NOT_FOUND) != METHOD_NOT_FOUND:
+            raise
+        return []
+
+
+async def do_info(c: Client, args: Any) -> Shown:
+    """Tell who the server is, what it speaks, and all that it offers."""
+    name = f"{c.server_info.get('name')} {c.server_info.get('version') or ''}"
+    lines = [one_line(f"{name}, revision {c.revision}"),
+             one_line(f"capabilities: {', '.join(c.server_capabilities)}")]  # fmt: skip
+    lines += wrapped(c.instructions or "", 0)
+    found: Msg = {"revision": c.revision, "serverInfo": c.server_info,
+                  "capabilities": c.server_capabilities,
+                  "instructions": c.instructions}  # fmt: skip
+    for kind, key in LISTS.items():
+        found[key] = await listed(c, kind)
+        lines += ["", kind.upper(), listing(found[key])] if found[key] else []
+    return found, "\n".join(lines)
 
 
 def named(items: Iterable[Msg]) -> dict[str, Msg]:
@@ -23453,2773 +22725,394 @@ def named(items: Iterable[Msg]) -> dict[str, Msg]:
     return {it.get("uri") or it.get("uriTemplate") or it["name"]: it for it in items}
 
 
-class CommandLine:
-    """A command line at work: a method for each verb, and one for all that the server may ask."""
-
-    def __init__(self, args: Any) -> None:
-        self.args = args
-        self.out = Screen(sys.stdout)
-        self.person = Person(answers_of(args.answer), bool(args.yes))
-        person = self.person
-        options = target_options(args, self.pass_on)
-        self.c = Client(
-            args.target, revision=args.revision, roots=args.root or None, timeout=args.timeout,
-            elicit=understood(person.elicit), elicit_url=person.elicit_url,
-            sample=understood(person.sample), log=person.log, progress=person.progress,
-            cache=False, **options,
-        )  # fmt: skip
-
-    def pass_on(self, text: str) -> None:
-        """Write a line of the server's stderr, which no error need repeat to a person."""
-        self.c.transport.repeats = self.args.json
-        self.person.line(text)
-
-    async def run(self) -> int:
-        """Do it within --max-time; return the exit status."""
-        return await self.within(self.work())
-
-    async def within(self, work: Awaitable[int]) -> int:
-        """Return the status that `work` ends with; RequestTimeout if --max-time has passed."""
-        try:
-            return await asyncio.wait_for(work, self.args.max_time)
-        except asyncio.TimeoutError:
-            limit = f"{self.args.max_time:g} seconds"
-            raise RequestTimeout(f"not done within {limit} (--max-time)") from None
-
-    async def work(self) -> int:
-        """Connect, do what the verb says, show what came of it; return the exit status."""
-        await self.connect()
-        try:
-            return await self.perform()
-        finally:
-            await self.c.close()
-
-    async def connect(self) -> None:
-        """Connect, and ask for the log level that was named."""
-        self.person.turn = asyncio.Lock()  # here: before 3.10 it belongs to a loop
-        try:
-            await self.c.connect()
-        except (TypeError, ValueError) as exc:
-            raise UsageError(str(exc)) from exc
-        except RemoteError as exc:
-            raise ProtocolError(f"{self.c.peer.name} did not take our handshake: {exc}") from exc
-        except ConnectionClosed as exc:
-            child = getattr(self.c.transport, "process", None)
-            if self.args.served and not self.args.json and child and child.returncode == 2:
-                raise UsageError("") from exc  # the child, one of us, has told what is wrong
-            raise
-        if self.args.log is not None:
-            await self.c.set_log_level(self.args.log)
-
-    async def perform(self) -> int:
-        """Do what the verb says, and show what came of it; return the exit status."""
-        try:
-            result, text = await VERBS[self.args.verb].method(self)
-        except (LookupError, TypeError, ValueError, AttributeError) as exc:
-            raise ProtocolError(f"the server's answer makes no sense: {exc!r}") from exc
-        finally:
-            self.person.finish()
-        failed = self.args.verb == "call" and result.get("isError") is True
-        if failed and not self.args.json:
-            self.person.line(f"error: {text}")
-        else:
-            self.show(json.dumps(result, indent=2) if self.args.json else text)
-        self.person.check_answers()
-        return int(failed)
-
-    def shown(self, blocks: Sequence[Msg]) -> str | bytes:
-        """Return content as text; the one thing that is binary, if it goes into a pipe or a file.
-
-        With -o FILE, other binary pieces go into files beside that one, and text to stderr.
-        """
-        binary = [data for data in map(binary_of, blocks) if data is not None]
-        into, alone = self.args.output, len(blocks) == 1 and not self.out.terminal
-        if not binary or self.args.json or not (into or alone):
-            if binary and not self.args.json:
-                self.person.line("-o FILE saves what is binary")
-            return self.out.safe("\n".join(map(content_text, blocks)))
-        if into == "-" and len(binary) > 1:
-            raise UsageError(f"-o - takes one binary piece, and there are {len(binary)}: -o FILE")
-        stem, end = os.path.splitext(into or "")
-        number = 0
-        for block in blocks:
-            data = binary_of(block)
-            number += data is not None
-            if data is None:
-                self.person.line(content_text(block))
-            elif number > 1:
-                self.write_file(f"{stem}-{number}{suffix_of(block) or end}", data)
-        return binary[0]
-
-    def write_file(self, path: str, data: bytes) -> None:
-        """Write a file; ConnectionClosed if that cannot be."""
-        try:
-            with open(path, "wb") as file:
-                file.write(data)
-        except OSError as exc:
-            raise ConnectionClosed(f"cannot write {path!r}: {exc.strerror}") from exc
-        self.person.line(f"{path}: {len(data):,} bytes")
-
-    def show(self, text: str | bytes) -> None:
-        """Write the answer; ConnectionClosed if nobody takes it."""
-        if self.args.output not in (None, "-"):
-            data = text if isinstance(text, bytes) else f"{text}\n".encode("utf-8", "replace")
-            self.write_file(self.args.output, data)
-            return
-        out = sys.stdout
-        if out is None:
-            raise ConnectionClosed("standard output is closed: nobody gets the answer")
-        try:
-            if isinstance(text, str):
-                encoding = out.encoding or "utf-8"  # which may lack some of the letters
-                print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
-            else:
-                out.buffer.write(text)
-                out.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as exc:
-            raise ConnectionClosed(f"cannot write the answer: {exc}") from exc
-
-    async def listed(self, verb: str) -> list[Msg]:
-        """Return a list of the server; an empty one if it does not even declare such things."""
-        if not declares(self.c.server_capabilities, LISTS[verb].capability):
-            return []
-        items: list[Msg] = await getattr(self.c, f"list_{verb}")()
-        return items
-
-    async def list(self) -> Shown:
-        """List them as signatures; or tell all of those that are named."""
-        verb = self.args.verb
-        items, key = await self.listed(verb), LISTS[verb].lists.key
-        if not self.args.words:
-            return {key: items}, table(items, self.out)
-        known = {item["name"]: item for item in items}
-        known.update(named(items))
-        items = [pick(verb[:-1], word, known, verb) for word in self.args.words]
-        return {key: items}, "\n\n".join(map(self.about, items))
-
-    def about(self, item: Msg) -> str:
-        """Return all that an item says of itself, and a command line that uses it."""
-        if "uri" in item or "uriTemplate" in item:
-            uri = item.get("uri") or re.sub(r"{\W?(\w+)[^}]*}", r"\1", item["uriTemplate"])
-            words = ["read", uri]
-        else:
-            verb = "call" if "inputSchema" in item else "prompt"
-            schema = item["inputSchema"] if verb == "call" else prompt_schema(item)
-            words = [verb, item["name"], *example_words(schema)]
-        title = self.out.paint(self.out.BOLD, "try")
-        return f"{details(item, self.out)}\n\n{title}\n  {one_line(typed(self.args, *words))}"
-
-    async def info(self) -> Shown:
-        """Tell who the server is, what it speaks, and all that it offers."""
-        c, era = self.c, "modern" if REVISIONS[self.c.revision].modern else "legacy"
-        info, has = c.server_info, c.server_capabilities
-        found: Msg = {"revision": c.revision, "era": era, "serverInfo": info, "capabilities": has}
-        name = f"{info.get('name')} {info.get('version') or ''}"
-        text = [one_line(f"{name}, revision {c.revision} ({era})")]
-        text += [one_line(f"capabilities: {', '.join(has)}")]
-        if c.instructions:
-            found["instructions"] = c.instructions
-            for line in plain(c.instructions).splitlines():
-                text += self.out.wrap(line) or [""]
-        for verb, row in LISTS.items():
-            if declares(has, row.capability):
-                found[row.lists.key] = items = await self.listed(verb)
-                title = self.out.paint(self.out.BOLD, verb.upper())
-                text += ["", title, table(items, self.out)]
-        return found, "\n".join(text)
-
-    def entry(self, what: str, items: Iterable[Msg]) -> Msg:
-        """Return the tool or the prompt that was named."""
-        known = {item["name"]: item for item in items}
-        return pick(what, self.args.words[0], known, f"{what}s")  # type: ignore
-
-    def arguments(self, item: Msg, schema: Msg) -> Msg:
-        """Return the arguments that were given for a tool or a prompt."""
-        given: Msg | None = self.args.arguments
-        if given is not None and len(self.args.words) == 1:
-            return given  # as it is: the server judges
-        try:
-            return read_arguments(self.args.words[1:], schema, headline(item), given)
-        except UsageError as exc:
-            verb = "tools" if "inputSchema" in item else "prompts"
-            raise UsageError(str(exc), verb, item["name"]) from None
-
-    async def call(self) -> Shown:
-        """Call a tool; its schema converts and checks the arguments."""
-        tool = self.entry("tool", await self.c.list_tools())
-        given = self.arguments(tool, tool["inputSchema"])
-        try:
-            result = await self.c.call_tool(tool["name"], given)
-        except (RPCError, RemoteError) as exc:
-            # A tool's question may be refused. Only in the legacy era the tool hears of that.
-            if isinstance(exc, RemoteError) and exc.code != MISSING_CAPABILITY:
-                raise
-            result = {"content": blocks_of(str(exc)), "isError": True}
-        return result, self.shown(result.get("content", ()))
-
-    async def read(self) -> Shown:
-        """Read a resource; a binary one goes into a pipe as it is."""
-        result = await self.c.read_resource(self.args.words[0])
-        return result, self.shown(result["contents"])
-
-    async def prompt(self) -> Shown:
-        """Show the messages of a prompt."""
-        prompt = self.entry("prompt", await self.c.list_prompts())
-        given = self.arguments(prompt, prompt_schema(prompt))
-        result = await self.c.get_prompt(prompt["name"], given)
-        lines = [f"{each['role']}: {content_text(each['content'])}" for each in result["messages"]]
-        return result, self.out.safe("\n".join(lines))
-
-    async def complete(self) -> Shown:
-        """Complete the first KEY=BEGUN; the others are what is known already."""
-        ref, *pairs = self.args.words
-        (key, _, begun), *others = [word.partition("=") for word in pairs]
-        items = [*await self.listed("prompts"), *await self.listed("templates")]
-        item = pick("prompt or template", ref, named(items), "prompts")
-        holes = re.findall(r"\w+", " ".join(re.findall(r"{[^}]*}", item.get("uriTemplate", ""))))
-        there = dict.fromkeys([*prompt_schema(item)["properties"], *holes])
-        pick("argument", key, there, of=ref)
-        known = {name: value for name, _, value in others}
-        found = await self.c.complete_full(ref, key, begun, known)
-        if not found["values"]:
-            self.person.line(f"(the server knows no value of {key} that begins so)")
-        return {"completion": found}, "\n".join(map(one_line, found["values"]))
-
-    async def login(self) -> Shown:
-        """Tell whether there is a login now: to connect was to make one."""
-        done = isinstance(self.c.transport.auth, Login) and self.c.transport.auth.entry is not None
-        text = f"logged in to {self.args.target}" if done else f"{self.args.target} wants no login"
-        return {"loggedIn": done}, one_line(text)
-
-    async def ping(self) -> Shown:
-        """Measure how long an answer takes."""
-        if isinstance(self.args.target, dict):  # behind a server of ours, which would answer
-            names = ", ".join(servers_of(self.args.target))
-            raise UsageError(f"ping takes one server: FILE#NAME, of {names}")
-        seconds = await self.c.ping()
-        return {"seconds": seconds}, f"an answer took {1000 * seconds:.1f} ms"
-
-
-async def interruptible(work: Awaitable[int], always: Sequence[int] = ()) -> int:
-    """Return the status that `work` ends with; a signal cancels it, and a second one kills us.
-
-    Cancelled, the client ends the server that it started. Left to itself, a server that ignores
-    the end of its input would live on. In the background of a script, the Ctrl-C of its terminal
-    is not for us: signals that are ignored stay so, but for those in `always`.
-    """
-    task = asyncio.ensure_future(work)
-    grace = EXIT_SECONDS + TERM_SECONDS + GRACE_SECONDS
-    number = await until_signalled(asyncio.wait([task]), task.cancel, grace, always=always)
-    stopped = task.cancelled() or not task.done()
-    return 128 + number if stopped else task.result()  # the shells' convention
-
-
-def auth_of(args: Any, target: str, headers: Mapping[str, str]) -> Any:
-    """Return how to log in to a URL: as was said; else by OAuth, where that can be safe."""
-    given = args.auth or args.token or os.environ.get(TOKEN_VARIABLE)
-    if given == "none" or "authorization" in map(str.lower, headers):
-        return None
-    if given not in (None, "oauth"):
-        return given
-    try:
-        url = parse_url(target)
-    except ValueError:  # the Client says what is wrong with it
-        return None
-    if given is None and url.scheme != "https" and not is_loopback(url.host):
-        return None
-    person = bool(sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty())
-    browser: Any = {"open_browser": lambda url: None} if args.no_browser else {}
-    if args.verb == "proxy" or given == "oauth":  # started by a program, it may have a screen
-        person = person or args.no_browser or has_browser()
-    try:
-        return OAuth(
-            client_id=args.client_id, scopes=args.scope or None, port=args.port, **browser,
-            interactive=person or args.verb == "login",
-        )  # fmt: skip
-    except ValueError as exc:
-        raise UsageError(f"--scope: {exc}") from None
-
-
-def log_out(args: Any) -> None:
-    """Forget one login, or all of them."""
-    if args.all:
-        asyncio.run(FileStore().clear())
-        print("all logins are forgotten")
-    else:
-        try:
-            done = asyncio.run(logout(args.target, uds=args.unix_socket))
-        except ValueError as exc:  # no proxy that we can use, say
-            raise UsageError(str(exc)) from None
-        print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
-
-
-class Verb(Row):
-    """A word of the command line."""
-
-    method: Any  #: the function that does it: of what `talks`, or of the arguments
-    form: str  #: the words that it takes, besides the target
-    about: str
-    example: str  #: command lines, less the program; they end with a target
-    target: str = "TARGET"
-    talks: Any = CommandLine  #: the class of what talks to the target as a client, if it does
-
-
-TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token for URLs
-PAIRS = "[KEY=VALUE ...]"
-FILE, REMOTE = "server.py", "https://example.com/mcp"  # targets of examples
-VERBS: dict[str, Verb] = {
-    "info": Verb(CommandLine.info, "", "Tell who the server is, and all that it offers.",
-                 f"info {FILE}\ninfo {REMOTE}"),
-    "tools": Verb(CommandLine.list, "[NAME ...]", "List the tools, or tell all of some.",
-                  f"tools {FILE}\ntools add {FILE}"),
-    "resources": Verb(CommandLine.list, "[URI ...]", "List the resources, or tell all of some.",
-                      f"resources {FILE}"),
-    "templates": Verb(CommandLine.list, "[URI ...]", "List the templates, or tell all of some.",
-                      f"templates {FILE}"),
-    "prompts": Verb(CommandLine.list, "[NAME ...]", "List the prompts, or tell all of some.",
-                    f"prompts {FILE}\nprompts review {FILE}"),
-    "call": Verb(CommandLine.call, f"NAME {PAIRS}", "Call a tool.",
-                 f"call add a=1 b=2 {FILE}\ncall deploy --yes {FILE}\n"
-                 f"call plot -o plot.png {FILE}\ncall add --json '{{\"a\": 1}}' {REMOTE}"),
-    "read": Verb(CommandLine.read, "URI", "Read a resource, as text or as it is into a pipe.",
-                 f"read note://milk {FILE}\nread shop://logo {FILE} >logo.png"),
-    "prompt": Verb(CommandLine.prompt, f"NAME {PAIRS}", "Show the messages of a prompt.",
-                   f"prompt review style=kind code=x=1 {FILE}"),
-    "complete": Verb(CommandLine.complete, f"REF KEY=BEGUN {PAIRS}",
-                     "Complete the first; the others are known already.",
-                     f"complete review style=k {FILE}"),
-    "ping": Verb(CommandLine.ping, "", "Measure how long an answer takes.", f"ping {REMOTE}"),
-    "login": Verb(CommandLine.login, "", "Log in to a URL, in a browser; it is remembered.",
-                  f"login {REMOTE}", "URL"),
-    "logout": Verb(log_out, "", "Forget the login to a URL; with --all, to all.",
-                   f"logout {REMOTE}\nlogout --all", "URL", None),
-}  # fmt: skip
-
-###############################################################################
-# 63. Options
-###############################################################################
-# Uses sections 1, 2, 4 to 6, 16, 32, 34, 36, 46, 58, 59, 61 and 62.
-#
-# Problem.  The words of a command line say what to do, with which server, and how. Whoever types
-#           them wrong wants to be told what would be right, in one line.
-# Rules.    1. Options may stand anywhere before `--`. After it comes the command of a server.
-#           2. An option that a verb has no use for is refused: it would be lost in silence.
-# Plan.     What reads a value; OPTIONS; parse_command_line(); the target among the words; the help,
-#           and the next command to type after an error.
-# Not here. What the verbs do: section 62.
-
-#: A target: a file with servers, perhaps with the name of one.
-CONFIGURATION = r"(?!\w+://)[^=]*\.json(#.+)?$"
-#: What looks like a target of any kind, but for a command.
-TARGET = rf"https?://|[^=]*\.py(:\w+)?$|{CONFIGURATION}"
-#: Options that say how to reach a URL.
-FOR_URLS: tuple[str, ...] = (
-    "--header", "--header-file", "--token", "--auth", "--client-id", "--scope", "--port",
-    "--no-browser", "--unix-socket",
-)  # fmt: skip
-SHORT_OPTIONS = {"-h": "--help", "-o": "--output", "-c": "--config"}
-
-
-# What reads a value.
-
-
-def header_file(path: str) -> list[str]:
-    """Return the lines `Name: value` of a file; UsageError if it cannot be read."""
-    try:
-        lines = bytes_in(path).decode().splitlines()
-    except UnicodeError as exc:
-        raise UsageError(f"{path}: {exc}") from None
-    return [line for line in map(str.strip, lines) if line and line[0] != "#"]
-
-
-def file_to_write(path: str) -> str:
-    """Return the path of a file; UsageError if there can be none, before anything is done."""
-    folder = os.path.dirname(path) or "."
-    if os.path.isdir(path) or not os.path.isdir(folder):
-        problem = "is a folder" if os.path.isdir(path) else f"there is no folder {folder!r}"
-        raise UsageError(f"{path!r}: {problem}")
-    return path
-
-
-def existing_folder(text: str) -> str:
-    """Return the path of a folder, or its URI; ValueError if there is no such folder."""
-    if not (text.startswith("file:") or os.path.isdir(text)):
-        raise ValueError(text)
-    return text
-
-
-def seconds(text: str) -> float:
-    """Return a time that an option gives; ValueError unless it is one that can pass."""
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise ValueError("it must be more than 0")
-    return value
-
-
-def some(text: str) -> list[str]:
-    """Return the words of a list with commas."""
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def having(sign: str) -> Callable[[str], str]:
-    """Return what reads an option whose value is a name, this sign, and anything."""
-
-    def read(text: str) -> str:
-        if text.find(sign) < 1:
-            raise ValueError(text)
-        return text
-
-    return read
-
-
-def one_of(*known: str) -> Callable[[str], str]:
-    """Return what reads an option that takes one of these words."""
-
-    def read(text: str) -> str:
-        if text not in known:
-            raise UsageError(f"{text!r} is not one of {', '.join(known)}")
-        return text
-
-    return read
-
-
-class Option(Row):
-    """An option of the command line."""
-
-    name: str
-    value: str  #: the words that follow it, for the help; none for a switch
-    verbs: str  #: which verbs take it; "*": all, "+": all that talk to a server
-    about: str
-    read: Callable[[str], Any] = str  #: makes the value; ValueError if it cannot
-    default: Any = None  #: a list if the option may be given more than once
-
-
-OPTIONS = [
-    Option("--arguments", "JSON", "call prompt", "the same as --json '{...}'", json_argument),
-    Option("--output", "FILE", "call read prompt",
-           "write the answer there; -o is the same; - is standard output", file_to_write),
-    Option("--answer", "KEY=VALUE", "call read prompt complete",
-           "what to answer when the server asks for KEY", having("="), []),
-    Option("--yes", "", "call read prompt complete",
-           "agree to what the server asks, with the defaults of its forms"),
-    Option("--json", "", "+ config", "print the result, and an error, as JSON"),
-    Option("--timeout", "SECONDS", "+", "how long an answer may take; progress grants more",
-           seconds, REQUEST_SECONDS),
-    Option("--max-time", "SECONDS", "+", "how long all of it may take, whatever comes", seconds),
-    Option("--env", "KEY=VALUE", "+ config proxy",
-           "for the server's process, which sees only PATH and its kin", having("="), []),
-    Option("--cwd", "FOLDER", "+ proxy", "where to start the server"),
-    Option("--config", "FILE", "+ proxy logout",
-           "the mcp.json of an application, in place of the target; -c is the same"),
-    Option("--server", "NAME", "+ proxy logout", "one of the servers in there; without, all"),
-    Option("--root", "FOLDER", "+", "a folder to tell the server about",
-           existing_folder, []),
-    Option("--log", "LEVEL", "+", f"which log messages to ask for: {', '.join(LOG_LEVELS)}",
-           one_of(*LOG_LEVELS)),
-    Option("--revision", "DATE", "+ proxy", f"the one to speak: {', '.join(REVISIONS)}",
-           one_of(*REVISIONS)),
-    Option("--header", "'NAME: VALUE'", "+ config proxy",
-           "for a URL, with every request; ${VAR} is filled in", having(":"), []),
-    Option("--header-file", "FILE", "+ config proxy", "lines with such headers", header_file, []),
-    Option("--unix-socket", "PATH", "+ proxy logout", "for a URL: where to connect to its server"),
-    Option("--token", "TEXT", "+ serve proxy",
-           f"a bearer token for a URL, or to ask for over HTTP; ${TOKEN_VARIABLE} is safer",
-           sendable_token),
-    Option("--auth", "oauth|none|TOKEN", "+ proxy", "how to log in to a URL"),
-    Option("--client-id", "ID", "+ proxy", "for a login: what we are, where nobody can register"),
-    Option("--scope", "NAME", "+ proxy", "for a login: ask for this alone", str, []),
-    Option("--port", "N", "+ proxy", "for a login: where the browser comes back", int, 0),
-    Option("--no-browser", "", "+ proxy", "for a login: print the address only"),
-    Option("--all", "", "logout", "forget all logins"),
-    Option("--trace", "[=full]", "*", "show every message on stderr, in one line or in full",
-           one_of("short", "full")),
-]
-
-
-# The command line.
-
-
-def options_of(verb: str) -> list[Option]:
-    """Return the options that a verb takes."""
-    marks = {verb, "*", "+" if VERBS[verb].talks else "*"}
-    return [row for row in OPTIONS if marks & {*row.verbs.split()}]
-
-
-def spell_out(argv: Sequence[str]) -> list[str]:
-    """Return a command line with `--arguments` for each `--json` that is not about the output."""
-    words = [re.sub(r"^--json=", "--arguments=", word) for word in argv]
-    for i, word in enumerate(words[1:]):
-        if words[i] == "--json" and re.match(r"[{\[@]|-$", word):
-            words[i] = "--arguments"
-    return words
-
-
-def read_options(words: Sequence[str]) -> tuple[list[str], Msg]:
-    """Return what split_options() does; its UsageError names the help of the verb, too."""
-    try:
-        return split_options(words)
-    except UsageError as exc:
-        verb = [word for word in words if word in VERBS][:1]
-        problem = str(exc)
-        if problem.startswith("no option") and verb in (["call"], ["prompt"]):
-            problem += "; arguments are KEY=VALUE"
-        raise UsageError(problem, *verb, "--help") from None
-
-
-def split_options(words: Sequence[str]) -> tuple[list[str], Msg]:
-    """Return the words that are no options, and the values of the options by their names."""
-    known = {row.name: row for row in OPTIONS}
-    known.update({name: Option(name, "", "*", "") for name in ("--help", "--version")})
-    others: list[str] = []
-    given: Msg = {}
-    rest = deque(words)
-    while rest:
-        word = rest.popleft()
-        name, equals, value = word.partition("=")
-        if not re.match(r"--?[a-z]", word):
-            others.append(word)
+async def do_list(c: Client, args: Any) -> Shown:
+    """List what there is; or tell all of those that are named."""
+    items = await listed(c, args.verb)
+    if args.words:
+        items = [pick(args.verb[:-1], word, named(items)) for word in args.words]
+    return {LISTS[args.verb]: items}, listing(items, full=bool(args.words))
+
+
+def arguments(args: Any, item: Msg) -> Msg:
+    """Return the arguments for a tool or a prompt: KEY=VALUE words, and objects of JSON."""
+    schema, given = takes_of(item), {}
+    fields = schema.get("properties") or {}
+    for word in args.words[1:]:
+        key, equals, text = word.partition("=")
+        whole = read_json(word) if word[:1] == "{" else None
+        if isinstance(whole, dict):
+            given.update(whole)
             continue
-        row = pick("option", SHORT_OPTIONS.get(name, name), known)
-        if equals and not row.value:
-            raise UsageError(f"{name} takes no value")
-        if row.value and row.value[:2] != "[=" and not equals:
-            count = 1 if row.value[0] == "'" else len(row.value.split())
-            taken = [rest.popleft() for _ in range(min(count, len(rest)))]
-            if len(taken) < count or known.keys() & {*taken}:
-                raise UsageError(f"{name} {row.value}: the value is missing")
-            value = "\n".join(taken)
-        read_option(row, value, given)
-    return others, given
-
-
-def read_option(row: Option, text: str, given: Msg) -> None:
-    """Add the value of one option to what is given."""
-    name = "--json" if row.name == "--arguments" else row.name
-    try:
-        value = row.read(text) if row.value and (text or row.value[:2] != "[=") else True
-    except (ValueError, UsageError) as exc:
-        own = isinstance(exc, UsageError) or row.read is sendable_token
-        problem = str(exc) if own else ""  # which repeats no secret
-        raise UsageError(f"{name}: {problem or f'{text!r} is no {row.value}'}") from None
-    if isinstance(row.default, list):
-        given.setdefault(row.name, []).append(value)
-    elif row.name in given and row.value:
-        raise UsageError(f"{name} is given twice")
-    else:
-        given[row.name] = value
-
-
-def attributes(options: Msg) -> Msg:
-    """Return the values of options by the names that Python has for them.
-
-    >>> attributes({"--max-time": 5.0})
-    {'max_time': 5.0}
-    """
-    return {name[2:].replace("-", "_"): value for name, value in options.items()}
-
-
-def parse_command_line(argv: Sequence[str]) -> Any:
-    """Return verb, words, target and options; UsageError or SystemExit if they make no sense."""
-    end = argv.index("--") if "--" in argv else len(argv)
-    words, given = read_options(argv[:end])
-    if words[:1] == ["help"]:
-        words, given["--help"] = words[1:], True
-    if "--version" in given:
-        print(f"mcp_lite {__version__}")
-        raise SystemExit(0)
-    if not words or "--help" in given:
-        out = sys.stdout if "--help" in given else sys.stderr
-        print(help_text(words[0] if words else "", Screen(out)), file=out)
-        raise SystemExit(0 if "--help" in given else 2)
-    verb, *words = words
-    if verb not in VERBS and re.match(TARGET, verb):
-        raise UsageError(f"a verb stands first, as in: mcp_lite info {quoted([verb])}", "--help")
-    row = pick("verb", verb, VERBS, "--help")
-    takes = options_of(verb)
-    for name in given.keys() - {option.name for option in takes}:
-        raise UsageError(f"{verb} does not take {name}", verb, "--help")
-    values = attributes({**{option.name: option.default for option in OPTIONS}, **given})
-    args = types.SimpleNamespace(program=program(), verb=verb, words=words, **values)
-    find_target(args, row, list(argv[end + 1 :]))
-    if args.target:
-        refuse_useless(args, given)
-    return args
-
-
-def find_target(args: Any, row: Verb, command: list[str]) -> None:
-    """Set the target, as it was typed and as the Client takes it; UsageError if there is none."""
-    form = f"as in: mcp_lite {args.verb} {row.form + ' ' * bool(row.form)}{row.target}"
-    args.target, args.typed = "", ""
-    args.configured = None  # options that a configuration gives
-    if args.all or args.list:
-        if args.words or command:
-            raise UsageError(f"{args.verb} is about one or about all", args.verb, "--help")
-        return
-    if command:
-        args.target, args.typed = command, f"-- {quoted(command)}"
-    else:
-        args.target = args.config or take_target(args.words, PAIRS in row.form)
-        args.typed = quoted([args.target]) if args.target else ""
-    named = not command and row.target != "FILE.py[:APP]" and re.match(CONFIGURATION, args.target)
-    if args.config or named:
-        find_server(args, command)
-    elif args.server:
-        raise UsageError("--server NAME belongs to a configuration", args.verb, "--help")
-    args.served = isinstance(args.target, str) and bool(app_in(args.target)[0])
-    complete, usable = fits(args.words, row), bool(args.target)
-    if row.target == "URL":
-        usable = is_url(args.target)
-    elif row.target.startswith("FILE"):
-        usable = usable and not command
-    if not complete or not usable:
-        problem = missing_words(args, row)
-        raise UsageError(f"{problem}{', ' * bool(problem)}{form}", args.verb, "--help")
-
-
-def needed_words(row: Verb) -> list[str]:
-    """Return the words that a verb cannot do without, besides the target."""
-    return re.sub(r"\[.*?\]", "", row.form).split()
-
-
-def fits(words: Sequence[str], row: Verb) -> bool:
-    """Return whether a verb takes so many words."""
-    needed = len(needed_words(row))
-    return len(words) == needed or len(words) > needed and "..." in row.form
-
-
-def missing_words(args: Any, row: Verb) -> str:
-    """Return what a command line lacks, as far as that can be told from its words."""
-    lacks = needed_words(row)[len(args.words) :][:1]
-    sure = not isinstance(args.target, str) or re.match(TARGET, args.target)
-    if not args.target or lacks and not sure:  # the word that we took for a target may be another
-        lacks = [*lacks, row.target] if args.target else [row.target]
-    return f"the {' or the '.join(lacks)} is missing" * bool(lacks)
-
-
-def refuse_useless(args: Any, given: Msg) -> None:
-    """Raise UsageError for an option that the target has no use for."""
-    useless, use = FOR_URLS, "a URL"
-    if isinstance(args.target, dict):
-        useless, use = ("--env", "--cwd", "--header", "--header-file"), "one server, FILE#NAME"
-    elif is_url(args.target):
-        useless, use = ("--env", "--cwd"), "a command"
-    spared = {"serve": useless, "config": ("--env",), "logout": useless}.get(args.verb, ())
-    if args.verb == "proxy" and given.keys() & {"--http", "--uds"}:
-        spared = ("--token",)  # to ask for
-    for name in useless:
-        if name in given and name not in spared:
-            raise UsageError(f"{name} is for {use}", args.verb, "--help")
-
-
-def find_server(args: Any, command: list[str]) -> None:
-    """Set the target to a server in a configuration, or to all of them; UsageError for none."""
-    if command:
-        raise UsageError("give -c FILE or -- COMMAND, not both", args.verb, "--help")
-    path, _, name = args.target.rpartition("#") if "#" in args.target else (args.target, "", "")
-    name = args.server or name
-    args.typed = quoted([path + f"#{name}" * bool(name)])
-    try:
-        servers = servers_of(settings_in(path))
-        if name or len(servers) == 1:
-            name = name or next(iter(servers))
-            args.target, args.configured = read_entry(name, pick("server", name, servers))
-        else:
-            args.target, args.configured = {SERVER_KEYS[0]: servers}, {}
-    except (OSError, ValueError, ProtocolError) as exc:
-        problem = exc.strerror if isinstance(exc, OSError) else exc
-        raise UsageError(f"{path}: {problem}") from None
-
-
-def take_target(words: list[str], pairs: bool) -> str:
-    """Take the target out of the words: the last that looks like one, or else the last of all.
-
-    With `pairs`, KEY=VALUE is none. Returns "" if there is no target.
-    """
-    looks = [at for at, word in enumerate(words) if re.match(TARGET, word)]
-    if not looks and (not words or pairs and "=" in words[-1]):
-        return ""
-    return words.pop(looks[-1] if looks else -1)
-
-
-ABOUT = "Talk to an MCP server, or be one."
-TARGETS = ("TARGET is a URL, FILE.py, FILE.py:APP, an application's mcp.json or mcp.json#NAME or, "
-           "at the very end, -- COMMAND [ARGUMENT ...].")  # fmt: skip
-STATUSES = ("Exit status: 0 done; 1 the tool failed, or `check` found an error; "
-            "2 wrong command line; 3 connection or protocol; 130 interrupted.")  # fmt: skip
-
-
-def option_rows(options: Iterable[Option]) -> list[tuple[str, str]]:
-    """Return options and what they mean, for Screen.columns()."""
-    rows = [(f"{it.name} {it.value}".strip(), it.about) for it in options]
-    return [(name.replace(" [=", "[="), about) for name, about in rows]
-
-
-def help_text(verb: str, screen: Screen) -> str:
-    """Return the help of a verb, or of all if it is ""."""
-    row = Verb(None, "... [options]", ABOUT, "", "TARGET")
-    row = pick("verb", verb, VERBS, "--help") if verb else row
-    usage = f"{program()} {verb or 'VERB'} {row.form} {'[options] ' * bool(verb)}{row.target}"
-    lines = [*screen.wrap(row.about), "", f"usage: {' '.join(usage.split())}"]
-
-    def add(title: str, rows: list[tuple[str, str]]) -> None:
-        lines.extend(["", screen.paint(screen.BOLD, title), *screen.columns(rows)])
-
-    if verb:
-        lines += ["", screen.paint(screen.BOLD, "examples")]
-        lines += [f"  {program()} {example}" for example in row.example.split("\n")]
-        add("options", option_rows(options_of(verb)))
-    else:
-        add("verbs", [(f"{name} {it.form}".strip(), it.about) for name, it in VERBS.items()])
-        about = "VERB --help shows the options of a verb, and examples."
-        lines += ["", *screen.wrap(about)]
-    return "\n".join([*lines, "", *screen.wrap(TARGETS), *screen.wrap(STATUSES)])
-
-
-#: By verb, the list in which to look up what a server does not know.
-LOOKED_UP = {"call": "tools", "read": "resources", "prompt": "prompts", "complete": "prompts"}
-#: What a server answers to what it does not know.
-UNKNOWN = (INVALID_PARAMS, RESOURCE_NOT_FOUND)
-
-
-def advice(exc: MCPError, args: Any) -> str:
-    """Return the command to type after an error; "" where none helps, or its message has one."""
-    if isinstance(exc, UsageError):
-        if exc.words[-1:] == ("--help",):  # of a verb: it needs no target, and perhaps has none
-            return f"{program() if args is None else args.program} {' '.join(exc.words)}".strip()
-        return typed(args, *exc.words) if exc.words else ""
-    if args is None:  # it went wrong before there was a command line
-        return ""
-    verb, words = args.verb, args.words
-    if isinstance(exc, AuthError):
-        said = re.search(" login |see allowed_|--token", str(exc))  # it says what to do, or who can
-        given = args.token or args.auth or os.environ.get(TOKEN_VARIABLE)
-        return "" if said or given or verb == "login" else f"{program()} login {args.typed}"
-    if isinstance(exc, RequestTimeout):
-        more = "--max-time" if args.max_time else "--timeout"
-        return typed(args, verb, *words, more, f"{10 * (args.max_time or args.timeout):g}")
-    if isinstance(exc, RemoteError):  # perhaps the server knows no such tool
-        known = verb in LOOKED_UP and exc.code in UNKNOWN
-        return typed(args, LOOKED_UP[verb], *words[: verb in ("call", "prompt")]) if known else ""
-    if isinstance(exc, CapabilityMissing):
-        return typed(args, "info")
-    if isinstance(exc, ConnectionClosed):  # perhaps the file has functions, and runs no server
-        silent = args.program and WITHOUT_A_WORD in str(exc)
-        command = f"{args.program} {quoted([verb, *words])}"
-        return f"{command} -- {args.program} serve {args.typed}" if silent else ""
-    if isinstance(exc, LimitExceeded):
-        return ""
-    there = re.search(r"the endpoint is at '(/[\w/.-]*)'", str(exc))
-    if there and is_url(args.target):
-        url = str(parse_url(args.target).replace(target=there[1]))
-        return f"{args.program} {quoted([verb, *words, url])}"
-    return typed(args, verb, *words, *["--trace"] * bool(args.program))
-
-
-def tell(exc: MCPError, args: Any, as_json: bool) -> int:
-    """Write what went wrong, in one line, and what to type next; return the exit status."""
-    status = 3 if isinstance(exc, NotServed) or not isinstance(exc, UsageError) else 2
-    wire = exc if isinstance(exc, (WireError, ProtocolError)) else None
-    message, step = one_line(exc), one_line(advice(exc, args))
-    if not message:  # a child process, one of us, has written it
-        return status
-    if as_json:
-        problem: Msg = {"kind": type(exc).__name__}
-        if wire is not None:
-            problem.update(without_none(code=wire.code, data=wire.data))
-            message = one_line(wire.message)  # whose end does not repeat the code
-        problem.update(message=message, status=status, next=step)
-        text = json.dumps({"error": problem})
-    else:
-        screen = Screen(sys.stderr)
-        message = cut(message, MOST_ERROR_COLUMNS)
-        message += "." * (bool(step) and message[-1:] not in ".?!")
-        text = f"{screen.paint(screen.RED, 'error')}: {message}{' Try: ' * bool(step)}{step}"
-        if isinstance(wire, WireError) and wire.data is not None:
-            data = one_line(json.dumps(wire.data, ensure_ascii=False))
-            text += f"\n  data: {data}" * (len(data) <= MOST_DATA_COLUMNS)
-    with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
-        sys.stderr.write(text + "\n")
-    return status
-
-###############################################################################
-# 64. Applications
-###############################################################################
-# Uses sections 1 to 3, 32, 34, 46, 49 and 58 to 63.
-#
-# Problem.  An application that starts servers reads in a file of its own how to start them. Each
-#           has another file and another form, and starts them where little is found.
-# Rules.    1. What is written is absolute: an application may have no PATH, and work in any folder.
-#           2. Such a file belongs to somebody else. One entry is put into its text, and every other
-#              character stays: comments, order, settings of all kinds. A copy of the file is kept.
-#           3. Where there is a doubt (a link, a file that makes no sense, another entry of that
-#              name), nothing is written.
-# Plan.     APPLICATIONS; where their files are; entries; text with one entry more; the verb.
-# Not here. How such a file is read, and how a Client is made from it: section 58.
-
-
-class Application(Row):
-    """A program that starts MCP servers, and the file that tells it which."""
-
-    title: str
-    #: by sys.platform, "" for all others; the first without an unset variable counts, and every
-    #: folder that a pattern with `*` finds
-    files: dict[str, tuple[str, ...]]
-    project: str = ""  #: the file for one folder of work
-    key: str = "mcpServers"  #: the member that has the servers
-    url: str = "url"  #: the member of an entry that has the URL; "" if it takes commands only
-    typed: bool = False  #: whether an entry says "stdio" or "http"
-    command: str = ""  #: the application's own command that adds {name} with {entry}
-
-
-def _in_config(folder: str, base: str = "") -> dict[str, tuple[str, ...]]:
-    """Return where Electron applications keep a file."""
-    mac = f"~/Library/Application Support/{folder}"
-    linux = f"$XDG_CONFIG_HOME/{folder}", f"~/.config/{folder}"
-    return {"darwin": (mac,), "win32": (f"$APPDATA/{folder}",), "": linux}
-
-
-CLAUDE_FILE = "claude_desktop_config.json"
-#: As their manuals, sources and users had it in November 2026.
-APPLICATIONS = {
-    "claude-desktop": Application("Claude Desktop", {
-        **_in_config(f"Claude/{CLAUDE_FILE}"),
-        "win32": (  # one from the Microsoft Store sees folders of its own
-            f"$APPDATA/Claude/{CLAUDE_FILE}",
-            f"$LOCALAPPDATA/Packages/Claude_*/LocalCache/Roaming/Claude/{CLAUDE_FILE}",
-            f"$LOCALAPPDATA/Claude-Data/claude_*/{CLAUDE_FILE}",
-        ),
-    }, url=""),
-    "claude-code": Application("Claude Code", {"": ("~/.claude.json",)}, ".mcp.json", typed=True,
-                               command="claude mcp add-json {name} {entry}"),
-    "cursor": Application("Cursor", {"": ("~/.cursor/mcp.json",)}, ".cursor/mcp.json"),
-    "vscode": Application("VS Code", _in_config("Code/User/mcp.json"), ".vscode/mcp.json",
-                          "servers", typed=True, command="code --add-mcp {named}"),
-    "devin": Application("Devin Desktop", {"": ("~/.codeium/windsurf/mcp_config.json",)},
-                         url="serverUrl"),
-    "zed": Application("Zed", {
-        "": ("$XDG_CONFIG_HOME/zed/settings.json", "~/.config/zed/settings.json"),
-        "darwin": ("~/.config/zed/settings.json",), "win32": ("$APPDATA/Zed/settings.json",),
-    }, ".zed/settings.json", "context_servers"),
-    "gemini": Application("Gemini CLI", {"": ("~/.gemini/settings.json",)},
-                          ".gemini/settings.json", url="httpUrl"),
-    "codex": Application("Codex CLI", {"": ("$CODEX_HOME/config.toml", "~/.codex/config.toml")},
-                         ".codex/config.toml", "mcp_servers"),
-}  # fmt: skip
-APPLICATIONS["windsurf"] = APPLICATIONS["devin"]  # its former name
-
-
-def files_of(app: Application, platform: str = sys.platform) -> list[str]:
-    """Return the files in which an application looks on a platform; only the first may be new."""
-    import glob
-
-    plain_file, found = "", []
-    for pattern in app.files.get(platform) or app.files[""]:
-        path = os.path.normpath(os.path.expanduser(os.path.expandvars(pattern)))
-        if "*" in pattern:
-            folder, name = os.path.split(path)
-            found += [os.path.join(each, name) for each in sorted(glob.glob(folder))]
-        elif "$" not in path and not plain_file:
-            plain_file = path
-    if plain_file and (os.path.exists(plain_file) or not found):
-        found.insert(0, plain_file)
-    return found
-
-
-# Entries.
-
-#: Programs that start a server which is named by one of their arguments.
-STARTERS = r"(python[\d.]*|py|node|npx|npm|bunx|uvx?|deno|docker|cmd)(\.\w+)?"
-RUN_WORDS = ("run", "exec", "serve", "tool", "/c")
-
-
-def name_for(target: Any) -> str:
-    """Return a short name for a server, of letters, digits and hyphens: all applications take it.
-
-    >>> name_for(["npx", "-y", "@scope/server-files@1.2", "/tmp"]), name_for("https://a.b.com/mcp")
-    ('server-files', 'a-b-com')
-    """
-    if is_url(target):
-        words = [parse_url(target).host]
-    else:
-        words = [target] if isinstance(target, str) else target
-        words = [w for w in words if ".py:" in w] or words
-        words = [w for w in words if w[:1] != "-" and w not in RUN_WORDS]
-        words = [w for w in words if not re.fullmatch(STARTERS, os.path.basename(w))] or words
-        words = [re.sub(r"(\.py(:\w+)?|\.\w{1,4}|(?<=.)[@=].*)$", "", os.path.basename(word))
-                 for word in words[:1]]  # fmt: skip
-    return re.sub("[^a-z0-9]+", "-", "".join(words).lower()).strip("-")[:20].strip("-") or "server"
-
-
-def absolute(word: str) -> str:
-    """Return a word of a command; one that names what is in this folder, from the root.
-
-    A mere word, without a slash, is the name of a file here, but never that of a folder.
-    """
-    path, app = app_in(word)
-    path, app = path or word, app and f":{app}"
-    slash = os.path.dirname(path) or path in (".", "..")
-    if os.path.isfile(path) or (slash and os.path.exists(path)):
-        return os.path.abspath(path) + app
-    return word
-
-
-def own_command(quick: bool = False) -> list[str]:
-    """Return the command that starts this command line in another process.
-
-    A `quick` one is not for people to read. It imports this file, which Python has compiled.
-    """
-    path = os.path.abspath(globals().get("__file__") or "")
-    folder, name = os.path.split(os.path.splitext(path)[0])
-    if os.path.isfile(path) and not (quick and name.isidentifier()):
-        return [sys.executable, path]
-    if not os.path.isfile(path) and not os.path.isfile(folder):
-        raise ValueError("FILE.py:APP needs mcp_lite.py as a file: give a command instead")
-    # As for a script, this folder is searched, or the zip archive that has this file, but no other.
-    code = f"import sys; sys.path[0] = {folder!r}; import {name} as m; m.exit_as_main()"
-    return [sys.executable, "-c", code]
-
-
-def entry_of(app: Application, target: Any, env: Msg, headers: Msg) -> Msg:
-    """Return how `app` is told of a target; UsageError where it cannot be."""
-    if is_url(target):
-        if not app.url:  # it starts commands only
-            given = [word for name in headers for word in ("--header", f"{name}:{headers[name]}")]
-            return entry_of(app, [*own_command(), "proxy", target, *given], env, {})
-        entry: Msg = {"type": "http"} if app.typed else {}
-        entry[app.url] = target
-        if headers:
-            entry["http_headers" if app.key == "mcp_servers" else "headers"] = headers
-        return entry
-    if isinstance(target, str) and not names_file(target, None):
-        raise UsageError(f"{target}: no such file; give a command after `--`")
-    try:
-        words = [target] if isinstance(target, str) else [*target]
-        if app_in(words[0])[0]:  # as a command that people can read
-            words[:0] = [*own_command(), "serve"]
-        argv = command_line([*map(absolute, words)], None, os.environ.get("PATH"))
-    except (ConnectionClosed, ValueError) as exc:
-        raise UsageError(str(exc)) from None
-    if argv[0].lower().endswith((".cmd", ".bat")):  # no program, but a text for cmd.exe
-        argv = ["cmd", "/c", *argv]
-    entry = {"type": "stdio"} if app.typed else {}
-    return {**entry, "command": argv[0], "args": argv[1:], **({"env": env} if env else {})}
-
-
-def as_toml(table: str, entry: Msg) -> str:
-    """Return an entry as a table of TOML.
-
-    >>> print(as_toml("mcp_servers.a", {"command": "x", "args": ["1"], "env": {"K": "v"}}))
-    [mcp_servers.a]
-    command = "x"
-    args = ["1"]
-    env = { "K" = "v" }
-    """
-    lines = [f"[{table}]"]
-    for key, value in entry.items():
-        text = json.dumps(value, ensure_ascii=False)
-        if isinstance(value, dict):
-            pairs = ", ".join(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in value.items())
-            text = f"{{ {pairs} }}"
-        lines.append(f"{key} = {text}")
-    return "\n".join(lines)
-
-
-# Text with one entry more.
-
-def members_of(text: str, at: int) -> dict[str, tuple[int, int]]:
-    """Return where the value of each member of the object at `at` begins and ends in JSON text.
-
-    >>> members_of('{"a": 1, "b": {}}', 0)
-    {'a': (6, 7), 'b': (14, 16)}
-    """
-    read, found = json.JSONDecoder().raw_decode, {}
-
-    def next_word(at: int) -> int:
-        while text[at] in " \t\r\n:,":
-            at += 1
-        return at
-
-    at = next_word(at + 1)
-    while text[at] != "}":
-        key, at = read(text, at)
-        start = next_word(at)
-        _, end = read(text, start)
-        found[key] = (start, end)
-        at = next_word(end)
-    return found
-
-
-def put_member(text: str, table: str, name: str, value: JSON) -> str:
-    """Return the text of a JSON object in which `table` has `name`; all else is as it was.
-
-    >>> put_member('{"a": 1.50} // mine', "b", "c", [])
-    '{\\n  "b": {\\n    "c": []\\n  },\\n  "a": 1.50} // mine'
-    """
-    bare = blanked(text)
-    if not bare.strip():
-        text, bare = text + "{}\n", bare + "{}\n"
-    at, depth, key, given = bare.index("{"), 1, table, {table: {name: value}}
-    there = members_of(bare, at)
-    if table in there:
-        (at, _), depth, key, given = there[table], 2, name, {name: value}
-        if bare[at] != "{":
-            raise ProtocolError(f"its {table!r} is no object")
-        there = members_of(bare, at)
-    eol = "\r\n" if "\r\n" in text else "\n"
-    indent = re.match(r"\s*\{[^\S\n]*\n([ \t]+)", bare)
-    unit = indent[1] if indent else "  "
-    lines = json.dumps(given, indent=unit, ensure_ascii=False).split("\n")[1:-1]
-    new = "".join(f"{eol}{unit * (depth - 1)}{line}" for line in lines)
-    if key in there:
-        (start, end), label = there[key], json.dumps(key, ensure_ascii=False)
-        return text[:start] + new.lstrip()[len(label) + 2 :] + text[end:]
-    rest = text[at + 1 :]
-    if not re.match(r"[^\S\n]*\n", bare[at + 1 :]):  # what follows is on the line of the bracket
-        rest = f"{eol}{unit * (depth - (not there))}{rest.lstrip(' ')}"
-    return text[: at + 1] + new + "," * bool(there) + rest
-
-
-def write_entry(path: str, key: str, name: str, entry: Msg, force: bool) -> str:
-    """Put an entry into a file of settings, and return what was done; UsageError: nothing was."""
-    before, mode = b"", 0o600  # of a new file: an entry may hold a secret
-    if os.path.islink(path):
-        raise UsageError(f"{path} is a link to {os.path.realpath(path)}: change that by hand")
-    try:
-        with open(path, "r+b") as file:  # as one that we may write
-            before, mode = file.read(), stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-    except FileNotFoundError:
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    try:
-        text = before.decode("utf-8")
-        mark, text = text[: text.startswith("\ufeff")], text.lstrip("\ufeff")
-        settings = read_settings(text)
-        there = settings.get(key, {})
-        if there.get(name) == entry:
-            return f"{path} has {name} as it is"
-        if name in there and not force:
-            raise UsageError(f"{path} has another {name!r}: give --name, or --force to replace it")
-        text = put_member(text, key, name, entry)
-        if read_settings(text) != {**settings, key: {**there, name: entry}}:
-            raise ProtocolError("the entry does not fit into its text")
-    except (ProtocolError, ValueError, AttributeError) as exc:
-        raise UsageError(f"{path} is left alone: {exc}") from exc
-    if before:
-        write_whole(path + ".bak", before, mode)
-        with open(path, "rb") as file:
-            if file.read() != before:  # the application has written meanwhile
-                raise UsageError(f"{path} is changing: close the application and try again")
-    write_whole(path, (mark + text).encode(), mode)
-    return f"{path} has {name} now" + f"; as it was: {path}.bak" * bool(before)
-
-
-# The verb.
-
-
-def missing_import(target: Any) -> str:
-    """Return what to do about a file that will not find this module when it is started; "" if ok.
-
-    A file that changes sys.path may find it.
-    """
-    if not (isinstance(target, str) and target.endswith(".py")):
-        return ""
-    with open(target, "rb") as file:
-        found = re.search(rb"(?m)^(?:from|import) mcp_lite\b|^(.*sys\.path)", file.read())
-    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    folders = [os.path.dirname(target), *(each for each in sys.path[1:] if each not in given)]
-    there = any(os.path.isfile(os.path.join(folder, "mcp_lite.py")) for folder in folders)
-    if found is None or found[1] is not None or there:
-        return ""
-    copy = "copy mcp_lite.py beside it, or give FILE.py:APP"
-    return f"warning: {target} will not find mcp_lite when it is started: {copy}\n"
-
-
-def list_configured(args: Any) -> None:
-    """Show which servers are configured for which application, here and for this user."""
-    found = []
-    for app in {id(app): app for app in APPLICATIONS.values()}.values():
-        for path in [*files_of(app), *([app.project] if app.project else [])]:
-            if not os.path.exists(path):
-                continue
-            row: Msg = {"application": app.title, "file": os.path.abspath(path)}
-            try:
-                servers = object_of(settings_in(path), app.key)
-                row["servers"] = {name: redact(servers[name]) for name in servers}
-            except (OSError, ValueError, ProtocolError) as exc:
-                row["error"] = str(exc)
-            found.append(row)
-    if args.json:
-        print(json.dumps(found, indent=2))
-        return
-    if not found:
-        print("(none)")
-    for row in found:
-        print(one_line(f"{row['application']}: {row['file']}"))  # a name may be hostile
-        for name, entry in row.get("servers", {row.get("error", ""): {}}).items():
-            entry = entry if isinstance(entry, dict) else {}
-            words = entry.get("args", [])
-            words = [entry.get("command", ""), *(words if isinstance(words, list) else [words])]
-            url = [entry[key] for key in URL_KEYS if key in entry]
-            print("   ", one_line(f"{name}: {' '.join(map(str, url or words))}"))
-
-
-def configure(args: Any) -> None:
-    """Show the entry of a server for an application, or write it; or list all that there are."""
-    if args.list:
-        return list_configured(args)
-    app: Application = pick("application", args.words[0], APPLICATIONS)
-    if args.configured is not None:
-        raise UsageError("config takes a server, and not another configuration")
-    name, entry = args.name or name_for(args.target), entry_of(app, args.target, *given_to(args))
-    Person({}).write(plain(missing_import(args.target)))
-    paths = [app.project] if args.project else files_of(app)
-    if not paths or not paths[0]:
-        raise UsageError(f"{app.title} has no such file here")
-    toml = app.key == "mcp_servers"
-    if args.write and toml:
-        raise UsageError(f"add it to {paths[0]} by hand: only JSON can be written")
-    if args.write:
-        for path in paths:
-            try:
-                print(write_entry(path, app.key, name, entry, args.force))
-            except OSError as exc:
-                raise UsageError(f"{path} is left alone: {exc}") from exc
-        return
-    import shlex
-
-    text = json.dumps({app.key: {name: entry}}, indent=2)
-    print(as_toml(f"{app.key}.{name}", entry) if toml else text)
-    hints = f"in {' and '.join(paths)}" + ("" if toml else "; --write puts it there")
-    if app.command and not args.project:
-        own = {"entry": json.dumps(entry), "named": json.dumps({"name": name, **entry})}
-        hints += "; or: " + app.command.format(name=name, **{k: shlex.quote(own[k]) for k in own})
-    Person({}).write(one_line(hints) + "\n")
-
-
-VERBS["config"] = Verb(
-    configure, "APP", "Show how an application is told of a server, or tell it.",
-    f"config cursor {FILE}\nconfig claude-desktop {FILE} --write\nconfig --list", talks=None,
-)
-OPTIONS += [
-    Option("--write", "", "config", "put it into the application's file"),
-    Option("--project", "", "config", "for this folder, not for all that I do"),
-    Option("--name", "NAME", "config", "how the application calls the server"),
-    Option("--force", "", "config", "replace what has that name"),
-    Option("--list", "", "config", "show what is configured, and where"),
-]
-
-###############################################################################
-# 65. Rules for servers
-###############################################################################
-# Pure. Uses sections 1 to 5, 12 and 37.
-#
-# Problem.  A server can obey the protocol, and still be of no use to a model, or be refused by an
-#           application. Its author finds out late, from users, and one application at a time.
-# Rules.    1. All that is known stands in one table, with the day on which it was read, and the
-#              place where it was read: applications change without notice.
-#           2. A finding says what is wrong, where, for whom, and what to do about it.
-#           3. A server may have sent anything; a judgement of it raises nothing.
-# Plan.     Rule and RULES; Finding; a walk through schemas; judgements of names, words, schemas
-#           and annotations; findings_of(), which makes them all.
-# Not here. Faults that only show while a server is at work: section 66.
-
-RULES_READ = "2026-11-22"  # the day on which the sources of RULES were read
-
-WARNING, NOTE = "warning", "note"  # besides ERROR (section 3); a note is nobody's fault
-PROFILES = ("claude", "openai", "gemini", "cursor", "vscode")
-
-MAX_INSTRUCTIONS_CHARS = 2048  # of a server's instructions: applications cut off the rest
-MAX_DESCRIPTION_CHARS = 1024  # that a provider takes for a tool
-MAX_CURSOR_NAME_CHARS = 60  # of the server's name and the tool's together
-
-#: The names that a tool may have.
-NAME_PATTERNS = {
-    "claude": "[a-zA-Z0-9_-]{1,64}", "openai": "[a-zA-Z0-9_-]{1,64}",
-    "gemini": "[a-zA-Z_][a-zA-Z0-9_.:-]{0,62}", "vscode": ".{1,64}",
-}  # fmt: skip
-#: How many tools there may be, of all servers together.
-MOST_TOOLS = {"cursor": 40, "openai": 128, "vscode": 128}
-#: Keywords that a declaration of a function cannot have, for Gemini.
-NOT_FOR_GEMINI = frozenset(
-    "$ref $defs const oneOf not if propertyNames patternProperties exclusiveMinimum"
-    " exclusiveMaximum dependentSchemas".split()
-)
-GEMINI_FORMATS = frozenset("enum date-time int32 int64 float double".split())
-
-
-class Rule(Row):
-    """One thing that can be wrong, or unwise."""
-
-    name: str
-    level: str
-    text: str
-    remedy: str
-    #: a page of the specification, or "owner/repository#number", or a name
-    source: str
-    #: who suffers, of PROFILES; everybody, if it is empty
-    breaks: tuple[str, ...] = ()
-
-
-RULES: dict[str, Rule] = {
-    row.name: row
-    for row in (
-        # About the lists.
-        Rule("same-name", ERROR, "two have one name: only one can be reached",
-             "rename one", "spec: server/tools#tool-names"),
-        Rule("tool-name", WARNING, "the name of a tool has other characters, or is too long",
-             "1 to 128 of A-Z a-z 0-9 _ - .", "spec: server/tools#tool-names"),
-        Rule("refused-name", WARNING, "applications refuse the name, or all tools because of it",
-             "at most 60 of a-z 0-9 _ -, and a letter first", "openai/codex#8694",
-             tuple(NAME_PATTERNS)),
-        Rule("long-name", WARNING, "the server's and the tool's name are too long together: the "
-             "tool vanishes", "shorten one of them", "sparfenyuk/mcp-proxy#45", ("cursor",)),
-        Rule("many-tools", WARNING, "there are more tools than an application takes",
-             "join tools that belong together, or split the server",
-             "microsoft/vscode-copilot-release#11653", tuple(MOST_TOOLS)),
-        Rule("no-description", WARNING, "there is no description: the model has the name alone",
-             "say when to use it, and what comes back", "spec: server/tools#tool"),
-        Rule("silent-arguments", NOTE, "arguments have no description",
-             "describe each: its meaning, its form, an example", "spec: server/tools#tool"),
-        Rule("long-description", WARNING, "the description is longer than a provider takes",
-             f"at most {MAX_DESCRIPTION_CHARS:,} characters", "cejor6/mcpconform", ("openai",)),
-        Rule("long-instructions", WARNING, "the instructions are cut off",
-             f"at most {MAX_INSTRUCTIONS_CHARS:,} characters", "measured with Claude Code 2.1.285",
-             ("claude",)),
-        Rule("contradiction", WARNING, "the annotations contradict each other",
-             "destructiveHint and idempotentHint are for tools that change something",
-             "spec: server/tools#tool"),
-        Rule("no-uri", ERROR, "this is no URI", "scheme:path", "spec: server/resources#resource"),
-        # Schemas.
-        Rule("bad-schema", ERROR, "this is no usable JSON Schema", "JSON Schema 2020-12",
-             "spec: basic/index#json-schema-usage"),
-        Rule("no-object", ERROR, "an inputSchema is a schema of an object",
-             '{"type": "object", "additionalProperties": false} for no arguments',
-             "spec: server/tools#tool"),
-        Rule("required-unknown", ERROR, "an argument is required that the schema does not have",
-             "add it to properties, or take it out of required", "cejor6/mcpconform"),
-        Rule("choice-on-top", ERROR, "oneOf, anyOf or allOf at the top of an inputSchema: all "
-             "tools are refused, or this one vanishes", "put the choice into a property",
-             "anthropics/claude-code#95504", ("claude", "openai")),
-        Rule("no-items", WARNING, "an array without items: the tool is refused",
-             "say what the array holds", "microsoft/vscode#246119",
-             ("gemini", "openai", "vscode")),
-        Rule("any-value", WARNING, "an argument without a type: models guess",
-             "give it a type, an enum, or a choice of types", "spec: server/tools#tool"),
-        Rule("bad-default", WARNING, "the default does not fit its own schema",
-             "correct one of them", "JSON Schema 2020-12 §9.2"),
-        Rule("not-for-gemini", WARNING, "keywords that a declaration of a function has not",
-             "say it in simpler ones, or in the description",
-             "taylorwilsdon/google_workspace_mcp#1099", ("gemini",)),
-        Rule("bad-header", ERROR, "x-mcp-header is used wrongly: clients must drop the tool",
-             "a header name, unique, on a string, an integer or a boolean",
-             "spec: server/tools#x-mcp-header"),
-        Rule("output-not-object", WARNING, "the outputSchema is not of an object: clients before "
-             "the newest revision may drop all tools", '{"type": "object", ...}',
-             "opentokenz/mcpx#28"),
-        # About a server at work.
-        Rule("registered-twice", WARNING, "two were given one name: the last one counts",
-             "rename one", "spec: server/tools#tool-names"),
-        Rule("completes-nothing", WARNING, "completions are for what there is not",
-             "name the prompt or the template, and its argument, as they are",
-             "spec: server/utilities/completion"),
-        Rule("never-awaited", WARNING, "a coroutine was never awaited: what it does is not done",
-             "await it", "Python's RuntimeWarning"),
-        Rule("stdout", ERROR, "it prints to standard output, which is the protocol's",
-             "print to standard error", "spec: basic/transports/stdio"),
-        Rule("slow-start", WARNING, "it is slow to start: applications give up after 10 s or so",
-             "import and connect when the first call needs it", "openai/codex"),
-        Rule("ends-early", WARNING, "it ends when the first message is not `initialize`; newer "
-             "clients begin with server/discover", "answer with an error",
-             "spec: basic/transports/stdio#backward-compatibility"),
-        Rule("no-list", ERROR, "a list that was declared cannot be read",
-             "answer it, or do not declare it", "spec: server/tools#capabilities"),
-        Rule("endless", ERROR, "the pages of a list do not end",
-             "no nextCursor on the last page", "spec: server/utilities/pagination"),
-        Rule("order", WARNING, "a list comes in another order when it is read again",
-             "sort it: caches of clients and models depend on it",
-             "spec: server/tools#capabilities"),
-        Rule("bad-hint", WARNING, "ttlMs or cacheScope makes no sense",
-             "a number from 0 on; public or private", "spec: server/utilities/caching"),
-        Rule("wrong-code", WARNING, "what cannot be is not refused as it should be",
-             "answer with the error code that is due", "spec: server/tools#error-handling"),
-        Rule("silence", ERROR, "a request that makes no sense gets no answer",
-             "answer every request", "JSON-RPC 2.0 §5"),
-        Rule("death", ERROR, "it ended", "a request must not end a server", "JSON-RPC 2.0 §5"),
-        Rule("blocks", WARNING, "it answers nothing else meanwhile: it blocks its event loop",
-             "let what blocks run in a thread: with mcp_lite, a plain `def` does",
-             "modelcontextprotocol/python-sdk#1839"),
-        Rule("failed-call", WARNING, "a call without arguments failed", "see its message",
-             "spec: server/tools#error-handling"),
-        Rule("bad-output", ERROR, "structuredContent does not fit the outputSchema",
-             "correct one of them", "spec: server/tools#output-schema"),
-        Rule("no-text", WARNING, "there is structuredContent, and no text for older clients",
-             "add it as JSON in a text block", "spec: server/tools#structured-content"),
-        Rule("long-result", WARNING, "the result is longer than an application takes",
-             "give less, and pages", "measured with Claude Code 2.1.285", ("claude",)),
-        Rule("origin", ERROR, "any web page may call it: a foreign Origin is let in",
-             "answer 403 to an Origin that is not yours",
-             "spec: basic/transports/streamable-http"),
-        Rule("host", ERROR, "any web page may call it: a foreign Host is let in on loopback",
-             "check Host, too: DNS can be rebound",
-             "spec: basic/transports/streamable-http"),
-        Rule("open-door", WARNING, "it is not on loopback, and wants no login",
-             "ask for a token", "spec: basic/transports/streamable-http"),
-        Rule("headers", ERROR, "headers that contradict the body are let in",
-             "answer 400", "spec: basic/transports/streamable-http#server-validation"),
-        Rule("no-metadata", ERROR, "a 401 does not lead to the resource metadata",
-             "WWW-Authenticate: Bearer resource_metadata=...",
-             "spec: basic/authorization/authorization-server-discovery"),
-    )
-}  # fmt: skip
-
-
-class Finding(Row):
-    """A rule that is broken somewhere."""
-
-    rule: Rule
-    #: as in "tool 'add'"
-    place: str
-    #: what it is there, in a few words
-    detail: str
-    #: who suffers here; everybody, if it is empty
-    breaks: tuple[str, ...]
-
-    def as_json(self) -> Msg:
-        """Return the finding as one object."""
-        rule = self.rule
-        return {"rule": rule.name, "level": rule.level, "place": self.place, "text": rule.text,
-                "detail": self.detail, "breaks": list(self.breaks), "remedy": rule.remedy,
-                "source": link(rule.source)}  # fmt: skip
-
-
-def finding(
-    name: str, place: str, detail: object = "", breaks: Sequence[str] | None = None
-) -> Finding:
-    """Return that a rule is broken at a place.
-
-    >>> finding("many-tools", "tools", 200).rule.level
-    'warning'
-    """
-    rule = RULES[name]
-    return Finding(rule, place, str(detail), rule.breaks if breaks is None else tuple(breaks))
-
-
-def link(source: str) -> str:
-    """Return the source of a rule as the address of a page, where it is one.
-
-    >>> link("openai/codex#8694"), link("RFC 9110 §5.5")
-    ('https://github.com/openai/codex/issues/8694', 'RFC 9110 §5.5')
-    """
-    page = source.partition("spec: ")[2]
-    if page:
-        return f"https://modelcontextprotocol.io/specification/{NEWEST.name}/{page}"
-    found = re.fullmatch(r"([\w-]+/[\w.-]+)(?:#(\d+))?", source)
-    if found is None:
-        return source
-    return f"https://github.com/{found[1]}" + (f"/issues/{found[2]}" if found[2] else "")
-
-
-def schemas_in(schema: JSON) -> list[tuple[str, tuple[str, ...], Msg]]:
-    """Return all schemas in a schema, itself first: its place in words, the steps to it, itself.
-
-    >>> schemas_in({"properties": {"a": {"items": {"type": "string"}}}})[2]
-    ('a[]', ('properties', 'a', 'items'), {'type': 'string'})
-    """
-    todo: list[tuple[str, tuple[str, ...], Any]] = [("", (), schema)]
-    for place, steps, node in todo:  # which grows meanwhile
-        if not isinstance(node, dict):
-            continue
-        for key in ("properties", *SCHEMAS_BY_NAME):
-            for name, field in object_of(node, key).items():
-                todo.append((f"{place}.{name}".lstrip("."), (*steps, key, name), field))
-        for key in ("items", "additionalProperties", "not", "if", "then", "else", "contains"):
-            todo.append((place + "[]" * (key == "items"), (*steps, key), node.get(key)))
-        for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
-            options = node.get(key)
-            for i, option in enumerate(options if isinstance(options, list) else ()):
-                todo.append((place, (*steps, key, str(i)), option))
-    return [each for each in todo if isinstance(each[2], dict)]
-
-
-def findings_of(offer: Msg) -> list[Finding]:
-    """Return what is wrong or unwise in what a server offers.
-
-    `offer` has "tools", "resources", "resourceTemplates" and "prompts" as they were listed, and
-    "instructions" and "serverInfo" as the server gave them; what is absent is not judged.
-
-    >>> add = {"name": "add.2", "inputSchema": {"type": "object"}}
-    >>> [found.rule.name for found in findings_of({"tools": [add]})]
-    ['refused-name', 'no-description']
-    """
-    found = list(same_names(offer))
-    server = str(object_of(offer, "serverInfo").get("name") or "")
-    for tool in offer.get("tools", ()):
-        place = f"tool {tool['name']!r}"
-        found += judge_name(place, server, tool["name"])
-        found += judge_words(place, tool, arguments_of(tool.get("inputSchema")))
-        found += judge_input(place, tool.get("inputSchema"))
-        found += judge_output(place, tool.get("outputSchema"))
-        found += judge_annotations(place, tool.get("annotations"))
-    for prompt in offer.get("prompts", ()):
-        fields = prompt.get("arguments")
-        named = {str(field.get("name")): field for field in fields if isinstance(field, dict)
-                 } if isinstance(fields, list) else {}  # fmt: skip
-        found += judge_words(f"prompt {prompt['name']!r}", prompt, named)
-    for resource in offer.get("resources", ()):
-        if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", resource["uri"]):
-            found.append(finding("no-uri", f"resource {resource['uri']!r}"))
-    found += judge_whole(offer)
-    return found
-
-
-def same_names(offer: Msg) -> Iterable[Finding]:
-    """Find what is listed twice.
-
-    >>> [found.place for found in same_names({"tools": [{"name": "a"}, {"name": "a"}]})]
-    ["tool 'a'"]
-    """
-    kinds = {"tools": ("tool", "name"), "prompts": ("prompt", "name"),
-             "resources": ("resource", "uri"), "resourceTemplates": ("template", "uriTemplate")}
-    for key, (what, has) in kinds.items():
-        seen = Counts()
-        for item in offer.get(key, ()):
-            seen.change(item[has], 1)
-        for name, count in seen.items():
-            if count > 1:
-                yield finding("same-name", f"{what} {name!r}", f"{count} times")
-
-
-def judge_name(place: str, server: str, name: str) -> Iterable[Finding]:
-    """Judge the name of a tool.
-
-    >>> [found.detail for found in judge_name("here", "", "a b")][0]
-    'a b'
-    """
-    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", name):
-        yield finding("tool-name", place, name)
-    refused: dict[str, list[str]] = {}
-    for profile, pattern in NAME_PATTERNS.items():
-        if not re.fullmatch(pattern, name):
-            refused.setdefault(pattern, []).append(profile)
-    for pattern, who in refused.items():
-        yield finding("refused-name", place, f"it is not {pattern}", who)
-    length = len(server) + len(name)
-    if length > MAX_CURSOR_NAME_CHARS:
-        yield finding("long-name", place, f"{length} characters with {server!r}")
-
-
-def arguments_of(schema: JSON) -> dict[str, Any]:
-    """Return the arguments that an inputSchema names.
-
-    >>> arguments_of({"properties": {"a": {}}}), arguments_of(None)
-    ({'a': {}}, {})
-    """
-    return object_of(schema, "properties") if isinstance(schema, dict) else {}
-
-
-def judge_words(place: str, item: Msg, arguments: Mapping[str, Any]) -> Iterable[Finding]:
-    """Judge how a tool or a prompt, and its arguments, are described.
-
-    >>> [found.rule.name for found in judge_words("here", {}, {"a": {}})]
-    ['no-description', 'silent-arguments']
-    """
-    text = item.get("description")
-    if not isinstance(text, str) or not text.strip():
-        yield finding("no-description", place)
-    elif len(text) > MAX_DESCRIPTION_CHARS and "inputSchema" in item:
-        yield finding("long-description", place, f"{len(text):,} characters")
-    silent = [name for name, field in arguments.items()
-              if isinstance(field, dict) and not field.get("description")]  # fmt: skip
-    if silent:
-        yield finding("silent-arguments", place, ", ".join(silent))
-
-
-def judge_input(place: str, schema: JSON) -> Iterable[Finding]:
-    """Judge an inputSchema.
-
-    >>> [found.rule.name for found in judge_input("here", {"type": "array"})]
-    ['no-object', 'no-items']
-    """
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        yield finding("no-object", place)
-    if not isinstance(schema, dict):
-        return
-    try:
-        validator = compile_schema(schema)
-    except SchemaError as exc:
-        yield finding("bad-schema", place, f"inputSchema: {exc}")
-        return
-    try:
-        mirrors_of(schema)
-    except SchemaError as exc:
-        yield finding("bad-header", place, exc)
-    on_top = [key for key in ("oneOf", "anyOf", "allOf") if key in schema]
-    if on_top:
-        yield finding("choice-on-top", place, ", ".join(on_top))
-    odd: dict[str, None] = {}
-    for where, steps, node in schemas_in(schema):
-        here = f"{place}, {where}" if where else place
-        yield from judge_schema(here, node)
-        if "default" in node:
-            for problem in validator.errors(node["default"], steps)[:1]:
-                yield finding("bad-default", here, f"{node['default']!r:.40}: {problem}")
-        odd.update(dict.fromkeys(f"{where}: {word}".lstrip(": ") for word in odd_for_gemini(node)))
-    if odd:
-        yield finding("not-for-gemini", place, ", ".join(odd))
-    for name, field in arguments_of(schema).items():
-        typed = "type enum const anyOf oneOf allOf $ref not if".split()
-        if not isinstance(field, dict) or not any(key in field for key in typed):
-            yield finding("any-value", f"{place}, {name}")
-
-
-def judge_schema(place: str, node: Msg) -> Iterable[Finding]:
-    """Judge one of the schemas in a schema.
-
-    >>> [found.rule.name for found in judge_schema("here", {"type": "array"})]
-    ['no-items']
-    """
-    kinds = node.get("type")
-    if "array" in (kinds if isinstance(kinds, list) else [kinds]):
-        if "items" not in node and "prefixItems" not in node:
-            yield finding("no-items", place)
-    required = node.get("required")
-    if isinstance(required, list) and "patternProperties" not in node:
-        unknown = [str(name) for name in required if name not in object_of(node, "properties")]
-        if unknown and ("properties" in node or node.get("type") == "object"):
-            yield finding("required-unknown", place, ", ".join(unknown))
-
-
-def odd_for_gemini(node: Msg) -> list[str]:
-    """Return what a schema has that a declaration of a function for Gemini cannot have.
-
-    >>> odd_for_gemini({"type": ["string", "null"], "format": "uri"})
-    ['a list of types', 'format uri']
-    """
-    odd = sorted(NOT_FOR_GEMINI & node.keys())
-    if isinstance(node.get("type"), list):
-        odd.append("a list of types")
-    if isinstance(node.get("format"), str) and node["format"] not in GEMINI_FORMATS:
-        odd.append(f"format {node['format']}")
-    choices = node.get("enum")
-    if isinstance(choices, list) and not all(isinstance(each, str) for each in choices):
-        odd.append("an enum of other values than strings")
-    return odd
-
-
-def judge_output(place: str, schema: JSON) -> Iterable[Finding]:
-    """Judge an outputSchema, or None.
-
-    >>> [found.rule.name for found in judge_output("here", {"type": "array"})]
-    ['output-not-object']
-    """
-    if schema is None:
-        return
-    try:
-        compile_schema(schema)
-    except SchemaError as exc:
-        yield finding("bad-schema", place, f"outputSchema: {exc}")
-        return
-    if not isinstance(schema, dict) or schema.get("type") != "object":
-        yield finding("output-not-object", place)
-
-
-def judge_annotations(place: str, hints: JSON) -> Iterable[Finding]:
-    """Judge the annotations of a tool, or None.
-
-    >>> hints = {"readOnlyHint": True, "destructiveHint": True}
-    >>> [found.detail for found in judge_annotations("here", hints)]
-    ['readOnlyHint and destructiveHint']
-    """
-    hints = hints if isinstance(hints, dict) else {}
-    for name, value in hints.items():
-        if name.endswith("Hint") and not isinstance(value, bool):
-            yield finding("contradiction", place, f"{name} is {value!r:.40}, not a boolean")
-    if hints.get("readOnlyHint") is True and hints.get("destructiveHint") is True:
-        yield finding("contradiction", place, "readOnlyHint and destructiveHint")
-
-
-def judge_whole(offer: Msg) -> Iterable[Finding]:
-    """Judge what is said once, and how much there is.
-
-    >>> [found.breaks for found in judge_whole({"tools": [{}] * 41})]
-    [('cursor',)]
-    """
-    count, text = len(offer.get("tools", ())), offer.get("instructions")
-    few = [profile for profile, most in MOST_TOOLS.items() if count > most]
-    if few:
-        most = ", ".join(f"{who} {MOST_TOOLS[who]}" for who in few)
-        yield finding("many-tools", f"{count} tools", f"at most: {most}", few)
-    if isinstance(text, str) and len(text) > MAX_INSTRUCTIONS_CHARS:
-        yield finding("long-instructions", "instructions", f"{len(text):,} characters")
-
-###############################################################################
-# 66. Checks
-###############################################################################
-# Uses sections 1 to 4, 19, 20, 28, 31, 34, 36, 37, 45 to 47, 58, 59, 62, 63 and 65.
-#
-# Problem.  What is wrong with a server shows when somebody uses it: it prints where it must not,
-#           goes round in circles, dies of a wrong word, stands still while it works. Whoever writes
-#           it wants to know first, at a terminal, and in the CI of the project.
-# Rules.    1. Nothing is called that may change something: only tools that say so themselves, and
-#              only if that is asked for.
-#           2. Nobody is asked anything: where a server asks, it hears no.
-#           3. Status 0: no error was found (with --strict, no warning either). 1: some were.
-# Plan.     NONSENSE, what is asked to see how a server refuses; Checkup; results of calls; the
-#           report, and the verb.
-# Not here. What is judged by the lists alone: section 65.
-
-SLOW_START_SECONDS = 5.0  # half of what some applications wait for
-PING_SECONDS = 0.1  # between two pings, while a tool is at work
-CALL_SECONDS = 30.0  # for the result of a tool, whatever progress it reports
-REFUSAL_SECONDS = 10.0  # for an answer to what makes no sense
-MAX_RESULT_CHARS = 50_000  # of text, that an application shows to its model
-MAX_ALIKE = 12  # findings of one rule that are shown; the others are counted
-
-#: Requests that make no sense: a name, method, parameters, and the error codes that may answer.
-NONSENSE: tuple[tuple[str, str, Msg, tuple[int, ...]], ...] = (
-    ("an unknown method", "check/nothing", {}, (METHOD_NOT_FOUND,)),
-    ("an unknown tool", "tools/call", {"name": "check-nothing", "arguments": {}},
-     (INVALID_PARAMS,)),
-    ("a call without a name", "tools/call", {"arguments": {}}, (INVALID_PARAMS,)),
-    ("an unknown cursor", "tools/list", {"cursor": "check-nothing"}, (INVALID_PARAMS,)),
-    ("an unknown prompt", "prompts/get", {"name": "check-nothing"}, (INVALID_PARAMS,)),
-    ("an unknown resource", "resources/read", {"uri": "check://nothing"},
-     (INVALID_PARAMS, RESOURCE_NOT_FOUND)),
-)  # fmt: skip
-#: By rule, what a server of this library, or Python itself, writes to stderr when it is broken.
-COMPLAINTS = {
-    "registered-twice": r"the ((?:tool|prompt|resource).* '.+') was registered again",
-    "completes-nothing": r"(@app\.complete\(.+\)): so far there is no such",
-    "never-awaited": r"(coroutine '.+') was never awaited",
-}
-FOREIGN = "check.invalid"  # a name that nobody can have. RFC 6761 §6.4
-
-
-def read_profiles(text: str) -> list[str]:
-    """Return the applications that --for names; UsageError says which there are."""
-    known = {name: name for name in (*PROFILES, "protocol")}
-    return [pick("application", name, known) for name in some(text)]
-
-
-class Checkup:
-    """A look at one server, through a Client that is not connected yet.
-
-    With `call`, the tools that only read, and need no arguments, are called. `connect` is how to
-    connect the Client, if not by itself.
-    """
-
-    def __init__(self, client: Client, call: bool = False, connect: Any = None) -> None:
-        self.c, self.call, self.connect = client, call, connect or client.connect
-        self.found: list[Finding] = []
-        #: how many there were of what was looked at
-        self.seen: dict[str, int] = {}
-
-    def find(self, name: str, place: str, detail: object = "") -> None:
-        """Note that a rule is broken."""
-        self.found.append(finding(name, place, detail))
-
-    async def run(self) -> None:
-        """Connect, look at everything, and disconnect; AuthError without a login."""
-        clock = asyncio.get_running_loop().time
-        began = clock()
-        try:
-            await self.connect()
-            seconds = clock() - began
-            if seconds > SLOW_START_SECONDS:
-                self.find("slow-start", "the server", f"{seconds:.1f} s")
-            if self.c.started_again:
-                self.find("ends-early", "the server", self.c.started_again)
-            await self.look()
-        except AuthError:
-            await self.knock_unknown(self.c.transport)
-            raise
-        finally:
-            await self.c.close()
-        garbage = getattr(self.c.transport, "garbage", "")
-        if garbage:
-            self.find("stdout", "the server", repr(garbage))
-
-    async def look(self) -> None:
-        """Look at a server that is connected, for as long as it lives."""
-        place = "the lists"
-        try:
-            offer = await self.read_offer()
-            self.found += findings_of(offer)
-            self.seen.update({"calls": 0} if self.call else {})
-            for tool in filter(is_harmless, offer["tools"] if self.call else ()):
-                place = f"tool {tool['name']!r}"
-                await self.try_tool(place, tool)
-            for row in NONSENSE:
-                place = row[0]
-                await self.ask_nonsense(*row)
-            place = "over HTTP"
-            if isinstance(self.c.transport, HTTPTransport):
-                await self.knock_oddly(self.c.transport)
-                await self.knock_unknown(self.c.transport)
-        except AuthError:
-            raise
-        except ConnectionClosed as exc:
-            self.find("death", place, exc)
-        except MCPError as exc:
-            self.find("silence", place, exc)
-
-    def hear(self, line: str) -> None:
-        """Hear a line of the server's stderr."""
-        for name, pattern in COMPLAINTS.items():
-            found = re.search(pattern, line)
-            if found is not None:
-                self.find(name, found[1], line.rpartition(": RuntimeWarning")[0])
-
-    # The lists.
-
-    async def read_offer(self) -> Msg:
-        """Return all that the server offers, as findings_of() judges it."""
-        offer: Msg = {"tools": [], "serverInfo": self.c.server_info,
-                      "instructions": self.c.instructions}  # fmt: skip
-        rev = self.c.peer.session.rev
-        for name, row in LISTS.items():
-            if rev.name in row.revisions and declares(self.c.server_capabilities, row.capability):
-                offer[row.lists.key] = items = await self.read_list(row)
-                self.seen[name] = len(items)
-        return offer
-
-    async def read_list(self, row: Method) -> list[Msg]:
-        """Return all pages of a list, and look at them as pages."""
-        key, place, items = row.lists.key, row.name, []
-        seen: set[str] = set()
-        params, size = None, 0
-        try:
-            while True:
-                answer = await self.c.request(row.name, params)
-                items += answer[key]
-                size += len(encode(answer))
-                try:
-                    check_hints(answer)
-                except ValueError as exc:
-                    self.find("bad-hint", place, exc)
-                if params is None:
-                    await self.read_again(row, answer)
-                cursor = answer.get("nextCursor")
-                if cursor is None:
-                    return items
-                endless = len(seen) >= MAX_PAGES or size > MAX_LIST_BYTES
-                if endless or not isinstance(cursor, str) or cursor in seen:
-                    self.find("endless", place, f"after {len(seen) + 1} pages: {cursor!r:.60}")
-                    return items
-                seen.add(cursor)
-                params = {"cursor": cursor}
-        except (RemoteError, ProtocolError) as exc:
-            self.find("no-list", place, exc)
-            return items
-
-    async def read_again(self, row: Method, first: Msg) -> None:
-        """Read the first page again, and compare the order."""
-        again = await self.c.request(row.name)
-        ours, theirs = ([item[row.lists.each_has] for item in answer[row.lists.key]]
-                        for answer in (first, again))  # fmt: skip
-        if ours != theirs and sorted(ours) == sorted(theirs):
-            self.find("order", row.name)
-
-    # The server at work.
-
-    async def ask_nonsense(
-        self, what: str, method: str, params: Msg, codes: tuple[int, ...]
-    ) -> None:
-        """Send a request of NONSENSE, and see how it is refused."""
-        row = METHODS.get(method)
-        if row is not None and not declares(self.c.server_capabilities, row.capability):
-            return
-        due = f"where {' or '.join(map(str, codes))} is due"
-        try:
-            await self.c.send_request(method, params, timeout=REFUSAL_SECONDS)
-        except RemoteError as exc:
-            if exc.code not in codes:
-                self.find("wrong-code", what, f"{exc.code}, {due}")
-        except RequestTimeout as exc:
-            self.find("silence", what, exc)
-        else:
-            self.find("wrong-code", what, f"a result, {due}")
-        try:
-            await self.c.ping()
-        except RequestTimeout as exc:
-            raise ConnectionClosed(f"a ping after it was not answered: {exc}") from exc
-
-    async def try_tool(self, place: str, tool: Msg) -> None:
-        """Call a tool, and see whether the server answers others meanwhile."""
-        clock = asyncio.get_running_loop().time
-        params = {"name": tool["name"], "arguments": {}}
-        call = asyncio.ensure_future(self.c.request("tools/call", params))
-        slowest, deadline = 0.0, clock() + CALL_SECONDS
-        try:
-            while not call.done():
-                began = clock()
-                if began > deadline:
-                    raise RequestTimeout(f"no result within {CALL_SECONDS:g} seconds")
-                await self.c.ping()
-                slowest = max(slowest, clock() - began)
-                await asyncio.wait({call}, timeout=PING_SECONDS)
-            self.found += result_findings(place, tool, await call)
-            self.seen["calls"] += 1
-        except (RemoteError, RequestTimeout, ProtocolError) as exc:
-            self.find("failed-call", place, exc)
-        finally:
-            call.cancel()
-            await asyncio.wait({call})
-        if slowest > BLOCKED_SECONDS:
-            self.find("blocks", place, f"for {slowest:.1f} s")
-
-    # Over HTTP.
-
-    async def knock(self, http: Any, fields: Mapping[str, str]) -> Any:
-        """Send what every server answers, with these headers; return the head of its answer."""
-        rev, target = self.c.peer.session.rev, self.c.transport.url.target
-        msg = request(1, "ping")
-        headers = {"content-type": JSON_TYPE, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
-        if rev.modern:
-            meta = {PROTOCOL_VERSION: rev.name, CLIENT_INFO: self.c.info, CLIENT_CAPABILITIES: {}}
-            msg = request(1, "server/discover", {"_meta": meta})
-            headers.update({VERSION_HEADER: rev.name, **mirror_headers(msg, {})})
-        headers.update(fields)
-        answer = await http.send("POST", target, headers, encode(msg), REFUSAL_SECONDS)
-        answer.close()
-        return answer.head
-
-    async def knock_oddly(self, transport: HTTPTransport) -> None:
-        """Send requests that are to be refused, as the client that we are."""
-        odd = [("origin", {"origin": f"https://{FOREIGN}"})]
-        if is_loopback(transport.url.host):
-            odd.append(("host", {"host": FOREIGN}))
-        if self.c.peer.session.rev.modern:
-            odd.append(("headers", {"mcp-method": "tools/list"}))
-        for rule, fields in odd:
-            head = await self.knock(transport.auth, {**await transport.fields(), **fields})
-            if head.status < 400:
-                self.find(rule, str(transport.url), f"status {head.status}")
-
-    async def knock_unknown(self, transport: HTTPTransport) -> None:
-        """Send a request as somebody whom the server does not know."""
-        url, uds = transport.url, transport.http.uds
-        http = HTTPClient(url, ssl=transport.ssl, uds=uds)
-        try:
-            head = await self.knock(http, {})
-            challenge = our_challenge(head.headers.get("www-authenticate", ""))
-            if head.status == 401 and "resource_metadata" not in challenge.params:
-                if not await self.metadata_stands(http, url):
-                    self.find("no-metadata", str(url), "neither named nor at the usual place")
-            elif head.status < 400 and not uds and not is_loopback(url.host):
-                self.find("open-door", str(url))
-        finally:
-            await http.close()
-
-    async def metadata_stands(self, http: HTTPClient, url: URL) -> bool:
-        """Return whether the resource metadata stands where it is looked for."""
-        for each in resource_metadata_urls(url):
-            fields = {"accept": JSON_TYPE}
-            answer = await http.send("GET", parse_url(each).target, fields, b"", REFUSAL_SECONDS)
-            answer.close()
-            if answer.head.status == 200:
-                return True
-        return False
-
-
-def is_harmless(tool: Msg) -> bool:
-    """Return whether a tool says that it changes nothing, and needs no arguments.
-
-    >>> is_harmless({"annotations": {"readOnlyHint": True}, "inputSchema": {"required": ["a"]}})
-    False
-    """
-    schema = object_of(tool, "inputSchema")
-    return object_of(tool, "annotations").get("readOnlyHint") is True and not schema.get("required")
-
-
-def result_findings(place: str, tool: Msg, result: Msg) -> list[Finding]:
-    """Return what is wrong with the result of a call.
-
-    >>> schema = {"outputSchema": {"required": ["n"]}}
-    >>> result = {"content": [{"type": "text", "text": "{}"}], "structuredContent": {}}
-    >>> [each.detail for each in result_findings("here", schema, result)]
-    ['n: is required']
-    """
-    blocks = result.get("content")
-    texts = [str(block["text"]) for block in (blocks if isinstance(blocks, list) else ())
-             if isinstance(block, dict) and "text" in block]  # fmt: skip
-    if result.get("isError"):
-        return [finding("failed-call", place, f"{' '.join(texts)!r:.200}")]
-    found, schema = [], tool.get("outputSchema")
-    if sum(map(len, texts)) > MAX_RESULT_CHARS:
-        found.append(finding("long-result", place, f"{sum(map(len, texts)):,} characters"))
-    if "structuredContent" in result and not texts:
-        found.append(finding("no-text", place))
-    if isinstance(schema, dict):
-        try:
-            if "structuredContent" not in result:
-                raise SchemaError("", "there is no structuredContent")
-            checker_of(schema)(result["structuredContent"])
-        except SchemaError as exc:
-            found.append(finding("bad-output", place, exc))
-    return found
-
-
-def report_text(found: Sequence[Finding], seen: Mapping[str, int], screen: Screen) -> str:
-    """Return findings for a person: each rule once, with its places; then how much was seen.
-
-    >>> report_text([], {"tools": 3}, Screen(None))
-    '0 errors, 0 warnings, 0 notes; looked at tools: 3'
-    """
-    lines: list[str] = []
-    levels = {ERROR: screen.RED, WARNING: screen.BOLD, NOTE: screen.DIM}
-    for rule in sorted(RULES.values(), key=lambda rule: [*levels].index(rule.level)):
-        places = [each for each in found if each.rule is rule]
-        if not places:
-            continue
-        who = sorted({name for each in places for name in each.breaks})
-        head = f"{rule.level}: {rule.text}" + f" ({', '.join(who)})" * bool(who)
-        first, *more = screen.wrap(head, 0, 2)
-        lines += [screen.paint(levels[rule.level], rule.level) + first[len(rule.level) :], *more]
-        for each in places[:MAX_ALIKE]:
-            text = f"{each.place}: {each.detail}" if each.detail else each.place
-            lines += screen.wrap(one_line(text), 4, 6)
-        if len(places) > MAX_ALIKE:
-            lines.append(f"    ... and {len(places) - MAX_ALIKE} more")
-        lines += [*screen.wrap(f"-> {rule.remedy}", 2, 5), f"     {link(rule.source)}", ""]
-    counts = [sum(each.rule.level == level for each in found) for level in levels]
-    words = [f"{count} {level}{'s' * (count != 1)}" for count, level in zip(counts, levels)]
-    looked = ", ".join(f"{what}: {count}" for what, count in seen.items())
-    return "\n".join([*lines, f"{', '.join(words)}; looked at {looked or 'nothing'}"])
-
-
-class CheckLine(CommandLine):
-    """The verb `check`: a command line that asks nobody, and reports what was found."""
-
-    def __init__(self, args: Any) -> None:
-        super().__init__(args)
-        self.person.there = False
-        self.checkup = Checkup(self.c, self.args.call, self.connect)
-
-    def pass_on(self, text: str) -> None:
-        """Write a line of the server's stderr, and judge it."""
-        super().pass_on(text)
-        self.checkup.hear(text)
-
-    async def work(self) -> int:
-        """Look at the server, show what was found, and return the exit status."""
-        if isinstance(self.args.target, dict):
-            failed = [text async for text in self.look_at_each(servers_of(self.args.target))]
-            status = self.report()
-            if failed:
-                raise ConnectionClosed("; ".join(failed))
-            return status
-        try:
-            await self.checkup.run()
-        except AuthError:
-            self.report()
-            raise
-        return self.report()
-
-    async def look_at_each(self, servers: Mapping[str, Msg]) -> AsyncIterator[str]:
-        """Look at each server of a configuration, by itself; yield which cannot be, and why."""
-        found, seen = self.checkup.found, self.checkup.seen
-        for name, entry in servers.items():
-            try:
-                target, given = read_entry(name, entry)
-                args = {**vars(self.args), "target": target, "configured": given}
-                part = CheckLine(types.SimpleNamespace(**args)).checkup
-                await part.run()
-            except (MCPError, TypeError, ValueError) as exc:
-                yield f"{name}: {exc}"
-                continue
-            found += [each.replace(place=f"{name}: {each.place}") for each in part.found]
-            seen.update({what: seen.get(what, 0) + count for what, count in part.seen.items()})
-
-    def report(self) -> int:
-        """Show what was found for the applications that matter; return the exit status."""
-        checkup = self.checkup
-        apps = vars(self.args)["for"]
-        profiles = {*PROFILES} if apps is None else {*apps}
-        found = [each for each in checkup.found if not each.breaks or profiles & {*each.breaks}]
-        if self.args.json:
-            for each in found:
-                self.show(json.dumps(each.as_json()))
-        else:
-            self.show(report_text(found, checkup.seen, self.out))
-        bad = {ERROR, WARNING} if self.args.strict else {ERROR}
-        return int(any(each.rule.level in bad for each in found))
-
-
-VERBS["check"] = Verb(
-    CheckLine.work, "",
-    "Tell what is wrong with a server, or unwise, and for whom; --json: an object a line.",
-    f"check {FILE}\ncheck --call --strict --for claude,vscode {REMOTE}", talks=CheckLine,
-)  # fmt: skip
-OPTIONS += [
-    Option("--for", "APP,...", "check",
-           f"whose limits matter, of {', '.join(PROFILES)}; `protocol` for nobody's",
-           read_profiles),
-    Option("--call", "", "check", "call the tools that only read and need no arguments"),
-    Option("--strict", "", "check", "end with status 1 for a warning, too"),
-]
-
-###############################################################################
-# 67. Where to serve, and a proxy
-###############################################################################
-# Uses sections 1, 16, 24, 32, 46, 56, 59, 62 and 63.
-#
-# Problem.  An application starts servers as commands, and the server is at a URL and wants a login.
-#           Or a server is a command, and is wanted at a URL.
-# Rules.    1. Clients of the proxy and its target have secrets of their own: with --http,
-#              --token is asked for here, and --auth is for the target.
-# Plan.     What is served where; the verb.
-# Not here. How it is done: section 56.
-
-def listening_options(args: Any) -> Msg | None:
-    """Return the options for Server.run("http") that were given; None for stdio."""
-    known: Msg = without_none(
-        token=args.token, allowed_hosts=args.hosts, allowed_origins=args.origins, ssl=args.tls
-    )
-    if args.uds is not None:
-        return {**known, "uds": args.uds}
-    if args.http is None:
-        if known.keys() - {"token"}:
-            problem = "--hosts, --origins and --tls are for --http and --uds"
-            raise UsageError(problem, args.verb, "--help")
-        return None
-    host, _, port = args.http.rpartition(":")
-    if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
-        problem = f"--http {args.http}: it takes PORT, or HOST:PORT, of ports up to 65535"
-        raise UsageError(problem, args.verb, "--help")
-    return {**known, "host": host.strip("[]") or "127.0.0.1", "port": int(port)}
-
-
-def serve_as_asked(app: Any, args: Any) -> None:
-    """Serve on standard input and output, or over HTTP."""
-    options = listening_options(args)
-    if options is None:
-        app.run()
-        return
-    try:
-        app.run("http", **options)
-    except (SystemExit, ValueError) as exc:
-        if frames_after(exc, *LIBRARIES):  # a lifespan failed: its author wants to know where
-            raise
-        problem, taken, _ = str(exc).partition("; port=0 finds a free one")
-        words = (args.verb, "--http", f"{options['host']}:0") if taken else ()
-        raise NotServed(f"cannot serve on {args.uds or args.http}: {problem}", *words) from exc
-
-
-def two_files(text: str) -> tuple[str, str]:
-    """Return the two words of an option; ValueError if there are not two."""
-    first, second = text.split("\n")
-    return first, second
-
-
-#: What stands in a traceback before the code of a file that is served.
-LIBRARIES = (__name__, "importlib", "asyncio", "contextlib")
-# The program that starts us gives us two seconds, and kills us then: the child must be gone first.
-PROXY_PATIENCE = {"exit_seconds": 1.0, "term_seconds": 0.5}
-
-
-def proxy(args: Any) -> None:
-    """Be a server that passes on what it is asked to another server."""
-    far, _ = args, listening_options(args)  # which tells first what is wrong with these
-    if args.http is not None:
-        far = types.SimpleNamespace(**{**vars(args), "token": None})
-    elif args.shared:
-        raise UsageError("--shared is for --http: one client is alone", "proxy", "--help")
-    options = target_options(far)
-    try:
-        if not (isinstance(args.target, Mapping) or is_url(args.target)):
-            StdioTransport(args.target, cwd=options["cwd"], env=options["env"]).argv()
-            options.update(PROXY_PATIENCE)
-        app = ProxyServer(args.target, shared=args.shared, revision=args.revision, **options)
-    except (TypeError, ValueError) as exc:
-        raise UsageError(str(exc)) from exc
-    serve_as_asked(app, args)
-
-
-VERBS["proxy"] = Verb(
-    proxy, "", "Be a server on standard input and output, or at a URL, that is the target.",
-    f"proxy {REMOTE}\nproxy {REMOTE} --header 'X-Key: ${{KEY}}'\n"
-    "proxy --http 8000 -- npx -y some-server", talks=None,
-)  # fmt: skip
-OPTIONS += [
-    Option("--http", "[HOST:]PORT", "serve proxy", "serve there, not on standard input and output"),
-    Option("--uds", "PATH", "serve proxy", "serve over HTTP on a Unix socket"),
-    Option("--hosts", "NAME,...", "serve proxy", "by which names clients may call it", some),
-    Option("--origins", "URL,...", "serve proxy", "which web pages may call it", some),
-    Option("--tls", "CERT KEY", "serve proxy", "serve https, with these two files", two_files),
-    Option("--shared", "", "proxy", "with --http: one connection to the target for all clients"),
-]
-
-###############################################################################
-# 68. Shell
-###############################################################################
-# Uses sections 1, 2, 7, 9, 24, 49 and 59 to 63.
-#
-# Problem.  Whoever tries a server out types many command lines about one target. In one session
-#           they are shorter, the server keeps what it knows, and what it announces is seen.
-# Rules.    1. The verbs are those of the command line, without a target.
-#           2. Ctrl-C ends what is running, or clears the line; only Ctrl-D ends the shell.
-#           3. A line that is being typed is not torn by what the server says meanwhile.
-# Plan.     Shell: the thread of the loop, its lines, their completion.
-# Not here. A language: there are no variables and no pipes, since the system's shell has them.
-
-COMPLETE_SECONDS = 2.0  # for the server to complete a word; later, nobody waits for it any more
-MAX_HISTORY = 1000  # lines that are remembered for the next time
-HISTORY_VARIABLE = "MCP_LITE_HISTORY"  # the file of the history; none if it is empty
-SHELL_OPTIONS = ("--arguments", "--json", "--output", "--answer", "--yes", "--max-time")
-#: Lines that the shell alone knows, and what they do.
-SHELL_WORDS = {
-    "subscribe URI": "Show the updates of a resource as they come.",
-    "unsubscribe URI": "Show them no longer.",
-    "trace [on|full|off]": "Show every message, or no longer.",
-    "help [VERB]": "Show this, or all of one verb.",
-    "exit": "End the shell, as quit and Ctrl-D do.",
-}
-#: By verb, the list that has its first word.
-NAMED = {**LOOKED_UP, "subscribe": "resources", "unsubscribe": "resources",
-         **{name: name for name in LISTS}}  # fmt: skip
-
-
-def end_by_signal(number: int, frame: Any) -> None:
-    """End the shell in good order, its server with it."""
-    raise SystemExit(128 + number)
-
-
-class Shell:
-    """One session with a server, and many command lines about it.
-
-    Lines are read in the main thread, which alone hears Ctrl-C; the Client lives in another.
-    """
-
-    def __init__(self, args: Any) -> None:
-        self.args = types.SimpleNamespace(**{**vars(args), "program": "", "typed": ""})
-        #: by the first word of a line; None for those that the shell alone knows
-        self.rows: dict[str, Verb | None] = {
-            name: row for name, row in VERBS.items()
-            if row.talks is CommandLine and row.target == "TARGET"
-        }  # fmt: skip
-        self.rows.update({word.split()[0]: None for word in SHELL_WORDS})
-        self.line: CommandLine | None = None  # while there is a connection
-        self.lists: dict[str, list[Msg]] = {}  # until the server says that they have changed
-        self.found: list[str] = []  # of the completion that is going on
-        self.prompt = ""  # while a line is typed
-        self.editor: Any = None  # the module readline, at a terminal that has it
-        self.loop: Any = None
-        self.view = _trace  # what shows the messages, if anything does
-
-    # The main thread.
-
-    def run(self) -> int:
-        """Obey lines until they end; return the status, of the last one if nobody types them."""
-        ready = threading.Event()
-        thread = threading.Thread(target=lambda: asyncio.run(self.live(ready)), daemon=True)
-        thread.start()
-        ready.wait()
-        try:
-            name = self.wait(self.greet())
-            with contextlib.suppress(ValueError):  # in another thread there are no signals
-                for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
-                    signal.signal(number, end_by_signal)
-            if sys.stdin is not None and sys.stdin.isatty() and Screen(sys.stdout).terminal:
-                self.edit()
-            status = self.obey_lines(f"{cut(name, MOST_LEFT_COLUMNS)}> ")
-            return status if self.editor is None else 0
-        finally:
-            self.keep_history()
-            self.loop.call_soon_threadsafe(self.ended.set_result, None)
-            thread.join()
-
-    def wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine beside the Client; Ctrl-C cancels it, and waits for its last words."""
-        ended, tasks = threading.Event(), []
-
-        def begin() -> None:
-            tasks.append(self.loop.create_task(work))
-            tasks[0].add_done_callback(lambda task: ended.set())
-
-        try:
-            self.loop.call_soon_threadsafe(begin)
-            ended.wait()
-        except KeyboardInterrupt:
-            self.loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-            ended.wait(GRACE_SECONDS)
-            raise
-        return tasks[0].result()
-
-    def obey_lines(self, prompt: str) -> int:
-        """Obey what is typed; return the status of the last line."""
-        status = 0
-        while True:
-            try:
-                text = self.read(prompt)
-                if text.split()[:1] in (["exit"], ["quit"]):
-                    return status
-                status = self.obey(text) if text.strip() else status
-            except KeyboardInterrupt:
-                print(file=sys.stderr)
-                status = 130
-            except EOFError:
-                return status
-
-    def read(self, prompt: str) -> str:
-        """Return the next line; EOFError after the last."""
-        if self.editor is not None:
-            self.prompt = prompt
-            try:
-                return input(prompt)
-            finally:
-                self.prompt = ""
-        line = sys.stdin.readline() if sys.stdin is not None else ""
-        if not line:
-            raise EOFError
-        return line
-
-    def obey(self, text: str) -> int:
-        """Do what one line says; return its status."""
-        import shlex
-
-        args = None
-        try:
-            try:
-                words = spell_out(shlex.split(text, comments=True))
-            except ValueError as exc:  # an open quotation
-                raise UsageError(f"{exc} in this line", "help") from None
-            if not words:  # a comment
-                return 0
-            if words[0] not in self.rows and words[0] in self.wait(self.nameable("call")):
-                words.insert(0, "call")
-            args = self.parse(words)
-            if args.verb == "help":
-                self.help("".join(args.words[:1]))
-                return 0
-            return int(self.wait(self.do(args)))
-        except MCPError as exc:
-            return tell(exc, args or self.args, bool(getattr(args, "json", None)))
-
-    def parse(self, words: Sequence[str]) -> Any:
-        """Return the arguments of a line; VERB --help is `help VERB`."""
-        others, given = read_options(words)
-        verb, *others = others or ["help"]
-        row = pick("verb", verb, self.rows, "help")
-        if "--help" in given:
-            verb, others, row, given = "help", [verb], None, {}
-        takes = {option.name for option in options_of(verb)} if row else set()
-        for name in given.keys() - (takes & {*SHELL_OPTIONS}):
-            raise UsageError(f"{verb} does not take {name} in here", verb, "--help")
-        if row is not None and not fits(others, row):
-            raise UsageError(f"as in: {verb} {row.form}".rstrip(), verb, "--help")
-        settings = {**vars(self.args), **attributes(given), "verb": verb, "words": others}
-        return types.SimpleNamespace(**settings)
-
-    def help(self, verb: str) -> None:
-        """Print the help of a verb, as it is in here; or all lines that there are."""
-        screen, row = Screen(sys.stdout), pick("verb", verb, {**self.rows, "": None}, "help")
-        if row is not None:
-            options = option_rows(it for it in options_of(verb) if it.name in SHELL_OPTIONS)
-            print("\n".join([row.about, "", f"usage: {verb} {row.form}", ""]))
-        else:
-            options = [(f"{name} {it.form}".strip(), it.about)
-                       for name, it in self.rows.items() if it is not None]  # fmt: skip
-            options += SHELL_WORDS.items()
-        print("\n".join(screen.columns(options)))
-
-    # The thread of the loop.
-
-    async def live(self, ready: threading.Event) -> None:
-        """Be the loop of the Client, until the shell ends."""
-        self.loop = asyncio.get_running_loop()
-        self.ended = self.loop.create_future()
-        ready.set()
-        await self.ended
-        if self.line is not None:
-            await self.line.c.close()
-
-    async def connected(self) -> CommandLine:
-        """Return the connection; a new one if the last is lost."""
-        if self.line is not None and self.line.c.peer.lost is not None:
-            lost, self.line = self.line, None
-            await lost.c.close()
-        if self.line is None:
-            set_trace(self.watch)  # from the first message on, so that `trace` can begin later
-            line = CommandLine(self.args)
-            line.person.below = self.below
-            line.person.there = False  # between the lines, nobody can be asked
-            for what in ("tools", "prompts", "resources"):
-                line.c.on(f"notifications/{what}/list_changed")(self.news_of(line, what))
-            await line.connect()
-            self.line, self.lists = line, {}
-        return self.line
-
-    def watch(self, direction: str, name: str, msg: JSON) -> None:
-        """Show a message, while that is wanted."""
-        if self.view is not None:
-            self.view(direction, name, msg)
-
-    def news_of(self, line: CommandLine, what: str) -> Callable[[Msg], None]:
-        """Return what hears that a list has changed."""
-
-        def hear(params: Msg) -> None:
-            self.lists.clear()
-            line.person.line(f"the {what} have changed")
-
-        return hear
-
-    def below(self) -> str:
-        """Return what stands in the last line: what is being typed, or how far it is."""
-        if self.prompt and self.editor is not None:
-            return self.prompt + plain(self.editor.get_line_buffer())
-        return self.line.person.bar if self.line is not None else ""
-
-    async def greet(self) -> str:
-        """Connect, and say with whom; return the server's name."""
-        line = await self.connected()
-        info = line.c.server_info
-        name = one_line(info.get("name") or "server")
-        about = f"{name} {one_line(info.get('version') or '')}, revision {line.c.revision}"
-        if line.out.terminal:
-            about += ". Tab completes, help tells the verbs, Ctrl-D ends."
-            line.person.line("\n".join(line.person.screen.wrap(about)))
-        return name
-
-    async def do(self, args: Any) -> int:
-        """Do what a line says."""
-        line = await self.connected()
-        if self.rows[args.verb] is None:
-            await self.do_alone(line, args.verb, args.words)
-            return 0
-        line.args, person = args, line.person
-        person.prepare(answers_of(args.answer), bool(args.yes))
-        person.there = True
-        try:
-            return await line.within(line.perform())
-        finally:
-            person.there = False
-
-    async def do_alone(self, line: CommandLine, verb: str, words: Sequence[str]) -> None:
-        """Do what the shell alone can."""
-        if verb == "trace":
-            size = one_of("on", "full", "off")(words[0] if words else "on")
-            self.view = None if size == "off" else TraceView(sys.stderr, size == "full")
-        elif len(words) != 1:
-            raise UsageError(f"as in: {verb} URI", "resources")
-        elif verb == "subscribe":
-            news = f"{words[0]} was updated"
-            await line.c.subscribe(words[0], lambda told: line.person.line(news))
-        else:
-            await line.c.unsubscribe(words[0])
-
-    # Completion.
-
-    def edit(self) -> None:
-        """Have lines edited, completed and remembered, where Python has what it takes."""
-        try:
-            import readline
-        except ImportError:  # Windows
-            return
-        self.editor = readline
-        readline.set_completer(self.complete)
-        readline.set_completer_delims(" \t")
-        mac = "libedit" in (readline.__doc__ or "")
-        readline.parse_and_bind("bind ^I rl_complete" if mac else "tab: complete")
-        readline.set_history_length(MAX_HISTORY)
-        with contextlib.suppress(OSError):
-            if self.history():
-                readline.read_history_file(self.history())
-
-    def history(self) -> str:
-        """Return the path of the history."""
-        usual = os.path.join(os.path.dirname(default_folder()), "history")
-        return os.environ.get(HISTORY_VARIABLE, usual)
-
-    def keep_history(self) -> None:
-        """Write the history, and give the editor back."""
-        if self.editor is None:
-            return
-        with contextlib.suppress(OSError):
-            if self.history():
-                os.makedirs(os.path.dirname(self.history()) or ".", 0o700, exist_ok=True)
-                self.editor.write_history_file(self.history())
-        self.editor.set_completer(None)
-
-    def complete(self, text: str, state: int) -> str | None:
-        """Return a candidate for the word that is typed, as readline asks for them."""
-        if state == 0:
-            line = self.editor.get_line_buffer()[: self.editor.get_endidx()]
-            work = asyncio.run_coroutine_threadsafe(self.candidates(line), self.loop)
-            try:
-                self.found = work.result(COMPLETE_SECONDS)
-            except Exception as exc:  # it is no more than a convenience
-                work.cancel()
-                logger.debug("no completion: %r", exc)
-                self.found = []
-        return self.found[state] if state < len(self.found) else None
-
-    async def candidates(self, text: str) -> list[str]:
-        """Return what the last word of a line may become."""
-        *words, begun = re.split(r"\s+", text.lstrip())
-        if words and words[0] not in self.rows:
-            words.insert(0, "call")  # as obey() does with the name of a tool
-        if not words:
-            found = [f"{name} " for name in (*self.rows, *await self.nameable("call"))]
-        elif begun.startswith("-"):
-            takes = options_of(words[0]) if self.rows[words[0]] is not None else []
-            found = [f"{row.name} " for row in takes if row.name in SHELL_OPTIONS]
-        elif words[0] in ("read", "subscribe"):
-            found = await self.uris(begun)
-        elif len(words) == 1 or words[0] in LISTS:
-            found = [f"{name} " for name in (await self.nameable(words[0]))]
-        else:
-            found = await self.pairs(words, begun)
-        return [plain(each) for each in dict.fromkeys(found) if each.startswith(begun)]
-
-    async def nameable(self, verb: str) -> dict[str, Msg]:
-        """Return the items that a verb may name; by their URIs, those that have one."""
-        kind = NAMED.get(verb, "")
-        if kind and kind not in self.lists:
-            self.lists[kind] = await (await self.connected()).listed(kind)
-        return named(self.lists.get(kind, ()))
-
-    async def uris(self, begun: str) -> list[str]:
-        """Return URIs that begin so: those of resources, and of templates as far as they go."""
-        found, line = [f"{uri} " for uri in await self.nameable("read")], await self.connected()
-        for template in await self.nameable("templates"):
-            head, _, rest = template.partition("{")
-            hole = re.match(r"\W?(\w+)\}", rest)
-            if not begun.startswith(head):
-                found.append(head)
-            elif hole is not None and "completions" in line.c.server_capabilities:
-                told = await line.c.complete_full(template, hole[1], begun[len(head) :])
-                found += [head + value for value in told["values"]]
-        return found
-
-    async def pairs(self, words: list[str], begun: str) -> list[str]:
-        """Return KEY= for the arguments that are not given yet, or KEY=VALUE for one that is."""
-        item = (await self.nameable(words[0])).get(words[1]) or {}
-        schema = item.get("inputSchema") or prompt_schema(item)
-        fields, line = schema.get("properties") or {}, await self.connected()
-        key, equals, value = begun.partition("=")
-        given = dict(word.partition("=")[::2] for word in words[2:])
         if not equals:
-            return [f"{name}=" for name in fields if name not in given]
-        field = resolved(fields.get(key), schema)
-        values = choices_of(field) or choices_of(resolved(field.get("items"), schema))
-        if "inputSchema" not in item and "completions" in line.c.server_capabilities:
-            values = (await line.c.complete_full(words[1], key, value, given))["values"]
-        return [f"{key}={each} " for each in values]
+            raise UsageError(f"{word!r} is not KEY=VALUE; as in {headline(item)}")
+        if fields and key not in fields and not schema.get("additionalProperties"):
+            pick("argument", key, fields)
+        given[key] = convert(text, fields.get(key))
+    return given
 
 
-VERBS["shell"] = Verb(
-    Shell.run, "", "Type many of these lines in one session; with Tab, history, announcements.",
-    f"shell {FILE}\nshell {REMOTE}", talks=Shell,
-)  # fmt: skip
-
-###############################################################################
-# 69. Serving a file
-###############################################################################
-# Uses sections 1, 2, 7, 23, 24, 32, 56, 59, 62 to 64 and 67.
-#
-# Problem.  A file has a server, or just functions. It is to be served, over stdio or HTTP; and
-#           while its author works on it, what was saved is to be served at once.
-# Rules.    1. The command line says how a file is served: a run() in it is not called.
-#           2. A changed file is served by a new process. Whatever the old one has come to, whether
-#              it hangs, has crashed, or has threads that do not end: the next save repairs it.
-#           3. Over stdio, the client keeps its session, and is told that the lists have changed.
-#              Over HTTP, it finds its session gone, and begins another, as after any restart.
-# Plan.     load_app(); changes of files; ReloadServer, for stdio; reload_http(); the verb.
-# Not here. How requests are passed on: section 56.
-
-WATCH_SECONDS = 0.5  # between two looks at the files
-LEAVE_SECONDS = 0.5  # for an old version to end by itself, and again when it has got SIGTERM
-MAX_WATCHED_FILES = 2000  # of a folder: more are no project, but a home
-#: Has the options, as JSON, of a process whose input ends with the process that started it.
-SUPERVISED = "MCP_LITE_SUPERVISED"
-#: For a process that serves a file which changes: Python knows a compiled file by the time, in
-#: seconds, and the size of its source. Two versions may have both in common.
-FRESH = {"PYTHONDONTWRITEBYTECODE": "1"}
-RUN_IS_NOT_CALLED = (
-    '%s: its run() is not called, for it is served already; put it under '
-    '`if __name__ == "__main__":`'
-)
+def contents(blocks: Sequence[Msg], args: Any) -> str | bytes:
+    """Return content as text; a binary piece as it is, for a file or alone for a pipe."""
+    binary = [data for data in map(binary_of, blocks) if data is not None]
+    if binary and (args.o or len(blocks) == 1 and not at_terminal(sys.stdout)):
+        return binary[0]
+    return "\n".join(map(content_text, blocks))
 
 
-class Loaded(BaseException):
-    """A file that is being loaded runs its server: nothing more is to come of it."""
+async def do_call(c: Client, args: Any) -> Shown:
+    """Call a tool; its schema says what the words mean."""
+    tool = pick("tool", args.words[0], named(await c.list_tools()))
+    result = await c.call_tool(tool["name"], arguments(args, tool))
+    return result, contents(result.get("content", ()), args)
 
 
-def stop_loading(server: Any) -> NoReturn:
-    """End the loading of a file."""
-    raise Loaded
+async def do_read(c: Client, args: Any) -> Shown:
+    """Read a resource."""
+    result = await c.read_resource(args.words[0])
+    return result, contents(result["contents"], args)
 
 
-@contextlib.contextmanager
-def failing_aloud() -> Iterator[None]:
-    """End with status 1 where the code of a file fails, and show where, without frames of ours."""
-    try:
-        yield
-    except MCPError:
-        raise
-    except Exception as exc:
-        import traceback
-
-        traceback.print_exception(type(exc), exc, frames_after(exc, *LIBRARIES))
-        raise SystemExit(1) from None
+async def do_prompt(c: Client, args: Any) -> Shown:
+    """Show the messages of a prompt."""
+    item = pick("prompt", args.words[0], named(await c.list_prompts()))
+    result = await c.get_prompt(item["name"], arguments(args, item))
+    lines = [f"{each['role']}: {content_text(each['content'])}" for each in result["messages"]]
+    return result, "\n".join(lines)
 
 
-def file_of(target: str) -> str:
-    """Return the path in FILE.py or FILE.py:APP; UsageError if there is no such file."""
-    stem = target.partition(".py:")[0]
-    path = stem + ".py" * (not stem.endswith(".py"))
-    if not os.path.isfile(path):
-        raise UsageError(f"{path}: no such Python file")
-    return path
+async def do_complete(c: Client, args: Any) -> Shown:
+    """Complete the first KEY=BEGUN; the others are what is known already."""
+    ref, first, *known = args.words
+    key, _, begun = first.partition("=")
+    values = await c.complete(ref, key, begun, pairs(known))
+    return {"completion": {"values": values}}, "\n".join(values)
 
 
-def load_app(target: str) -> Any:
-    """Return the Server in FILE.py[:APP], or one whose tools are the functions of the file."""
+async def do_ping(c: Client, args: Any) -> Shown:
+    """Measure how long an answer takes."""
+    seconds = await c.ping()
+    return {"seconds": seconds}, f"an answer took {1000 * seconds:.1f} ms"
+
+
+async def do_login(c: Client, args: Any) -> Shown:
+    """Say that we are let in: to connect was to log in, where that was wanted."""
+    return {"url": args.target}, f"{args.target} lets us in"
+
+
+def do_logout(args: Any) -> None:
+    """Forget the login to a URL."""
+    done = asyncio.run(logout(args.target))
+    print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
+
+
+def load_file(path: str) -> types.ModuleType:
+    """Return the module in a file; what it imports as mcp_lite is this module, not another copy."""
     import importlib.util
 
-    path, wanted = file_of(target), target.partition(".py:")[2]
-    name = os.path.basename(path)[:-3]
+    if not os.path.isfile(path):
+        raise UsageError(f"{path}: no such file")
+    name = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault("mcp_lite", sys.modules[__name__])
     sys.modules.setdefault(name, module)  # dataclasses look for their module there
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    token = LOADER.set(stop_loading)
-    try:
-        spec.loader.exec_module(module)
-    except Loaded:
-        logger.warning(RUN_IS_NOT_CALLED, path)
-    finally:
-        LOADER.reset(token)
+    spec.loader.exec_module(module)
+    return module
+
+
+def load_app(target: str) -> Any:
+    """Return the Server in FILE.py or FILE.py:APP."""
+    stem, _, wanted = target.partition(".py:")
+    path = stem if stem.endswith(".py") else f"{stem}.py"
     # By its name: another copy of this file, beside the program, has a Server class of its own.
-    found = {key: value for key, value in vars(module).items() if type(value).__name__ == "Server"}
-    if found and (wanted in found or not wanted and len(set(map(id, found.values()))) == 1):
-        key = wanted or [*found][0]
-        found[key].target = quoted([f"{path}:{key}"])
-        return found[key]
-    if found or wanted:
-        there = ", ".join(f"{path}:{key}" for key in found) or "none"
-        more = "" if found else f"; `serve {path}` makes tools of its functions"
-        raise UsageError(f"which server? There is: {there}{more}")
-    app = Server(name, instructions=inspect.getdoc(module))
-    with contextlib.suppress(ValueError):  # there is no command, where this file is none
-        app.target = f"-- {quoted([*own_command(), 'serve', path])}"
-    for key, value in vars(module).items():
-        public = inspect.isfunction(value) and not key.startswith("_")
-        if public and value.__module__ == name and value.__annotations__:
-            app.add_tool(value, name=key)
-    if not app.tools:
-        raise UsageError(f"{path} has neither a Server nor public functions with annotations")
-    return app
+    servers = {name: value for name, value in vars(load_file(path)).items()
+               if type(value).__name__ == "Server"}  # fmt: skip
+    if not wanted and len({*map(id, servers.values())}) == 1:
+        return next(iter(servers.values()))
+    return pick(f"Server in {path} that is named", wanted, servers)
 
 
-def python_files(folder: str) -> dict[str, tuple[int, int]]:
-    """Return the Python files in and below a folder, each with its time and size.
+def do_serve(args: Any) -> None:
+    """Be a server, on standard input and output or over HTTP."""
+    host, _, port = (args.http or "0").rpartition(":")
+    if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
+        raise UsageError(f"--http {args.http}: give PORT or HOST:PORT")
+    app = load_app(args.target)
+    if args.http is None:
+        app.run()
+    else:
+        token = args.token or os.environ.get(TOKEN_VARIABLE) or None
+        app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=token)
 
-    Hidden folders and virtual environments are left out, and what is beyond MAX_WATCHED_FILES.
+
+TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token: a list of processes shows those of --token
+#: By verb: its function, the words that it takes besides the target, and what it does.
+VERBS: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "info": (do_info, "", "tell who the server is, and all that it offers"),
+    **{kind: (do_list, "[NAME ...]", f"list the {kind}, or tell all of some") for kind in LISTS},
+    "call": (do_call, "NAME [KEY=VALUE ...]", "call a tool; '{...}' gives arguments as JSON"),
+    "read": (do_read, "URI", "read a resource"),
+    "prompt": (do_prompt, "NAME [KEY=VALUE ...]", "show the messages of a prompt"),
+    "complete": (do_complete, "REF KEY=BEGUN [KEY=VALUE ...]",
+                 "complete an argument of a prompt, or of a template"),
+    "ping": (do_ping, "", "measure how long an answer takes"),
+    "login": (do_login, "", "log in to a URL, in a browser; it is remembered"),
+    "logout": (do_logout, "", "forget the login to a URL"),
+    "serve": (do_serve, "", "be the server in FILE.py[:APP], or of the functions in FILE.py"),
+}  # fmt: skip
+
+###############################################################################
+# 63. Options and main
+###############################################################################
+# Problem.  Whoever types a command line wrong wants one sentence that says what is wrong. Whoever
+#           starts it from a script wants to know how it ended, and that no process is left.
+# Rules.    1. The target is the last word, or the command after `--`.
+#           2. Status 0: done, also where a question was declined. 1: the tool failed, or a server
+#              cannot begin. 2: a wrong command line. 3: connection, protocol, an error of the
+#              server. 130: interrupted.
+#           3. A verb that is not here is a program: mcp_VERB.py, with `main(argv)`, is run where it
+#              lies beside this file or in examples/programs.
+# Limits.   An option that a verb has no use for is taken, and does nothing.
+
+__all__ += ["parse_line", "client_of", "perform", "complain", "main"]
+
+TARGETS = "TARGET is the last word: a URL, FILE.py or FILE.py:APP; or at the end -- COMMAND ..."
+PROGRAMS = ("gateway", "shell", "doctor", "install", "reload")  # those in examples/programs
+#: By option: what counts without it, [] if it may be given several times; and what it does.
+OPTIONS: dict[str, tuple[Any, str]] = {
+    "--json": (False, "print the result, and an error, as JSON"),
+    "-o": (None, "FILE for the answer; a binary one is written as it is"),
+    "--answer": ([], "KEY=VALUE, what to answer when the server asks for KEY"),
+    "--yes": (False, "agree to what the server asks"),
+    "--timeout": (REQUEST_SECONDS, "seconds that an answer may take; progress grants more"),
+    "--header": ([], "NAME:VALUE, to send to a URL"),
+    "--token": (None, f"a bearer token, for a URL or to ask for; ${TOKEN_VARIABLE} is safer"),
+    "--client-id": (None, "for a login, where nobody can register"),
+    "--no-browser": (False, "for a login: print the address only"),
+    "--env": ([], "KEY=VALUE for a command, which sees only PATH and its kin"),
+    "--cwd": (None, "the folder in which to start a command"),
+    "--root": ([], "a folder to tell the server about"),
+    "--revision": (None, f"the one to speak: {', '.join(REVISIONS)}"),
+    "--log": (None, f"the least of {', '.join(LOG_LEVELS)} to show"),
+    "--trace": (None, "show every message in a line; --trace=full shows all of it"),
+    "--http": (None, "[HOST:]PORT on which to serve"),
+}
+
+
+def parse_line(words: Sequence[str], target: bool = True) -> Any:
+    """Return the verb, words, target and options of a command line, as attributes.
+
+    With target=False the line has none: it is about a connection that is open already. Raises
+    UsageError; SystemExit after --help, which is printed.
     """
-    paths: list[str] = []
-    for where, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if name[0] != "." and name != "__pycache__"
-                      and not os.path.exists(os.path.join(where, name, "pyvenv.cfg"))]  # fmt: skip
-        paths += [os.path.join(where, name) for name in files if name.endswith(".py")]
-        if len(paths) > MAX_WATCHED_FILES:
-            break
-    found: dict[str, tuple[int, int]] = {}
-    for path in paths[:MAX_WATCHED_FILES]:
-        with contextlib.suppress(OSError):  # it has gone meanwhile
-            status = os.stat(path)
-            found[path] = status.st_mtime_ns, status.st_size
-    return found
+    import argparse
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise UsageError(message.replace("argument ", "", 1))
+
+    verb, *words = words
+    _, form, about = pick("verb", verb, VERBS)
+    end = words.index("--") if "--" in words else len(words)
+    usage = one_line(f"mcp_lite.py {verb} {form} [options] {'TARGET' * target}")
+    parser = Parser(usage=usage, description=about, epilog=TARGETS, allow_abbrev=False)
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    for name, (default, about) in OPTIONS.items():
+        action = {"[]": "append", "False": "store_true"}.get(str(default), "store")
+        parser.add_argument(name, default=default, help=about, action=action)
+    given = ["--trace=short" if word == "--trace" else word for word in words[:end]]
+    args, unknown = parser.parse_known_intermixed_args(given)
+    if unknown:
+        pick("option", unknown[0].partition("=")[0], OPTIONS)
+    args.verb, args.target = verb, words[end + 1 :] or None
+    if target and not args.target:
+        args.target = args.words.pop() if args.words else ""
+    needed = len(re.sub(r"\[.*?\]", "", form).split())
+    fits = len(args.words) == needed or len(args.words) > needed and "..." in form
+    if not fits or target and (not args.target or re.match(r"\w+=", str(args.target))):
+        raise UsageError(f"as in: {usage}")
+    return args
 
 
-async def changes(folder: str) -> AsyncIterator[str]:
-    """Iterate over changes of Python files: the name of one each time, when all are written."""
-    before = python_files(folder)
-    while True:
-        await asyncio.sleep(WATCH_SECONDS)
-        last, now = before, python_files(folder)
-        while now != last:  # until nothing changes for a while
-            await asyncio.sleep(WATCH_SECONDS / 5)
-            last, now = now, python_files(folder)
-        changed = [path for path in {**before, **now} if before.get(path) != now.get(path)]
-        before = now
-        if changed:
-            logger.warning("%s has changed: the server starts again", changed[0])
-            yield changed[0]
+def program_of(verb: str) -> str:
+    """Return the path of the program that a verb is; UsageError if it is no verb at all."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    for folder in (here, os.path.join(here, "examples", "programs")):
+        path = os.path.join(folder, f"mcp_{verb}.py")
+        if verb.isidentifier() and os.path.isfile(path):
+            return path
+    if verb in PROGRAMS:
+        raise UsageError(f"{verb} is a program of its own: put mcp_{verb}.py beside {__file__}")
+    return str(pick("verb", verb, dict.fromkeys([*VERBS, *PROGRAMS])))
 
 
-def folder_of(target: str) -> str:
-    """Return the folder of FILE.py or FILE.py:APP."""
-    return os.path.dirname(os.path.abspath(file_of(target)))
+def help_text() -> str:
+    """Return the help of all verbs."""
+    rows = [(f"{verb} {form}".strip(), about) for verb, (_, form, about) in VERBS.items()]
+    lines = [f"  {verb:<36} {about}" for verb, about in rows]
+    title = "usage: python3 mcp_lite.py VERB ... [options] TARGET"
+    more = f"mcp_VERB.py beside this file is a verb, too: {', '.join(PROGRAMS)}."
+    return "\n".join([title, "", *lines, "", TARGETS, more, "VERB --help tells the options."])
 
 
-class ReloadServer(ProxyServer):
-    """The server in a file, in a process of its own that gives way to another with each change."""
+def version_text() -> str:
+    """Return the version, and what tells this file from a changed one."""
+    import hashlib
 
-    def __init__(self, target: str) -> None:
-        super().__init__(
-            [*own_command(True), "serve", target], env={**os.environ, **FRESH}, env_replace=True,
-            exit_seconds=LEAVE_SECONDS, term_seconds=LEAVE_SECONDS,
-        )  # fmt: skip
-        self.lives.manager = functools.partial(self.watch, folder_of(target))
-
-    @contextlib.asynccontextmanager
-    async def watch(self, folder: str) -> AsyncIterator[None]:
-        """Hold the connection to the process, and watch the files meanwhile."""
-        async with self.forwarder.hold():
-            tasks = Tasks()
-            tasks.spawn(self.follow(folder))
-            try:
-                yield
-            finally:
-                await tasks.close()
-
-    async def follow(self, folder: str) -> None:
-        """End the process with each change, and tell the client; a request starts another."""
-        loop = asyncio.get_running_loop()
-        async for _ in changes(folder):
-            for far in list(self.forwarder.far_ends.values()):
-                self.forwarder.drop(far)
-            # The new process will want what the old one holds, a port perhaps.
-            await self.forwarder.tasks[loop].drain(3 * LEAVE_SECONDS)
-            for kind in ("tools", "prompts", "resources"):
-                self.list_changed(kind)
-            self.forwarder.wake(loop)
+    with open(__file__, "rb") as file:
+        return f"mcp_lite {__version__} sha256 {hashlib.sha256(file.read()).hexdigest()[:12]}"
 
 
-async def reload_http(args: Any) -> int:
-    """Serve a file over HTTP, in a process that gives way to another with each change."""
-    from subprocess import PIPE
+def client_of(args: Any, person: Person, **options: Any) -> Client:
+    """Return a Client, not connected yet, for the target and the options of a command line.
 
-    given = {name: getattr(args, name) for name in ("uds", "hosts", "origins", "tls", "token")}
-    command, env = [*own_command(True), "serve", args.target], {**os.environ, **FRESH}
-    env[SUPERVISED] = json.dumps({**given, "http": with_port(args.http)})
-    start = functools.partial(asyncio.create_subprocess_exec, *command, env=env, stdin=PIPE)
-    process = await start()
+    `options` are more of a Client. Raises UsageError for a target that cannot be one.
+    """
     try:
-        async for _ in changes(folder_of(args.target)):
-            await end_process(process)
-            process = await start()
+        if is_url(args.target):
+            headers = pairs(args.header, ":")
+            options.update(headers=headers, auth=auth_of(args, headers))
+        else:
+            options.update(env=pairs(args.env), cwd=args.cwd, stderr=person.say)
+        return Client(
+            args.target, revision=args.revision, roots=args.root or None,
+            timeout=float(args.timeout), elicit=person.elicit, elicit_url=person.elicit_url,
+            sample=person.sample, log=person.log, progress=person.progress, **options,
+        )  # fmt: skip
+    except (TypeError, ValueError) as exc:
+        raise UsageError(str(exc)) from exc
+
+
+def auth_of(args: Any, headers: Msg) -> Any:
+    """Return how to log in to a URL: as was said, or by OAuth where that is safe."""
+    given = args.token or os.environ.get(TOKEN_VARIABLE)
+    url = parse_url(args.target)
+    if given or "authorization" in map(str.lower, headers):
+        return given
+    if url.scheme != "https" and not is_loopback(url.host):
+        return None
+    browser: Any = {"open_browser": nothing} if args.no_browser else {}
+    person = args.verb == "login" or at_terminal(sys.stdin, sys.stderr)
+    return OAuth(client_id=args.client_id, interactive=person, **browser)
+
+
+async def perform(client: Client, args: Any, person: Person) -> int:
+    """Do what a line says in a connection that is open, and show the answer; return the status.
+
+    `args` is of parse_line(), and `person` answers what the server asks. Raises MCPError.
+    """
+    try:
+        result, shown = await VERBS[args.verb][0](client, args)
+    except (LookupError, TypeError, ValueError, AttributeError) as exc:
+        raise ProtocolError(f"the server's answer makes no sense: {exc!r}") from exc
     finally:
-        await end_process(process)
+        if person.bar:
+            person.say("", end="")
+    if person.problem:
+        raise UsageError(person.problem)
+    failed = args.verb == "call" and result.get("isError") is True
+    shown = json.dumps(result, indent=2) if args.json else shown
+    if failed and not args.json:
+        person.say(f"error: {shown!s}")
+    else:
+        write_answer(shown, args.o)
+    return int(failed)
+
+
+def write_answer(shown: str | bytes, path: str | None) -> None:
+    """Write the answer into a file, or on standard output."""
+    if path:
+        with open(path, "wb") as file:
+            file.write(shown if isinstance(shown, bytes) else f"{shown}\n".encode())
+    elif sys.stdout is None:
+        raise ConnectionClosed("standard output is closed: nobody gets the answer")
+    elif isinstance(shown, bytes):
+        sys.stdout.buffer.write(shown)
+        sys.stdout.flush()
+    else:
+        shown, encoding = plain(shown) if at_terminal(sys.stdout) else shown, sys.stdout.encoding
+        print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+
+
+async def talk(args: Any) -> int:
+    """Connect to the target, and do what the verb says; return the status."""
+    person = Person(args.answer, args.yes)
+    async with client_of(args, person) as client:
+        if args.log:
+            await client.set_log_level(args.log)
+        return await perform(client, args, person)
+
+
+async def interruptible(work: Awaitable[int]) -> int:
+    """Return the status that `work` ends with; a signal cancels it, and a second one kills us.
+
+    Cancelled, the client ends the server that it started. In the background of a script, the
+    Ctrl-C of its terminal is not for us: signals that are ignored stay so.
+    """
+    task = asyncio.ensure_future(work)
+    grace = EXIT_SECONDS + TERM_SECONDS + GRACE_SECONDS
+    number = await until_signalled(asyncio.wait([task]), task.cancel, grace, always=())
+    if task.cancelled() or not task.done():
+        return 128 + number  # the shells' convention
+    return task.result()
+
+
+def complain(exc: MCPError, as_json: bool = False) -> int:
+    """Write what went wrong on stderr, in one line or as JSON; return the exit status."""
+    status = 2 if isinstance(exc, UsageError) else 3
+    # The last words of a child have been shown already, line by line.
+    text = f"error: {one_line(exc).partition('; its last words: ')[0][:1000]}"
+    if as_json:
+        code, data = getattr(exc, "code", None), getattr(exc, "data", None)
+        problem = {"message": one_line(exc), "code": code, "data": data, "status": status}
+        text = json.dumps({"error": problem})
+    with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
+        sys.stderr.write(f"{text}\n")
+    return status
+
+
+def run_words(words: list[str]) -> int:
+    """Do what a command line says; return the exit status."""
+    if not words or words[0] in ("-h", "--help", "help", "--version"):
+        text = version_text() if words == ["--version"] else help_text()
+        print(text, file=sys.stdout if words else sys.stderr)
+        return 0 if words else 2
+    if words[0] not in VERBS:
+        return int(load_file(program_of(words[0])).main(words[1:]) or 0)
+    args = parse_line(words)
+    if args.trace:
+        start_trace(args.trace)
+    work = VERBS[args.verb][0]
+    if inspect.iscoroutinefunction(work):
+        return asyncio.run(interruptible(talk(args)))
+    work(args)
     return 0
 
 
-def with_port(http: str | None) -> str | None:
-    """Return [HOST:]PORT with a port that stays the same when the server starts again."""
-    host, colon, port = (http or "").rpartition(":")
-    if http is None or int(port):
-        return http
-    import socket
-
-    with socket.create_server((host.strip("[]") or "127.0.0.1", 0)) as free:
-        return f"{host}{colon}{free.getsockname()[1]}"
-
-
-async def end_process(process: Any) -> None:
-    """End a process that serves: it is told, and killed if it does not listen."""
-    with contextlib.suppress(ProcessLookupError):  # it has ended
-        process.terminate()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(process.wait(), 2 * GRACE_SECONDS)
-        process.kill()
-    await process.wait()
-
-
-def end_with_input() -> None:
-    """End this process, as SIGTERM would, when its standard input ends."""
-
-    def wait() -> None:
-        while os.read(0, 4096):
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(None, wait, "mcp_lite supervisor", daemon=True).start()
-
-
-def serve(args: Any) -> None:
-    """Be a server, of FILE.py[:APP] or of any module with annotated functions."""
-    args.token = args.token or os.environ.get(TOKEN_VARIABLE) or None
-    options = os.environ.pop(SUPERVISED, "")
-    if options:
-        vars(args).update(json.loads(options))
-        end_with_input()
-    if not args.reload:
-        with failing_aloud():
-            serve_as_asked(load_app(args.target), args)
-    elif listening_options(args) is None:
-        ReloadServer(args.target).run()
-    else:
-        asyncio.run(interruptible(reload_http(args), [signal.SIGINT]))  # like its children
-
-
-APP_COMMANDS.append(lambda target: [*own_command(True), "serve", target])
-VERBS["serve"] = Verb(
-    serve, "", "Be the server in FILE.py[:APP], or one of a file's functions.",
-    f"serve {FILE}\nserve {FILE}:app --http 8000\nserve --reload {FILE}\n"
-    f"serve {FILE} --http 0.0.0.0:443 --tls cert.pem key.pem --hosts mcp.example.com",
-    "FILE.py[:APP]", None,
-)  # fmt: skip
-OPTIONS += [
-    Option("--reload", "", "serve", "start again whenever a Python file of the folder changes"),
-]
-
-###############################################################################
-# 70. Main
-###############################################################################
-# Uses sections 1, 2, 9, 27, 60, 62 and 63.
-#
-# Problem.  A command line ends in many ways: done, wrong, failed, interrupted, nobody reads it.
-#           A shell and a script want to know which, and no process may stay behind.
-# Rules.    1. Status 0: done. 1: the tool failed. 2: the command line is wrong, and the message
-#              says what would be right. 3: connection or protocol. 130: interrupted.
-# Plan.     main().
-# Not here. What the verbs do: section 62.
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit status."""
-    former, handlers = _trace, [(number, signal.getsignal(number)) for number in ENDING]
-    words, args = spell_out(sys.argv[1:] if argv is None else argv), None
+    """Run the command line, `argv` or that of the process; return the exit status.
+
+    Raises SystemExit after --help, and where a server cannot begin.
+    """
+    former, words = _trace, [*(sys.argv[1:] if argv is None else argv)]
     try:
-        args = parse_command_line(words)
-        if args.trace:
-            start_trace("short" if args.trace is True else args.trace)
-        verb = VERBS[args.verb]
-        if verb.talks is not None:
-            work = verb.talks(args).run()
-            return work if isinstance(work, int) else asyncio.run(interruptible(work))
-        verb.method(args)
-        return 0
-    except SystemExit as exc:  # the help has been shown, or a program that is served has ended
-        if isinstance(exc.code, str):
-            return tell(ConnectionClosed(exc.code), args, "--json" in words)
-        return exc.code if isinstance(exc.code, int) else int(exc.code is not None)
+        return run_words(words)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # whoever read our output has had enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MCPError as exc:
-        return tell(exc, args, "--json" in words)
+        return complain(exc, "--json" in words)
     except OSError as exc:  # the disk is full, say; what a verb does has errors of its own
-        return tell(ConnectionClosed(f"cannot write the answer: {exc}"), args, "--json" in words)
+        return complain(ConnectionClosed(f"cannot write the answer: {exc}"), "--json" in words)
     finally:
         set_trace(former)
-        with contextlib.suppress(ValueError, TypeError):  # another thread; not one of Python's own
-            for number, handler in handlers:
-                signal.signal(number, handler)
 
 
-def exit_as_main() -> None:
-    """Run the command line of this process, and end it."""
-    # A file that we serve imports this module, not another copy of it.
-    sys.modules["mcp_lite"] = sys.modules[__name__]
-    sys.exit(main())
-
+APP_COMMANDS.append(lambda target: [sys.executable, os.path.abspath(__file__), "serve", target])
 
 if __name__ == "__main__":
-    exit_as_main()
+    sys.exit(main())

@@ -61,6 +61,7 @@ import tokenize
 import types
 import typing
 import urllib.parse
+import urllib.request
 import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -17261,7 +17262,7 @@ class TestComingAndGoing:
                 assert [tool["name"] for tool in await c.list_tools()] == ["own"]
                 assert await c.list_resources() == []
             assert caplog.text.count("no connection to") == 1
-            path.write_text(CLI_SERVER)
+            path.write_text(CLI_FILES["shop.py"])
             assert await c.call("late__add", {"a": 1}) == 1
             await eventually(lambda: heard)
             assert "late__add" in [tool["name"] for tool in await c.list_tools()]
@@ -17586,76 +17587,77 @@ class TestConfigurations:
 
 
 ###############################################################################
-# T62. The command line
+# T63. The command line
 ###############################################################################
 
-CLI_SERVER = f"""
-import asyncio, sys
+#: What stands beside a person who types: a server, one that is slow to end, one of somebody else.
+CLI_FILES = {
+    "shop.py": f"""
+import asyncio, json, os, sys
 sys.path.insert(0, {str(HERE)!r})
 from typing import List, Literal, Optional
-from mcp_lite import Audio, Context, Image, Message, Server, ToolError
+from mcp_lite import Audio, Context, Image, Server, ToolError
 
 app = Server("shop", version="2.1", instructions="Ask \\x1b[31mnicely\\x1b[0m.")
 
 @app.tool
 def add(a: int, b: int = 0) -> int:
-    "Add two numbers."
+    '''Add two \\x1b[2Jnumbers.
+
+    Both are small.
+
+    Args:
+        a: the first
+    '''
     return a + b
 
 @app.tool
-def describe(tags: List[str], size: Literal["s", "l"] = "s", note: Optional[str] = None) -> str:
-    return f"{{tags}} {{size}} {{note}}"
+def describe(tags: List[int], size: Literal["s", "l"] = "s", note: Optional[str] = None,
+             sure: bool = False) -> str:
+    return f"{{tags}} {{size}} {{note!r}} {{sure}}"
 
 @app.tool
 async def copy(ctx: Context, password: str = "") -> str:
-    for done in range(1, 21):
-        await ctx.report_progress(done, 20, "copying")
+    await ctx.report_progress(1, 2, "copying")
     await ctx.warning("disk \\x1b[2Jis full")
     return "done"
-
-@app.tool
-async def copy_slowly(ctx: Context) -> str:
-    for done in range(3600):
-        await ctx.report_progress(done, None, "copying")
-        await asyncio.sleep(0.1)
 
 @app.tool
 def fail() -> str:
     raise ToolError("out of \\x1b]0;x\\x07stock")
 
 @app.tool
-async def wait(ctx: Context) -> str:
-    await ctx.report_progress(1, None, "waiting")
-    await asyncio.sleep(3600)
+async def order(ctx: Context) -> str:
+    schema = {{"type": "object", "required": ["count", "gift"], "properties": {{
+        "count": {{"type": "integer", "maximum": 9, "title": "How \\x1b[2Jmany"}},
+        "gift": {{"type": "boolean"}}, "size": {{"type": "string", "enum": ["s", "l"], "default": "s"}}}}}}
+    return json.dumps((await ctx.elicit("Your \\x1b]0;x\\x07order?", schema)).data, sort_keys=True)
 
 @app.tool
-async def ask(ctx: Context) -> str:
-    answer = await ctx.elicit("How many?", int)
-    return f"{{answer.action}} {{answer.data!r}}"
+async def leave(ctx: Context) -> str:
+    return (await ctx.elicit("Really?", None)).action
 
 @app.tool
 async def think(ctx: Context) -> str:
     return (await ctx.sample("why?"))["content"]["text"]
 
 @app.tool
-async def think_twice(ctx: Context) -> str:
-    await ctx.sample(Message(["look:", Image(b"four")]))
-    return "done"
-
-@app.tool
-def pictures():
-    return [Image(b"four"), "and a sound", Audio(b"two", format="wav")]
-
-@app.tool
-async def locate(ctx: Context) -> str:
-    return str(await ctx.roots())
-
-@app.tool
 async def visit(ctx: Context) -> str:
     return (await ctx.elicit_url("Please pay", "https://example.com/pay")).action
 
+@app.tool
+async def where(ctx: Context) -> str:
+    roots = [root["name"] for root in await ctx.roots()]
+    return f"{{os.path.basename(os.getcwd())}} {{os.environ.get('COLOUR')}} {{ctx.revision}} {{roots}}"
+
+@app.tool
+async def wait(ctx: Context) -> str:
+    await ctx.report_progress(1, None, f"waiting {{os.getpid()}}")
+    await asyncio.sleep(3600)
+
 @app.resource("shop://sign")
 def sign() -> str:
+    "What the sign says."
     return "open"
 
 @app.resource("shop://logo", mime_type="image/png")
@@ -17664,7 +17666,7 @@ def logo() -> bytes:
 
 @app.resource("shop://item/{{id}}")
 def item(id: str) -> str:
-    return f"item {{id}}"
+    return f"item \\x1b[2J{{id}}"
 
 @app.prompt
 def offer(item: str, tone: Literal["loud", "low"] = "low") -> str:
@@ -17672,41 +17674,304 @@ def offer(item: str, tone: Literal["loud", "low"] = "low") -> str:
 
 if __name__ == "__main__":
     app.run()
-"""
+""",
+    "two.py": "from mcp_lite import Server\napp, other = Server('one'), Server('other')\n",
+    "none.py": "import mcp_lite\n",
+    "mcp_greet.py": "import mcp_lite\ndef main(argv):\n    print('hello', *argv)\n    return len(argv)\n",
+    "deaf.py": f"""
+import os, signal, sys, threading
+sys.path.insert(0, {str(HERE)!r})
+import asyncio, mcp_lite
+app = mcp_lite.Server("deaf")
 
-# A server of something else, which answers everything with an error.
-CLI_REFUSER = """
+@app.tool
+async def wait() -> str:
+    print("waiting", os.getpid(), file=sys.stderr, flush=True)
+    await asyncio.sleep(60)
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+threading.Thread(target=app.run, daemon=True).start()
+while True:
+    signal.pause()
+""",
+    # A server of something else, which answers everything with an error.
+    "refuser.py": """
 import json, sys
 for line in sys.stdin:
     msg = json.loads(line)
     if "id" in msg:
-        error = {"code": -32601, "message": "Method not found"}
+        error = {"code": -32601, "message": "Method \\x1b[2Jnot found"}
         print(json.dumps({"jsonrpc": "2.0", "id": msg["id"], "error": error}), flush=True)
+""",
+}
+
+#: What is typed, and what comes of it: stdout, then stderr after `!`, then the status if it is not 0.
+#: `...` stands for anything, in a line or in place of lines.
+TRANSCRIPTS = r"""
+A tool is shown as a signature, with the first paragraph of what it says of itself.
+    $ tools shop.py
+    add(a: integer, b: integer = 0) -> integer
+        Add two numbers.
+    describe(tags: [integer], size: "s" | "l" = "s", note: string | null = null, sure: boolean = false) -> string
+    ...
+
+A tool that is named is told whole, each argument with its description.
+    $ tools add shop.py
+    add(a: integer, b: integer = 0) -> integer
+        Add two numbers.
+        Both are small.
+      a: integer
+          the first
+      b: integer = 0
+
+Resources, templates and prompts are listed, too.
+    $ resources shop.py
+    shop://sign
+        What the sign says.
+    shop://logo image/png
+    $ templates shop.py
+    shop://item/{id}
+    $ prompts offer shop.py
+    offer(item: string, tone?: string)
+      item: string
+      tone?: string
+
+Who the server is, and all that it offers.
+    $ info shop.py
+    shop 2.1, revision 2026-07-28
+    capabilities: ...
+    Ask nicely.
+
+    TOOLS
+    ...
+    RESOURCES
+    ...
+    TEMPLATES
+    ...
+    PROMPTS
+    offer(item: string, tone?: string)
+
+A call: the schema says what a word means, and stdout has the answer alone.
+    $ call add a=1 b=2 shop.py
+    3
+    $ call describe tags=1,2 size=l sure=yes shop.py
+    [1, 2] l None True
+    $ call describe 'tags=[1]' note=null shop.py
+    [1] s 'null' False
+    $ call describe '{"tags": [7], "note": null}' size=l shop.py
+    [7] l None False
+    $ call copy --log error shop.py
+    done
+    ! 1/2 copying
+    $ call copy --log debug shop.py
+    done
+    ! 1/2 copying
+    ! warning: disk is full
+
+A file may be served without a run() of its own, and a command stands at the very end.
+    $ call add a=1 shop.py:app
+    1
+    $ call add a=1 -- PYTHON shop.py
+    1
+    $ call add a=1 URL
+    1
+
+A tool that fails is status 1; with --json the result is on stdout as it was sent.
+    $ call fail shop.py
+    ! error: out of stock
+    [1]
+    $ call fail --json shop.py
+    {
+    ...
+      "isError": true,
+    ...
+    }
+    [1]
+    $ call add a=x shop.py
+    ! error: a: expected integer, got string
+    [1]
+
+What does not exist is told with the nearest that does.
+    $ call ad a=1 shop.py
+    ! error: no tool 'ad'; did you mean add?
+    [2]
+    $ call add aa=1 shop.py
+    ! error: no argument 'aa'; did you mean a?
+    [2]
+    $ prompt offre shop.py
+    ! error: no prompt 'offre'; did you mean offer?
+    [2]
+    $ tols shop.py
+    ! error: no verb 'tols'; did you mean tools?
+    [2]
+    $ tools --jsn shop.py
+    ! error: no option '--jsn'; did you mean --json?
+    [2]
+    $ tools shop.py:ap
+    ! error: no Server in shop.py that is named 'ap'; did you mean app?
+    ! error: the server 'shop.py:ap' exited with status 2
+    [3]
+    $ serve two.py
+    ! error: no Server in two.py that is named ''; there is: app, other
+    [2]
+    $ serve none.py
+    ! error: no Server in none.py that is named ''; there is: none
+    [2]
+
+A wrong command line is one sentence that says what is wrong.
+    $ call add shop.py a=1
+    ! error: as in: mcp_lite.py call NAME [KEY=VALUE ...] [options] TARGET
+    [2]
+    $ read shop.py
+    ! error: as in: mcp_lite.py read URI [options] TARGET
+    [2]
+    $ tools
+    ! error: as in: mcp_lite.py tools [NAME ...] [options] TARGET
+    [2]
+    $ call add 1 shop.py
+    ! error: '1' is not KEY=VALUE; as in add(a: integer, b: integer = 0) -> integer
+    [2]
+    $ tools --timeout x shop.py
+    ! error: ...'x'
+    [2]
+    $ tools --timeout
+    ! error: --timeout: expected one argument
+    [2]
+    $ tools --revision 1999 shop.py
+    ! error: revision '1999' is not one of 2024-11-05, ...
+    [2]
+    $ serve shop.py --http 0.0.0.0
+    ! error: --http 0.0.0.0: give PORT or HOST:PORT
+    [2]
+    $ serve nothing.py
+    ! error: nothing.py: no such file
+    [2]
+
+A connection that fails, and an error of the server, are status 3.
+    $ tools nothing.py
+    ! error: cannot start the server 'nothing.py': there is no file ...
+    [3]
+    $ tools refuser.py
+    ! error: ...Method not found...
+    [3]
+    $ read shop://nothing shop.py --json
+    ! {"error": {"message": "...", "code": -32602, ..."status": 3}}
+    [3]
+
+A resource, a prompt, a completion; the answer may go into a file.
+    $ read shop://item/7 -o item.txt shop.py
+    $ read shop://sign shop.py
+    open
+    $ prompt offer item=milk tone=loud shop.py
+    user: Praise milk, loud
+    $ complete offer tone=l item=milk shop.py
+    loud
+    low
+    $ ping shop.py
+    an answer took ... ms
+    $ ping --json URL
+    {
+      "seconds": ...
+    }
+
+Where nobody is there to answer, a question is declined.
+    $ call order shop.py
+    null
+    ! The server asks: Your order?
+    ! declined; to answer in advance: --answer count=..., or --yes
+    $ call visit shop.py
+    decline
+    ! The server asks: Please pay
+    !   Open https://example.com/pay
+    !   It is a page of example.com
+    ! declined; ...
+    $ call think shop.py
+    ! user: why?
+    ! error: User rejected sampling request (-1)
+    [3]
+
+A question can be answered in advance; what a form does not need takes its default.
+    $ call order --answer count=3 --yes shop.py
+    {"count": 3, "gift": true, "size": "s"}
+    ! The server asks: Your order?
+    $ call order --answer count=3 --answer gift=no --answer size=l shop.py --revision 2025-11-25
+    {"count": 3, "gift": false, "size": "l"}
+    ! The server asks: Your order?
+    $ call order --answer count=12 shop.py
+    ! The server asks: Your order?
+    ! declined; ...
+    ! error: --answer count: ...
+    [2]
+    $ call leave --yes shop.py
+    accept
+    ! The server asks: Really?
+    $ call leave --answer agree=no shop.py
+    decline
+    ! The server asks: Really?
+    $ call think --answer sample=because shop.py
+    because
+    ! user: why?
+
+What the server is told: its folder, its environment, the revision, the roots.
+    $ call where --cwd FOLDER --env COLOUR=red --revision 2025-03-26 --root FOLDER shop.py
+    BASE red 2025-03-26 ['BASE']
+
+A trace is a line for each message, without secrets, on stderr; or all of it.
+    $ call copy password=hunter2 --trace shop.py --revision 2025-11-25
+    done
+    ! ... --> initialize #1 ...
+    ! ... <-- result of initialize #1, ... ms {...
+    ...
+    ! ... --> tools/call copy #3 {"arguments": {"password": "[redacted]"}}
+    ! ... <-- notifications/progress ...
+    ! 1/2 copying
+    ...
+    ! ... <-- result of tools/call copy #3, ...
+    $ call copy password=hunter2 --trace=full shop.py
+    done
+    ...
+    ! ... --> tools/call copy #3
+    ! {
+    ...
+    !       "password": "[redacted]"
+    ...
+
+The trace shows the heads of HTTP.
+    $ call add a=1 --trace URL
+    1
+    ...
+    ! ... ==> POST /mcp {...
+    ...
+    ! ... <== 200 OK, to POST /mcp {"content-type": "application/json"...
+    ...
+
+The help of all, and of a verb.
+    $ --help
+    usage: python3 mcp_lite.py VERB ... [options] TARGET
+    ...
+      call NAME [KEY=VALUE ...]            call a tool; '{...}' gives arguments as JSON
+    ...
+    $ call --help
+    usage: mcp_lite.py call NAME [KEY=VALUE ...] [options] TARGET
+    ...
 """
 
 
-@pytest.fixture
-def shop(tmp_path):
-    """Give the path of a server."""
-    path = tmp_path / "shop.py"
-    path.write_text(CLI_SERVER)
-    return str(path)
+@pytest.fixture(scope="class")
+def counter(tmp_path_factory):
+    """Give a folder with CLI_FILES in it."""
+    folder = tmp_path_factory.mktemp("counter")
+    for name, text in CLI_FILES.items():
+        (folder / name).write_text(text)
+    return folder
 
 
 @pytest.fixture(scope="class")
-def stall(tmp_path_factory):
-    """Give a URL at which this process serves such a shop: it starts once for all tests of a class."""
-    path = tmp_path_factory.mktemp("stall") / "shop.py"
-    path.write_text(CLI_SERVER)
-    served = m.load_app(str(path)).start_in_thread("http", port=0)
+def stall(counter):
+    """Give a URL at which the shop is served."""
+    served = m.load_app(str(counter / "shop.py")).start_in_thread("http", port=0)
     yield served.url
     served.stop()
-
-
-@pytest.fixture(params=["stdio", "http"])
-def wire(request):
-    """Give a target that reaches the shop over each wire."""
-    return request.getfixturevalue("shop" if request.param == "stdio" else "stall")
 
 
 @pytest.fixture
@@ -17715,582 +17980,113 @@ def cli(capsys):
 
     def call(*argv):
         before = (open_descriptors(), child_processes(), lasting_threads())
-        status = m.main(argv)
+        try:
+            status = m.main(argv)
+        except SystemExit as exc:
+            status = exc.code
         check_nothing_left(before)
         return (status, *capsys.readouterr())
 
     return call
 
 
-# As the installed `mcp-lite` does it: a file that Python is given by name it compiles each time.
-COMMAND_LINE = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite as m; m.exit_as_main()"
-COMMAND = [sys.executable, "-c", COMMAND_LINE]
+#: As the installed `mcp-lite` does it: a file that Python is given by name it compiles each time.
+COMMAND = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite as m; sys.exit(m.main())"]
 # A child gets less time than two seconds to end by itself, and then by SIGTERM.
 HASTY = f"""
 import sys; sys.path.insert(0, {str(HERE)!r})
 import mcp_lite as m; m.StdioTransport.__init__.__kwdefaults__.update(exit_seconds=0.1, term_seconds=0.1)
+sys.exit(m.main())
 """
 
 
-def shell(*argv, **options):
-    """Run a command line in a process of its own."""
-    return run_forked([*COMMAND, *argv], **options)
+def transcripts():
+    """Yield the first line of each transcript, and its text."""
+    for text in re.split(r"\n\n(?=\S)", TRANSCRIPTS.strip()):
+        promise, _, rest = text.partition("\n")
+        yield pytest.param(textwrap.dedent(rest), id=promise.replace(" ", "_"))
 
 
-class TestTextForTerminals:
-    """What a server says can only be shown."""
+@pytest.mark.usefixtures("forks")
+class TestTranscripts:
+    """What is typed, and what comes of it."""
+
+    @pytest.mark.parametrize("text", [*transcripts()])
+    def test_as_it_is_written(self, text, cli, counter, stall, monkeypatch):
+        monkeypatch.chdir(counter)
+        monkeypatch.setenv("COLUMNS", "110")
+        words = {"URL": stall, "FOLDER": str(counter), "BASE": counter.name, "PYTHON": sys.executable}
+        text = re.sub("|".join(words), lambda hit: words[hit[0]], text)
+        for command, wanted in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n?)*)", text, re.M):
+            status, out, err = cli(*shlex.split(command))
+            shown = out + "".join(f"! {line}\n" for line in err.splitlines()) + f"[{status}]\n" * bool(status)
+            pattern = re.escape(wanted.rstrip("\n") + "\n" * bool(wanted.strip()))
+            pattern = re.sub(r"(?m)^\\\.\\\.\\\.\\\n", "(?s:.*?)", pattern).replace(r"\.\.\.", ".*")
+            assert re.fullmatch(pattern, shown), f"$ {command}\n{shown}"
+
+    def test_a_binary_answer_goes_into_a_file_or_a_pipe_as_it_is(self, counter, stall, capfdbinary):
+        assert m.main(["read", "shop://logo", stall]) == 0
+        assert capfdbinary.readouterr().out == b"\x89PNG\r\n"
+        path = counter / "logo.png"
+        assert m.main(["read", "shop://logo", "-o", str(path), stall]) == 0
+        assert (path.read_bytes(), capfdbinary.readouterr().out) == (b"\x89PNG\r\n", b"")
+
+    def test_a_pipe_gets_text_as_it_is(self, cli, stall):
+        assert cli("read", "shop://item/7", stall)[1] == "item \x1b[2J7\n"
+
+    def test_a_verb_that_is_not_in_the_file_is_a_program_beside_it(self, cli, counter, monkeypatch):
+        monkeypatch.setattr(m, "__file__", str(counter / "mcp_lite.py"))
+        assert cli("greet", "a", "--json") == (2, "hello a --json\n", "")
+        problem = "error: shell is a program of its own: put mcp_shell.py beside "
+        assert cli("shell", "shop.py")[::2] == (2, f"{problem}{m.__file__}\n")
+        assert "did you mean serve?" in cli("server", "shop.py")[2]
+
+    def test_the_version_has_the_digest_of_the_file(self, cli):
+        digest = hashlib.sha256(pathlib.Path(m.__file__).read_bytes()).hexdigest()
+        assert cli("--version")[1] == f"mcp_lite {m.__version__} sha256 {digest[:12]}\n"
 
     @pytest.mark.parametrize(
         "hostile, harmless",
         [
-            ("\x1b[31mred\x1b[0m", "red"),
-            ("\x1b[2J\x1b[1;1Hgone", "gone"),
-            ("\x1b]0;title\x07text", "text"),
-            ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
-            ("\x1b]52;c;never ended", "]52;c;never ended"),
-            ("\x1bP1$r\x1b\\dcs", "dcs"),
-            ("\x9b31mred", "red"),
-            ("\x1bcreset", "reset"),
-            ("a\rb\x08\x7f\x00c", "abc"),
+            ("\x1b[31mred\x1b[0m", "red"), ("\x1b[2J\x1b[1;1Hgone", "gone"),
+            ("\x1b]0;title\x07text", "text"), ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+            ("\x1b]52;c;never ended", "]52;c;never ended"), ("\x1bP1$r\x1b\\dcs", "dcs"),
+            ("\x9b31mred", "red"), ("\x1bcreset", "reset"), ("a\rb\x08\x7f\x00c", "abc"),
             ("safe\u202egpj.exe", "safegpj.exe"),
             ("a\u200bb\u2028c\u2029d\u2060e\ufefff\U000e0041g", "abcdefg"),
             ("joiners \u06cc\u200c\u062e \u2764\u200d\u2764", "joiners \u06cc\u200c\u062e \u2764\u200d\u2764"),
             ("tab\tand\nnewline stay, as do ä and 漢", "tab\tand\nnewline stay, as do ä and 漢"),
         ],
-    )
+    )  # fmt: skip
     def test_control_sequences_are_taken_out(self, hostile, harmless):
         assert m.plain(hostile) == harmless
 
-    def test_no_control_character_survives_whatever_the_mixture(self):
-        dice = rng("controls")
-        for _ in range(2000):
-            text = "".join(
-                dice.choices("\x1b\x9b\x9d\x07\\[]P;0m\x00\r\u202e a", k=dice.randint(0, 30))
-            )
-            shown = m.plain(text)
-            assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", shown)
-            assert m.plain(shown) == shown
-
     @pytest.mark.parametrize(
-        "schema, words",
+        "shown, secret",
         [
-            ({}, "any"),
-            (True, "any"),
-            ({"type": "string"}, "string"),
-            ({"type": ["integer", "null"]}, "integer | null"),
-            ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "integer | null"),
-            ({"const": "x"}, '"x"'),
-            ({"enum": list(range(12))}, "0 | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | ..."),
-            ({"type": "array"}, "[any]"),
-            ({"$ref": "#/$defs/Tree"}, "Tree"),
-            (
-                {"properties": {"x": {"type": "number"}, "y": {"default": "a"}}, "required": ["x"]},
-                '{x: number, y: any = "a"}',
-            ),
-        ],
-    )
-    def test_schema_is_shown_as_a_type(self, schema, words):
-        assert m.type_words(schema) == words
-
-    def test_schema_that_contains_itself_many_times_ends(self):
-        schema = {"type": "object", "properties": {}}
-        schema["properties"]["again"] = schema
-        assert len(m.type_words(schema)) < 100
-
-
-class Terminal(io.StringIO):
-    """Takes what is written for a terminal; `rows` is what can be seen in the end."""
-
-    encoding = "utf-8"
-
-    def isatty(self):
-        return True
-
-    @property
-    def rows(self):
-        return [row.split(m.WIPE)[-1] for row in self.getvalue().split("\n")]
-
-
-class TestPerson:
-    """What a person sees while a verb is at work, and is asked."""
-
-    @pytest.fixture
-    def screen(self, monkeypatch):
-        """Give a terminal of 60 columns without colours."""
-        monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setenv("COLUMNS", "60")
-        monkeypatch.setenv("NO_COLOR", "1")
-        return Terminal()
-
-    @pytest.mark.parametrize("url, host, doubtful", [
-        ("https://example.com/pay?x=https://a.b", "example.com", False),
-        ("https://example.com:8443", "example.com:8443", False),
-        ("https://example.com@evil.test/", "evil.test", True),
-        ("https://evil.test\\@example.com/", "example.com", True),
-        ("https://xn--exmple-cua.com/", "xn--exmple-cua.com", True),
-        ("https://ex\u0430mple.com#", "ex\u0430mple.com", True),
-    ])  # fmt: skip
-    def test_whose_page_is_to_be_opened_is_told(self, screen, url, host, doubtful):
-        """client/elicitation#safe-url-handling: "SHOULD highlight the domain", and warn."""
-
-        async def main():
-            return await m.Person({}, False, screen).elicit_url("Pay", url)
-
-        assert run(main()) is None
-        text = screen.getvalue()
-        assert f"Open {url}" in text and f"a page of {host}\n" in text
-        assert ("Take care" in text) == doubtful
-
-    def ask(self, screen, schema, typed=b"", answers=(), yes=False, monkeypatch=None):
-        """Return what a form is filled in with, by what is typed, or where nobody is there."""
-
-        async def main():
-            person = m.Person({name: [text] for name, text in dict(answers).items()}, yes, screen)
-            person.turn = asyncio.Lock()
-            return await person.elicit("Well?", {"type": "object", **schema})
-
-        if not typed:
-            return run(main())
-        ours, theirs = os.openpty()
-        with open(theirs) as stdin, monkeypatch.context() as patch:
-            patch.setattr(sys, "stdin", stdin)
-            os.write(ours, typed)
-            try:
-                return run(main())
-            finally:
-                os.close(ours)
-
-    @posix
-    def test_a_line_that_is_typed_after_a_question_was_cancelled_is_for_the_next(self, screen, monkeypatch):
-        async def main():
-            person = m.Person({}, err=screen)
-            person.turn = asyncio.Lock()
-            before = {*threading.enumerate()}
-            task = asyncio.ensure_future(person.ask("first? "))
-            await until(lambda: screen.getvalue() == "first? ")
-            await idle()
-            assert {*threading.enumerate()} <= before, "one that waits for a line would take it"
-            task.cancel()
-            await asyncio.wait([task])
-            os.write(ours, b"typed late\n")
-            assert await asyncio.wait_for(person.ask("second? "), 20) == "typed late"
-
-        ours, theirs = os.openpty()
-        with open(theirs) as stdin:
-            monkeypatch.setattr(sys, "stdin", stdin)
-            run(main())
-        os.close(ours)
-
-    def test_progress_is_one_line_that_is_drawn_again_and_wiped_in_the_end(self, screen, monkeypatch):
-        monkeypatch.setattr(m, "REDRAW_SECONDS", 0)
-        person = m.Person({}, err=screen)
-        for done in range(1, 31):
-            person.progress(done, 30, "copying \u6f22\u5b57 \x1b[31m" + "x" * done * 4)
-            assert m.cells(screen.rows[-1]) < 60
-        assert screen.rows == ["\u2501" * 20 + " 30/30 copying \u6f22\u5b57 " + "x" * 16 + "..."]
-        person.log("warning", "disk is\x1b[2J full", None)
-        assert screen.rows[0] == "warning: disk is full" and screen.rows[1].startswith("\u2501")
-        person.progress(31, None, None)
-        person.finish()
-        assert screen.rows == ["warning: disk is full", ""]
-
-    @pytest.mark.parametrize(
-        "name, question",
-        [
-            ("elicit", ("m", {"properties": {"a": 5}})), ("elicit", ("m", {"properties": [1]})),
-            ("elicit", ("m", {"properties": {"a": {"enum": 5}}, "required": 5})),
-            ("sample", ({"messages": [5]},)), ("sample", ({"messages": [{"role": "user"}]},)),
+            ({"password": "hunter2"}, True), ({"headers": {"Authorization": "x hunter2"}}, True),
+            ({"text": "curl -H 'Authorization: Bearer hunter2'"}, True),
+            ({"args": ["--token=hunter2", "https://me:hunter2@host/"]}, True),
+            ({"text": '{"api_key": "hunter2"}'}, True), ({"cookie": "a=hunter2"}, True),
+            ({"inputSchema": {"properties": {"password": {"title": "hunter2"}}}}, False),
+            ({"progressToken": "hunter2"}, False), ({"max_tokens": "hunter2"}, False),
+            ({"x": "hunter2"}, False),
         ],
     )  # fmt: skip
-    async def test_a_question_that_makes_no_sense_is_refused(self, screen, name, question):
-        person = m.Person({"a": ["1"]}, err=screen)
-        with pytest.raises(m.RPCError, match="the question makes no sense"):
-            await m.understood(getattr(person, name))(*question)
-
-    def test_the_level_of_a_log_line_cannot_move_the_cursor(self, screen):
-        m.Person({}, err=screen).log("\x1b[2J\x1b]0;x\x07bad\r\n", "disk", None)
-        assert screen.getvalue() == "bad: disk\n"
-
-    @pytest.mark.parametrize("done, full", [(1e308, 20), (-1e308, 0)])
-    def test_progress_beyond_all_bounds_fills_the_bar_or_does_not(self, screen, done, full):
-        m.Person({}, err=screen).progress(done, 1e-308, None)
-        assert screen.rows == ["\u2501" * full + "\u2500" * (20 - full) + f" {done:g}/1e-308"]
-
-    def test_many_reports_draw_a_few_times_only(self, screen, monkeypatch):
-        monkeypatch.setattr(m, "REDRAW_SECONDS", 60)
-        person = m.Person({}, err=screen)
-        for done in range(1, 1001):
-            person.progress(done, 1000, None)
-        assert screen.getvalue().count(m.WIPE) == 2
-        assert screen.rows == ["\u2501" * 20 + " 1000/1000"]
-
-    def test_a_terminal_without_the_letters_gets_others(self, screen):
-        screen.encoding = "ascii"
-        m.Person({}, err=screen).progress(1, 2, None)
-        assert screen.rows == ["#" * 10 + "-" * 10 + " 1/2"]
-
-    @pytest.mark.parametrize(
-        "field, typed, value, seen",
-        [
-            ({"type": "boolean"}, b"y\n", True, ["  [y/N] > "]),
-            ({"type": "boolean"}, b"\n", False, ["  [y/N] > "]),
-            ({"type": "boolean"}, b"maybe\nNo\n", False,
-             ["  [y/N] >   'maybe' is not a yes or a no", "  [y/N] > "]),
-            ({"type": "integer", "title": "Amount", "description": "of it"}, b"1.5\n2\n", 2,
-             ["  Amount (of it) integer >   1.5: x"]),
-            ({"oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]},
-             b"large\n", "l", ["    1  Small", "    2  Large", "  one of these > "]),
-            ({"enum": ["s", "l"], "enumNames": ["Small", "Large"]}, b"3\n1\n", "s",
-             ["    1  Small", "    2  Large"]),
-            ({"type": "array", "items": {"type": "string", "enum": ["a", "b", "c"]}}, b"1, c\n",
-             ["a", "c"], ["    1  a", "    2  b", "    3  c", "  which of these > "]),
-            ({"type": "array", "items": {"enum": ["a", "b", "c"]}}, b'["a", "c"]\n', ["a", "c"], []),
-            ({"type": "string", "format": "email"}, b"me\nme@x\n", "me@x", ["  >   'me' is no email"]),
-            ({"type": "string", "format": "date"}, b"2030-13-01\n2030-12-01\n", "2030-12-01",
-             ["  >   '2030-13-01' is no date"]),
-            ({"type": "string", "format": "uri"}, b"x\nhttps://x\n", "https://x", ["  >   'x' is no uri"]),
-            ({"type": "string", "minLength": 2}, b"x\nxy\n", "xy", []),
-        ],
-    )  # fmt: skip
-    @posix
-    def test_a_field_is_asked_for_as_its_schema_says(self, screen, monkeypatch, field, typed, value, seen):
-        schema = {"properties": {"value": field}, "required": ["value"]}
-        assert self.ask(screen, schema, typed, monkeypatch=monkeypatch) == {"value": value}
-        assert screen.rows[0] == "The server asks: Well?  (Ctrl-D declines)"
-        for row, wanted in zip(screen.rows[1:], seen):
-            assert row == wanted or wanted.endswith(": x")
-
-    @posix
-    def test_what_may_be_left_out_is_and_ctrl_d_declines(self, screen, monkeypatch):
-        fields = {"a": {"type": "string"}, "b": {"type": "integer", "default": 3}}
-        schema = {"properties": fields, "required": ["b"]}
-        assert self.ask(screen, schema, b"\n\n", monkeypatch=monkeypatch) == {}
-        assert self.ask(screen, schema, b"\n\x04", monkeypatch=monkeypatch) is None
-        assert "  a >   b integer [3] > " in screen.rows and "  declined" in screen.rows
-
-    @posix
-    def test_what_is_required_is_asked_again_and_defaults_are_shown_as_they_are_typed(
-        self, screen, monkeypatch
-    ):
-        sizes = [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]
-        fields = {"a": {"type": "string"}, "b": {"enum": ["x"], "default": "x"},
-                  "c": {"oneOf": sizes, "default": "s"},
-                  "d": {"type": "array", "items": {"enum": ["1", "2"]}, "default": ["1", "2"]},
-                  "e": {"type": "boolean", "default": True}}  # fmt: skip
-        schema = {"properties": fields, "required": ["a"]}
-        assert self.ask(screen, schema, b"\nme\n\n\n\n\n", monkeypatch=monkeypatch) == {"a": "me"}
-        for row in ("  a >   it is needed", "  a >     1  x", "  b one of these [x] >     1  Small",
-                    "  c one of these [Small] >     1  1", "  d which of these [1, 2] >   e [Y/n] > "):  # fmt: skip
-            assert row in screen.rows
-        one = {"properties": {"c": {"oneOf": sizes}}, "required": ["c"]}
-        assert self.ask(screen, one, b"\nsmall\n", monkeypatch=monkeypatch) == {"c": "s"}
-        assert "  c one of these >   it is needed" in screen.rows
-
-    def test_answers_are_given_in_advance_where_nobody_is_there(self, screen):
-        one = {"properties": {"n": {"type": "integer"}}, "required": ["n"]}
-        assert self.ask(screen, one) is None
-        assert screen.rows == ["The server asks: Well?", "  declined; to answer: --answer n=...", ""]
-        assert self.ask(screen, one, answers={"n": "7"}) == {"n": 7}
-        assert self.ask(screen, one, yes=True) is None
-        sure = {"properties": {"ok": {"type": "boolean"}, "why": {"type": "string"}}, "required": ["ok"]}
-        assert self.ask(screen, sure, yes=True) == {"ok": True}
-        assert self.ask(screen, sure, yes=True, answers={"ok": "no", "why": "x"}) == {"ok": False, "why": "x"}
-        assert self.ask(screen, sure, answers={"why": "x"}) is None
-        assert screen.rows[-2] == "  declined; to answer: --answer ok=... or --yes"
-        assert self.ask(screen, {"properties": {}}, yes=True) == {}
-        assert self.ask(screen, {"properties": {}}) is None
-
-    def test_what_is_not_required_takes_its_default_where_any_answer_is_given(self, screen):
-        fields = {"name": {"type": "string"}, "age": {"type": "integer", "default": 3},
-                  "ok": {"type": "boolean", "default": False}, "city": {"type": "string"},
-                  "w": {"type": "number"}}  # fmt: skip
-        form = {"properties": fields, "required": ["name", "age", "city"]}
-        assert self.ask(screen, form) is None
-        assert screen.rows[-2] == "  declined; to answer: --answer name=... --answer city=..."
-        told = {"name": "Bob", "city": "Rome"}
-        assert self.ask(screen, form, answers=told) == told
-        assert self.ask(screen, form, answers=told, yes=True) == told, "a yes takes the default"
-        assert m.answer_of(told, form)["content"] == {**told, "age": 3, "ok": False}
-        assert self.ask(screen, form, answers={**told, "age": "4"}) == {**told, "age": 4}
-        free = {"properties": fields}
-        assert self.ask(screen, free, yes=True) == {}
-        assert self.ask(screen, free) is None
-        assert screen.rows[-2].endswith(" --answer ok=... --answer city=... --answer w=... or --yes")
-
-    def test_an_answer_that_is_of_no_use_is_told_with_the_names_that_exist(self, screen):
-        form = {"properties": {"n": {"type": "integer"}}, "required": ["n"]}
-        for answers, asks, problem in (
-            (["n=x"], 1, "--answer n: 'x' is not a whole number"),
-            (["n=x", "n=7"], 2, "--answer n: 'x' is not a whole number"),
-            (["n=7", "city=Rome"], 1, "no question 'city'; there is: n"),
-            (["n=7", "n=8"], 1, "--answer n: there were fewer questions than answers"),
-            (["n=7"], 1, ""), (["n=7", "n=8"], 2, ""), (["n=7"], 2, ""), (["n=7"], 0, ""),
-        ):  # fmt: skip
-            person = m.Person(m.answers_of(answers), False, screen)
-            for _ in range(asks):
-                run(person.elicit("Well?", {"type": "object", **form}))
-            try:
-                person.check_answers()
-                told = ""
-            except m.UsageError as exc:
-                told = str(exc)
-            assert told == problem
-        assert screen.rows[-2] == "nothing was asked: --answer was not needed"
-
-
-    def test_answers_of_one_name_are_used_in_their_order(self, screen):
-        form = {"type": "object", "properties": {"value": {"type": "boolean"}}, "required": ["value"]}
-        person = m.Person(m.answers_of(["value=no", "value=yes"]), False, screen)
-        given = [run(person.elicit("Wipe it?", form)) for _ in range(3)]
-        assert given == [{"value": False}, {"value": True}, {"value": True}]
-
-
-class TestDetails:
-    """`tools NAME` and its kin: all that there is to say."""
-
-    TOOL = {
-        "name": "order",
-        "title": "Order \x1b[31mthings",
-        "description": "Order things.\n\n  - at once\n" + "and on and on " * 20,
-        "inputSchema": {
-            "$defs": {"To": {"properties": {"street": {"type": "string", "maxLength": 9}}}},
-            "properties": {
-                "n": {"type": "integer", "minimum": 1, "description": "How\x07 many."},
-                "to": {"$ref": "#/$defs/To"},
-                "size": {"enum": [f"s{number}" for number in range(12)], "default": "s3"},
-                "tags": {"type": "array", "items": {"properties": {"t": {"type": "boolean"}}}},
-            },
-            "required": ["n", "to"],
-        },
-        "outputSchema": {"properties": {"left": {"type": "integer", "description": "In stock."}}},
-        "annotations": {"readOnlyHint": False, "idempotentHint": True, "audience": ["user"]},
-        "_meta": {"x": 1},
-    }  # fmt: skip
-
-    def test_a_tool_tells_all(self):
-        assert m.details(self.TOOL, m.Screen(None, 60)).splitlines() == [
-            'order(n: integer, to: To, size?: "s0" | "s1" | "s2" | "s3" |'.replace("size?", "size"),
-            '        "s4" | "s5" | "s6" | "s7" | "s8" | ... = "s3",',
-            "        tags?: [{t?: boolean}]) -> {left?: integer}",
-            "    Order things",
-            "    Order things.",
-            "",
-            "      - at once",
-            *[f"    {line}" for line in textwrap.wrap("and on and on " * 20, 56)],
-            "",
-            "arguments",
-            "  n: integer",
-            "      How many. (>= 1)",
-            "  to: To",
-            "      street?: string",
-            "          (9 characters or fewer)",
-            '  size: "s0" | "s1" | "s2" | "s3" | "s4" | "s5" | "s6" |',
-            '      "s7" | "s8" | ... = "s3"',
-            '      (one of "s0", "s1", "s2", "s3", "s4", "s5", "s6",',
-            '      "s7", "s8", "s9", "s10", "s11")',
-            "  tags?: [{t?: boolean}]",
-            "      t?: boolean",
-            "",
-            "result",
-            "  left?: integer",
-            "      In stock.",
-            "",
-            "  hints  changes something; may be called again without",
-            '         harm; audience: ["user"]',
-            '  _meta  {"x": 1}',
-        ]
-
-    def test_names_of_members_cannot_move_the_cursor(self):
-        item = {"name": "x", "\x1b[2Jown\u202e": 1, "annotations": {"\x1b]52;c;QQ\x07\x9b2Jhint\r": 1}}
-        text = m.details({**item, "inputSchema": {}}, m.Screen(None, 60))
-        assert text.splitlines() == ["x()", "", "  hints  hint: 1", "  own    1"]
-
-    def test_a_schema_without_a_bottom_is_shown_to_a_limit(self):
-        schema = {"properties": {}}
-        schema["properties"] = {f"a{n}": {"$ref": "#"} for n in range(50)}
-        lines = m.field_lines(schema, schema, m.Screen(None))
-        assert len(lines) == m.MOST_SHOWN_LINES
-
-    @pytest.mark.parametrize(
-        "field",
-        [
-            {"type": "integer"}, {"type": "integer", "minimum": 5}, {"type": "number", "maximum": -2},
-            {"type": "integer", "exclusiveMinimum": 3}, {"type": "string", "minLength": 30},
-            {"type": "string", "format": "email"}, {"enum": ["a,b"]}, {"const": 4}, {}, True,
-            {"type": ["null", "integer"]}, {"type": "array", "items": {"type": "integer"}},
-            {"type": "array", "items": {"enum": ["a,b", "c"]}}, {"type": "array"},
-            {"type": "object", "properties": {"x": {"type": "boolean"}}, "required": ["x"]},
-            {"anyOf": [{"type": "integer"}, {"type": "null"}]}, {"type": "boolean"},
-            {"type": "string", "examples": ["k=v 'x'"]}, {"$ref": "#/$defs/X"}, {"type": "null"},
-        ],
-        ids=str,
-    )  # fmt: skip
-    def test_the_line_to_try_is_a_right_one(self, field):
-        schema = {"properties": {"a": field}, "required": ["a"], "$defs": {"X": {"enum": [7]}}}
-        words = m.example_words(schema)
-        given = json.loads(words[1]) if words[0] == "--json" else None
-        m.read_arguments([] if given else words, schema, "USAGE", given)
-
-    def test_hostile_schemas_are_told_too(self):
-        for schema in ({"properties": {"a": {"items": {"$ref": "#/properties/a"}}}, "required": ["a"]},
-                       {"properties": {"a": {"$ref": "#/b/c"}}}, {"properties": {"\x1b[0ma\nb": 5}}):
-            shown = m.details({"name": "x", "inputSchema": schema}, m.Screen(None))
-            assert m.example_words(schema) is not None and "\x1b" not in shown
-
-    @pytest.mark.parametrize(
-        "environ, terminal, colour",
-        [
-            ({"TERM": "xterm"}, True, True), ({"TERM": "xterm"}, False, False),
-            ({"TERM": "dumb"}, True, False), ({"FORCE_COLOR": "1"}, False, True),
-            ({"FORCE_COLOR": "0"}, True, False), ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, True, False),
-            ({"NO_COLOR": "", "FORCE_COLOR": ""}, True, True),
-        ],
-    )  # fmt: skip
-    def test_colour_is_for_terminals_unless_the_environment_says_otherwise(
-        self, monkeypatch, environ, terminal, colour
-    ):
-        for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
-            monkeypatch.delenv(name, raising=False)
-        for name, value in environ.items():
-            monkeypatch.setenv(name, value)
+    def test_a_trace_hides_what_has_the_name_of_a_secret(self, shown, secret):
         stream = io.StringIO()
-        stream.isatty = lambda: terminal
-        assert m.Screen(stream).colour == colour
-        shown = m.table([{"name": "add"}], m.Screen(stream))
-        assert shown == ("\x1b[1madd\x1b[0m()" if colour else "add()")
-
-    @pytest.mark.parametrize("name, colour", [("OTHER", False), ("WT_SESSION", True), ("TERM", True)])
-    def test_windows_has_colours_only_where_escape_sequences_are_obeyed(self, monkeypatch, name, colour):
-        for each in ("NO_COLOR", "FORCE_COLOR", "TERM", "WT_SESSION"):
-            monkeypatch.delenv(each, raising=False)
-        monkeypatch.setenv(name, "x")
-        stream = io.StringIO()
-        stream.isatty = lambda: True
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "name", "nt")
-            screen = m.Screen(stream)
-        assert (screen.colour, screen.moves) == (colour, colour)
-
-    def test_tables_wrap_at_words_whatever_the_width(self):
-        about = "A description with words-that-are-joined and others. " * 4
-        tool = {**self.TOOL, "description": about}
-        for width in (40, 80, 200):
-            lines = m.table([tool], m.Screen(None, width)).splitlines()
-            assert max(map(len, lines)) <= width
-            words = " ".join(lines).split()
-            assert words == [*m.headline(tool).split(), *about.split()]
-
-    def test_one_item_is_told_with_a_line_to_type(self, cli, stall):
-        status, out, err = cli("tools", "add", "describe", stall)
-        assert out.startswith("add(a: integer, b: integer = 0) -> integer\n    Add two numbers.\n")
-        assert f"\ntry\n  {m.program()} call add a=1 {stall}\n" in out
-        assert f"\n  {m.program()} call describe tags=text {stall}\n" in out
-        status, out, err = cli("tools", "ad", stall)
-        assert (status, err) == (2, f"error: no tool 'ad'; did you mean add? Try: {m.program()} tools {stall}\n")
-        assert f"\n  {m.program()} prompt offer item=text {stall}\n" in cli("prompts", "offer", stall)[1]
-        assert f"\n  {m.program()} read shop://item/id {stall}\n" in cli("templates", "shop://item/{id}", stall)[1]
-        assert [it["name"] for it in json.loads(cli("tools", "--json", "add", stall)[1])["tools"]] == ["add"]
-
-    def test_a_list_that_a_server_does_not_have_is_empty(self, cli):
-        assert cli("prompts", "--", sys.executable, "-c", LIAR, "{}") == (0, "(none)\n", "")
-
-
-@pytest.mark.usefixtures("forks")
-class TestTrace:
-    """The view of the wire."""
-
-    def view(self, *messages, stream=None):
-        stream = stream or io.StringIO()
-        show = m.TraceView(stream)
-        for message in messages:
-            show(*message)
-        return re.sub(r"\d+\.\d+(?= ms|  )", "N", stream.getvalue())
-
-    def test_conversation_reads_like_this(self):
-        call = {"name": "add", "arguments": {"a": 1}, "_meta": {"progressToken": 7}}
-        step = {"progressToken": 7, "progress": 1}
-        content = [
-            {
-                "type": "text",
-                "text": "a sentence that is so long that it takes a line of its own alone",
-            }
-        ]
-        shown = self.view(
-            (">", "x", {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}),
-            ("<", "x", {"jsonrpc": "2.0", "method": "notifications/progress", "params": step}),
-            ("<", "x", {"jsonrpc": "2.0", "id": 7, "result": {"content": content}}),
-            ("<", "y", {"jsonrpc": "2.0", "id": 9, "error": {"code": -1, "message": "\x1b[0mno"}}),
-            ("<", "x", m.ProtocolError("not JSON")),
-            (">", "x", [{"id": 1, "method": "ping"}, {"id": 2, "method": "ping"}]),
-        )
-        assert shown.splitlines() == [
-            "   N  client --> tools/call add #7  call a tool, and get its result for the model",
-            '          {"jsonrpc": "2.0", "id": 7, "method": "tools/call",',
-            '           "params": {"name": "add", "arguments": {"a": 1}, "_meta": {"progressToken": 7}}}',
-            "   N  client <-- notifications/progress  so far has the request of this token come",
-            '          {"jsonrpc": "2.0", "method": "notifications/progress",',
-            '           "params": {"progressToken": 7, "progress": 1}}',
-            "   N  client <-- result of tools/call add #7, N ms",
-            '          {"jsonrpc": "2.0", "id": 7,',
-            '           "result": {',
-            '             "content": [',
-            '               {"type": "text",',
-            '                "text": "a sentence that is so long that it takes a line of its own alone"}]}}',
-            "   N  <-- error for an unknown request, N ms  (y)",
-            '          {"jsonrpc": "2.0", "id": 9, "error": {"code": -1, "message": "\\u001b[0mno"}}',
-            "   N  client <-- not a message: not JSON",
-            "   N  client --> batch: ping #1, ping #2",
-            '          [{"id": 1, "method": "ping"}, {"id": 2, "method": "ping"}]',
-        ]
+        m.TraceView(stream, full=True)(">", "x", {"id": 1, "method": "a/b", "params": shown})
+        assert ("hunter2" in stream.getvalue()) != secret
 
     @pytest.mark.parametrize("full", [False, True])
-    def test_anything_can_be_shown(self, full):
+    def test_anything_can_be_traced(self, full):
         odd = [5, [], [[]], {}, {"method": []}, {"method": {}, "id": {}}, {"id": [], "result": 5},
-               {"error": 5}, {"method": "tools/call", "params": []},
-               {"method": "a", "id": 1, "params": {"name": [1]}}]  # fmt: skip
+               {"error": 5}, {"method": "tools/call", "params": []}, m.ProtocolError("not\nJSON"),
+               {"method": "a", "id": 1, "params": {"name": [1], "x": "\x1b[2J\u202e\ud800" * 99}}]  # fmt: skip
         stream = io.StringIO()
         for msg in odd:
             m.TraceView(stream, full)("<", "x", msg)
-        assert stream.getvalue().count(" <-- ") == len(odd)
-
-    def test_short_is_one_line_a_message_no_wider_than_the_screen(self, monkeypatch):
-        monkeypatch.setenv("COLUMNS", "60")
-        monkeypatch.setenv("NO_COLOR", "1")
-        stream = Terminal()
-        show = m.TraceView(stream, full=False)
-        call = {"name": "add", "arguments": {"a": 1}, "_meta": {"progressToken": 7}}
-        show(">", "x", {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call})
-        show("<", "x", {"id": 7, "result": {"_meta": {}, "content": "\u6f22" * 99, "ttlMs": 1}})
-        show("<", "x", {"method": "tools/list", "id": "x" * 999})
-        show("<", "x", {"id": 8, "error": {"code": -1, "message": "no\x1b[2J\nno"}})
-        show("<", "x", m.ProtocolError("not\nJSON"))
-        show("<", "a name that is long" * 9, {"method": "ping", "id": 1})
-        rows = re.sub(r"\d+\.\d+(?= ms|  )", "N", stream.getvalue()).splitlines()
-        assert rows[:2] == [
-            '   N  client --> tools/call add #7  {"arguments": {"a...',
-            "   N  client <-- result of tools/call add #7, N ms",
-        ]
-        assert rows[3:5] == [
-            "   N  server <-- error for an unknown request, N ms",
-            "   N  server <-- not a message: not JSON",
-        ]
-        assert len(rows) == 6
-        assert max(map(m.cells, stream.getvalue().splitlines())) <= 60
-
-    def test_full_is_no_wider_than_the_screen_either(self, monkeypatch):
-        monkeypatch.setenv("COLUMNS", "50")
-        monkeypatch.setenv("NO_COLOR", "1")
-        dice = rng("folding")
-
-        def value(depth):
-            if depth and dice.random() < 0.8:
-                return {dice.choice(["k", "key" * 30]): value(depth - 1) for _ in range(2)}
-            return dice.choice([1, "word", "long " * 30, "\u6f22" * 70, "\x1b[31m", {}])
-
-        for _ in range(100):
-            stream = Terminal()
-            m.TraceView(stream)(">", "x", {"id": 1, "method": "a" * 70, "params": value(9)})
-            assert max(map(m.cells, stream.getvalue().splitlines())) <= 50
+        assert stream.getvalue().count(" <--") == len(odd) and "\x1b" not in stream.getvalue()
 
     def test_the_code_in_a_redirect_is_not_shown(self):
         shown = []
@@ -18311,1413 +18107,226 @@ class TestTrace:
             m.set_trace(None)
         assert "https://a.example/callback" in repr(shown) and "hush" not in repr(shown)
 
-    def test_http_is_shown_from_both_sides_and_without_secrets(self, shop, monkeypatch):
-        stream = io.StringIO()
 
-        async def main():
-            app = m.load_app(shop)
-            async with app.http(port=0, token="hunter2hunter2") as server:
-                async with m.Client(server.url, token="hunter2hunter2", revision="2025-11-25") as c:
-                    await c.call_tool("copy", {})
+class Typist:
+    """A command line at a terminal, and somebody who types."""
 
-        m.set_trace(m.TraceView(stream, full=False))
-        try:
-            run(main())
-        finally:
-            m.set_trace(None)
-        text = re.sub(r"^ *[\d.]+  ", "", stream.getvalue(), flags=re.M)
-        assert "hunter2" not in text
-        heads = [line.split("  ")[0] for line in text.splitlines() if "==" in line]
-        assert heads[:4] == [
-            "client ==> POST /mcp", "server <== POST /mcp", "server ==> 200",
-            "client <== 200 OK, to POST /mcp",
-        ]  # fmt: skip
-        assert "client ==> GET /mcp" in heads
-        assert "client <== 200 OK, to POST /mcp, a stream" in heads
-        assert "client ==> DELETE /mcp" in heads
-        assert re.search(r"client ==> POST /mcp  mcp-session-id: \S{8}\.\.\., authorization: \[redacted\]", text)
-
-    def test_a_stream_that_is_taken_up_again_says_so(self):
-        head = m.HTTPHead(http="GET /mcp", headers={"last-event-id": "7"})
-        head.side = "client"
-        assert self.view((">", "HTTP", head)) == (
-            "   N  client ==> GET /mcp, a stream, taken up again  last-event-id: 7\n"
-        )
-
-    @pytest.mark.parametrize(
-        "secret",
-        [
-            {"authorization": "hunter2"},
-            {"Authorization": ["hunter2"]},
-            {"arguments": {"password": "hunter2"}},
-            {"db_password": {"value": "hunter2"}},
-            {"properties": {"password": "hunter2"}},
-            {"apiKey": "hunter2", "x-api-key": "hunter2", "API_KEY": "hunter2"},
-            {"access_token": "hunter2", "token": "hunter2", "client_secret": "hunter2"},
-            {"text": '{"password": "hunter2", "user": "me"}'},
-            {"url": "https://x/?token=hunter2&y=1", "header": "Authorization: Bearer hunter2"},
-            {"command": ["login", "--password=hunter2"]},
-            {"args": ["-v", "--api-key", "hunter2", "-x"], "more": ["--token", "hunter2"]},
-            {"pwd": "hunter2", "auth": "hunter2", "jwt": "hunter2", "db_auth": "hunter2"},
-            {"accessKey": "hunter2", "tokens": ["hunter2"], "text": "access_key=hunter2"},
-            {"proxy": "https://user:hunter2@host/", "text": "at http://hunter2@host:80"},
-            {"text": "password: hun&ter2 hunter", "query": "pwd=a;hunter2"},
-        ],
-    )
-    def test_secrets_are_redacted(self, secret):
-        shown = self.view((">", "x", {"method": "tools/call", "params": secret}))
-        assert "hunter2" not in shown and "ter2" not in shown
-        assert "[redacted]" in shown
-
-    @pytest.mark.parametrize(
-        "harmless",
-        [
-            {"_meta": {"progressToken": 7}},
-            {"maxTokens": 100},
-            {"inputSchema": {"properties": {"password": {"type": "string"}}}},
-            {"nextCursor": "abc", "text": "the secretary passed a token gesture"},
-            {"author": "me", "authored": "by me", "text": "see https://host/a@b, 5 tokens"},
-            {"usage": {"input_tokens_count": 5}, "uri": "https://host:80/path"},
-            {"args": ["--verbose", "a", "token", "b"]},
-        ],
-    )
-    def test_what_is_no_secret_is_shown(self, harmless):
-        assert m.redact(harmless) == harmless
-
-    def test_long_values_are_shortened_at_the_limit(self):
-        limit = m.SHOWN_CHARS
-        assert m.redact("x" * limit) == "x" * limit
-        assert m.redact("x" * (limit + 1)) == "x" * limit + "... (1 more characters)"
-        full = list(range(m.SHOWN_MEMBERS))
-        assert m.redact(full) == full
-        assert m.redact([*full, 99]) == [*full, "... 1 more"]
-        assert (
-            list(m.redact({str(n): n for n in range(99)}))[-1] == f"... {99 - m.SHOWN_MEMBERS} more"
-        )
-
-    def test_a_description_is_cut_at_the_limit(self):
-        """To wrap one word of 8 MB took 26 s."""
-        limit = m.SHOWN_ABOUT_CHARS
-        for size, more in ((limit, ""), (limit + 1, "..."), (8_000_000, "...")):
-            shown = m.table([{"name": "a", "description": "x" * size}], m.Screen(None))
-            shown = shown.split("\n", 1)[1]
-            assert "".join(shown.split()) == "x" * limit + more
-
-    def test_layout_is_still_the_same_json_and_keeps_to_its_width(self):
-        dice = rng("layout")
-
-        def value(depth):
-            kind = dice.randint(0, 6 if depth else 3)
-            if kind > 4:
-                return {f"key{n}": value(depth - 1) for n in range(dice.randint(0, 5))}
-            if kind == 4:
-                return [value(depth - 1) for _ in range(dice.randint(0, 5))]
-            return [None, True, -1.5e3, 'quoted "text"\n'][kind]
-
-        for _ in range(300):
-            given = value(5)
-            text = m.layout(given, 0, 60)
-            assert json.loads(text) == given
-            assert max(map(len, text.splitlines())) <= 60
-
-    def test_deep_nesting_is_laid_out_in_no_time(self):
-        value = "x" * 50
-        for _ in range(m.MAX_DEPTH):
-            value = {"some name": value}
-        assert json.loads(m.layout(value)) == value
-
-    def test_colours_are_for_terminals_unless_no_color_is_set(self, monkeypatch):
-        class Terminal(io.StringIO):
-            def isatty(self):
-                return True
-
-        monkeypatch.delenv("NO_COLOR", raising=False)
-        monkeypatch.setenv("TERM", "xterm")
-        message = (">", "x", {"id": 1, "method": "ping"})
-        coloured = self.view(message, stream=Terminal())
-        assert '\x1b[36m"id": \x1b[0m\x1b[35m1\x1b[0m' in coloured
-        assert m.plain(coloured).splitlines()[1:] == self.view(message).splitlines()[1:]
-        monkeypatch.setenv("NO_COLOR", "1")
-        assert "\x1b" not in self.view(message, stream=Terminal())
-
-    def test_stream_that_is_closed_does_not_hurt_the_conversation(self):
-        stream = io.StringIO()
-        show = m.TraceView(stream)
-        stream.close()
-        show(">", "x", {"method": "ping"})
-
-    def test_requests_that_are_never_answered_are_not_kept_for_ever(self):
-        show = m.TraceView(io.StringIO())
-        for number in range(m.MAX_IN_FLIGHT + 10):
-            show(">", "x", {"id": number, "method": "ping"})
-        assert len(show.asked) == m.MAX_IN_FLIGHT
-
-    @pytest.mark.parametrize(
-        "era, steps",
-        [
-            (
-                "2025-11-25",
-                ["initialize", "initialize", "notifications/initialized", "ping", "ping"],
-            ),
-            ("2026-07-28", 4 * ["server/discover"]),
-        ],
-    )
-    def test_any_program_is_traced_to_a_file_by_the_environment(self, tmp_path, shop, era, steps):
-        path = tmp_path / "trace"
-        script = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite; mcp_lite.main(['ping', '--revision', {era!r}, {shop!r}])"
-        env = {**os.environ, "MCP_LITE_TRACE": str(path), "PYTHONWARNINGS": "error"}
-        done = subprocess.run(
-            [sys.executable, "-c", script], env=env, timeout=30, capture_output=True
-        )
-        assert (done.returncode, done.stderr) == (0, b"")
-        assert re.findall("(?:-->|<--) (?:result of )?([a-z/]+)", path.read_text()) == steps
-
-
-class TestValuesFromWords:
-    """KEY=VALUE means what the schema says."""
-
-    @pytest.mark.parametrize(
-        "text, schema, value",
-        [
-            ("1", {"type": "integer"}, 1),
-            ("1", {"type": "string"}, "1"),
-            ("1", {"type": ["integer", "string"]}, "1"),
-            ("1.5", {"type": "number"}, 1.5),
-            (".2", {"type": "number"}, 0.2), ("-.5e1", {"type": "number"}, -5.0),
-            ("+1", {"type": "integer"}, 1), ("1.", {"type": ["integer", "null"]}, 1),
-            ("007", {"type": "integer"}, 7), ("0", {"type": "number"}, 0), ("+1", {}, "+1"),
-            (".", {"type": "number"}, "."), ("+-1", {"type": "number"}, "+-1"),
-            ("1.2.3", {"type": "number"}, "1.2.3"), ("+1", {"type": "string"}, "+1"),
-            ("x", {"type": "integer"}, "x"),
-            ("true", {"type": "boolean"}, True),
-            ("True", {"type": "boolean"}, True),
-            ("yes", {"type": "boolean"}, True),
-            ("off", {"type": "boolean"}, False),
-            ("null", {"type": ["integer", "null"]}, None),
-            ("3", {"anyOf": [{"type": "integer"}, {"type": "null"}]}, 3),
-            ("a, b", {"type": "array", "items": {"type": "string"}}, ["a", "b"]),
-            ("1,2", {"type": "array", "items": {"type": "integer"}}, [1, 2]),
-            ('["a,b"]', {"type": "array", "items": {"type": "string"}}, ["a,b"]),
-            ('{"x": 1}', {"type": "object"}, {"x": 1}),
-            ("1", {"enum": [1, 2]}, 1),
-            ("a", {"enum": ["a", "b"]}, "a"), ("1", {"enum": ["1"]}, "1"), ("1", {"const": "1"}, "1"),
-            ("1", {"type": ["integer", "null", "string"], "enum": [1, "a", None]}, 1),
-            ("null", {"type": ["integer", "null", "string"], "enum": [1, "a", None]}, None),
-            ("a", {"type": ["integer", "null", "string"], "enum": [1, "a", None]}, "a"),
-            ("true", {"enum": [1, "true"]}, "true"), ("1", {"enum": ["1", 1]}, 1),
-            ("2", {"anyOf": [{"const": 2}, {"type": "string"}]}, 2), ("null", {"type": ["string", "null"]}, "null"),
-            ("1", {}, 1),
-            ("word", None, "word"),
-        ],
-    )
-    def test_text_becomes_the_value_that_the_schema_wants(self, text, schema, value):
-        converted = m.convert(text, schema)
-        assert (converted, type(converted)) == (value, type(value))
-
-    @pytest.mark.parametrize(
-        "words, problem",
-        [
-            (["a"], "'a' is not KEY=VALUE"),
-            (["amount=1", "size=2"], "USAGE has no argument 'size'; there is: amount"),
-            (["amont=1"], "did you mean amount?"),
-            ([], "amount: is required"),
-            (["amount=x"], "amount: expected integer"),
-            (["amount=1", "size=5"], "; as in USAGE; --json '{\"size\": 5}' sends JSON, not text"),
-            (["amount=1.5"], "amount: expected integer"),
-        ],
-    )
-    def test_what_breaks_the_schema_is_a_usage_error_that_says_how(self, words, problem):
-        schema = {"properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
-        if words[1:] == ["size=5"]:
-            schema["properties"]["size"] = {"type": ["string", "integer"], "minLength": 2}
-        with pytest.raises(m.UsageError) as caught:
-            m.read_arguments(words, schema, "USAGE")
-        assert problem in str(caught.value)
-        assert ("--json" in str(caught.value)) == ("--json" in problem)
-        assert "USAGE" in str(caught.value)
-
-    def test_json_is_advised_only_where_it_helps(self):
-        schema = {"properties": {"size": {"type": "string", "minLength": 2}}}
-        with pytest.raises(m.UsageError) as caught:
-            m.read_arguments(["size=5"], schema, "USAGE")
-        assert str(caught.value).endswith("; as in USAGE")
-
-    def test_bytes_are_a_file_or_base64(self, tmp_path):
-        path = tmp_path / "two"
-        path.write_bytes(b"\xff=")
-        for field in ({"contentEncoding": "base64"}, {"anyOf": [{"contentEncoding": "base64"}, {}]}):
-            schema = {"properties": {"data": field, "text": {"type": "string"}}, "required": ["data"]}
-            assert m.example_words(schema) == ["data=@FILE"]
-            words = [f"data=@{path}", "text=@me"]
-            assert m.read_arguments(words, schema, "") == {"data": "/z0=", "text": "@me"}
-            assert m.read_arguments(["data=/z0="], schema, "") == {"data": "/z0="}
-            with pytest.raises(m.UsageError, match="^data: 'hello' is no base64; data=@FILE takes a file$"):
-                m.read_arguments(["data=hello"], schema, "")
-            with pytest.raises(m.UsageError, match="none: No such file or directory$"):
-                m.read_arguments([f"data=@{path}none"], schema, "")
-
-    def test_of_the_names_of_several_servers_the_one_with_this_end_is_suggested(self):
-        names = dict.fromkeys([*(f"shop__add_{number}" for number in range(20)), "tiny__add"])
-        with pytest.raises(m.UsageError, match="^no tool 'add'; did you mean tiny__add\\?$"):
-            m.pick("tool", "add", names)
-
-    def test_all_names_that_are_equally_near_are_suggested(self):
-        with pytest.raises(m.UsageError, match="did you mean read_a or read_b\\?$"):
-            m.pick("tool", "read_c", dict.fromkeys(["read_a", "read_b", "reader_of_all"]))
-
-    @pytest.mark.parametrize(
-        "name, hint",
-        [("files_wirte", "did you mean files_write?"), ("files_x", "there is: files_read, files_write"),
-         ("files_", "there is: files_read, files_write"), ("fils_read", "did you mean files_read?")],
-    )  # fmt: skip
-    def test_a_beginning_that_all_names_have_makes_them_no_more_alike(self, name, hint):
-        with pytest.raises(m.UsageError) as caught:
-            m.pick("tool", name, dict.fromkeys(["files_read", "files_write"]))
-        assert str(caught.value) == f"no tool {name!r}; {hint}"
-
-    def test_of_many_names_the_first_are_told(self):
-        many = [f"t{number}" for number in range(m.SHOWN_NAMES + 1)]
-        for names, end in ((many[:-1], many[-2]), (many, f"{many[-2]}, ...")):
-            with pytest.raises(m.UsageError, match=f"there is: t0, t1, .*{end}$"):
-                m.pick("tool", "sum", dict.fromkeys(names))
-
-    def test_schema_that_cannot_be_used_leaves_the_judgement_to_the_server(self):
-        schema = {"properties": {"a": {"$ref": "https://elsewhere/schema"}}}
-        assert m.read_arguments(["a=1"], schema, "") == {"a": 1}
-
-
-@pytest.mark.usefixtures("forks")
-class TestVerbs:
-    """Each verb, against a server in a process of its own."""
-
-    def test_tools_are_signatures(self, cli, stall):
-        status, out, err = cli("tools", stall)
-        assert (status, err) == (0, "")
-        assert "add(a: integer, b: integer = 0) -> integer\n    Add two numbers.\n" in out
-
-    def test_info_shows_all_that_is_offered(self, cli, stall):
-        status, out, err = cli("info", stall)
-        assert out.startswith("shop 2.1, revision 2026-07-28 (modern)\n")
-        assert "\nAsk nicely.\n" in out
-        for part in (
-            "\nTOOLS\n",
-            "\nRESOURCES\n",
-            "\nTEMPLATES\nshop://item/{id}",
-            "\nPROMPTS\noffer(item, tone?)",
-        ):
-            assert part in out
-
-    def test_json_is_the_result_as_it_was_sent(self, cli, stall):
-        status, out, err = cli("info", "--json", stall)
-        assert json.loads(out)["instructions"] == "Ask \x1b[31mnicely\x1b[0m."
-        assert (json.loads(out)["revision"], json.loads(out)["era"]) == ("2026-07-28", "modern")
-        assert "\x1b" not in out
-        status, out, err = cli("call", "--json", "add", "a=2", stall)
-        assert json.loads(out)["structuredContent"] == {"result": 2}
-        assert err == ""
-
-    def test_call_converts_checks_and_prints(self, cli, stall):
-        status, out, err = cli("call", "add", "a=1", "b=2", stall)
-        assert (status, out) == (0, "3\n")
-        assert err == ""
-        status, out, err = cli("call", "describe", "tags=x,y", "note=1", stall)
-        assert out == "['x', 'y'] s 1\n"
-
-    def test_call_takes_all_arguments_as_json(self, cli, stall):
-        assert cli("call", "add", "--json", '{"a": 5, "b": 6}', stall)[:2] == (0, "11\n")
-        assert cli("call", "add", "--arguments", '{"a": 5}', stall)[:2] == (0, "5\n")
-
-    def test_words_and_json_are_merged_and_nothing_is_given_twice(self, cli, stall):
-        assert cli("call", "add", "b=6", "--json", '{"a": 5}', stall)[:2] == (0, "11\n")
-        for words in (["a=1", "--json", '{"a": 5}'], ["a=1", "a=2"]):
-            status, out, err = cli("call", "add", *words, stall)
-            assert (status, out) == (2, "")
-            assert "error: 'a' is given twice. Try: " in err
-        err = cli("call", "describe", "tags=a", "tags=b", stall)[2]
-        assert "error: 'tags' is given twice; several values are tags=1,2 or --json. Try: " in err
-
-    @pytest.mark.parametrize(
-        "text, problem",
-        [
-            ("{bad", "not JSON"), ('{"a": NaN}', "not JSON: NaN is not a finite number"),
-            ('{"a": ' + "[" * 10_000, "nested deeper than 128 levels"),
-        ],
-        ids=["broken", "NaN", "deep"],
-    )  # fmt: skip
-    def test_json_that_is_none_is_a_wrong_command_line(self, cli, stall, text, problem):
-        status, out, err = cli("call", "add", "--json", text, stall)
-        assert (status, out) == (2, "")
-        assert problem in err and "Traceback" not in err
-
-    def test_a_json_argument_must_be_an_object(self, cli, stall):
-        status, out, err = cli("call", "add", "--arguments", "[1]", stall)
-        assert status == 2 and "it must be an object: {...}" in err
-
-    @pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", "[" * 10_000])
-    def test_a_value_that_the_wire_cannot_carry_breaks_the_schema(self, cli, stall, value):
-        status, out, err = cli("call", "add", f"a={value}", stall)
-        assert (status, out) == (2, "")
-        assert "a: expected integer, got string" in err
-
-    def test_completion_as_json_is_the_result_as_it_was_sent(self, cli, stall):
-        status, out, err = cli("complete", "offer", "tone=l", "item=tea", "--json", stall)
-        assert json.loads(out)["completion"]["values"] == ["loud", "low"]
-
-    def test_text_in_a_pipe_is_as_it_was_sent(self, tmp_path):
-        path = tmp_path / "odd.py"
-        path.write_text(
-            "from mcp_lite import Server\napp = Server('odd')\n\n@app.tool\n"
-            "def odd() -> str:\n    return 'a\\x85b\\u200e\\x1b[31mc'\n\napp.run()\n"
-        )
-        env = {**os.environ, "PYTHONPATH": str(HERE), "PYTHONIOENCODING": "utf-8"}
-        said = shell("call", "odd", str(path), "--env", f"PYTHONPATH={HERE}", env=env)
-        assert said.stdout.decode() == "a\x85b\u200e\x1b[31mc\n"
-
-    def test_progress_and_log_lines_go_to_stderr(self, cli, stall):
-        status, out, err = cli("call", "copy", stall)
-        assert out == "done\n"
-        progress = [line for line in err.splitlines() if line.startswith("progress: ")]
-        assert progress[0] == "progress: 1/20 copying"
-        assert progress[-1] == "progress: 20/20 copying"
-        assert 2 <= len(progress) <= 12
-        assert "warning: disk is full\n" in err
-
-    def test_tool_that_fails_is_status_1(self, cli, stall):
-        status, out, err = cli("call", "fail", stall)
-        assert (status, out) == (1, "")
-        assert err.endswith("error: out of stock\n")
-        status, out, err = cli("call", "fail", "--json", stall)
-        assert status == 1
-        assert json.loads(out)["isError"] is True
-
-    def test_resources_prompts_and_completion(self, cli, stall):
-        assert cli("resources", stall)[1].startswith("shop://sign")
-        assert cli("templates", stall)[1].startswith("shop://item/{id}")
-        assert cli("read", "shop://item/7", stall)[1] == "item 7\n"
-        assert cli("prompts", stall)[1] == "offer(item, tone?)\n"
-        assert cli("prompt", "offer", "item=tea", stall)[1] == "user: Praise tea, low\n"
-        assert cli("complete", "offer", "tone=l", "item=tea", stall)[1] == "loud\nlow\n"
-        assert re.fullmatch(r"an answer took \d+\.\d ms\n", cli("ping", stall)[1])
-
-    def test_completing_what_is_not_there_says_so(self, cli, stall):
-        status, out, err = cli("complete", "offer", "tone=x", stall)
-        assert (status, out, err) == (0, "\n", "(the server knows no value of tone that begins so)\n")
-        status, out, err = cli("complete", "offer", "ton=x", stall)
-        assert status == 2 and "error: offer has no argument 'ton'; did you mean tone?" in err
-        status, out, err = cli("complete", "shop://item/{id}", "name=x", stall)
-        assert status == 2 and err.endswith("there is: id\n")
-        status, out, err = cli("complete", "ofer", "tone=x", stall)
-        assert status == 2 and err.endswith(f"did you mean offer? Try: {m.program()} prompts {stall}\n")
-
-    def test_binary_resource_goes_into_a_pipe_as_it_is(self, stall):
-        assert shell("read", "shop://logo", stall).stdout == b"\x89PNG\r\n"
-
-    def test_binary_content_goes_into_the_file_that_is_named(self, cli, stall, tmp_path):
-        path = tmp_path / "logo.png"
-        assert cli("read", "shop://logo", "-o", str(path), stall) == (0, "", f"{path}: 6 bytes\n")
-        assert path.read_bytes() == b"\x89PNG\r\n"
-        status, out, err = cli("call", "pictures", f"--output={path}", stall)
-        assert (status, out) == (0, "")
-        assert err == f"and a sound\n{tmp_path / 'logo-2.wav'}: 3 bytes\n{path}: 4 bytes\n"
-        assert path.read_bytes() == b"four" and (tmp_path / "logo-2.wav").read_bytes() == b"two"
-        assert cli("call", "add", "a=1", "-o", str(path), stall)[:2] == (0, "")
-        assert path.read_bytes() == b"1\n"
-        status, out, err = cli("call", "pictures", stall)
-        assert out == "[image image/png, 4 bytes]\nand a sound\n[audio audio/wav, 3 bytes]\n"
-        assert err == "-o FILE saves what is binary\n"
-
-    def test_a_file_that_cannot_be_written_is_told_before_anything_is_called(self, cli, tmp_path):
-        for path, problem in ((tmp_path, "is a folder"), (tmp_path / "no" / "x", "there is no folder")):
-            status, out, err = cli("call", "add", "a=1", "-o", str(path), "http://127.0.0.1:1/mcp")
-            assert status == 2 and f"error: --output: '{path}': {problem}" in err
-
-    def test_a_minus_as_the_file_is_standard_output(self, stall):
-        assert shell("read", "shop://logo", "-o", "-", stall).stdout == b"\x89PNG\r\n"
-        assert shell("call", "add", "a=1", "-o", "-", stall).stdout == b"1\n"
-        done = shell("call", "pictures", "-o", "-", stall)
-        assert (done.returncode, done.stdout) == (2, b"")
-        assert b"takes one binary piece, and there are 2" in done.stderr
-
-    def test_questions_are_answered_by_options(self, cli, stall):
-        assert cli("call", "visit", "--answer", "value=yes", stall)[:2] == (0, "accept\n")
-        assert cli("call", "visit", "--answer", "value=no", stall)[:2] == (0, "decline\n")
-        assert cli("call", "ask", "--answer", "value=42", stall)[:2] == (0, "accept 42\n")
-        assert cli("call", "visit", "--yes", stall)[:2] == (0, "accept\n")
-        assert cli("call", "think", "--answer", "sample=because", stall)[:2] == (0, "because\n")
-        status, out, err = cli("call", "ask", "--answer", "valu=42", "--json", stall)
-        assert status == 2 and json.loads(out)["structuredContent"] == {"result": "decline None"}
-        assert json.loads(err.splitlines()[-1])["error"] == {
-            "kind": "UsageError", "message": "no question 'valu'; did you mean value?", "status": 2, "next": ""
-        }
-
-    def test_server_that_asks_nobody_is_declined(self, cli, stall, monkeypatch):
-        monkeypatch.setattr(sys, "stdin", io.StringIO("42\n"))
-        status, out, err = cli("call", "ask", stall)
-        assert (status, out) == (0, "decline None\n")
-        assert "The server asks: How many?" in err
-
-    @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-    def test_tool_whose_question_is_refused_has_failed_in_either_era(self, cli, stall, era):
-        status, out, err = cli("call", "think", "--revision", era, stall)
-        assert (status, out) == (1, "")
-        assert err.splitlines()[-2:] == [
-            "  declined; to answer: --answer sample=...", "error: User rejected sampling request (-1)"
-        ]
-        status, out, err = cli("call", "think", "--json", "--revision", era, stall)
-        assert status == 1 and json.loads(out)["isError"] is True
-        status, out, err = cli("call", "locate", "--revision", era, stall)  # without --root
-        assert (status, out) == (1, "")
-        said = "error: the client did not declare the capability 'roots'"
-        assert err.splitlines()[-1].startswith(said)
-        assert ("give the Client roots=, or --root" in err) == (era == "2026-07-28"), "there, data names what is needed"
-
-    @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
-    @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
-    def test_person_at_a_terminal_is_asked(self, cli, stall, era, monkeypatch):
+    def __init__(self, *argv, cwd, command=None):
         ours, theirs = os.openpty()
-
-        def answer(tool, typed):
-            os.write(ours, typed)
-            return cli("call", tool, "--revision", era, stall)
-
-        with open(theirs) as stdin:
-            monkeypatch.setattr(sys, "stdin", stdin)
-            status, out, err = answer("ask", b"many\n42\n")  # the first is no integer: asked again
-            assert (status, out) == (0, "accept 42\n")
-            assert err.count("  integer > ") == 2
-            assert "  'many' is not a whole number\n" in err
-            status, out, err = answer("think", b"because\n")
-            assert out == "because\n" and "user: why?\n" in err
-            status, out, err = answer("think_twice", b"because\n")
-            assert "user: look:\nuser: [image image/png, 4 bytes]\n" in err
-            for typed, action in ((b"yes\n", "accept"), (b"no\n", "decline"), (b"\4", "decline")):
-                status, out, err = answer("visit", typed)
-                assert out == f"{action}\n"
-                assert "https://example.com/pay" in err
-        os.close(ours)
-
-    @pytest.mark.parametrize(
-        "era, opening", [("2025-11-25", "initialize"), ("2026-07-28", "server/discover")]
-    )
-    def test_trace_shows_every_message_and_keeps_stdout_clean(self, cli, wire, era, opening):
-        secret = ["--header", "X-Pass: hunter2"] if "://" in wire else []
-        argv = ("call", "copy", "password=hunter2", "--trace", "--revision", era, *secret, wire)
-        status, out, err = cli(*argv)
-        assert out == "done\n"
-        assert "hunter2" not in err
-        steps = re.findall(r"(-->|<--) (?:result of )?(\w+/\w+|initialize)", err)
-        assert steps[:2] == [("-->", opening), ("<--", opening)]
-        assert ("-->", "tools/call") in steps
-        assert ("<--", "notifications/progress") in steps
-        assert steps[-1] == ("<--", "tools/call")
-        assert m._trace is None
-
-    def test_options_reach_the_server_and_the_protocol(self, cli, tmp_path):
-        script = tmp_path / "where.py"
-        script.write_text(
-            f"import os, sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite\n"
-            "app = mcp_lite.Server()\n"
-            "@app.tool\n"
-            "async def where(ctx: mcp_lite.Context) -> str:\n"
-            "    roots = [root['name'] for root in await ctx.roots()]\n"
-            "    return f'{os.getcwd()} {os.environ.get(\"COLOUR\")} {ctx.revision} {roots}'\n"
-            "app.run()\n"
-        )
-        folder = os.path.realpath(tmp_path)
-        status, out, err = cli(
-            "call", "where", "--cwd", folder, "--env", "COLOUR=red", "--revision", "2025-03-26",
-            "--root", folder, str(script),
-        )  # fmt: skip
-        assert out == f"{folder} red 2025-03-26 ['{os.path.basename(folder)}']\n"
-
-    def test_log_level_is_asked_for(self, cli, stall):
-        assert "disk" not in cli("call", "copy", "--log", "error", stall)[2]
-
-
-@pytest.mark.usefixtures("forks")
-class TestWires:
-    """Whatever the revision, and however the server is reached, a person sees the same."""
-
-    @pytest.mark.parametrize("era", m.REVISIONS)
-    def test_every_verb_does_the_same_over_http(self, cli, stall, era):
-        self.use_every_verb(cli, stall, [era])
-
-    def test_every_verb_does_the_same_over_stdio(self, cli, shop):
-        """Each starts a process, which takes its time: the revisions take turns."""
-        self.use_every_verb(cli, shop, [V4, V5, V1])
-
-    def use_every_verb(self, cli, target, eras):
-        by_turns = itertools.cycle(eras)
-
-        def say(*argv):
-            return cli(*argv, "--revision", next(by_turns), target)
-
-        word = "modern" if m.REVISIONS[eras[0]].modern else "legacy"
-        assert say("info")[1].startswith(f"shop 2.1, revision {eras[0]} ({word})\n")
-        assert "add(a: integer, b: integer = 0)" in say("tools")[1]
-        assert say("call", "add", "a=1", "b=2")[:2] == (0, "3\n")
-        status, out, err = say("call", "copy")
-        assert (status, out) == (0, "done\n")
-        assert "progress: 20/20" in err and "warning: disk is full\n" in err
-        status, out, err = say("call", "fail")
-        assert (status, out, err.splitlines()[-1]) == (1, "", "error: out of stock")
-        assert say("resources")[1].startswith("shop://sign")
-        assert say("templates")[1] == "shop://item/{id}\n"
-        assert say("read", "shop://item/7")[1] == "item 7\n"
-        assert say("prompts")[1] == "offer(item, tone?)\n"
-        assert say("prompt", "offer", "item=tea")[1] == "user: Praise tea, low\n"
-        assert say("complete", "offer", "tone=l", "item=tea")[1] == "loud\nlow\n"
-        assert re.fullmatch(r"an answer took \d+\.\d ms\n", say("ping")[1])
-        assert "did you mean add?" in say("call", "ad")[2]
-        if eras[0] >= V3:  # before it no server may ask
-            assert cli("call", "ask", "--revision", eras[0], target)[1] == "decline None\n"
-
-
-@pytest.mark.usefixtures("forks")
-class TestTargets:
-    """What a command line may be about."""
-
-    def test_target_stands_anywhere_or_after_two_dashes(self, cli, shop):
-        for argv in (
-            ("call", "add", "a=1", shop),
-            ("call", shop, "add", "a=1"),
-            ("call", "add", shop, "a=1"),
-            ("call", "add", "a=1", "--", sys.executable, shop),
-            ("call", "add", "a=1", f"{shop}:app"),
-        ):
-            assert cli(*argv)[:2] == (0, "1\n"), argv
-
-    def test_url_that_nothing_can_reach_is_refused_clearly(self, cli):
-        status, out, err = cli("tools", "gopher://localhost:1/mcp")
-        assert status == 2
-        assert "cannot connect to 'gopher://localhost:1/mcp'" in err
-
-    @pytest.mark.parametrize(
-        "argv, problem",
-        [
-            ([], "usage: python3 mcp_lite.py VERB"),
-            (["tols", "x.py"], "did you mean tools?"),
-            (["tools"], "as in: mcp_lite tools"),
-            (["read", "x.py"], "as in: mcp_lite read URI TARGET"),
-            (["call", "SHOP"], "as in: mcp_lite call NAME [KEY=VALUE ...] TARGET"),
-            (["complete", "offer", "SHOP"], "as in: mcp_lite complete"),
-            (["call", "ad", "SHOP"], "no tool 'ad'; did you mean add?"),
-            (["call", "add", "c=1", "SHOP"], "-> integer has no argument 'c'; there is: a, b."),
-            (["call", "add", "SHOP"], "a: is required"),
-            (["prompt", "ofer", "SHOP"], "did you mean offer?"),
-            (["prompt", "offer", "SHOP"], "item: is required"),
-            (["tools", "--revision", "2024-01-01", "SHOP"], "2025-11-25"),
-            (["tools", "--bogus", "SHOP"], "--bogus"),
-            (["serve", "nothing.py"], "no such Python file"),
-            (["serve", "--", "SHOP"], "as in: mcp_lite serve"),
-            (["serve", "--http", "here", "FILE"], "it takes PORT, or HOST:PORT"),
-            (["tools", "http://127.0.0.1:port/mcp"], "port"),
-        ],
-    )
-    def test_wrong_command_line_is_status_2_and_says_what_is_right(
-        self, cli, shop, stall, argv, problem
-    ):
-        status, out, err = cli(*[{"SHOP": stall, "FILE": shop}.get(word, word) for word in argv])
-        assert (status, out) == (2, "")
-        assert problem in err
-
-    @pytest.mark.parametrize(
-        "argv, problem",
-        [
-            (["tools", "--", sys.executable, "-c", "raise SystemExit(7)"], "exited with status 7"),
-            (["tools", "--", "no-such-program-anywhere"], "no-such-program-anywhere"),
-            (["tools", "--cwd", "no-such-folder", "--", sys.executable], "no folder 'no-such-folder'"),
-            (["tools", "--cwd", "/", "none.py"], "there is no file '/none.py'"),
-            (
-                ["ping", "--timeout", "0.2", "--revision", "2025-11-25", "--",
-                 sys.executable, "-c", "import sys; sys.stdin.read()"],
-                "did not answer",
-            ),
-            (["tools", "--", sys.executable, "-c", "print('usage: x')"], '"usage: x"'),
-            (["tools", "--", sys.executable, "-c", CLI_REFUSER], "did not take our handshake"),
-            (["tools", "--revision", "2026-07-28", "--", sys.executable, "-c", LIAR, "{}"],
-             "does not speak revision 2026-07-28"),
-            (["prompt", "x", "--", sys.executable, "-c", LIAR, "{}"], "'prompts'"),
-            (["tools", "http://127.0.0.1:1/mcp"], "cannot reach http://127.0.0.1:1/mcp"),
-            (["read", "shop://none", "SHOP"], "Resource not found"),
-        ],
-    )
-    def test_connection_and_protocol_failures_are_status_3(self, cli, stall, argv, problem):
-        status, out, err = cli(*[stall if word == "SHOP" else word for word in argv])
-        assert (status, out) == (3, "")
-        assert problem in err[err.rindex("error: ") :].splitlines()[0]
-
-    @pytest.mark.parametrize(
-        "lie",
-        [
-            {"tools": [{}]},
-            {"tools": [None]},
-            {"tools": [{"name": 7, "inputSchema": {}}]},
-            {"tools": [{"name": "x", "inputSchema": 5}]},
-            {"tools": [{"name": "x", "inputSchema": {"properties": [1], "required": 5}}]},
-            {"tools": [{"name": "x", "inputSchema": {"type": {}}, "outputSchema": "y"}]},
-        ],
-    )
-    def test_answer_that_makes_no_sense_never_ends_in_a_traceback(self, cli, tmp_path, lie):
-        path = tmp_path / "liar.py"
-        path.write_text(LIAR)
-        status, out, err = cli("tools", "--", sys.executable, str(path), json.dumps(lie))
-        assert status in (0, 3)
-        assert "Traceback" not in err
-
-    def test_what_to_type_next_has_the_target_as_a_shell_takes_it(self):
-        for target in ("my dir/a b.py:app", "my dir/a.json#x", "my dir/a b.py"):
-            with contextlib.suppress(m.UsageError):  # there is no such configuration
-                args = m.parse_command_line(["call", "ad", target])
-                assert m.typed(args, "tools") == f"{m.program()} tools '{target}'"
-        command = ["server", "a b", "x.json"]
-        args = m.parse_command_line(["tools", "--", *command])
-        assert (args.target, m.typed(args, "tools")) == (command, f"{m.program()} tools -- server 'a b' x.json")
-
-    @pytest.mark.parametrize(
-        "error, argv, step",
-        [
-            (m.RemoteError(m.INTERNAL_ERROR, "Internal error"), "prompt p a=1 x.py", ""),
-            (m.RemoteError(m.INVALID_PARAMS, "Unknown"), "prompt p a=1 x.py", "PROGRAM prompts p x.py"),
-            (m.RemoteError(m.RESOURCE_NOT_FOUND, "Gone"), "read a://b x.py", "PROGRAM resources x.py"),
-            (m.RemoteError(m.INVALID_PARAMS, "Wrong"), "call t x.py", "PROGRAM tools t x.py"),
-            (m.RemoteError(m.INVALID_PARAMS, "Wrong"), "ping x.py", ""),
-            (m.ConnectionClosed("cannot start x.py: there is no file"), "tools x.py", ""),
-            (m.ConnectionClosed("exited with status 0 without a word: ..."), "call t a=1 x.py",
-             "PROGRAM call t a=1 -- PROGRAM serve x.py"),
-            (m.LimitExceeded("too much"), "tools x.py", ""),
-            (m.CapabilityMissing("server", "resources"), "read a:b x.py", "PROGRAM info x.py"),
-            (m.AuthError("401"), "tools --auth none http://x/mcp", ""),
-            (m.ProtocolError("odd"), "tools x.py", "PROGRAM tools --trace x.py"),
-            (m.ProtocolError("nothing is at '/': the endpoint is at '/mcp' (HTTP 404)"), "tools http://x/",
-             "PROGRAM tools http://x/mcp"),
-            (m.RequestTimeout("late"), "tools --timeout 2 x.py", "PROGRAM tools --timeout 20 x.py"),
-            (m.AuthError("401"), "tools http://x/mcp", "PROGRAM login http://x/mcp"),
-            (m.AuthError("401"), "tools --token t http://x/mcp", ""),
-            (m.AuthError("no keys"), "login http://x/mcp", ""),
-            (m.AuthError("give that: token=, or --token"), "tools http://x/mcp", ""),
-        ],
-    )  # fmt: skip
-    def test_what_to_type_next_is_what_helps_or_nothing(self, error, argv, step, monkeypatch):
-        monkeypatch.delenv(m.TOKEN_VARIABLE, raising=False)
-        args = m.parse_command_line(argv.split())
-        assert m.advice(error, args) == step.replace("PROGRAM", m.program())
-
-    def test_a_file_of_headers_that_is_no_text_says_so(self, tmp_path):
-        path = tmp_path / "headers"
-        path.write_bytes(b"X-One: \xff\n")
-        with pytest.raises(m.UsageError, match="headers: 'utf-8' codec can't decode byte 0xff"):
-            m.parse_command_line(["tools", "--header-file", str(path), "http://a/b"])
-
-    def test_an_error_is_one_line_of_a_length_that_can_be_read(self, capsys):
-        for length, shown in ((1000, "x" * 1000), (1001, "x" * 997 + "...")):
-            assert m.tell(m.LimitExceeded("x" * length), None, False) == 3
-            assert capsys.readouterr().err == f"error: {shown}\n"
-            assert m.tell(m.LimitExceeded("x" * length), None, True) == 3
-            assert json.loads(capsys.readouterr().err)["error"]["message"] == "x" * length
-
-    def test_https_to_a_server_that_speaks_no_tls_is_told_to_try_http(self, cli, stall):
-        status, out, err = cli("tools", stall.replace("http:", "https:"))
-        assert (status, out) == (3, "") and "; if it speaks no TLS, try http://" in err
-
-    def test_several_servers_take_no_options_of_one(self, tmp_path):
-        path = tmp_path / "mcp.json"
-        path.write_text('{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}')
-        for option, value in (("--env", "A=b"), ("--cwd", "/"), ("--header", "A: b")):
-            with pytest.raises(m.UsageError, match=f"^{option} is for one server, FILE#NAME$"):
-                m.parse_command_line(["tools", option, value, str(path)])
-        assert m.parse_command_line(["proxy", "--token", "x", "--http", "0", str(path)]).token == "x"
-        assert m.parse_command_line(["proxy", "--token", "x", "--http", "0", "x.py"]).token == "x"
-
-    def test_an_error_that_a_server_sent_is_told_with_its_data(self, capsys):
-        args = types.SimpleNamespace(verb="tools", words=[], program="", typed="")
-        sent = m.RemoteError(-32050, "out of stock", {"left": 3, "note": "\x1b[31mred"})
-        for as_json, told in (
-            (False, "error: out of stock (-32050)\n  data: {\"left\": 3, \"note\": \"\\u001b[31mred\"}\n"),
-            (True, '{"error": {"kind": "RemoteError", "code": -32050, "data": {"left": 3, "note": "\\u001b[31mred"}, '
-                   '"message": "out of stock", "status": 3, "next": ""}}\n'),
-        ):  # fmt: skip
-            assert m.tell(sent, args, as_json) == 3
-            assert capsys.readouterr().err == told
-        for length, shown in ((m.MOST_DATA_COLUMNS, True), (m.MOST_DATA_COLUMNS + 1, False)):
-            m.tell(m.RemoteError(1, "no", "x" * (length - 2)), args, False)
-            assert ("data: " in capsys.readouterr().err) == shown
-
-    def test_a_file_that_is_served_by_a_process_of_ours_tells_its_error_once(self, tmp_path):
-        path = tmp_path / "functions.py"
-        path.write_text("def add(a: int) -> int:\n    return a\n")
-        done = shell("tools", f"{path}:app")
-        assert (done.returncode, done.stdout) == (2, b"")
-        assert done.stderr.decode() == (
-            f"error: which server? There is: none; `serve {path}` makes tools of its functions\n"
-        )
-
-    def test_version_and_help_are_status_0(self, cli):
-        assert cli("--version") == (0, f"mcp_lite {m.__version__}\n", "")
-        status, out, err = cli("--help")
-        assert status == 0
-        assert all(f"\n  {verb}" in out for verb in m.VERBS)
-        assert cli("help") == (0, out, "") and cli("help", "call") == cli("call", "--help")
-
-
-class TestCommandLineOptions:
-    """Options: what they are, and what is said about wrong ones. Nothing is started for these."""
-
-    @pytest.mark.parametrize(
-        "argv, line",
-        [
-            (["cal", "x.py"], "no verb 'cal'; did you mean call? Try: PROGRAM --help"),
-            (["--help", "cal"], "no verb 'cal'; did you mean call? Try: PROGRAM --help"),
-            (["tools", "--jsn", "x.py"], "no option '--jsn'; did you mean --json? Try: PROGRAM tools --help"),
-            (["tools", "--all", "x.py"], "tools does not take --all. Try: PROGRAM tools --help"),
-            (["serve", "--cwd=x", "x.py"], "serve does not take --cwd. Try: PROGRAM serve --help"),
-            (["tools", "--cwd"], "--cwd FOLDER: the value is missing. Try: PROGRAM tools --help"),
-            (["tools", "--cwd", "--trace", "x.py"], "--cwd FOLDER: the value is missing. Try: PROGRAM tools --help"),
-            (["ping", "--cwd", "a", "--cwd=b", "x.py"], "--cwd is given twice. Try: PROGRAM ping --help"),
-            (["ping", "--timeout", "soon", "x.py"], "--timeout: 'soon' is no SECONDS. Try: PROGRAM ping --help"),
-            (["ping", "--timeout=0", "x.py"], "--timeout: '0' is no SECONDS. Try: PROGRAM ping --help"),
-            (["ping", "--max-time", "nan", "x.py"], "--max-time: 'nan' is no SECONDS. Try: PROGRAM ping --help"),
-            (["ping", "--log", "loud", "x.py"], "--log: 'loud' is not one of debug, info, notice, warning, error, critical, alert, emergency. Try: PROGRAM ping --help"),
-            (["ping", "a", "x.py"], "as in: mcp_lite ping TARGET. Try: PROGRAM ping --help"),
-            (["serve", "--http", "1", "--", "x"], "as in: mcp_lite serve FILE.py[:APP]. Try: PROGRAM serve --help"),
-            (["call", "--json", "@/nowhere/at/all", "x.py"], "--json: /nowhere/at/all: No such file or directory. Try: PROGRAM call --help"),
-            (["--tmeout", "3", "x.py"], "no option '--tmeout'; did you mean --timeout? Try: PROGRAM --help"),
-            (["proxy", "--http", "65536", "http://127.0.0.1:1/mcp"], "--http 65536: it takes PORT, or HOST:PORT, of ports up to 65535. Try: PROGRAM proxy --help"),
-            (["call", "--yes=no", "t", "x.py"], "--yes takes no value. Try: PROGRAM call --help"),
-            (["config", "--list", "cursor"], "config is about one or about all. Try: PROGRAM config --help"),
-            (["logout", "--all", "http://x/"], "logout is about one or about all. Try: PROGRAM logout --help"),
-            (["ping", "--root", "/nowhere/at/all", "x.py"], "--root: '/nowhere/at/all' is no FOLDER. Try: PROGRAM ping --help"),
-            (["ping", "--env", "X", "x.py"], "--env: 'X' is no KEY=VALUE. Try: PROGRAM ping --help"),
-            (["ping", "--env", "=X", "x.py"], "--env: '=X' is no KEY=VALUE. Try: PROGRAM ping --help"),
-            (["ping", "--header", "X", "http://x/"], "--header: 'X' is no 'NAME: VALUE'. Try: PROGRAM ping --help"),
-            (["x.py"], "a verb stands first, as in: mcp_lite info x.py. Try: PROGRAM --help"),
-            (["http://x/mcp", "tools"], "a verb stands first, as in: mcp_lite info http://x/mcp. Try: PROGRAM --help"),
-            (["call", "add", "--jso", "1", "x.py"], "no option '--jso'; did you mean --json?; arguments are KEY=VALUE. Try: PROGRAM call --help"),
-            (["call", "inc"], "the NAME or the TARGET is missing, as in: mcp_lite call NAME [KEY=VALUE ...] TARGET. "
-             "Try: PROGRAM call --help"),
-            (["call", "x.py"], "the NAME is missing, as in: mcp_lite call NAME [KEY=VALUE ...] TARGET. Try: PROGRAM call --help"),
-            *(([verb, option, value, "x.py"], f"{option} is for a URL. Try: PROGRAM {verb} --help")
-              for verb in ("tools", "proxy") for option, value in (("--header", "A: b"), ("--token", "x"), ("--port", "1"))),
-            (["tools", "--no-browser", "--", "x"], "--no-browser is for a URL. Try: PROGRAM tools --help"),
-            (["tools", "--unix-socket", "s", "x.py"], "--unix-socket is for a URL. Try: PROGRAM tools --help"),
-            (["config", "cursor", "--header", "A: b", "x.py"], "--header is for a URL. Try: PROGRAM config --help"),
-            (["tools", "--cwd", "/", "http://x/"], "--cwd is for a command. Try: PROGRAM tools --help"),
-            (["tools"], "the TARGET is missing, as in: mcp_lite tools [NAME ...] TARGET. Try: PROGRAM tools --help"),
-            (["call", "add", "a=1"], "the TARGET is missing, as in: mcp_lite call NAME [KEY=VALUE ...] TARGET. Try: PROGRAM call --help"),
-            (["tools", "/nowhere/mcp.json"], "/nowhere/mcp.json: No such file or directory"),
-        ],
-        ids=str,
-    )  # fmt: skip
-    def test_a_wrong_one_is_one_line_that_ends_with_what_to_type(self, cli, argv, line):
-        status, out, err = cli(*argv)
-        assert (status, out) == (2, "")
-        assert err == "error: " + line.replace("PROGRAM", m.program()) + "\n"
-
-    @pytest.mark.parametrize(
-        "argv, problem",
-        [
-            (["tools", "--json"], {"kind": "UsageError", "status": 2}),
-            (["tools", "--json", "--", "no-such-program-anywhere"],
-             {"kind": "ConnectionClosed", "status": 3,
-              "next": ""}),
-            (["cal", "--json", "x.py"],
-             {"message": "no verb 'cal'; did you mean call?", "next": "PROGRAM --help"}),
-        ],
-    )  # fmt: skip
-    def test_errors_are_one_line_of_json_where_json_is_wanted(self, cli, argv, problem):
-        status, out, err = cli(*argv)
-        (line,) = err.splitlines()
-        told = json.loads(line)["error"]
-        wanted = json.loads(json.dumps(problem).replace("PROGRAM", m.program()))
-        assert told.items() >= wanted.items() and status == told["status"]
-
-    @pytest.mark.parametrize("verb", list(m.VERBS))
-    def test_each_verb_has_a_help_with_its_options_and_examples_that_can_be_typed(self, cli, verb):
-        status, out, err = cli(verb, "--help")
-        assert (status, err) == (0, "")
-        assert out.startswith(m.VERBS[verb].about)
-        assert f"usage: {m.program()} {verb}" in out and "Exit status: 0 done" in out
-        for option in m.options_of(verb):
-            assert f"\n  {option.name}" in out
-        examples = re.findall(f"^  {re.escape(m.program())} (.+)", out, re.M)
-        assert examples
-        for example in examples:
-            args = m.parse_command_line(m.spell_out(shlex.split(example.split(" >")[0])))
-            assert args.verb == verb and (args.target or args.all or args.list)
-
-    def test_help_keeps_to_the_width_of_the_screen(self):
-        for verb in ["", *m.VERBS]:
-            for width in (60, 80, 200):
-                text = m.help_text(verb, m.Screen(None, width))
-                lines = [line for line in text.splitlines() if not re.match("usage|  python3", line)]
-                assert max(map(len, lines)) <= width, (verb, width)
-
-    def test_an_option_is_what_it_was_anywhere_and_in_either_spelling(self):
-        def parse(*argv):
-            args = m.parse_command_line(m.spell_out(argv))
-            return args.verb, args.words, args.typed, args.timeout, args.json, args.arguments
-
-        wanted = ("call", ["add", "b=-1"], "x.py", 5.0, True, {"a": 1})
-        assert parse("--timeout", "5", "call", "add", "--json", "b=-1", "--json", '{"a": 1}', "x.py") == wanted
-        assert parse("call", "--json", '{"a": 1}', "add", "b=-1", "x.py", "--json", "--timeout=5") == wanted
-        assert parse("call", '--json={"a": 1}', "add", "b=-1", "x.py", "--json", "--timeout=5") == wanted
-
-    def test_what_stands_after_two_dashes_is_the_server_s(self):
-        args = m.parse_command_line(["tools", "--", "server", "--help", "--json", "a b"])
-        assert args.target == ["server", "--help", "--json", "a b"]
-        assert (args.typed, args.json) == ("-- server --help --json 'a b'", None)
-
-    def test_arguments_come_from_a_file_or_from_standard_input(self, tmp_path, monkeypatch):
-        (tmp_path / "a.json").write_text('{"a": "\u00e4"}', "utf-8")
-        assert m.json_argument(f"@{tmp_path / 'a.json'}") == {"a": "\u00e4"}
-        monkeypatch.setattr(sys, "stdin", io.StringIO('{"b": 2}'))
-        assert m.json_argument("-") == {"b": 2}
-        with pytest.raises(m.UsageError, match="nested deeper|not JSON"):
-            m.json_argument("-")
-
-    def test_the_longest_time_is_hard(self, cli, stall):
-        """--timeout is renewed by progress; --max-time is not."""
-        status, out, err = cli("call", "copy_slowly", "--timeout", "20", "--max-time", "0.5", stall)
-        assert (status, out) == (3, "")
-        assert err.splitlines()[-1] == (
-            "error: not done within 0.5 seconds (--max-time). "
-            f"Try: {m.program()} call copy_slowly --max-time 5 {stall}"
-        )
-
-
-@pytest.mark.usefixtures("forks")
-class TestShell:
-    """`shell TARGET`: one session, many lines."""
-
-    @pytest.fixture
-    def script(self, monkeypatch, cli):
-        """Give a function that has a shell obey lines from a pipe."""
-
-        def obey(*lines, target):
-            monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-            return cli("shell", target)
-
-        return obey
-
-    def test_lines_from_a_pipe_share_one_session(self, script, stall):
-        status, out, err = script(
-            "tools add", "", "# a comment", "call add a=1 b=2  # three", "read shop://item/7",
-            "call copy", "call add --json '{\"a\": 5}'", "call ask --answer value=42", "ping --json",
-            "add a=8", "quit", "call fail", target=stall,
-        )  # fmt: skip
-        assert status == 0
-        assert out.startswith("add(a: integer, b: integer = 0) -> integer\n")
-        assert "\ntry\n  call add a=1\n" in out
-        assert "\n3\nitem 7\ndone\n5\naccept 42\n" in out
-        assert '"seconds"' in out and out.endswith("\n8\n"), "the name of a tool calls it"
-        assert "progress: 20/20 copying\n" in err and "Traceback" not in err
-
-    @posix
-    def test_ctrl_c_waits_for_the_last_words_of_what_it_ends(self):
-        """Else they would stand after the next prompt."""
-        shell, said, ready = m.Shell(types.SimpleNamespace()), [], threading.Event()
-
-        async def work():
-            try:
-                signal.pthread_kill(main_thread, signal.SIGINT)
-                await asyncio.sleep(60)
-            finally:
-                for _ in range(20):
-                    await asyncio.sleep(0)
-                said.append("last words")
-
-        main_thread = threading.main_thread().ident
-        thread = threading.Thread(target=lambda: asyncio.run(shell.live(ready)))
-        thread.start()
-        assert ready.wait(20)
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                shell.wait(work())
-            assert said == ["last words"]
-        finally:
-            shell.loop.call_soon_threadsafe(shell.ended.set_result, None)
-            thread.join(20)
-
-    def test_mistakes_are_told_and_the_shell_goes_on(self, script, stall):
-        status, out, err = script(
-            "cal add", "call ad", "call add", "call", "call add --cwd x", "call add --bogus", "call 'x",
-            "call wait --max-time 0.2", "subscribe", "trace loud", "login x", "call add a=1", "call fail",
-            target=stall,
-        )  # fmt: skip
-        assert (status, out) == (1, "1\n"), "the status is that of the last line"
-        told = [line for line in err.splitlines() if line.startswith("error:")]
-        assert told[:3] == [
-            "error: no verb 'cal'; did you mean call? Try: help",
-            "error: no tool 'ad'; did you mean add? Try: tools",
-            "error: a: is required; as in add(a: integer, b: integer = 0) -> integer. Try: tools add",
-        ]
-        assert told[3].endswith("Try: call --help")
-        assert told[4] == "error: call does not take --cwd in here. Try: call --help"
-        assert "did you mean" in told[5] or "no option '--bogus'" in told[5]
-        assert told[6] == "error: No closing quotation in this line. Try: help"
-        assert told[7] == "error: not done within 0.2 seconds (--max-time). Try: call wait --max-time 2"
-        assert told[8] == "error: as in: subscribe URI. Try: resources"
-        assert told[9].startswith("error: 'loud' is not one of on, full, off")
-        assert told[10].startswith("error: no verb 'login'; there is: info, tools")
-        assert told[11] == "error: out of stock" and len(told) == 12
-
-    def test_a_server_that_cannot_be_reached_ends_it(self, script):
-        status, out, err = script("tools", target="http://127.0.0.1:1/mcp")
-        assert status == 3 and "error: cannot reach http://127.0.0.1:1/mcp" in err
-
-    def test_the_help_of_a_verb_tells_of_what_can_be_typed_in_here(self, script, stall):
-        status, out, err = script("call --help", "ping --help", "--help trace", target=stall)
-        assert (status, err) == (0, "")
-        assert out.startswith("Call a tool.\n\nusage: call NAME [KEY=VALUE ...]\n\n  --arguments JSON")
-        assert "--answer KEY=VALUE" in out and "--cwd" not in out and "TARGET" not in out
-        assert "\nusage: ping \n" in out and "\n  trace [on|full|off]" in out
-
-    def test_help_without_a_verb_tells_all_lines(self, script, stall):
-        lines = "--help", "-h", "help", "help trace", "help nope", "help call"
-        status, out, err = script(*lines, target=stall)
-        assert out.count("\n  call NAME [KEY=VALUE ...]") == out.count("\n  help [VERB]") == 4
-        assert "\nCall a tool.\n\nusage: call NAME [KEY=VALUE ...]\n" in out
-        assert status == 0 and err.startswith("error: no verb 'nope'; there is: info, tools")
-
-    def test_help_and_trace_are_words_of_its_own(self, script, stall):
-        status, out, err = script("help", "trace", "call add a=1", "trace off", "ping", target=stall)
-        assert re.search(r"\n  call NAME \[KEY=VALUE ...\] +Call a tool\.\n", out) and "\n  exit  " in out
-        assert "client --> tools/call add #" in err and "ping" not in err
-
-    def test_a_server_that_dies_is_started_again_for_the_next_line(self, script, tmp_path):
-        path = tmp_path / "mortal.py"
-        path.write_text(
-            f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport mcp_lite, os\n"
-            "app = mcp_lite.Server('mortal')\n@app.tool\ndef die() -> str:\n    os._exit(7)\n"
-            "@app.tool\ndef live() -> str:\n    return 'alive'\napp.run()\n"
-        )
-        status, out, err = script("call live", "call die", "call live", target=str(path))
-        assert (status, out) == (0, "alive\nalive\n")
-        assert "exited with status 7" in err
-
-    @posix
-    def test_a_signal_ends_it_and_the_server_that_ignores_the_end_of_its_input(self, tmp_path):
-        path = tmp_path / "deaf.py"
-        path.write_text(
-            f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport mcp_lite, os, signal, threading\n"
-            "app = mcp_lite.Server('deaf')\n@app.tool\ndef pid() -> int:\n    return os.getpid()\n"
-            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-            "threading.Thread(target=app.run, daemon=True).start()\nwhile True:\n    signal.pause()\n"
-        )
-        process = Forked(
-            [sys.executable, "-c", HASTY + COMMAND_LINE, "shell", str(path)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        with process:
-            process.stdin.write(b"call pid\n")
-            process.stdin.flush()
-            pid = int(process.stdout.readline())
-            process.terminate()
-            out, err = process.communicate(timeout=20)
-        assert (process.returncode, err) == (128 + signal.SIGTERM, b"")
-        assert not is_alive(pid)
-
-    def with_shell(self, shop, work):
-        """Run `work(shell, app)` with a shell about a server in this process."""
-        app = m.load_app(shop)
-
-        async def main():
-            async with app.http(port=0) as server:
-                shell = m.Shell(m.parse_command_line(["shell", server.url]))
-                await shell.connected()
-                await work(shell, app)
-                await shell.line.c.close()
-            m.set_trace(None)
-
-        run(main())
-
-    @pytest.mark.parametrize(
-        "line, candidates",
-        [
-            ("ca", ["call "]),
-            ("t", ["tools ", "templates ", "trace ", "think ", "think_twice "]),
-            ("ad", ["add "]),
-            ("add ", ["a=", "b="]),
-            ("add a=1 --j", ["--json "]),
-            ("describe size=", ["size=s ", "size=l "]),
-            ("call ad", ["add "]),
-            ("call  co", ["copy ", "copy_slowly "]),
-            ("call add ", ["a=", "b="]),
-            ("call add a=1 ", ["b="]),
-            ("call add --j", ["--json "]),
-            ("call describe size=", ["size=s ", "size=l "]),
-            ("call describe tags=", []),
-            ("call nothing x", []),
-            ("prompt o", ["offer "]),
-            ("prompt offer tone=lo", ["tone=loud ", "tone=low "]),
-            ("prompt offer tone=lou", ["tone=loud "]),
-            ("complete offer it", ["item="]),
-            ("read shop://s", ["shop://sign "]),
-            ("subscribe shop://i", ["shop://item/"]),
-            ("read shop://item/", ["shop://item/tea", "shop://item/milk"]),
-            ("read shop://item/t", ["shop://item/tea"]),
-            ("tools add ad", ["add "]),
-            ("bogus x", []),
-        ],
-        ids=str,
-    )
-    def test_tab_completes_verbs_names_arguments_and_values(self, shop, line, candidates):
-        async def work(shell, app):
-            @app.complete("shop://item/{id}", "id")
-            def ids(begun):
-                return [word for word in ("tea", "milk") if word.startswith(begun)]
-
-            assert await shell.candidates(line) == candidates
-
-        self.with_shell(shop, work)
-
-    def test_completion_follows_the_lists(self, shop):
-        async def work(shell, app):
-            assert await shell.candidates("call brew") == []
-            app.add_tool(lambda: 1, name="brew")
-            while not await shell.candidates("call brew"):
-                await asyncio.sleep(0)
-
-        self.with_shell(shop, work)
-
-    @posix
-    def test_at_a_terminal_lines_are_edited_and_announcements_do_not_tear_them(self, stall, tmp_path):
-        pytest.importorskip("readline")
-        path, go = tmp_path / "news.py", tmp_path / "go"
-        (tmp_path / "inputrc").write_text("set enable-bracketed-paste off\n")
-        path.write_text(
-            f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport asyncio, mcp_lite, os\n"
-            "app, tasks = mcp_lite.Server('news'), []\nasync def more():\n"
-            f"    while not os.path.exists({str(go)!r}):\n        await asyncio.sleep(0.01)\n"
-            "    app.add_tool(lambda: 1, name='more')\n"
-            # One call announces, and no other: a prompt below an announcement is no answer to Ctrl-C.
-            "@app.tool\nasync def later() -> str:\n"
-            "    if not tasks:\n        tasks.append(asyncio.ensure_future(more()))\n"
-            "    return 'ok'\n"
-            "@app.tool\nasync def wait(ctx: mcp_lite.Context) -> str:\n"
-            "    await ctx.info('waiting')\n    await asyncio.sleep(3600)\n"
-            "@app.tool\nasync def ask(ctx: mcp_lite.Context) -> str:\n"
-            "    return (await ctx.elicit('say', str)).action\napp.run()\n"
-        )
-        env = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80",
-               "MCP_LITE_HISTORY": str(tmp_path / "folder" / "history"), "INPUTRC": str(tmp_path / "inputrc")}  # fmt: skip
-        ours, theirs = os.openpty()
-        command = [*COMMAND, "shell", str(path)]
-        process = subprocess.Popen(
-            command, stdin=theirs, stdout=theirs, stderr=theirs, env=env, start_new_session=True,
+        self.fd, self.seen, self.done = ours, b"", 0
+        env = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "MCP_LITE_TOKENS": str(cwd)}
+        self.process = subprocess.Popen(
+            [*(command or COMMAND), *argv], stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=env,
             preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+            start_new_session=True,
         )  # fmt: skip
         os.close(theirs)
-        seen, done = b"", 0
 
-        def type_in(keys, wanted, again=b""):
-            """Type, and wait until the screen shows what is wanted, after all that it has shown.
+    def more(self):
+        """Read what comes; return whether there is more to come."""
+        assert select.select([self.fd], [], [], 20)[0], self.seen[self.done :]
+        with contextlib.suppress(OSError):  # Linux: it has ended
+            self.seen += os.read(self.fd, 65536)
+            return True
+        return False
 
-            If nothing comes for long, `again` is typed.
-            """
-            nonlocal seen, done
-            os.write(ours, keys)
-            while wanted not in seen[done:]:
-                if not select.select([ours], [], [], 5 if again else 20)[0]:
-                    assert again, (wanted, seen[done:])
-                    os.write(ours, again)
-                    again = b""
-                    continue
-                seen += os.read(ours, 4096)
-            done = seen.index(wanted, done) + len(wanted)
+    def types(self, keys, wanted):
+        """Type, and wait until the screen shows what is wanted, after all that it has shown."""
+        os.write(self.fd, keys)
+        while wanted not in self.seen[self.done :]:
+            assert self.more(), (wanted, self.seen)
+        self.done = self.seen.index(wanted, self.done) + len(wanted)
 
-        with process, contextlib.ExitStack() as stack:
-            stack.callback(process.kill)
-            stack.callback(os.close, ours)
-            type_in(b"", b"news> ")
-            type_in(b"call la\t", b"call later ")
-            type_in(b"\n", b"ok\r\n")
-            type_in(b"", b"news> ")
-            type_in(b"call wa", b"call wa")
-            go.touch()
-            type_in(b"", b"the tools have changed\r\nnews> call wa")
-            type_in(b"it\n", b"info: waiting")
-            type_in(b"\x03", b"news> ")
-            type_in(b"call ask\n", b"  > ")
-            type_in(b"\x03", b"news> ")
-            type_in(b"call later\n", b"ok\r\n")  # the question, though cancelled, takes no line
-            type_in(b"", b"news> ")
-            type_in(b"call la", b"call la")
-            # readline overlooks a signal that comes just before it waits for a key
-            type_in(b"\x03", b"news> ", again=b"\x03")
-            type_in(b"call later\n", b"ok\r\n")
-            type_in(b"", b"news> ")
-            type_in(b"\x04", b"")
-            assert process.wait(20) == 0
-        assert b"Traceback" not in seen
-        history = (tmp_path / "folder" / "history").read_text()
-        assert "call later" in history and "call wait" in history
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        with self.process:
+            if exc[0]:
+                self.process.kill()
+            while self.more():
+                pass
+            self.status = self.process.wait(20)
+        os.close(self.fd)
 
 
-class TestLogins:
-    """login, logout, --auth: at a terminal and without one."""
+@posix
+class TestTerminals:
+    """At a terminal a person is asked, and nothing that a server says is obeyed."""
 
-    def run_verbs(self, world_work, monkeypatch, tmp_path):
-        monkeypatch.setenv("MCP_LITE_TOKENS", str(tmp_path / "tokens"))
-        monkeypatch.delenv("MCP_LITE_TOKEN", raising=False)
+    def test_a_form_is_filled_in(self, counter):
+        with Typist("call", "order", "shop.py", cwd=counter) as person:
+            person.types(b"", b"The server asks: Your order?")
+            person.types(b"", b"How many: integer [] (Ctrl-D declines)")
+            person.types(b"many\n", b"expected integer")
+            person.types(b"12\n", b"must be at most 9")
+            person.types(b"3\n", b"gift: boolean []")
+            person.types(b"\n", b'size: "s" | "l" [s]')
+            person.types(b"l\n", b'{"count": 3, "gift": false, "size": "l"}')
+        assert person.status == 0 and b"\x1b]0;" not in person.seen and b"\x1b[2J" not in person.seen
 
-        async def main():
-            async with World().running() as world:
-                loop = asyncio.get_running_loop()
+    def test_ctrl_d_declines(self, counter):
+        with Typist("call", "order", "shop.py", cwd=counter) as person:
+            person.types(b"", b"How many:")
+            person.types(b"\x04", b"declined")
+            person.types(b"", b"null")
+        assert person.status == 0
 
-                def browse(url):
-                    async def work():
-                        where = m.parse_url(world.agree(url))
-                        async with client_of(f"http://127.0.0.1:{where.port}") as browser:
-                            await fetch(browser, where.target)
+    def test_consent_and_a_page(self, counter):
+        with Typist("call", "visit", "shop.py", cwd=counter) as person:
+            person.types(b"", b"It is a page of example.com")
+            person.types(b"", b"agree: boolean")
+            person.types(b"y\n", b"accept")
+        assert person.status == 0
 
-                    asyncio.run_coroutine_threadsafe(work(), loop)
+    def test_ctrl_c_ends_the_call_and_the_server(self, counter):
+        with Typist("call", "wait", "shop.py", cwd=counter) as person:
+            person.types(b"", b"waiting ")
+            person.types(b"\x03", b"")
+        pid = int(re.search(rb"waiting (\d+)", person.seen)[1])
+        assert person.status == 130 and not is_alive(pid) and b"Traceback" not in person.seen
 
-                import webbrowser
-
-                monkeypatch.setattr(webbrowser, "open", browse)
-
-                async def verb(*words):
-                    return await loop.run_in_executor(None, m.main, [*words])
-
-                await world_work(world, verb)
-
-        run(main())
-
-    @pytest.mark.parametrize("options, problem", [((), "not a usable proxy"), (("--unix-socket", ""), "uds=")])
-    def test_a_logout_that_cannot_begin_says_why(self, options, problem, monkeypatch, tmp_path, capsys):
-        monkeypatch.setenv("MCP_LITE_TOKENS", str(tmp_path))
-        for name in ("NO_PROXY", "no_proxy", "https_proxy"):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("HTTPS_PROXY", "socks5://p:1")
-        assert m.main(["logout", "https://a.example/mcp", *options]) == 2
-        assert capsys.readouterr().err.startswith(f"error: {problem}")
-
-    def test_a_refusal_that_no_login_would_mend_advises_none(self, capsys):
-        thread = m.Server().start_in_thread(port=0)
-        try:
-            origin = ("--header", "Origin: https://evil.example")
-            assert m.main(["tools", thread.url, *origin]) == 3
-        finally:
-            thread.stop()
-        told = capsys.readouterr().err
-        assert "see allowed_origins" in told and "login" not in told
-
-    def test_a_refusal_is_told_in_the_words_of_the_server(self, capsys):
-        thread = m.Server().start_in_thread(port=0, token="secret")
-        try:
-            assert m.main(["tools", thread.url, "--token", "wrong"]) == 3
-        finally:
-            thread.stop()
-        told = f"error: {thread.url} answered 401 Unauthorized: a valid bearer token is needed\n"
-        assert capsys.readouterr().err == told
-
-    def test_a_login_is_remembered_until_the_logout(self, monkeypatch, tmp_path, capsys):
-        async def work(world, verb):
-            url = world.root + "/mcp"
-            common = ("--revision", "2025-11-25")
-            assert await verb("tools", url, *common) == 3
-            assert f"python3 mcp_lite.py login {url}" in capsys.readouterr().err
-            assert world.asked == [], "without a terminal nobody is asked"
-            assert await verb("login", url, "--client-id", "me", "--scope", "a", *common) == 0
-            told = capsys.readouterr()
-            assert f"logged in to {url}" in told.out and "/authorize?" in told.err
-            assert world.asked[0].items() >= {"client_id": "me", "scope": "a"}.items()
-            assert await verb("tools", url, *common) == 0
-            assert await verb("logout", url) == 0
-            assert f"logged out of {url}" in capsys.readouterr().out
-            assert await verb("logout", url) == 0
-            assert "no login" in capsys.readouterr().out
-            assert await verb("tools", url, *common) == 3
-            assert await verb("login", url, *common) == 0
-            assert await verb("logout", "--all") == 0
-            assert await verb("tools", url, *common) == 3
-            assert len(world.asked) == 2
-
-        self.run_verbs(work, monkeypatch, tmp_path)
-
-    def test_a_login_says_that_its_port_is_taken(self, monkeypatch, tmp_path, capsys):
-        async def work(world, verb):
-            with socket.create_server(("127.0.0.1", 0)) as taken:
-                port = str(taken.getsockname()[1])
-                words = ("--port", port, "--client-id", "me", "--revision", "2025-11-25")
-                assert await verb("login", world.root + "/mcp", *words) == 3
-            told = capsys.readouterr().err
-            assert f"cannot listen on port {port} of 127.0.0.1: it is in use" in told
-            assert "cannot write" not in told
-
-        self.run_verbs(work, monkeypatch, tmp_path)
-
-    def test_a_token_may_be_given_by_option_or_variable(self, monkeypatch, tmp_path, capsys):
-        async def work(world, verb):
-            url, common = world.root + "/mcp", ("--revision", "2025-11-25")
-            world.tokens["mine"] = ""
-            assert await verb("ping", url, "--auth", "mine", *common) == 0
-            assert await verb("ping", url, "--token", "mine", *common) == 0
-            assert await verb("ping", url, "--auth", "none", *common) == 3
-            monkeypatch.setenv("MCP_LITE_TOKEN", "mine")
-            assert await verb("ping", url, *common) == 0
-            assert await verb("ping", url, "--auth", "none", *common) == 3
-            assert world.asked == [] and "mine" not in "".join(capsys.readouterr())
-
-        self.run_verbs(work, monkeypatch, tmp_path)
-
-    @pytest.mark.parametrize("verb", ["serve", "tools"])
-    def test_an_empty_token_is_a_mistake_and_no_open_door(self, verb, capsys):
-        """As of a variable that is not set: serve server.py --http 0.0.0.0:80 --token "$TOKEN"."""
-        for token in ("", "s3cret\n"):
-            assert m.main([verb, "server.py", "--token", token]) == 2
-            told = capsys.readouterr().err
-            assert "--token: token=: give a text" in told and "s3cret" not in told
-
-    @pytest.mark.parametrize(
-        "words, said",
-        [(["login"], "login URL"), (["login", "server.py"], "login URL"), (["logout"], "logout URL")],
-    )
-    def test_what_has_no_login_is_a_mistake(self, words, said, capsys):
-        assert m.main(words) == 2
-        assert said in capsys.readouterr().err
+    @pytest.mark.parametrize("words", ["read shop://item/7", "info", "call fail", "call copy", "tools"])
+    def test_a_terminal_only_shows_what_a_server_says(self, counter, words):
+        with Typist(*words.split(), "--log", "debug", "--trace=full", "shop.py", cwd=counter) as person:
+            pass
+        assert not re.findall(rb"\x1b(?!\[K)|\x9b", person.seen), person.seen
 
 
-@pytest.mark.usefixtures("forks")
-@pytest.mark.skipif(os.name == "nt", reason="signals and pipes of POSIX")
+@posix
 class TestEnds:
-    """However it ends, quietly."""
+    """However it ends: with a status, quietly, and no process stays behind."""
 
-    @pytest.mark.parametrize("words", [["--help"], ["config", "--list"]])
-    def test_a_full_disk_is_an_error_in_one_line(self, words, monkeypatch, capsys):
-        class Full(io.StringIO):
-            def write(self, text):
-                raise OSError(errno.ENOSPC, "No space left on device")
-
-        monkeypatch.setattr(sys, "stdout", Full())
-        assert m.main(words) == 3
-        text = "error: cannot write the answer: [Errno 28] No space left on device\n"
-        assert capsys.readouterr().err == text
-
-    def test_an_entry_is_shown_where_stderr_is_closed(self, shop, monkeypatch, capsys):
-        monkeypatch.setattr(sys, "stderr", None)
-        assert m.main(["config", "cursor", shop]) == 0
-        assert "mcpServers" in json.loads(capsys.readouterr().out)
-
-    def test_interrupt_is_status_130_without_a_traceback(self, shop):
-        process = Forked(
-            [*COMMAND, "call", "wait", shop],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-        with process:
-            while b"waiting" not in process.stderr.readline():
-                assert process.poll() is None
-            process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=20)
-        assert (process.returncode, out, err) == (130, b"", b"")
-
-    @posix
-    def test_ctrl_c_of_a_terminal_does_not_end_a_verb_in_the_background_of_a_script(self):
-        """A shell ignores SIGINT for it, and the group gets the signal nevertheless."""
-
-        async def work():
-            os.kill(os.getpid(), signal.SIGINT)
-            for _ in range(3):
-                await asyncio.sleep(0)
-            return 7
-
-        former = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            assert asyncio.run(m.interruptible(work())) == 7
-        finally:
-            signal.signal(signal.SIGINT, former)
-
-    @pytest.mark.skipif(os.name == "nt", reason="Windows has neither signals nor groups")
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-    def test_a_signal_ends_the_server_too_that_ignores_the_end_of_its_input(self, tmp_path, number):
-        """The server is a child in a group of its own, which the terminal does not know."""
-        path = tmp_path / "deaf.py"
-        path.write_text(
-            f"import sys; sys.path.insert(0, {str(HERE)!r})\n"
-            "import asyncio, os, signal, sys, threading, mcp_lite\n"
-            "app = mcp_lite.Server('deaf')\n\n@app.tool\nasync def wait() -> str:\n"
-            "    print('waiting', os.getpid(), file=sys.stderr, flush=True)\n"
-            "    await asyncio.sleep(60)\n    return 'never'\n\n"
-            "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-            "threading.Thread(target=app.run, daemon=True).start()\n"
-            "while True:\n    signal.pause()\n"
-        )
-        process = Forked(
-            [sys.executable, "-c", HASTY + COMMAND_LINE, "call", "wait", str(path)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+    def test_a_signal_ends_a_server_too_that_ignores_the_end_of_its_input(self, counter, number):
+        command = [sys.executable, "-c", HASTY, "call", "wait", "deaf.py"]
+        process = Forked(command, cwd=counter, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         with process:
             line = b""
             while b"waiting" not in line:
                 assert process.poll() is None
                 line = process.stderr.readline()
             process.send_signal(number)
+            assert process.stderr.read() == b""
+        assert process.returncode == 128 + number and not is_alive(int(line.split()[-1]))
+
+    def test_in_the_background_of_a_script_ctrl_c_is_not_for_us(self, counter):
+        """A shell ignores SIGINT for what runs there, and its group gets the signal nevertheless."""
+        code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + COMMAND[2]
+        command = [sys.executable, "-c", code, "call", "wait", "shop.py"]
+        with Forked(command, cwd=counter, stderr=subprocess.PIPE) as process:
+            process.stderr.readline()
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGTERM)
             process.communicate(timeout=20)
-        assert process.returncode == 128 + number
-        assert not is_alive(int(line.split()[-1]))
+        assert process.returncode == 128 + signal.SIGTERM
 
-    @posix
-    @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
-    def test_the_answer_comes_though_stderr_takes_nothing(self, shop, redirection):
-        said = self.redirected(redirection, shop, "stdout")
-        assert (said.returncode, said.stdout) == (0, b"3\n")
-
-    @posix
     @pytest.mark.parametrize(
-        "redirection, problem",
-        [(">&-", b"standard output is closed"), (">/dev/full", b"cannot write the answer: ")],
-    )
-    def test_an_answer_that_nobody_gets_is_status_3(self, shop, redirection, problem):
-        said = self.redirected(redirection, shop, "stderr")
-        assert said.returncode == 3
-        assert b"error: " + problem in said.stderr and b"Traceback" not in said.stderr
+        "redirection, status, told",
+        [
+            ("| true", 0, b""), (">&-", 3, b"error: standard output is closed: nobody gets the answer\n"),
+            (">/dev/full", 3, b"error: cannot write the answer: [Errno 28] No space left on device\n"), ("2>&-", 0, b""),
+        ],
+    )  # fmt: skip
+    def test_an_answer_that_nobody_reads(self, counter, redirection, status, told):
+        """`head` closes the pipe and is content; a full disk is not."""
+        words = [*COMMAND, "info", "shop.py"]
+        script = f'set -o pipefail; "$@" {redirection}'
+        ran = subprocess.run(["bash", "-c", script, "bash", *words], cwd=counter, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, timeout=30)  # fmt: skip
+        assert (ran.returncode, ran.stderr) == (status, told)
 
-    def redirected(self, redirection, shop, heard):
-        words = [*COMMAND, "call", "add", "a=1", "b=2", shop]
-        streams = {"stdin": subprocess.DEVNULL, heard: subprocess.PIPE}
-        return subprocess.run(["bash", "-c", f'"$@" {redirection}', "bash", *words], timeout=30, **streams)
 
-    def test_help_survives_the_loss_of_docstrings(self):
-        said = subprocess.run(
-            [sys.executable, "-OO", m.__file__, "--help"], capture_output=True, timeout=30
-        )
-        assert said.returncode == 0
-        assert b"None" not in said.stdout and b"List the tools" in said.stdout
+@pytest.mark.usefixtures("forks")
+class TestServe:
+    """serve FILE.py[:APP]: on stdio, and over HTTP."""
 
-    def test_a_server_in_a_file_can_be_called_from_inside_an_archive(self, shop, tmp_path):
-        import zipfile
+    async def test_on_stdio(self, counter, monkeypatch):
+        monkeypatch.chdir(counter)
+        async with m.Client([*COMMAND, "serve", "shop.py"]) as c:
+            assert await c.call("add", {"a": 1}) == 1
 
-        archive = tmp_path / "tools.zip"
-        with zipfile.PyZipFile(archive, "w") as packed:
-            packed.writepy(m.__file__)  # which compiles it
-        code = "import mcp_lite, sys; sys.exit(mcp_lite.main(sys.argv[1:]))"
-        said = subprocess.run(
-            [sys.executable, "-c", code, "call", "add", "a=1", "b=2", f"{shop}:app"],
-            env={**os.environ, "PYTHONPATH": str(archive)}, cwd=tmp_path, capture_output=True,
-            timeout=30,
-        )  # fmt: skip
-        assert (said.returncode, said.stdout) == (0, b"3\n"), said.stderr.decode()
+    def test_over_http_with_a_token_to_ask_for(self, cli, counter, monkeypatch):
+        monkeypatch.chdir(counter)
+        monkeypatch.delenv("MCP_LITE_TOKEN", raising=False)
+        command = [*COMMAND, "serve", "shop.py:app", "--http", "0", "--token", "hush"]
+        with Forked(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            url = re.search(r"http://\S+", process.stderr.readline().decode())[0]
+            call = ("call", "add", "a=1", url)
+            status, out, err = cli(*call)
+            assert (status, out) == (3, "") and f"login {url}" in err
+            status, out, err = cli(*call, "--token", "wrong")
+            assert (status, err) == (3, f"error: {url} answered 401 Unauthorized: a valid bearer token is needed\n")
+            assert cli(*call, "--token", "hush")[:2] == (0, "1\n")
+            assert cli(*call, "--header", "Authorization: Bearer hush")[:2] == (0, "1\n")
+            monkeypatch.setenv("MCP_LITE_TOKEN", "hush")
+            assert cli(*call)[:2] == (0, "1\n")
+            process.terminate()
+            assert b"Traceback" not in process.stderr.read()
 
-    def test_without_a_file_of_its_own_the_command_line_says_what_to_give(
-        self, cli, monkeypatch, tmp_path
-    ):
-        path = tmp_path / "functions.py"
-        path.write_text("def add(a: int) -> int: return a\n")
-        monkeypatch.delattr(m, "__file__")
-        status, out, err = cli("tools", "x.py:app")
-        assert status == 2 and "as a file: give a command instead" in err
-        assert [*m.load_app(str(path)).tools] == ["add"], "what is here can be served"
+    async def test_a_file_with_another_copy_of_mcp_lite_beside_it(self, tmp_path):
+        copy_mcp_lite(tmp_path / "mcp_lite.py")
+        copy_mcp_lite(tmp_path / "vendored.py")
+        (tmp_path / "own.py").write_text("import vendored\napp = vendored.Server('own')\n")
+        async with m.Client([sys.executable, str(tmp_path / "mcp_lite.py"), "serve", "own.py"], cwd=tmp_path) as c:
+            assert c.server_info["name"] == "own"
 
-    def test_reader_that_goes_away_is_no_error(self, stall):
-        ours, theirs = os.pipe()
-        os.close(ours)
-        try:
-            command = [*COMMAND, "info", stall]
-            done = run_forked(command, stdout=theirs)
-        finally:
-            os.close(theirs)
-        assert (done.returncode, done.stderr) == (0, b"")
+    async def test_a_file_of_an_app_for_a_client(self, counter):
+        async with m.Client(f"{counter}/shop.py:app") as c:
+            assert await c.call("add", {"a": 1}) == 1
+
+
+class TestLogins:
+    """login, logout: with the server of examples/authorization."""
+
+    @pytest.fixture
+    def example(self, monkeypatch, tmp_path):
+        """Give the modules server and client, which have names that others have, too."""
+        monkeypatch.setenv("MCP_LITE_TOKENS", str(tmp_path / "tokens"))
+        monkeypatch.delenv("MCP_LITE_TOKEN", raising=False)
+        monkeypatch.syspath_prepend(HERE / "examples" / "authorization")
+        names = ("server", "client", "third_party")
+        found = [importlib.import_module(name) for name in names]
+        monkeypatch.setattr(found[0], "PASSWORD_WORK", 2)  # that of our passwords is lost time
+        yield found[:2]
+        for name in names:
+            del sys.modules[name]
+
+    def test_a_login_is_remembered_until_the_logout(self, example, monkeypatch, capsys):
+        import webbrowser
+
+        server, client = example
+        asked, opener = [], urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+        def browse(url):
+            asked.append(url)
+            opener.open(client.browse(url, "alice", "correct horse")).close()
+
+        async def verb(*words):
+            status = await asyncio.get_running_loop().run_in_executor(None, m.main, words)
+            return (status, *capsys.readouterr())
+
+        async def main():
+            port = client.free_port()
+            app, authority, guard = server.build(f"http://127.0.0.1:{port}")
+            authority.add_person("alice", "correct horse")
+            with contextlib.closing(authority.db):
+                async with app.http(port=port, auth=guard) as thread:
+                    await self.play(verb, thread.url)
+
+        monkeypatch.setattr(webbrowser, "open", browse)
+        run(main())
+        assert len(asked) == 1
+
+    async def play(self, verb, url):
+        status, out, err = await verb("call", "notes", url)
+        assert status == 3 and f"python3 mcp_lite.py login {url}" in err, "nobody can be asked"
+        status, out, err = await verb("login", url)
+        assert (status, out.splitlines()[-1]) == (0, f"{url} lets us in") and "/authorize?" in err
+        assert (await verb("call", "notes", url))[0] == 0
+        assert (await verb("logout", url))[:2] == (0, f"logged out of {url}\n")
+        assert (await verb("logout", url))[:2] == (0, f"no login to {url} was kept\n")
+        assert (await verb("call", "notes", url))[0] == 3
 
 
 class Visitor:
@@ -20301,1413 +18910,6 @@ class TestReadme:
     def test_limits_are_the_ones_in_the_file(self):
         for limit in (m.MAX_ELEMENTS, m.MAX_DEPTH, m.MAX_IN_FLIGHT, m.MAX_MESSAGE_BYTES >> 20):
             assert f"{limit:,}" in self.TEXT
-
-
-###############################################################################
-# T64. Applications
-###############################################################################
-
-
-@pytest.fixture
-def home(tmp_path, monkeypatch):
-    """Give a home folder that has nothing, and stand in an empty folder."""
-    for name in ("XDG_CONFIG_HOME", "CODEX_HOME", "APPDATA", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("HOME", "USERPROFILE"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    return tmp_path / "home"
-
-
-@pytest.mark.usefixtures("forks")
-class TestEntries:
-    """The entry of a server, in the form of each application."""
-
-    COMMAND = {"command": sys.executable, "args": ["/s.py"], "env": {"K": "v"}}
-    URL, HEADERS = "https://h/mcp", {"Authorization": "Bearer ${TOKEN}"}
-
-    @pytest.mark.parametrize(
-        "app, command, url",
-        [
-            ("claude-code", {"type": "stdio"}, {"type": "http", "url": URL, "headers": HEADERS}),
-            ("cursor", {}, {"url": URL, "headers": HEADERS}),
-            ("vscode", {"type": "stdio"}, {"type": "http", "url": URL, "headers": HEADERS}),
-            ("devin", {}, {"serverUrl": URL, "headers": HEADERS}),
-            ("windsurf", {}, {"serverUrl": URL, "headers": HEADERS}),
-            ("zed", {}, {"url": URL, "headers": HEADERS}),
-            ("gemini", {}, {"httpUrl": URL, "headers": HEADERS}),
-            ("codex", {}, {"url": URL, "http_headers": HEADERS}),
-        ],
-    )
-    def test_each_application_has_a_form_of_its_own(self, app, command, url):
-        row = m.APPLICATIONS[app]
-        made = m.entry_of(row, [sys.executable, "/s.py"], {"K": "v"}, {})
-        assert made == {**command, **self.COMMAND}
-        assert m.entry_of(row, self.URL, {}, self.HEADERS) == url
-
-    def test_an_application_that_starts_commands_only_starts_a_proxy(self):
-        entry = m.entry_of(m.APPLICATIONS["claude-desktop"], self.URL, {"TOKEN": "t"}, self.HEADERS)
-        words = [m.__file__, "proxy", self.URL, "--header", "Authorization:Bearer ${TOKEN}"]
-        assert entry == {"command": sys.executable, "args": words, "env": {"TOKEN": "t"}}
-
-    async def test_it_can_start_that_proxy(self, cli):
-        async with m.Server("far").http(port=0, token="opensesame") as server:
-            header = {"Authorization": "Bearer ${TOKEN}"}
-            app = m.APPLICATIONS["claude-desktop"]
-            entry = m.entry_of(app, server.url, {"TOKEN": "opensesame"}, header)
-            command = [entry["command"], *entry["args"]]
-            async with m.Client(command, cwd="/", env=entry["env"], env_replace=True) as c:
-                assert c.server_info["name"] == "far"
-
-    def test_an_entry_is_absolute_for_an_application_has_no_path(self, home):
-        pathlib.Path("my server.py").write_text("")
-        pathlib.Path("data").mkdir()
-        here = os.getcwd()
-        zed = m.APPLICATIONS["zed"]
-        entry = m.entry_of(zed, "my server.py", {}, {})
-        assert entry == {"command": sys.executable, "args": [os.path.join(here, "my server.py")]}
-        python = os.path.basename(sys.executable)
-        words = [python, "my server.py:app", "data", "./data", ".", "--x=./data", "none.py"]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PATH", os.path.dirname(sys.executable))
-            entry = m.entry_of(zed, words, {}, {})
-        assert entry["command"] == sys.executable
-        served = os.path.join(here, "my server.py:app")
-        data = os.path.join(here, "data")
-        assert entry["args"] == [served, "data", data, here, "--x=./data", "none.py"]
-
-    @pytest.mark.parametrize("target", ["none.py", ["no-such-program-anywhere"]])
-    def test_a_command_that_is_not_there_is_no_entry(self, home, target):
-        with pytest.raises(m.UsageError, match="none.py|no-such-program-anywhere"):
-            m.entry_of(m.APPLICATIONS["zed"], target, {}, {})
-
-    @pytest.mark.parametrize(
-        "target, name",
-        [
-            ("server.py", "server"),
-            ("/x/My_Notes.v2.py", "my-notes-v2"),
-            (["python3", "/m.py", "serve", "/x/shop.py:app"], "shop"),
-            (["/usr/bin/python3.9", "-u", "tools.py"], "tools"),
-            (["npx", "-y", "@scope/server-files@1.2", "/tmp"], "server-files"),
-            (["uvx", "mcp-server-git"], "mcp-server-git"),
-            (["docker", "run", "-i", "ghcr.io/some/thing"], "thing"),
-            (["python3"], "python3"),
-            (["-"], "server"),
-            (["a" * 30], "a" * 20),
-            ("https://mcp.example.com:8000/mcp", "mcp-example-com"),
-        ],
-    )
-    def test_a_server_is_named_as_all_applications_take_it(self, target, name):
-        assert m.name_for(target) == name
-
-    def test_toml_is_what_its_parser_reads(self):
-        tomllib = pytest.importorskip("tomllib", reason="Python has it since 3.11")
-        entry = {"command": "C:\\x", "args": ['"', "ä\n"], "env": {"A.b": "c = '", "D": ""}}
-        read = tomllib.loads(m.as_toml("mcp_servers.my-server", entry))
-        assert read == {"mcp_servers": {"my-server": entry}}
-
-
-class TestFiles:
-    """Where an application looks."""
-
-    @pytest.mark.parametrize(
-        "app, platform, path",
-        [
-            ("claude-desktop", "linux", "~/.config/Claude/claude_desktop_config.json"),
-            ("claude-desktop", "darwin",
-             "~/Library/Application Support/Claude/claude_desktop_config.json"),
-            ("claude-desktop", "win32", "/roaming/Claude/claude_desktop_config.json"),
-            ("claude-code", "win32", "~/.claude.json"),
-            ("cursor", "darwin", "~/.cursor/mcp.json"),
-            ("vscode", "linux", "~/.config/Code/User/mcp.json"),
-            ("vscode", "darwin", "~/Library/Application Support/Code/User/mcp.json"),
-            ("vscode", "win32", "/roaming/Code/User/mcp.json"),
-            ("devin", "linux", "~/.codeium/windsurf/mcp_config.json"),
-            ("zed", "linux", "~/.config/zed/settings.json"),
-            ("zed", "darwin", "~/.config/zed/settings.json"),
-            ("zed", "win32", "/roaming/Zed/settings.json"),
-            ("gemini", "linux", "~/.gemini/settings.json"),
-            ("codex", "linux", "~/.codex/config.toml"),
-        ],
-    )  # fmt: skip
-    def test_each_platform_has_its_own(self, home, monkeypatch, app, platform, path):
-        monkeypatch.setenv("APPDATA", "/roaming")
-        assert m.files_of(m.APPLICATIONS[app], platform) == [os.path.expanduser(path)]
-
-    def test_variables_lead_elsewhere_and_unset_ones_nowhere(self, home, monkeypatch):
-        assert m.files_of(m.APPLICATIONS["vscode"], "win32") == []
-        monkeypatch.setenv("XDG_CONFIG_HOME", "/xdg")
-        assert m.files_of(m.APPLICATIONS["vscode"], "linux") == ["/xdg/Code/User/mcp.json"]
-        monkeypatch.setenv("CODEX_HOME", "/codex")
-        assert m.files_of(m.APPLICATIONS["codex"], "linux") == ["/codex/config.toml"]
-
-    def test_claude_desktop_from_the_store_has_files_of_its_own(self, home, monkeypatch):
-        monkeypatch.setenv("LOCALAPPDATA", str(home))
-        monkeypatch.setenv("APPDATA", str(home / "Roaming"))
-        store = home / "Packages" / "Claude_pzs8" / "LocalCache" / "Roaming" / "Claude"
-        store.mkdir(parents=True)
-        app, name = m.APPLICATIONS["claude-desktop"], "claude_desktop_config.json"
-        assert m.files_of(app, "win32") == [str(store / name)]
-        plain = home / "Roaming" / "Claude" / name
-        plain.parent.mkdir(parents=True)
-        plain.write_text("{}")
-        newest = home / "Claude-Data" / "claude_1"
-        newest.mkdir(parents=True)
-        assert m.files_of(app, "win32") == [str(plain), str(store / name), str(newest / name)]
-
-
-class TestPuttingIn:
-    """One entry more, in a text that belongs to somebody else."""
-
-    @pytest.mark.parametrize(
-        "before, after",
-        [
-            ("", '{\n  "s": {\n    "a": 1\n  }\n}\n'),
-            ("{}", '{\n  "s": {\n    "a": 1\n  }\n}'),
-            ("// mine\n", '// mine\n{\n  "s": {\n    "a": 1\n  }\n}\n'),
-            ('{"x": 1.0}', '{\n  "s": {\n    "a": 1\n  },\n  "x": 1.0}'),
-            ('{\n\t"s": {}\n}\n', '{\n\t"s": {\n\t\t"a": 1\n\t}\n}\n'),
-            (
-                '{\r\n    "s": {\r\n        "b": 2, // two\r\n    },\r\n}',
-                '{\r\n    "s": {\r\n        "a": 1,\r\n        "b": 2, // two\r\n    },\r\n}',
-            ),
-            ('{"s": {"b": 2}}', '{"s": {\n    "a": 1,\n    "b": 2}}'),
-            ('{"s": {"a": [2] /* old */, "b": 2}}', '{"s": {"a": 1 /* old */, "b": 2}}'),
-            ('{/* s */ "s": /* "s": {} */ {/**/}}', '{/* s */ "s": /* "s": {} */ {\n    "a": 1\n  /**/}}'),
-            (
-                '{"//": "/*", "t": {"s": {}}, "s": {}}',
-                '{"//": "/*", "t": {"s": {}}, "s": {\n    "a": 1\n  }}',
-            ),
-        ],
-    )  # fmt: skip
-    def test_text_stays_as_it_was_but_for_the_entry(self, before, after):
-        made = m.put_member(before, "s", "a", 1)
-        assert made == after
-        assert m.read_settings(made)["s"]["a"] == 1
-
-    def test_whatever_stands_there_stays(self):
-        dice = rng("settings")
-
-        def gap():
-            return dice.choice(["", "", " ", "\n  ", "/* } */", "// {\n", "\t", '/*"*/\n'])
-
-        def value(depth):
-            kind = dice.randint(0, 4)
-            if kind == 0 or not depth:
-                return dice.choice(["1.50", "null", '"a\\"//"', '"/*"', "-0", '",}"', "1e3"])
-            inner = [value(depth - 1) for _ in range(dice.randint(0, 3))]
-            if kind == 1:
-                return "[" + ",".join(gap() + each + gap() for each in inner) + "]"
-            keys = dice.sample(["s", "a", "b", "c{", "d//"], len(inner))
-            members = [f'{gap()}"{k}"{gap()}:{gap()}{v}{gap()}' for k, v in zip(keys, inner)]
-            trailing = "," if members and dice.random() < 0.3 else ""
-            return "{" + ",".join(members) + trailing + gap() + "}"
-
-        done = 0
-        for _ in range(2000):
-            text = gap() + value(3) + gap()
-            try:
-                before = m.read_settings(text)
-                made = m.put_member(text, "s", "new", {"x": []})
-            except m.ProtocolError:  # no object, or "s" is none
-                continue
-            assert m.read_settings(made) == {**before, "s": {**before.get("s", {}), "new": {"x": []}}}
-            rest = iter(made)
-            assert all(char in rest for char in text if char != " "), "a character is lost"
-            done += 1
-        assert done > 300
-
-
-@pytest.mark.usefixtures("forks")
-class TestConfig:
-    """`config APP TARGET`"""
-
-    @pytest.fixture
-    def server(self, home):
-        pathlib.Path("shop.py").write_text(CLI_SERVER)
-        return os.path.abspath("shop.py")
-
-    def test_it_prints_the_entry_and_says_where_it_goes(self, cli, server, home):
-        status, out, err = cli("config", "claude-desktop", "shop.py", "--env", "K=v")
-        entry = {"command": sys.executable, "args": [server], "env": {"K": "v"}}
-        assert (status, json.loads(out)) == (0, {"mcpServers": {"shop": entry}})
-        assert str(home) in err and "--write" in err
-        assert not home.exists(), "nothing is written"
-
-    def test_a_file_that_will_not_find_this_one_is_told(self, cli, home, monkeypatch):
-        monkeypatch.setattr(sys, "path", ["", *(path for path in sys.path if path != str(HERE))])
-        pathlib.Path("srv.py").write_text("import os\nfrom mcp_lite import Server\n")
-        problem = "srv.py will not find mcp_lite when it is started: copy mcp_lite.py beside it"
-        assert problem in cli("config", "cursor", "srv.py")[2]
-        assert problem not in cli("config", "cursor", "srv.py:app")[2]
-        pathlib.Path("mcp_lite.py").write_text("")
-        assert problem not in cli("config", "cursor", "srv.py")[2]
-
-    def test_an_app_in_a_file_is_a_command_that_people_can_read(self, cli, server):
-        entry = json.loads(cli("config", "cursor", "shop.py:app")[1])["mcpServers"]["shop"]
-        assert entry["args"] == [os.path.abspath(m.__file__), "serve", f"{server}:app"]
-
-    def test_it_offers_the_command_of_the_application(self, cli, server):
-        status, out, err = cli("config", "claude-code", "shop.py")
-        words = shlex.split(err.partition("; or: ")[2])
-        assert words[:4] == ["claude", "mcp", "add-json", "shop"]
-        assert {"shop": json.loads(words[4])} == json.loads(out)["mcpServers"]
-        status, out, err = cli("config", "vscode", "shop.py")
-        words = shlex.split(err.partition("; or: ")[2])
-        assert words[:2] == ["code", "--add-mcp"]
-        assert json.loads(words[2]) == {"name": "shop", **json.loads(out)["servers"]["shop"]}
-
-    def test_codex_reads_toml_and_gets_it_printed_only(self, cli, server):
-        status, out, err = cli("config", "codex", "shop.py")
-        assert out.startswith("[mcp_servers.shop]\ncommand = ")
-        status, out, err = cli("config", "codex", "shop.py", "--write")
-        assert (status, out) == (2, "")
-        assert "by hand" in err
-
-    @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
-    def test_written_into_a_file_the_rest_stays_with_its_mode_and_a_copy(self, cli, server, home):
-        path = home / ".config" / "zed" / "settings.json"
-        path.parent.mkdir(parents=True)
-        before = '// mine\n{\n  "theme": "dark", // nice\n  "context_servers": {"x": {}},\n}\n'
-        path.write_text(before)
-        path.chmod(0o644)
-        status, out, err = cli("config", "zed", "shop.py", "--write")
-        assert (status, err) == (0, "")
-        assert out == f"{path} has shop now; as it was: {path}.bak\n"
-        text = path.read_text()
-        assert text.startswith('// mine\n{\n  "theme": "dark", // nice\n  "context_servers": {')
-        assert m.read_settings(text)["context_servers"]["shop"]["args"] == [server]
-        assert m.read_settings(text)["context_servers"]["x"] == {}
-        assert stat.S_IMODE(path.stat().st_mode) == 0o644
-        assert pathlib.Path(f"{path}.bak").read_text() == before
-        assert sorted(os.listdir(path.parent)) == ["settings.json", "settings.json.bak"]
-        assert cli("config", "zed", "shop.py", "--write")[1] == f"{path} has shop as it is\n"
-
-    @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
-    def test_a_new_file_is_for_its_owner_alone(self, cli, server, home):
-        assert cli("config", "cursor", "shop.py", "--write")[0] == 0
-        path = home / ".cursor" / "mcp.json"
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        assert [*json.loads(path.read_text())["mcpServers"]] == ["shop"]
-        assert os.listdir(path.parent) == ["mcp.json"]
-
-    def test_an_entry_of_that_name_is_replaced_only_by_force(self, cli, server, home):
-        def servers():
-            return json.loads((home / ".cursor" / "mcp.json").read_text())["mcpServers"]
-
-        cli("config", "cursor", "shop.py", "--write")
-        again = ("config", "cursor", "shop.py", "--write", "--env", "A=b")
-        status, out, err = cli(*again)
-        assert (status, out) == (2, "")
-        assert "has another 'shop': give --name, or --force to replace it" in err
-        assert "env" not in servers()["shop"]
-        assert cli(*again, "--name", "second")[0] == 0
-        assert [*servers()] == ["second", "shop"]
-        assert cli(*again, "--force")[0] == 0
-        assert servers()["shop"]["env"] == {"A": "b"} == servers()["second"]["env"]
-
-    @pytest.mark.parametrize(
-        "text, why",
-        [
-            ('{"a": 1, "a": 2}', "occurs twice"),
-            ("[]", "no JSON object"),
-            ('{"mcpServers": []}', "left alone"),
-            ('{"mcpServers": null}', "left alone"),
-            ('{"mcpServers": {}', "not JSON"),
-            ('{"mcpServers": {}} x', "not JSON"),
-            (b"\xff\xfe{\0}\0", "left alone"),
-            ('{"a": ' + "[" * 10_000, "nested deeper"),
-        ],
-    )  # fmt: skip
-    def test_a_file_that_makes_no_sense_is_left_alone(self, cli, server, home, text, why):
-        path = home / ".cursor" / "mcp.json"
-        path.parent.mkdir(parents=True)
-        before = text if isinstance(text, bytes) else text.encode()
-        path.write_bytes(before)
-        status, out, err = cli("config", "cursor", "shop.py", "--write")
-        assert (status, out) == (2, "")
-        assert why in err and "Traceback" not in err
-        assert path.read_bytes() == before
-        assert os.listdir(path.parent) == ["mcp.json"]
-
-    def test_a_byte_order_mark_stays(self, cli, server, home):
-        path = home / ".cursor" / "mcp.json"
-        path.parent.mkdir(parents=True)
-        path.write_bytes(b"\xef\xbb\xbf{}")
-        assert cli("config", "cursor", "shop.py", "--write")[0] == 0
-        assert path.read_bytes().startswith(b'\xef\xbb\xbf{\n  "mcpServers"')
-
-    @pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="links of POSIX")
-    def test_a_link_is_refused(self, cli, server, home):
-        path = home / ".cursor" / "mcp.json"
-        path.parent.mkdir(parents=True)
-        (home / "dotfiles.json").write_text("{}")
-        path.symlink_to(home / "dotfiles.json")
-        status, out, err = cli("config", "cursor", "shop.py", "--write")
-        assert status == 2
-        assert f"is a link to {os.path.realpath(home / 'dotfiles.json')}" in err
-        assert (home / "dotfiles.json").read_text() == "{}" and path.is_symlink()
-
-    def test_an_application_that_writes_meanwhile_wins(self, cli, server, home, monkeypatch):
-        path = home / ".claude.json"
-        home.mkdir()
-        path.write_text('{"n": 1}')
-        sync = os.fsync
-
-        def slow_disk(descriptor):
-            path.write_text('{"n": 2}')
-            sync(descriptor)
-
-        monkeypatch.setattr(os, "fsync", slow_disk)
-        status, out, err = cli("config", "claude-code", "shop.py", "--write")
-        assert (status, out) == (2, "")
-        assert "is changing" in err
-        assert path.read_text() == '{"n": 2}'
-
-    def test_a_disk_that_is_full_leaves_the_file_as_it_was(self, cli, server, home, monkeypatch):
-        path = home / ".claude.json"
-        home.mkdir()
-        path.write_text('{"n": 1}')
-
-        def full(descriptor):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        monkeypatch.setattr(os, "fsync", full)
-        status, out, err = cli("config", "claude-code", "shop.py", "--write")
-        assert (status, out) == (2, "")
-        assert "No space left on device" in err
-        assert os.listdir(home) == [".claude.json"] and path.read_text() == '{"n": 1}'
-
-    def test_a_project_has_a_file_of_its_own(self, cli, server, home):
-        for app, path in (("claude-code", ".mcp.json"), ("vscode", ".vscode/mcp.json")):
-            assert cli("config", app, "shop.py", "--write", "--project")[0] == 0
-            assert server in pathlib.Path(path).read_text()
-        status, out, err = cli("config", "devin", "shop.py", "--project")
-        assert status == 2 and "no such file" in err
-
-    def test_the_list_shows_what_is_configured_where_and_no_secret(self, cli, server, home):
-        assert cli("config", "--list")[:2] == (0, "(none)\n")
-        cli("config", "cursor", "shop.py", "--write", "--env", "API_KEY=hunter2")
-        url = "https://h/mcp?token=hunter2"
-        cli("config", "vscode", url, "--write", "--project", "--header", "Authorization: hunter2")
-        (home / ".gemini").mkdir()
-        (home / ".gemini" / "settings.json").write_text("{")
-        status, out, err = cli("config", "--list")
-        lines = out.splitlines()
-        assert (status, err) == (0, "")
-        assert lines[0] == f"Cursor: {home / '.cursor' / 'mcp.json'}"
-        assert lines[1] == f"    shop: {sys.executable} {server}"
-        assert lines[2] == f"VS Code: {os.path.abspath('.vscode/mcp.json')}"
-        assert lines[3] == "    h: https://h/mcp?token=[redacted]"
-        assert lines[4].startswith("Gemini CLI: ") and "not JSON" in lines[5]
-        status, out, err = cli("config", "--list", "--json")
-        assert "hunter2" not in out
-        assert [row["application"] for row in json.loads(out)] == ["Cursor", "VS Code", "Gemini CLI"]
-
-    def test_hostile_names_in_a_file_cannot_move_the_cursor(self, cli, home):
-        pathlib.Path(".mcp.json").write_text('{"mcpServers": {"\\u001b[2Jx": {"command": "y\\r"}}}')
-        assert cli("config", "--list")[1].endswith("\n    x: y\n")
-
-    @pytest.mark.parametrize("args, shown", [("5", "5"), ("null", "None"), ('{"a": 1}', "{'a': 1}")])
-    def test_an_entry_that_makes_no_sense_is_listed_as_well(self, cli, home, args, shown):
-        pathlib.Path(".mcp.json").write_text('{"mcpServers": {"x": {"command": "y", "args": %s}}}' % args)
-        assert cli("config", "--list")[::2] == (0, "")
-        assert cli("config", "--list")[1].endswith(f"\n    x: y {shown}\n")
-
-    @pytest.mark.parametrize(
-        "words, problem",
-        [
-            (["emacs", "shop.py"], "no application 'emacs'"),
-            (["cursr", "shop.py"], "did you mean cursor?"),
-            (["cursor"], "as in: mcp_lite config APP TARGET"),
-            (["cursor", "none.py"], "none.py: no such file"),
-        ],
-    )
-    def test_a_wrong_command_line_says_what_is_right(self, cli, server, words, problem):
-        status, out, err = cli("config", *words)
-        assert (status, out) == (2, "")
-        assert problem in err
-
-    @pytest.mark.parametrize("target", ["shop.py", "shop.py:app"])
-    def test_an_application_without_path_or_folder_can_start_what_is_written(self, cli, server, target):
-        entry = json.loads(cli("config", "cursor", target)[1])["mcpServers"]["shop"]
-
-        async def main():
-            command = [entry["command"], *entry["args"]]
-            env = {"PYTHONPATH": str(HERE)} if target == "shop.py" else {}
-            async with m.Client(command, cwd="/", env=env, env_replace=True) as client:
-                assert await client.call("add", {"a": 1}) == 1
-
-        run(main())
-
-
-@pytest.mark.usefixtures("forks")
-class TestConfigurationFiles:
-    """`-c FILE [--server NAME]`, and FILE#NAME as a target."""
-
-    @pytest.fixture
-    def config(self, tmp_path, shop, monkeypatch):
-        monkeypatch.setenv("SHOP", shop)
-        far = tmp_path / "far.py"
-        far.write_text(
-            f"import os, sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite\n"
-            "app = mcp_lite.Server('far')\n"
-            "@app.tool\ndef where() -> str:\n    return f'{os.getcwd()} {os.environ[\"K\"]}'\n"
-            "app.run()\n"
-        )
-        (tmp_path / "there").mkdir()
-        path = tmp_path / "my mcp.json"
-        path.write_text(
-            '// of an editor\n{"servers": {"shop": {"type": "stdio", "command": %s, "args": ["${SHOP}"]},\n'
-            '"far away": {"command": %s, "args": [%s], "env": {"K": "${NONE:-v}"}, "cwd": %s},}}'
-            % tuple(map(json.dumps, (sys.executable, sys.executable, str(far), str(tmp_path / "there"))))
-        )
-        return path
-
-    def test_one_server_of_a_file_is_a_target_like_any_other(self, cli, config, tmp_path):
-        for words in (["-c", str(config), "--server", "shop"], [f"{config}#shop"],
-                      [str(config), "--server=shop"]):  # fmt: skip
-            assert cli("call", "add", "a=1", "b=2", *words)[:2] == (0, "3\n"), words
-        there = os.path.realpath(tmp_path / "there")
-        assert cli("call", "where", f"{config}#far away")[1] == f"{there} v\n"
-        assert cli("call", "where", "--env", "K=w", f"{config}#far away")[1] == f"{there} w\n"
-
-    def test_all_servers_of_a_file_are_one(self, cli, config):
-        status, out, err = cli("tools", "-c", str(config))
-        assert "shop__add(a: integer, b: integer = 0) -> integer\n" in out
-        assert "far-away__where() -> string\n" in out
-        assert cli("call", "shop__add", "a=1", str(config))[1] == "1\n"
-
-    async def test_a_url_of_a_file_gets_its_headers(self, cli, tmp_path, monkeypatch):
-        monkeypatch.setenv("TOKEN", "opensesame")
-        async with m.Server("guarded").http(port=0, token="opensesame") as server:
-            path = tmp_path / "mcp.json"
-            entry = {"url": server.url, "headers": {"Authorization": "Bearer ${TOKEN}"}}
-            path.write_text(json.dumps({"mcpServers": {"one": entry}}))
-            call = functools.partial(shell, "info", "-c", str(path))
-            said = await asyncio.get_running_loop().run_in_executor(None, call)
-            assert said.stdout.startswith(b"guarded ")
-
-    @pytest.mark.parametrize(
-        "words, problem",
-        [
-            (["-c", "none.json"], "none.json: "),
-            (["-c", "CONFIG", "--server", "shp"], "no server 'shp'; did you mean shop?"),
-            (["CONFIG#none"], "there is: shop, far away"),
-            (["-c", "CONFIG", "--", "x"], "not both"),
-            (["--server", "x", "shop.py"], "--server NAME belongs to a configuration"),
-            (["-c", "BROKEN"], "not JSON"),
-            (["-c", "EMPTY"], "a configuration names servers"),
-            (["-c", "UNSET"], "the server 'a': the variable NONE is not set"),
-        ],
-    )
-    def test_what_is_wrong_with_it_is_told(self, cli, config, tmp_path, words, problem):
-        texts = {"BROKEN": "{", "EMPTY": "{}", "UNSET": '{"servers": {"a": {"command": "${NONE}"}}}'}
-        for name, text in texts.items():
-            (tmp_path / name).write_text(text)
-        known = {"CONFIG": str(config), **{name: str(tmp_path / name) for name in texts}}
-        words = [re.sub("[A-Z]{5,}", lambda hit: known[hit[0]], word) for word in words]
-        status, out, err = cli("tools", *words)
-        assert (status, out) == (2, "")
-        assert problem in err and "Traceback" not in err
-
-    def test_several_servers_are_not_pinged(self, cli, config):
-        """They are behind a server of ours, which would answer in their place."""
-        problem = "error: ping takes one server: FILE#NAME, of shop, far away\n"
-        assert cli("ping", str(config)) == (2, "", problem)
-
-    def test_config_takes_a_server_and_no_configuration(self, cli, config):
-        status, out, err = cli("config", "cursor", f"{config}#shop")
-        assert (status, out) == (2, "")
-        assert "not another configuration" in err
-
-    async def test_a_proxy_serves_them_all(self, config):
-        command = [*COMMAND, "proxy", str(config)]
-        async with m.Client(command, env={"SHOP": os.environ["SHOP"]}) as c:
-            assert await c.call("shop__add", {"a": 1}) == 1
-            assert (await c.call("far-away__where")).endswith(" v")
-
-
-###############################################################################
-# T65. Rules for servers
-###############################################################################
-
-
-def tool(name="look", schema=None, **more):
-    """Return a tool with which nothing is wrong, but for what is given."""
-    schema = {"type": "object", **(schema or {})}
-    return {"name": name, "description": "Look.", "inputSchema": schema, **more}
-
-
-def argument(**schema):
-    return tool(schema={"properties": {"a": {"description": "It.", "type": "string", **schema}}})
-
-
-class TestRulesForServers:
-    """findings_of(): what is wrong or unwise in what a server offers."""
-
-    def found(self, *tools, **offer):
-        return [
-            (each.rule.name, each.place, each.detail, each.breaks)
-            for each in m.findings_of({"tools": list(tools), **offer})
-        ]
-
-    def test_a_good_server_has_no_faults(self):
-        prompt = {"name": "p", "description": "Ask.", "arguments": [{"name": "a", "description": "b"}]}
-        found = self.found(
-            tool("other"), argument(type="integer", default=3), prompts=[prompt],
-            resources=[{"name": "r", "uri": "note:r"}], instructions="Ask nicely.",
-            serverInfo={"name": "s"},
-        )  # fmt: skip
-        assert found == self.found() == []
-
-    def test_of_two_with_one_name_only_one_can_be_reached(self):
-        assert self.found(tool(), tool()) == [("same-name", "tool 'look'", "2 times", ())]
-
-    @pytest.mark.parametrize(
-        "name, rules",
-        [
-            ("get_User-2", []), ("a" * 60, []),
-            ("a.b", [("refused-name", ("claude", "openai"))]),
-            ("2nd", [("refused-name", ("gemini",))]),
-            ("a" * 61, [("long-name", ("cursor",))]),
-            ("a" * 64, [("refused-name", ("gemini",)), ("long-name", ("cursor",))]),
-            ("a" * 65, [("refused-name", ("claude", "openai")), ("refused-name", ("gemini",)),
-                        ("refused-name", ("vscode",)), ("long-name", ("cursor",))]),
-            ("a b", [("tool-name", ()), ("refused-name", ("claude", "openai")),
-                     ("refused-name", ("gemini",))]),
-        ],
-    )  # fmt: skip
-    def test_names_that_applications_refuse(self, name, rules):
-        assert [(rule, who) for rule, _, _, who in self.found(tool(name))] == rules
-
-    def test_the_name_of_the_server_counts_for_cursor(self):
-        rules = [row[0] for row in self.found(tool("a" * 50), serverInfo={"name": "b" * 11})]
-        assert rules == ["long-name"]
-
-    @pytest.mark.parametrize(
-        "bad, rule, place, detail",
-        [
-            (tool(description=" "), "no-description", "tool 'look'", ""),
-            (tool(description="x" * 1025), "long-description", "tool 'look'", "1,025 characters"),
-            (argument(description=""), "silent-arguments", "tool 'look'", "a"),
-            (tool(inputSchema=None), "no-object", "tool 'look'", ""),
-            (tool(schema={"type": "string"}), "no-object", "tool 'look'", ""),
-            (tool(schema={"properties": 5}), "bad-schema", "tool 'look'", "inputSchema: #: properties must be an object"),
-            (tool(schema={"required": ["b"]}), "required-unknown", "tool 'look'", "b"),
-            (argument(type="object", properties={}, required=["b"]), "required-unknown", "tool 'look', a", "b"),
-            (tool(schema={"anyOf": [{}], "allOf": [{}]}), "choice-on-top", "tool 'look'", "anyOf, allOf"),
-            (argument(type=["array", "string"], items={"type": "array"}), "no-items", "tool 'look', a[]", ""),
-            (argument(default=5), "bad-default", "tool 'look', a", "5: expected string, got integer"),
-            (argument(const="x"), "not-for-gemini", "tool 'look'", "a: const"),
-            (argument(format="uri"), "not-for-gemini", "tool 'look'", "a: format uri"),
-            (argument(**{"x-mcp-header": "no name"}), "bad-header", "tool 'look'", "a: x-mcp-header is no header name"),
-            (tool(schema={"properties": {"a": {"description": "It."}}}), "any-value", "tool 'look', a", ""),
-            (tool(outputSchema={"type": "array"}), "output-not-object", "tool 'look'", ""),
-            (tool(outputSchema={"type": 5}), "bad-schema", "tool 'look'", None),
-            (tool(annotations={"readOnlyHint": True, "destructiveHint": True}), "contradiction",
-             "tool 'look'", "readOnlyHint and destructiveHint"),
-            (tool(annotations={"readOnlyHint": "yes"}), "contradiction", "tool 'look'",
-             "readOnlyHint is 'yes', not a boolean"),
-        ],
-    )  # fmt: skip
-    def test_a_tool_that_models_or_applications_cannot_use(self, bad, rule, place, detail):
-        found = [row[:3] for row in self.found(bad)]
-        assert (rule, place) in [row[:2] for row in found]
-        assert detail is None or (rule, place, detail) in found
-
-    def test_a_default_is_judged_where_it_stands_in_its_schema(self):
-        node = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}],
-                                                          "default": None}}}  # fmt: skip
-        first = {"$ref": "#/$defs/N", "description": "It.", "default": {"next": {}}}
-        schema = {"properties": {"a": first}, "$defs": {"N": node}}
-        assert "bad-default" not in [row[0] for row in self.found(tool(schema=schema))]
-        schema = {"properties": {"a": {**first, "default": {"next": 5}}}, "$defs": {"N": node}}
-        assert [row[:2] for row in self.found(tool(schema=schema)) if row[0] == "bad-default"] == [
-            ("bad-default", "tool 'look', a")
-        ]
-
-    def test_what_is_said_once_has_its_limits_too(self):
-        most = [tool(f"t{n}") for n in range(129)]
-        assert self.found(*most[:40]) == []
-        assert [row[1:] for row in self.found(*most[:41])] == [("41 tools", "at most: cursor 40", ("cursor",))]
-        assert self.found(*most)[0][3] == ("cursor", "openai", "vscode")
-        assert self.found(instructions="x" * 2048) == []
-        assert [row[0] for row in self.found(instructions="x" * 2049)] == ["long-instructions"]
-
-    def test_what_is_not_a_tool_is_judged_by_its_own_rules(self):
-        prompt = {"name": "p", "arguments": [{"name": "a"}]}
-        found = self.found(prompts=[prompt], resources=[{"name": "r", "uri": "r.txt"}])
-        assert [row[:2] for row in found] == [
-            ("no-description", "prompt 'p'"), ("silent-arguments", "prompt 'p'"), ("no-uri", "resource 'r.txt'"),
-        ]  # fmt: skip
-
-    def test_whatever_a_server_lists_a_judgement_comes_of_it(self):
-        random = rng("lists")
-        keys = "type properties required items anyOf default enum x-mcp-header $ref format const description".split()
-
-        def anything(depth=0):
-            kind = random.randrange(7 if depth < 4 else 5)
-            if kind == 5:
-                return [anything(depth + 1) for _ in range(random.randrange(3))]
-            if kind == 6:
-                return {random.choice(keys): anything(depth + 1) for _ in range(random.randrange(4))}
-            return (None, True, 3.5, random.choice(["object", "array", "string", "a", ""]), 10**30)[kind]
-
-        for _ in range(2000):
-            item = {"inputSchema": anything(), "outputSchema": anything(), "annotations": anything(),
-                    "description": anything(), "arguments": anything()}  # fmt: skip
-            offer = {"tools": [{**item, "name": "t"}], "prompts": [{**item, "name": "p"}],
-                     "instructions": anything(), "serverInfo": {"name": anything()}}  # fmt: skip
-            for each in m.findings_of(offer):
-                json.dumps(each.as_json())
-
-    def test_every_rule_says_what_to_do_and_where_that_is_written(self):
-        for rule in m.RULES.values():
-            assert rule.text and rule.remedy and rule.source
-            assert rule.level in ("error", "warning", "note") and {*rule.breaks} <= {*m.PROFILES}
-        assert re.fullmatch(r"\d{4}-\d\d-\d\d", m.RULES_READ)
-        assert m.link("spec: server/tools#tool").endswith("/2026-07-28/server/tools#tool")
-
-
-###############################################################################
-# T66. Checks
-###############################################################################
-
-
-@pytest.mark.usefixtures("forks")
-class TestChecks:
-    """Checkup: what shows only while a server is at work."""
-
-    def found(self, target, *, call=False, **options):
-        """Return the findings of a look at a server, less those by its lists alone."""
-        before = [*m.RULES][: [*m.RULES].index("registered-twice")]
-
-        async def main():
-            fake = isinstance(target, functools.partial)
-            client = client_of_fake(target()) if fake else m.Client(target, **options)
-            checkup = m.Checkup(client, call)
-            await checkup.run()
-            assert client.state is m.DONE
-            return checkup
-
-        checkup = run(main())
-        return [(each.rule.name, each.place, each.detail) for each in checkup.found if each.rule.name not in before]
-
-    def test_what_a_server_writes_to_stderr_may_be_a_finding(self):
-        checkup = m.Checkup(m.Client(m.Server()))
-        for line in ("mcp_lite: the tool 'a' was registered again: the last one counts", "ready",
-                     "mcp_lite: @app.complete('p', 'x'): so far there is no such argument",
-                     "/x/s.py:7: RuntimeWarning: coroutine 'Context.info' was never awaited"):  # fmt: skip
-            checkup.hear(line)
-        assert [(each.rule.name, each.place, each.detail) for each in checkup.found] == [
-            ("registered-twice", "tool 'a'", ""), ("completes-nothing", "@app.complete('p', 'x')", ""),
-            ("never-awaited", "coroutine 'Context.info'", "/x/s.py:7"),
-        ]  # fmt: skip
-
-    def fake(self, **answers):
-        """Return what makes a legacy server that refuses nonsense, and answers from a table."""
-
-        def refuse(msg):
-            known = msg["method"] in m.METHODS
-            return failing(-32602 if known else -32601, "no")(msg)
-
-        lists = {
-            method: {row.lists.key: []}
-            for method, row in m.METHODS.items() if row.lists.registry
-        }  # fmt: skip
-        for method in ("check/nothing", "tools/call", "prompts/get", "resources/read"):
-            lists[method] = refuse
-        lists["tools/list"] = lambda msg: (
-            refuse(msg) if "cursor" in msg["params"] else answering({"tools": [tool()]})(msg)
-        )
-        return functools.partial(FakeServer, {**lists, **answers})
-
-    def test_a_server_of_ours_has_no_faults_in_either_era(self):
-        app = m.Server("good")
-        app.tool(lambda: 1, name="look", description="Look.", annotations={"readOnlyHint": True})
-        app.add_resource("note:a", "text")
-        app.prompt(lambda a: a, name="p", description="Ask.")
-        for revision in m.REVISIONS:
-            assert self.found(app, call=True, revision=revision) == []
-        assert self.found(self.fake()) == []
-
-    @pytest.mark.parametrize(
-        "answers, finding",
-        [
-            ({"check/nothing": {}}, ("wrong-code", "an unknown method", "a result, where -32601 is due")),
-            ({"tools/call": failing(-32603, "oops")}, ("wrong-code", "an unknown tool", "-32603, where -32602 is due")),
-            ({"tools/call": {"content": [], "isError": True}}, ("wrong-code", "an unknown tool", "a result, where -32602 is due")),
-            ({"resources/read": failing(-32001, "no")},
-             ("wrong-code", "an unknown resource", "-32001, where -32602 or -32002 is due")),
-            ({"prompts/list": failing(-32603, "oops")}, ("no-list", "prompts/list", "oops (-32603)")),
-            ({"prompts/list": {"prompts": [{}]}}, ("no-list", "prompts/list", None)),
-            ({"prompts/list": {"prompts": [], "nextCursor": "a"}}, ("endless", "prompts/list", "after 2 pages: 'a'")),
-            ({"prompts/list": {"prompts": [], "nextCursor": 5}}, ("endless", "prompts/list", "after 1 pages: 5")),
-            ({"prompts/list": {"prompts": [], "ttlMs": -1}}, ("bad-hint", "prompts/list", None)),
-        ],
-    )  # fmt: skip
-    def test_an_answer_that_should_be_another(self, answers, finding):
-        rule, place, detail = finding
-        found = self.found(self.fake(**answers))
-        assert (rule, place) in [row[:2] for row in found]
-        assert detail is None or finding in found
-
-    def test_a_list_that_comes_in_another_order_each_time(self):
-        names = [["a", "b"], ["b", "a"]]
-
-        def tools(msg):
-            names.reverse()
-            return answering({"tools": [tool(name) for name in names[0]]})(msg)
-
-        assert ("order", "tools/list", "") in self.found(self.fake(**{"tools/list": tools}))
-
-    def test_a_server_that_dies_of_a_wrong_word(self):
-        def die(msg):
-            raise m.ConnectionClosed("exited with status 1")
-
-        found = self.found(self.fake(**{"check/nothing": die}))
-        assert [row[:2] for row in found] == [("death", "an unknown method")]
-
-    def test_a_server_that_answers_nothing_to_nonsense(self, monkeypatch):
-        monkeypatch.setattr(m, "REFUSAL_SECONDS", 0.5)
-        found = self.found(self.fake(**{"prompts/get": lambda msg: []}))
-        assert [row[:2] for row in found] == [("silence", "an unknown prompt")]
-
-    def test_results_are_judged_only_of_tools_that_change_nothing(self):
-        only_reads, called = {"readOnlyHint": True}, []
-        results = {
-            "fails": {"content": [{"type": "text", "text": "no disk"}], "isError": True},
-            "wrong": {"content": [{"type": "text", "text": "{}"}], "structuredContent": {"n": "x"}},
-            "bare": {"content": [], "structuredContent": {"n": 1}},
-            "lacks": {"content": [{"type": "text", "text": "1"}]},
-            "long": {"content": [{"type": "text", "text": "x" * 50_001}]},
-            "odd": {"content": 5},
-        }
-        schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-        tools = [tool(name, annotations=only_reads) for name in results]
-        for each in tools[1:4]:
-            each["outputSchema"] = schema
-        tools.append(tool("writes", annotations={"readOnlyHint": False}))
-        tools.append(tool("asks", {"properties": {"a": {}}, "required": ["a"]}, annotations=only_reads))
-
-        def call(msg):
-            name = msg["params"].get("name")
-            called.append(name)
-            return answering(results[name])(msg) if name in results else failing(-32602, "no")(msg)
-
-        def list_tools(msg):
-            return failing(-32602, "no")(msg) if "cursor" in msg["params"] else answering({"tools": tools})(msg)
-
-        fake = {"tools/call": call, "tools/list": list_tools}
-        assert self.found(self.fake(**fake), call=True) == [
-            ("failed-call", "tool 'fails'", "'no disk'"),
-            ("bad-output", "tool 'wrong'", "n: expected integer, got string"),
-            ("no-text", "tool 'bare'", ""),
-            ("bad-output", "tool 'lacks'", "there is no structuredContent"),
-            ("long-result", "tool 'long'", "50,001 characters"),
-        ]
-        assert called == [*results, "check-nothing", None]
-        called.clear()
-        assert self.found(self.fake(**fake)) == []
-        assert called == ["check-nothing", None]
-
-    async def test_a_server_that_looks_at_no_header_is_open_to_web_pages(self):
-        async with fake_http(lambda head, msg: {}) as url:
-            checkup = m.Checkup(m.Client(url))
-            await checkup.run()
-            told = [(each.rule.name, each.detail) for each in checkup.found if each.place == url]
-            assert told == [(name, "status 200") for name in ("origin", "host", "headers")]
-
-    async def test_a_server_of_ours_keeps_web_pages_out_in_either_era(self):
-        app = m.Server("closed")
-        async with app.http(port=0) as server:
-            for revision in (STATELESS, SESSIONS):
-                checkup = m.Checkup(m.Client(server.url, revision=revision))
-                await checkup.run()
-                assert checkup.found == []
-
-    @pytest.mark.parametrize("stands", [True, False])
-    async def test_a_refusal_leads_to_the_metadata(self, stands):
-        def serve(head, msg):
-            found = stands and head[":method"] == "GET"
-            return (200, "application/json", "{}") if found else (401, "text/plain", "who are you?")
-
-        async with fake_http(serve) as url:
-            checkup = m.Checkup(m.Client(url))
-            with pytest.raises(m.AuthError):
-                await checkup.run()
-            assert [each.rule.name for each in checkup.found] == ["no-metadata"] * (not stands)
-
-    def test_a_tool_that_lets_the_server_answer_nobody_is_told(self, monkeypatch):
-        monkeypatch.setattr(m, "BLOCKED_SECONDS", 0.05)
-        app = m.Server("still")
-
-        @app.tool(annotations={"readOnlyHint": True})
-        async def block() -> int:
-            """Block."""
-            threading.Event().wait(1)
-            return 1
-
-        served = app.start_in_thread("http", port=0)
-        try:
-            found = self.found(served.url, call=True)
-        finally:
-            served.stop()
-        assert [row[:2] for row in found] == [("blocks", "tool 'block'")]
-
-    def test_what_does_not_end_is_not_waited_for(self, monkeypatch):
-        monkeypatch.setattr(m, "CALL_SECONDS", 0.05)
-        monkeypatch.setattr(m, "MAX_LIST_BYTES", 500)
-        pages = itertools.count()
-
-        def list_prompts(msg):
-            return answering({"prompts": [{"name": "x" * 100}], "nextCursor": str(next(pages))})(msg)
-
-        slow = tool("slow", annotations={"readOnlyHint": True})
-        fake = self.fake(**{
-            "tools/list": {"tools": [slow]}, "prompts/list": list_prompts,
-            "tools/call": lambda msg: [] if msg["params"].get("name") == "slow" else failing(-32602, "no")(msg),
-        })  # fmt: skip
-        found = self.found(fake, call=True)
-        assert ("failed-call", "tool 'slow'", "no result within 0.05 seconds") in found
-        [endless] = [detail for rule, _, detail in found if rule == "endless"]
-        assert int(endless.split()[1]) < 10
-
-    def test_a_server_that_starts_slowly_is_told(self, monkeypatch):
-        monkeypatch.setattr(m, "SLOW_START_SECONDS", -1)
-        assert [row[0] for row in self.found(self.fake())] == ["slow-start"]
-
-    def test_applications_are_named_by_commas(self):
-        assert m.read_profiles("claude, vscode") == ["claude", "vscode"]
-        assert m.read_profiles("protocol") == ["protocol"], "which is nobody's"
-        with pytest.raises(m.UsageError, match="no application 'gemni'; did you mean gemini"):
-            m.read_profiles("claude,gemni")
-
-    SERVER = f"""
-import sys; sys.path.insert(0, {str(HERE)!r})
-print("ready")
-from mcp_lite import Server
-app = Server("shop")
-@app.tool(name="a.b")
-def look() -> str:
-    "Look."
-app.run()
-"""
-
-    def test_the_verb_reports_at_a_terminal_and_as_json_and_ends_with_a_status(self, cli, tmp_path):
-        path = tmp_path / "shop.py"
-        path.write_text(self.SERVER)
-        status, out, err = cli("check", str(path))
-        assert status == 1
-        assert "error: it prints to standard output, which is the protocol's\n    the server: 'ready'\n" in out
-        assert "warning: applications refuse the name, or all tools because of it (claude, openai)\n" in out
-        assert out.endswith("1 error, 1 warning, 0 notes; looked at tools: 1\n")
-        path.write_text(self.SERVER.replace('print("ready")', ""))
-        assert cli("check", "--call", str(path))[1].endswith("looked at tools: 1, calls: 0\n")
-        status, out, err = cli("check", "--strict", "--json", "--for", "openai", str(path))
-        (warning,) = map(json.loads, out.splitlines())
-        assert (status, warning["rule"], warning["breaks"]) == (1, "refused-name", ["claude", "openai"])
-        assert cli("check", "--strict", "--for", "cursor,protocol", str(path))[0] == 0
-
-    def test_a_server_that_ends_at_a_word_that_is_new_to_it(self, cli, tmp_path):
-        path = tmp_path / "old.py"
-        path.write_text(
-            "import json, sys\nfor line in sys.stdin:\n    msg = json.loads(line)\n"
-            "    if msg['method'] == 'server/discover': sys.exit('what?')\n"
-            "    hello = {'protocolVersion': '2025-11-25', 'capabilities': {}, 'serverInfo': {'name': 'old'}}\n"
-            "    if msg['method'] in ('initialize', 'ping'):\n"
-            "        print(json.dumps({'jsonrpc': '2.0', 'id': msg['id'], 'result': hello}), flush=True)\n"
-            "    elif 'id' in msg:\n"
-            "        print(json.dumps({'jsonrpc': '2.0', 'id': msg['id'], 'error': {'code': -32601, 'message': ''}}), flush=True)\n"
-        )
-        status, out, err = cli("check", "--strict", str(path))
-        assert status == 1
-        assert "warning: it ends when the first message is not `initialize`" in out
-        assert out.endswith("0 errors, 1 warning, 0 notes; looked at nothing\n")
-
-    def test_each_server_of_a_configuration_is_checked_and_one_that_is_dead_is_named(self, cli, tmp_path):
-        path = tmp_path / "shop.py"
-        path.write_text(self.SERVER)
-        servers = {"shop": {"command": sys.executable, "args": [str(path)]}, "gone": {"command": "no-such-program"},
-                   "odd": {"command": 5}}  # fmt: skip
-        where = tmp_path / "mcp.json"
-        where.write_text(json.dumps({"mcpServers": servers}))
-        status, out, err = cli("check", str(where))
-        assert "    shop: the server: 'ready'\n" in out and "    shop: tool 'a.b'" in out
-        assert out.endswith("1 error, 1 warning, 0 notes; looked at tools: 1\n")
-        assert status == 3
-        assert err.splitlines()[-1].startswith("error: gone: cannot start 'no-such-program': it is not on the PATH")
-        assert "; odd: the server 'odd': command: give a string" in err
-        where.write_text(json.dumps({"mcpServers": {"a": servers["shop"], "b": servers["shop"]}}))
-        status, out, err = cli("check", str(where))
-        assert status == 1 and "looked at tools: 2\n" in out
-
-    @pytest.mark.parametrize("name, errors", [("quickstart", 0), ("everything_server", 1)])
-    def test_the_examples_pass(self, cli, name, errors):
-        """The one error is asked for by the official suite: a schema with everything in it."""
-        status, out, err = cli("check", "--call", str(HERE / "examples" / f"{name}.py"))
-        assert status == errors
-        assert out.count("error:") == out.count("tool 'json_schema_2020_12_tool': allOf") == errors
-
-
-###############################################################################
-# T67. A proxy
-###############################################################################
-
-
-@pytest.mark.usefixtures("forks")
-class TestProxyVerb:
-    """`proxy` stands between an application and a server that do not fit together."""
-
-    def proxy(self, *argv):
-        return [*COMMAND, "proxy", *argv]
-
-    async def test_a_command_of_stdio_is_a_server_at_a_url(self, tmp_path):
-        async with far_server().http(port=0, token="secret") as http:
-            headers = tmp_path / "headers"
-            headers.write_text("# who we are\nAuthorization: Bearer ${KEY}\n\nX-Two: b c\n")
-            argv = self.proxy(http.url, "--header-file", str(headers), "--header", "X-One:a")
-            async with m.Client(argv, env={"KEY": "secret"}, elicit=lambda *a: "x") as c:
-                assert await c.call("name") == "x x"
-                with pytest.raises(m.RemoteError, match="Unknown tool"):
-                    await c.call("nothing")
-
-    @pytest.mark.parametrize(
-        "words, environ, waits",
-        [
-            ((), {}, False),
-            (("--auth", "oauth"), {}, False),
-            (("--no-browser",), {}, True),
-            ((), {"BROWSER": f"{sys.executable} -c 1 %s"}, True),
-        ],
-    )
-    async def test_a_login_that_nobody_would_see_is_an_error_that_says_what_to_type(
-        self, words, environ, waits, tmp_path
-    ):
-        """Else the application would wait, and not know for what."""
-        async with far_server().http(port=0, token="secret") as http:
-            home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
-            said = []
-            options = {"env": {**home, **environ}, "stderr": said.append, "revision": V4}
-            with pytest.raises(m.RemoteError) as caught:
-                await m.Client(self.proxy(*words, http.url), **options).connect()
-            remedy = f"wants a login: python3 mcp_lite.py login {http.url}, or give a token"
-            # Where somebody may see the page, it goes on: as far as this server lets it.
-            expected = "if it has a fixed token, give that" if waits else remedy
-            assert expected in str(caught.value)
-            assert expected in "".join(said)
-
-    def test_a_url_is_a_server_that_is_a_command(self, tmp_path):
-        command = self.proxy("--http", "0", "--token", "secret", "--", *dying(tmp_path))
-        with Forked(command, stderr=subprocess.PIPE, text=True) as process:
-            url = process.stderr.readline().split()[-1]
-
-            async def main():
-                for revision in (V1, V4, V5):
-                    async with m.Client(url, revision=revision, token="secret") as c:
-                        assert await c.call("add", {"a": 1, "b": 2}) in (3, "3")
-                with pytest.raises(m.AuthError):
-                    await m.Client(url).connect()
-
-            try:
-                run(main())
-            finally:
-                process.terminate()
-            assert process.wait(20) == 0
-
-    @pytest.mark.parametrize(
-        "argv, problem",
-        [
-            (("ftp://a/b",), "cannot connect to 'ftp://a/b'"),
-            (("--shared", "a.py"), "--shared is for --http"),
-            (("--header", "X: ${NO_SUCH_THING}", "http://a/b"), "NO_SUCH_THING is not set"),
-            (("--header-file", "/no/such/file", "http://a/b"), "No such file"),
-            (("--http", "x", "a.py"), "it takes PORT, or HOST:PORT"),
-            ((), "as in: mcp_lite proxy TARGET"),
-        ],
-    )
-    def test_a_wrong_command_line_says_what_would_be_right(self, argv, problem, capsys):
-        assert m.main(["proxy", *argv]) == 2
-        assert problem in capsys.readouterr().err
-
-    def test_what_cannot_be_started_is_told_at_the_start(self, capsys):
-        for words, problem in ((["/no/such/k.py"], "there is no file"), (["--", "no-such-one"], "not on the PATH")):
-            assert m.main(["proxy", "--http", "0", *words]) == 3
-            assert problem in capsys.readouterr().err
-
-    def test_what_was_asked_before_the_end_of_the_input_is_answered(self, stall):
-        """As in `echo '...' | python3 mcp_lite.py proxy URL`."""
-        hello = {"protocolVersion": V4, "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
-        call = {"name": "add", "arguments": {"a": 2}}
-        lines = [m.request(1, "initialize", hello), m.request(2, "tools/call", call)]
-        sent = b"".join(m.encode(line) + b"\n" for line in lines)
-        done = run_forked(self.proxy(stall), input=sent)
-        answers = {answer["id"]: answer for answer in map(json.loads, done.stdout.splitlines())}
-        assert [*sorted(answers)] == [1, 2]
-        assert answers[2]["result"]["structuredContent"] == {"result": 2}
-        assert (done.returncode, done.stderr) == (0, b"")
-
-
-###############################################################################
-# T69. Serving a file
-###############################################################################
-
-
-@pytest.mark.usefixtures("forks")
-class TestServe:
-    """`serve FILE.py[:APP]`"""
-
-    @pytest.mark.parametrize("where", ["option", "environment"])
-    def test_server_on_a_port_asks_for_its_token_and_ends_on_a_signal(self, cli, shop, where):
-        command = [*COMMAND, "serve", shop, "--http", "0"]
-        command += ["--token", "opensesame"] * (where == "option")
-        env = {**os.environ, **({"MCP_LITE_TOKEN": "opensesame"} if where == "environment" else {})}
-        server = Forked(command, stderr=subprocess.PIPE, text=True, env=env)
-        with server, contextlib.ExitStack() as stack:
-            stack.callback(server.kill)  # a test that fails must not wait for it
-            url = re.fullmatch(r"shop serves (http://127\.0\.0\.1:\d+/mcp)\n", server.stderr.readline())[1]
-            status, out, err = cli("call", "add", "a=1", url)
-            assert (status, out) == (3, "")
-            assert f"{url} wants a login: python3 mcp_lite.py login {url}, or give a token" in err
-            for right in (["--token", "opensesame"], ["--header", "authorization: Bearer opensesame"]):
-                assert cli("call", "add", "a=1", *right, url)[:2] == (0, "1\n")
-            server.terminate()
-            assert server.wait(20) == 0
-
-    def test_port_that_is_taken_is_status_3(self, shop):
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            done = shell("serve", shop, "--http", f"localhost:{taken.getsockname()[1]}")
-        assert done.returncode == 3
-        told = done.stderr.decode()
-        assert told.startswith("error: cannot serve on localhost:") and "it is in use" in told
-        assert f" serve --http localhost:0 {shop}\n" in told
-
-    def test_at_a_terminal_it_says_how_the_file_can_be_tried(self, tmp_path, monkeypatch, capsys):
-        monkeypatch.setattr(sys, "stdin", Terminal())
-        for name, text in (("an app.py", "from mcp_lite import Server\nthing = Server()\n"),
-                           ("some.py", "def add(a: int) -> int: return a\n")):  # fmt: skip
-            path = tmp_path / name
-            path.write_text(text)
-            app = m.load_app(str(path))
-            m.hint_for_a_terminal(app.name, app.target)
-            line = capsys.readouterr().err.splitlines()[1]
-            args = m.parse_command_line(shlex.split(line.partition(".py ")[2]))
-            served = [*m.own_command(), "serve", str(path)]
-            assert args.target == (f"{path}:thing" if " " in name else served)
-
-    def test_served_file_shares_this_very_module(self, cli, tmp_path):
-        path = tmp_path / "plain_app.py"
-        path.write_text(
-            "import mcp_lite\nthing = mcp_lite.Server('of the file')\n@thing.tool\ndef f() -> int: return 1\n"
-        )
-        argv = ("call", "f", "--", sys.executable, m.__file__, "serve", str(path))
-        assert cli(*argv)[:2] == (0, "1\n")
-
-    def test_functions_of_a_plain_module_become_tools(self, cli, tmp_path):
-        path = tmp_path / "sums.py"
-        path.write_text(
-            '"""Sums."""\nfrom os.path import join\n'
-            "def double(n: int) -> int:\n    return 2 * n\n"
-            "def _hidden(n: int) -> int: ...\ndef unannotated(n): ...\nclass Thing: ...\n"
-        )
-        serve = ("--", *COMMAND, "serve", str(path))
-        assert cli("tools", *serve)[1] == "double(n: integer) -> integer\n"
-        assert cli("call", "double", "n=4", *serve)[1] == "8\n"
-        assert "\nSums.\n" in cli("info", *serve)[1]
-
-    def test_one_of_several_servers_is_chosen_by_name(self, cli, tmp_path):
-        path = tmp_path / "two.py"
-        path.write_text(
-            "import mcp_lite\na = mcp_lite.Server('A')\nb = mcp_lite.Server('B')\nc = b\n"
-        )
-        assert cli("info", f"{path}:b")[1].startswith("B ")
-        done = shell("serve", str(path))
-        assert done.returncode == 2
-        assert f"There is: {path}:a, {path}:b, {path}:c" in done.stderr.decode()
-        assert shell("serve", f"{path}:d").returncode == 2
-
-    def test_file_with_nothing_to_serve_says_so(self, tmp_path):
-        path = tmp_path / "empty.py"
-        path.write_text("x = 1\n")
-        done = shell("serve", str(path))
-        assert done.returncode == 2
-        assert b"neither a Server nor public functions" in done.stderr
-
-    @pytest.mark.parametrize(
-        "text, where, problem",
-        [
-            ("import nothing_here\n", "line 1, in <module>", "ModuleNotFoundError: No module named 'nothing_here'"),
-            ("x = 1\nx =\n", "line 2", "SyntaxError: invalid syntax"),
-        ],
-    )  # fmt: skip
-    def test_file_that_fails_shows_its_own_traceback(self, tmp_path, text, where, problem):
-        path = tmp_path / "broken.py"
-        path.write_text(text)
-        done = shell("serve", str(path))
-        assert done.returncode == 1
-        lines = [line for line in done.stderr.decode().splitlines() if not line.startswith("Traceback")]
-        assert lines[0] == f'  File "{path}", {where}'
-        assert lines[-1] == problem and done.stderr.count(b"File") == 1
-
-    def test_a_traceback_is_shown_to_a_person_once(self, cli, tmp_path):
-        path = tmp_path / "broken.py"
-        path.write_text("import nothing_of_this_name\n")
-        status, out, err = cli("tools", str(path))
-        assert (status, out, err.count("Traceback")) == (3, "", 1)
-        assert err.endswith("error: the server 'broken.py' exited with status 1\n")
-        status, out, err = cli("tools", "--json", str(path))
-        assert "No module named" in json.loads(err.splitlines()[-1])["error"]["message"]
-
-    def test_a_lifespan_that_fails_does_so_once(self, cli, tmp_path):
-        """It has read nothing: the client knows that no other first message would help."""
-        path = tmp_path / "life.py"
-        path.write_text(
-            "import contextlib, mcp_lite\n"
-            "@contextlib.asynccontextmanager\n"
-            "async def lifespan(server):\n"
-            "    raise OSError('no database')\n"
-            "    yield\n"
-            "app = mcp_lite.Server('life', lifespan=lifespan)\n"
-        )
-        status, out, err = cli("tools", f"{path}:app")
-        assert (status, out) == (3, "")
-        assert err.splitlines() == [
-            "Traceback (most recent call last):",
-            f'  File "{path}", line 4, in lifespan',
-            "    raise OSError('no database')",
-            "OSError: no database",
-            "error: the server 'life.py:app' exited with status 1",
-        ]
-        path.write_text(path.read_text().replace("OSError", "ValueError"))
-        assert cli("serve", f"{path}:app", "--http", "0") == (1, "", (
-            "Traceback (most recent call last):\n"
-            f'  File "{path}", line 4, in lifespan\n'
-            "    raise ValueError('no database')\n"
-            "ValueError: no database\n"
-        ))
-
-    def test_what_a_program_says_when_it_ends_itself_is_said(self, cli, tmp_path):
-        path = tmp_path / "wanting.py"
-        path.write_text("import sys\nsys.exit('set API_KEY')\n")
-        assert cli("serve", str(path)) == (3, "", "error: set API_KEY\n")
-
-    def test_copy_of_this_file_beside_the_program_serves_too(self, cli, tmp_path):
-        copy_mcp_lite(tmp_path / "vendored_mcp_lite.py")
-        path = tmp_path / "vendored.py"
-        path.write_text("import vendored_mcp_lite as v\napp = v.Server('vendored')\n")
-        assert cli("info", f"{path}:app")[1].startswith("vendored ")
-
-    def test_a_file_that_runs_its_server_is_served_as_the_command_line_says(self, tmp_path, caplog):
-        path = tmp_path / "eager.py"
-        path.write_text(
-            f"import sys; sys.path.insert(0, {str(HERE)!r})\nimport mcp_lite\n"
-            "app = mcp_lite.Server('eager')\ntry:\n    app.run()\nexcept Exception:\n    raise\n"
-            "raise SystemExit('nothing comes after run()')\n"
-        )
-        assert m.load_app(str(path)).name == "eager"
-        assert "eager.py: its run() is not called, for it is served already; put it under" in caplog.text
-
-    def options(self, *argv):
-        return m.listening_options(m.parse_command_line(["serve", *argv, "x.py"]))
-
-    def test_options_say_where_and_for_whom_it_is_served(self):
-        assert self.options() is None and self.options("--token", "t") is None
-        assert self.options("--http", "8000") == {"host": "127.0.0.1", "port": 8000}
-        given = self.options(
-            "--http", "[::]:443", "--tls", "cert.pem", "key.pem", "--hosts", "a.example, b.example",
-            "--origins=https://c.example", "--token", "t",
-        )  # fmt: skip
-        assert given == {
-            "host": "::", "port": 443, "ssl": ("cert.pem", "key.pem"), "token": "t",
-            "allowed_hosts": ["a.example", "b.example"], "allowed_origins": ["https://c.example"],
-        }  # fmt: skip
-        assert self.options("--uds", "/run/x") == {"uds": "/run/x"}
-
-    @pytest.mark.parametrize(
-        "argv, problem",
-        [
-            (["--tls", "cert.pem"], "--tls CERT KEY: the value is missing"),
-            (["--tls=cert.pem"], "--tls: 'cert.pem' is no CERT KEY"),
-            (["--hosts", "a"], "--hosts, --origins and --tls are for --http and --uds"),
-            (["--http", "here"], "--http here: it takes PORT, or HOST:PORT"),
-        ],
-    )
-    def test_options_that_make_no_sense_are_refused(self, argv, problem):
-        with pytest.raises(m.UsageError) as caught:
-            m.listening_options(m.parse_command_line(["serve", "x.py", *argv]))
-        assert problem in str(caught.value)
-
-    def test_a_certificate_that_is_not_there_is_named_in_one_line(self, cli, shop):
-        status, out, err = cli("serve", shop, "--http", "0", "--tls", "nope.pem", "key.pem")
-        assert status == 3 and err.count("\n") == 1
-        assert "error: cannot serve on 0: " in err and "nope.pem" in err
-
-    @pytest.mark.skipif(os.name == "nt", reason="Windows has no Unix sockets")
-    def test_a_server_on_a_unix_socket(self, cli, shop, tmp_path):
-        path = str(tmp_path / "s")
-        server = Forked([*COMMAND, "serve", shop, "--uds", path], stderr=subprocess.PIPE)
-
-        async def main():
-            async with m.Client("http://localhost/mcp", uds=path) as c:
-                assert await c.call("add", {"a": 1}) == 1
-
-        with server, contextlib.ExitStack() as stack:
-            stack.callback(server.kill)
-            where = f"shop serves http://localhost/mcp on {path}\n"
-            assert server.stderr.readline().decode() == where
-            run(main())
-            there = ("--unix-socket", path, "http://localhost/mcp")
-            assert cli("call", "add", "a=1", *there)[:2] == (0, "1\n")
-            proxy = [sys.executable, m.__file__, "proxy", *there]
-            assert cli("call", "add", "a=2", "--", *proxy)[:2] == (0, "2\n")
-            problem = f"error: cannot start '{path}': it is a socket: give the URL, and uds= or --unix-socket"
-            assert cli("tools", path)[2].startswith(problem)
-            report = cli("check", *there)[1]
-            assert "it ended" not in report and "0 errors" in report, report
-            nowhere = cli("tools", "--unix-socket", path + "2", there[2])[2]
-            assert nowhere.startswith(f"error: cannot reach http://localhost/mcp on {path}2: [Errno 2]")
-            server.terminate()
-            assert server.wait(20) == 0
-
-
-@pytest.mark.usefixtures("forks")
-class TestReload:
-    """`serve --reload`: what is saved is served."""
-
-    @pytest.fixture(autouse=True)
-    def quick(self, monkeypatch):
-        monkeypatch.setattr(m, "WATCH_SECONDS", 0.02)
-
-    def write(self, path, *names, more=""):
-        """Write a server with tools of these names, which answer with them."""
-        tools = "".join(f"@app.tool\ndef {name}() -> str:\n    return word\n" for name in names)
-        draft, words = path.with_suffix(".draft"), path.with_name("words.draft")
-        words.write_text(f"word = {'+'.join(names)!r}\n")
-        draft.write_text(
-            f"import sys; sys.path.insert(0, {str(HERE)!r})\nfrom mcp_lite import Server\n"
-            f"from words import word\napp = Server('changing')\n{tools}{more}\n"
-        )
-        words.replace(path.with_name("words.py"))
-        draft.replace(path)
-
-    @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
-    def test_a_client_keeps_its_session_and_is_told(self, tmp_path, revision, caplog):
-        path = tmp_path / "changing.py"
-        self.write(path, "one")
-
-        async def main():
-            told = asyncio.Queue()
-            app = m.ReloadServer(str(path))
-            async with app.lifespan_open(), m.Client(app, revision=revision, on_tools_changed=lambda: told.put_nowait(1)) as c:
-                assert await c.call("one") == "one"
-                self.write(path, "one", "two")
-                await told.get()
-                assert [each["name"] for each in await c.list_tools()] == ["one", "two"]
-                assert await c.call("two") == "one+two"
-                while not told.empty():
-                    told.get_nowait()
-                path.write_text("def broken(:\n")
-                await told.get()
-                with pytest.raises(m.RemoteError, match="SyntaxError"):
-                    await c.list_tools()
-                while not told.empty():
-                    told.get_nowait()
-                self.write(path, "three")
-                await told.get()
-                assert await c.call("three") == "three"
-
-        run(main())
-        assert "changing.py has changed: the server starts again" in caplog.text
-
-    async def test_who_only_listens_hears_of_each_version(self, tmp_path, caplog):
-        path = tmp_path / "changing.py"
-        more = "app.add_resource('x://a', lambda: 'A', name='a')"
-        self.write(path, "one", more=more)
-        app = m.ReloadServer(str(path))
-        async with app.lifespan_open(), m.Client(app, revision="2026-07-28") as c:
-            subscription = await c.listen(uris=["x://a"])
-            path.write_text("def broken(:\n")
-            await eventually(lambda: "no connection to" in caplog.text)
-            self.write(path, "two", more=more)
-            assert (await subscription.__anext__())["params"]["uri"] == "x://a"
-
-    async def test_a_server_that_hangs_gives_way_to_its_next_version(self, tmp_path):
-        path = tmp_path / "changing.py"
-        more = f"@app.tool\nasync def hang() -> None:\n    open({str(tmp_path / 'hangs')!r}, 'w').close()"
-        self.write(path, more=more + "\n    __import__('threading').Event().wait()")
-        app = m.ReloadServer(str(path))
-        async with app.lifespan_open(), m.Client(app) as c:
-            hanging = asyncio.ensure_future(c.call("hang"))
-            while not (tmp_path / "hangs").exists():
-                await asyncio.sleep(0.01)
-            self.write(path, "one")
-            with pytest.raises(m.RemoteError):
-                await hanging
-            assert await c.call("one") == "one"
-
-    @posix
-    def test_over_http_the_next_version_has_the_same_address(self, tmp_path):
-        path = tmp_path / "changing.py"
-        self.write(path, "one")
-        command = [*COMMAND, "serve", "--reload", str(path), "--http", "0"]
-        env = {**os.environ, "MCP_LITE_TOKEN": "opensesame"}
-        server = Forked(command, stderr=subprocess.PIPE, text=True, env=env)
-
-        def serves():
-            return re.search(r"changing serves (http\S+)", server.stderr.readline())
-
-        async def main(url):
-            async with m.Client(url, token="opensesame", revision="2025-11-25") as c:
-                assert await c.call("one") == "one"
-                self.write(path, "two")
-                assert "has changed" in server.stderr.readline()
-                assert serves()[1] == url
-                assert await c.call("two") == "two"
-
-        with server, contextlib.ExitStack() as stack:
-            stack.callback(server.kill)
-            run(main(serves()[1]))
-            server.terminate()
-            assert server.wait(20) == 0
-
-    @posix
-    def test_over_http_no_process_outlives_the_one_that_was_killed(self, tmp_path):
-        path = tmp_path / "changing.py"
-        self.write(path, "one")
-        command = [*COMMAND, "serve", "--reload", str(path), "--http", "0"]
-        server = Forked(command, stderr=subprocess.PIPE, text=True)
-        with server, contextlib.ExitStack() as stack:
-            stack.callback(server.kill)
-            url = re.search(r"serves (http\S+)", server.stderr.readline())[1]
-            server.kill()
-            server.stderr.read()  # ends when the last one has gone that could write there
-        with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", m.parse_url(url).port))
-
-    def test_the_next_version_starts_quickly_and_takes_no_module_of_this_folder_for_pythons(self, tmp_path):
-        (tmp_path / "random.py").write_text("raise SystemExit('the wrong one')")
-        command = [*m.own_command(quick=True), "--version"]
-        said = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=30)
-        assert command[1] == "-c" and m.own_command() == [sys.executable, m.__file__]
-        assert said.returncode == 0 and m.__version__ in said.stdout.decode(), said.stderr.decode()
-
-    def test_a_file_that_is_not_there_is_not_waited_for(self, cli, tmp_path):
-        for more in ([], ["--http", "0"]):
-            status, out, err = cli("serve", "--reload", str(tmp_path / "none.py"), *more)
-            assert status == 2 and "none.py: no such Python file" in err
-
-    def test_only_python_files_of_the_project_are_watched(self, tmp_path, monkeypatch):
-        for name in ("a.py", "_sub/b.py", ".git/c.py", "__pycache__/d.py", "venv/e.py", "f.txt"):
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            (tmp_path / name).write_text("")
-        (tmp_path / "venv" / "pyvenv.cfg").write_text("")
-        found = [os.path.relpath(path, tmp_path) for path in m.python_files(str(tmp_path))]
-        assert sorted(found) == [os.path.join("_sub", "b.py"), "a.py"]
-        for most in (2, 1):
-            monkeypatch.setattr(m, "MAX_WATCHED_FILES", most)
-            assert len(m.python_files(str(tmp_path))) == most
 
 
 ###############################################################################
