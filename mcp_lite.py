@@ -163,14 +163,7 @@ THE MAP      A section uses only what stands above it. Annotations may name a cl
     60  The trace
     61  The person
     62  Verbs
-    63  Options
-    64  Applications
-    65  Rules for servers
-    66  Checks
-    67  Where to serve, and a proxy
-    68  Shell
-    69  Serving a file
-    70  Main
+    63  Options and main
 
 
 THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
