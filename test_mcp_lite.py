@@ -17548,17 +17548,17 @@ class TestConfigurations:
                 "a": {"command": "x"}
             }
 
-    async def test_a_client_of_one_server_uses_it_as_it_is(self, shop, monkeypatch):
-        monkeypatch.setenv("PLACE", str(shop))
+    async def test_a_client_of_one_server_uses_it_as_it_is(self, counter, monkeypatch):
+        monkeypatch.setenv("PLACE", str(counter / "shop.py"))
         entry = {"command": sys.executable, "args": ["${PLACE}"], "env": {"COLOUR": "red"}}
         async with m.Client({"mcpServers": {"Shop": entry}}) as c:
             assert c.server_info["name"] == "shop"
             assert await c.call("add", {"a": 1}) == 1
 
-    async def test_a_client_of_several_has_them_all_by_their_names(self, shop):
+    async def test_a_client_of_several_has_them_all_by_their_names(self, counter):
         async with far_server().http(port=0) as server:
             doc = {"mcpServers": {
-                "My Shop_1": {"command": sys.executable, "args": [str(shop)]},
+                "My Shop_1": {"command": sys.executable, "args": [str(counter / "shop.py")]},
                 "far": {"type": "http", "url": server.url},
                 "gone": {"command": "no-such-program-anywhere"},
             }}  # fmt: skip
