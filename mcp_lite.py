@@ -15777,8 +15777,9 @@ class Site:
 
     def add_pages(self) -> None:
         """Serve the pages of the author, and those that tell how to come in."""
-        public = {("GET", where): Route(fn, True, True)
-                  for where, fn in self.entrance.pages(self.path).items()}  # fmt: skip
+        public = {(method, where): Route(fn, True, True)
+                  for where, fn in self.entrance.pages(self.path).items()
+                  for method in ("GET", "OPTIONS")}  # fmt: skip
         for (method, where), route in [*self.server.routes.items(), *public.items()]:
             page = functools.partial(self.page, route.fn)
             self.add_page(method, where, route.replace(fn=page))
@@ -17888,95 +17889,81 @@ show_options((Client,), "for a URL", HTTPTransport)
 ###############################################################################
 # 47. OAuth rules
 ###############################################################################
-# Pure. Uses sections 1, 2, 19, 33, 34 and 36.
+# Problem.  A server answers 401. Its client must find out who gives tokens for this server, and get
+#           one that is good for nothing else. On the way it reads documents of strangers: a server
+#           may name another server's resource, or an issuer who collects codes.
+# Rules.    1. A document counts only if it names its own subject: the metadata of a resource name
+#              the resource, the metadata of an authorization server name the issuer.
+#           2. Names are compared as they are. same_issuer() says where one slash does not count.
+#           3. An answer that anybody could have sent is no answer: `state` and `iss` decide before
+#              anything else in it is looked at.
+# Limits.   Of challenges one scheme is read. Of a scope, words with quotes are dropped.
 #
-# Problem.  A server answers 401. Its client must find out who gives tokens for this server, get
-#           one that is good for nothing else, and let nobody lead it astray on the way.
-# Rules.    1. A document counts only if it names its own subject: the metadata of a resource
-#              name the resource, the metadata of an authorization server name the issuer.
-#           2. Every URL is https, or http to this machine: all of them pass oauth_url().
-#           3. Names are compared as they are. Only the case of a host does not count, and one
-#              slash at the end of an issuer: same_issuer() says why.
-#           4. An answer that anybody could have sent to us is no answer: `state` and `iss` decide
-#              before anything else in it is looked at.
-#           5. Every refusal names the field, the value and what was expected.
-# Plan.     In the order of a login: the challenge; metadata of the resource, and of the
-#           authorization server; scope; registration; the request that a browser carries, and its
-#           answer; the token request, and its answer.
-# Not here. Fetching and keeping: section 49. Waiting: section 50. Signatures: section 48. The
-#           server's side: section 52.
-#
-# The parties have names. The *resource* is the MCP server. The *authorization server* gives tokens
-# for it, and its name is its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
+# The *resource* is the MCP server. The *authorization server* gives tokens for it, and its name is
+# its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
 
 MAX_TOKEN_BYTES = 8192  # an access token: it goes into a header, and heads end at 32 KiB
-MAX_SCOPE_CHARS = 2000  # all scopes together; they go into a URL, and many servers take 8 KiB
-LONGEST_LIFE_SECONDS = 10 * 365 * 86400  # of a token, whatever the server says
 REFRESH_SECONDS = 30  # before a token expires it is refreshed; a tenth of its life if that is less
-MAX_SAID_CHARS = 200  # of a server's own words in an error of ours: a sentence
 
-ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+"  # no quotes, no commas
+ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{1,8192}"  # no quotes, no commas
 #: A parameter, plain or quoted, or else a scheme, perhaps with a text of its own. RFC 9110 §11.2
-AUTH_PARAM = rf'({TOKEN})[ \t]*=[ \t]*(?:({TOKEN})|"((?:[^"\\]|\\.)*)")(?=[ \t]*(?:,|$))'
-AUTH_SCHEME = rf"({TOKEN})(?: +([\w.~+/-]+=*)(?=[ \t]*(?:,|$)))?(?=[ \t,]|$)"
-AUTH_PART = rf"(?a)[ \t,]*(?:{AUTH_PARAM}|{AUTH_SCHEME})"
+CHALLENGE_PART = (
+    rf'(?a)[ \t,]*(?:({TOKEN})[ \t]*=[ \t]*(?:({TOKEN})|"((?:[^"\\]|\\.)*)")(?=[ \t]*(?:,|$))'
+    rf"|({TOKEN})(?: +[\w.~+/-]+=*(?=[ \t]*(?:,|$)))?(?=[ \t,]|$))"
+)
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 OPENID_METADATA = "/.well-known/openid-configuration"
-
-# The challenge.
-
-
-class Challenge(Row):
-    """One way to be let in, of those that a 401 or a 403 offers. RFC 9110 §11.3"""
-
-    scheme: str  # lowercase
-    params: dict[str, str]  # names lowercase; `token68`, if the scheme takes such a text
+SECRET_METHODS = ("client_secret_basic", "client_secret_post")
+Fields = Mapping[str, str]  # of a head, of a form, or of a query
 
 
-def parse_challenges(text: str) -> list[Challenge]:
-    """Return the challenges of a WWW-Authenticate field, up to a broken one. RFC 9110 §11.6.1
+def challenge_of(text: str, scheme: str = "bearer") -> Fields:
+    """Return the parameters of one scheme's challenge in a WWW-Authenticate field. RFC 9110 §11.6.1
 
-    >>> parse_challenges('Basic realm="a, Bearer b=c", bearer Scope = "x y", error=e')[1]
-    Challenge(scheme='bearer', params={'scope': 'x y', 'error': 'e'})
-    >>> parse_challenges("Negotiate abc==")
-    [Challenge(scheme='negotiate', params={'token68': 'abc=='})]
+    >>> challenge_of('Basic realm="a, Bearer b=c", bearer Scope = "x y", error=e')
+    {'scope': 'x y', 'error': 'e'}
     """
-    found: list[Challenge] = []
-    at = 0
-    while part := re.compile(AUTH_PART).match(text, at):  # until the end, or a part that is none
-        name, plain, quoted, scheme, token68 = part.groups()
-        if scheme is not None:
-            found.append(Challenge(scheme.lower(), {"token68": token68} if token68 else {}))
-        elif not found:  # a parameter of nothing
-            break
-        else:
+    found: dict[str, str] = {}
+    at, current = 0, ""
+    while part := re.compile(CHALLENGE_PART).match(text, at):
+        name, plain, quoted, other = part.groups()
+        if other:
+            current = other.lower()
+        elif current == scheme:
             value = re.sub(r"\\(.)", r"\1", quoted) if plain is None else plain
-            found[-1].params.setdefault(name.lower(), value)
+            found.setdefault(name.lower(), value)
         at = part.end()
     return found
 
 
-def our_challenge(text: str) -> Challenge:
-    """Return the challenge that we act upon: Bearer, else DPoP; an empty Bearer if there is none.
-
-    >>> our_challenge('DPoP algs="ES256", Bearer scope="a"')
-    Challenge(scheme='bearer', params={'scope': 'a'})
-    """
-    first = {each.scheme: each for each in reversed(parse_challenges(text))}
-    return first.get("bearer") or first.get("dpop") or Challenge("bearer", {})
-
-
-# URLs.
-
-
 def show(value: JSON) -> str:
-    r"""Return a value of the other side for an error message: one line, bounded, no controls.
+    """Return a value of the other side for an error message: one line, bounded, no controls."""
+    return json.dumps(value, default=str)[:200]
 
-    >>> show("a\x1b[2J\nb"), show(7)
-    ('"a\\u001b[2J\\nb"', '7')
+
+def said(doc: JSON, secrets: Iterable[str] = ()) -> str:
+    """Return the words of an error of OAuth, without the secrets that they may repeat.
+
+    >>> said({"error": "invalid_grant", "error_description": "x7 is unknown"}, ["x7"])
+    '"invalid_grant", "... is unknown"'
     """
-    return json.dumps(value, default=str)[:MAX_SAID_CHARS]
+    told: Msg = doc if isinstance(doc, dict) else {}
+    words = ", ".join(show(told[name]) for name in ("error", "error_description") if name in told)
+    for secret in filter(None, secrets):
+        words = words.replace(secret, "...")
+    return words or "without a reason"
+
+
+def strings(doc: Msg, name: str) -> list[str]:
+    """Return a member that is a list of strings, without what is none.
+
+    >>> strings({"a": ["x", 1, "x"]}, "a"), strings({}, "a")
+    (['x'], [])
+    """
+    value = doc.get(name)
+    items = value if isinstance(value, list) else []
+    return list(dict.fromkeys(item for item in items if isinstance(item, str)))
 
 
 def oauth_url(value: JSON, what: str) -> URL:
@@ -17984,8 +17971,6 @@ def oauth_url(value: JSON, what: str) -> URL:
 
     spec: basic/authorization/security-considerations#communication-security
 
-    >>> str(oauth_url("https://As.example/token?a=b", "token_endpoint"))
-    'https://as.example/token?a=b'
     >>> oauth_url("http://as.example/token", "token_endpoint")
     Traceback (most recent call last):
         ...
@@ -18000,7 +17985,13 @@ def oauth_url(value: JSON, what: str) -> URL:
     return url.replace(authority=url.authority.lower(), host=url.host.lower())
 
 
-# The metadata of the resource. RFC 9728
+def origin_of(url: URL) -> str:
+    """Return the origin of a URL: the part that decides who gets a secret."""
+    return f"{url.scheme}://{url.authority}"
+
+
+# The metadata of the resource (RFC 9728) and of the authorization server (RFC 8414, OpenID Connect
+# Discovery 1.0).
 
 
 def resource_metadata_urls(server: URL) -> list[str]:
@@ -18009,12 +18000,11 @@ def resource_metadata_urls(server: URL) -> list[str]:
     >>> resource_metadata_urls(parse_url("https://a.example/mcp"))[0]
     'https://a.example/.well-known/oauth-protected-resource/mcp'
     """
-    root = f"{server.scheme}://{server.authority}{RESOURCE_METADATA}"
-    bare = server.target[:2] in ("/", "/?")  # a slash alone is no path
-    rest = server.target[1:] if bare else server.target
     # spec: basic/authorization/authorization-server-discovery
     # #protected-resource-metadata-discovery-requirements -- the path form, then the root form
-    return [root + rest, root] if rest else [root]
+    path = server.target.rstrip("/") if "?" not in server.target else server.target
+    root = origin_of(server) + RESOURCE_METADATA
+    return [root + path, root] if path else [root]
 
 
 def covers(resource: URL, server: URL) -> bool:
@@ -18022,62 +18012,12 @@ def covers(resource: URL, server: URL) -> bool:
 
     RFC 9728 §3.3 wants them to be equal. Servers of MCP publish parents, too.
 
-    >>> covers(parse_url("https://a.example"), parse_url("https://a.example/mcp"))
-    True
     >>> covers(parse_url("https://a.example/mcp"), parse_url("https://a.example/mcp2"))
     False
     """
-    if (resource.scheme, resource.host.lower(), resource.port) != (
-        server.scheme, server.host.lower(), server.port,
-    ):  # fmt: skip
-        return False
-    if "?" in resource.target:
-        return resource.target == server.target
-    path = server.target.partition("?")[0]
-    return f"{path.rstrip('/')}/".startswith(f"{resource.target.rstrip('/')}/")
-
-
-class ProtectedResource(Row):
-    """The server that wants a token, as its metadata describe it. RFC 9728 §2"""
-
-    resource: str  # the name of it that requests carry
-    issuers: list[str]
-    scopes: list[str]
-    dpop: bool  # tokens must be bound to a key of ours
-
-
-def read_protected(doc: JSON, server: URL, where: str) -> ProtectedResource:
-    """Check the metadata of a resource, found at `where`; AuthError if they must not be used.
-
-    >>> read_protected({"resource": "https://evil.example"}, parse_url("https://a.example"), "x")
-    Traceback (most recent call last):
-        ...
-    mcp_lite.AuthError: x: resource is "https://evil.example", not https://a.example/
-    """
-    doc = doc if isinstance(doc, dict) else {}
-    resource = doc.get("resource")
-    # RFC 9728 §3.3 -- "MUST NOT be used" if it names another
-    if not covers(oauth_url(resource, f"{where}: resource"), server):
-        raise AuthError(f"{where}: resource is {show(resource)}, not {server}")
-    issuers = strings(doc, "authorization_servers")
-    if not issuers:
-        raise AuthError(f"{where}: authorization_servers names none")
-    bound = doc.get("dpop_bound_access_tokens_required") is True
-    return ProtectedResource(str(resource), issuers, strings(doc, "scopes_supported"), bound)
-
-
-def strings(doc: Msg, name: str) -> list[str]:
-    """Return a member that is a list of strings, without what is none.
-
-    >>> strings({"a": ["x", 1, "x"]}, "a"), strings({}, "a")
-    (['x'], [])
-    """
-    value = doc.get(name)
-    items = value if isinstance(value, list) else []
-    return list(dict.fromkeys(item for item in items if isinstance(item, str)))
-
-
-# The metadata of the authorization server. RFC 8414, OpenID Connect Discovery 1.0
+    path = server.target.partition("?")[0].rstrip("/") + "/"
+    inside = resource.target == server.target or path.startswith(resource.target.rstrip("/") + "/")
+    return inside and origin_of(resource) == origin_of(server)
 
 
 def server_metadata_urls(issuer: str) -> list[str]:
@@ -18091,41 +18031,31 @@ def server_metadata_urls(issuer: str) -> list[str]:
     https://as.example/tenant1/.well-known/openid-configuration
     """
     url = oauth_url(issuer, "the issuer")
-    if "?" in url.target:  # RFC 8414 §2; a fragment was refused already
+    if "?" in url.target:  # RFC 8414 §2
         raise AuthError(f"the issuer is {show(issuer)}: it must have no query")
-    root, path = f"{url.scheme}://{url.authority}", url.target.rstrip("/")
+    root, path = origin_of(url), url.target.rstrip("/")
     found = [root + SERVER_METADATA + path, root + OPENID_METADATA + path]
     return [*found, root + path + OPENID_METADATA] if path else found
 
 
 def same_issuer(given: JSON, asked: str) -> bool:
-    """Return whether metadata name the issuer that they were asked of.
+    """Return whether metadata name the issuer that they were asked of: identical, RFC 8414 §3.3.
 
-    They must be identical. RFC 8414 §3.3. We let one slash pass at the end of an issuer without a
-    path: Google's servers publish `https://accounts.google.com/` as the resource's issuer and
-    name themselves without the slash; others do the reverse; and both forms have the same
-    well-known URL, so that no other document could be meant. Nowhere else is this done.
+    One slash may differ at the end of an issuer without a path: Google's servers publish
+    `https://accounts.google.com/` as the resource's issuer and name themselves without the slash;
+    others do the reverse. Both forms have the same well-known URL, so no other document is meant.
 
-    >>> same_issuer("https://a.example", "https://a.example/")
-    True
-    >>> same_issuer("https://a.example/t/", "https://a.example/t")
-    False
+    >>> same_issuer("https://a", "https://a/"), same_issuer("https://a/t/", "https://a/t")
+    (True, False)
     """
-    if given == asked:
-        return True
-    if not isinstance(given, str) or not re.fullmatch(r"https?://[^/]+/?", given):
-        return False
-    return given.rstrip("/") == asked.rstrip("/")
+    return given == asked or bool(
+        isinstance(given, str) and re.fullmatch(r"https?://[^/]+/?", given)
+        and given.rstrip("/") == asked.rstrip("/")
+    )  # fmt: skip
 
 
-def read_server_metadata(doc: JSON, issuer: str, where: str) -> Msg:
-    """Check the metadata of an authorization server and return them; AuthError if they are wrong.
-
-    >>> read_server_metadata({"issuer": "https://b.example"}, "https://a.example", "x")
-    Traceback (most recent call last):
-        ...
-    mcp_lite.AuthError: x: issuer is "https://b.example", not https://a.example
-    """
+def check_server(doc: JSON, issuer: str, where: str) -> Msg:
+    """Return the metadata of an authorization server; AuthError if they must not be used."""
     found: Msg = doc if isinstance(doc, dict) else {}
     if not same_issuer(found.get("issuer"), issuer):
         raise AuthError(f"{where}: issuer is {show(found.get('issuer'))}, not {issuer}")
@@ -18140,11 +18070,8 @@ def default_server(server: URL) -> Msg:
     """Return metadata for a server that has none: it is its own authorization server.
 
     spec 2025-03-26: basic/authorization#fallbacks-for-servers-without-metadata-discovery
-
-    >>> default_server(parse_url("https://a.example/mcp"))["token_endpoint"]
-    'https://a.example/token'
     """
-    root = f"{server.scheme}://{server.authority}"
+    root = origin_of(server)
     return {
         "issuer": root,
         "authorization_endpoint": root + "/authorize",
@@ -18156,106 +18083,79 @@ def default_server(server: URL) -> Msg:
     }
 
 
-# Scope.
-
-
-def wanted_scope(
-    challenge: Challenge, resource: ProtectedResource, server: Msg,
-    chosen: Sequence[str] | None = None, before: str = "",
-) -> str:  # fmt: skip
-    """Return the scope to ask for, "" for none: the user's choice, the challenge's, or all.
-
-    What was asked for `before` stays in it, so that more is never less.
-    spec: basic/authorization/index#scope-selection-strategy
-
-    >>> resource = ProtectedResource("r", [], ["c"], False)
-    >>> wanted_scope(Challenge("bearer", {"scope": "b"}), resource, {}, before="a b")
-    'a b'
-    >>> wanted_scope(Challenge("bearer", {}), resource, {"scopes_supported": ["offline_access"]})
-    'c offline_access'
-    """
-    named = challenge.params.get("scope", "").split()
-    scopes = [*before.split(), *(chosen or ()), *named]
-    if chosen is None and not named and not before:
-        scopes = [scope for scope in resource.scopes if scope != "offline_access"]
-    # spec: basic/authorization/index#refresh-tokens -- only if the authorization server lists it
-    if "offline_access" in strings(server, "scopes_supported") and chosen is None:
-        scopes.append("offline_access")
-    text = " ".join(dict.fromkeys(scope for scope in scopes if re.fullmatch(SCOPE, scope)))
-    if len(text) > MAX_SCOPE_CHARS:
-        raise AuthError(f"{resource.resource} wants {len(text)} characters of scopes: give scopes=")
-    return text
-
-
-# Registration. RFC 7591
-
-SECRET_METHODS = ("client_secret_basic", "client_secret_post")
+# The client: how it registers (RFC 7591), and says who it is (RFC 6749 §2.3).
 
 
 def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
-    """Return the request that registers us as a client: a program on somebody's machine.
-
-    >>> registration({}, "x", "http://127.0.0.1:1/callback", "")["application_type"]
-    'native'
-    """
-    methods = strings(server, "token_endpoint_auth_methods_supported") or ["none"]
+    """Return the request that registers us as a client: a program on somebody's machine."""
+    listed = strings(server, "token_endpoint_auth_methods_supported") or ["none"]
     # Without a secret, if that may be; else the server's first: some know their first one best.
-    can = [each for each in methods if each in SECRET_METHODS] or methods
-    doc = {
+    can = [each for each in listed if each in SECRET_METHODS]
+    if not can and "none" not in listed:
+        raise AuthError(f"{server['issuer']}: token_endpoint_auth_methods_supported is "
+                        f"{show(listed)}: we know none, {', '.join(SECRET_METHODS)}")  # fmt: skip
+    return {
         "client_name": name,
         "redirect_uris": [redirect_uri],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
-        "token_endpoint_auth_method": "none" if "none" in methods else can[0],
+        "token_endpoint_auth_method": "none" if "none" in listed else can[0],
         # spec: basic/authorization/client-registration
         # #application-type-and-redirect-uri-constraints
         "application_type": "native" if is_loopback(parse_url(redirect_uri).host) else "web",
+        **({"scope": scope} if scope else {}),
     }
-    return {**doc, "scope": scope} if scope else doc
 
 
 def read_client(doc: JSON, asked: Msg, where: str) -> Msg:
-    """Check the answer to a registration, and return the client that we are now. RFC 7591 §3.2.1
+    """Check the answer to a registration, and return the client that we are now. RFC 7591 §3.2.1"""
+    told: Msg = {**asked, **doc} if isinstance(doc, dict) else {}
+    id, method, secret = map(told.get, ("client_id", "token_endpoint_auth_method", "client_secret"))
+    if not isinstance(id, str) or not id:
+        raise AuthError(f"{where}: client_id is {show(id)}, not a name")
+    if method != "none" and (method not in SECRET_METHODS or not isinstance(secret, str)):
+        raise AuthError(f"{where}: token_endpoint_auth_method is {show(method)}: without "
+                        "client_secret, or we do not know it")  # fmt: skip
+    names = ("client_id", "client_secret", "client_secret_expires_at", "token_endpoint_auth_method")
+    return {name: told[name] for name in names if told.get(name)}  # 0 is never
 
-    >>> read_client({"client_id": "c"}, {"token_endpoint_auth_method": "none"}, "x")
-    {'client_id': 'c', 'token_endpoint_auth_method': 'none'}
+
+def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
+    """Return the headers and the form fields by which a client says who it is.
+
+    A client that was not told how takes the first way that the server lists and it can go.
+    RFC 8414 §2 -- a server that lists none takes client_secret_basic.
+
+    >>> client_credentials({"client_id": "a b", "client_secret": "c:d"}, {})[0]
+    {'authorization': 'Basic YStiOmMlM0Fk'}
     """
-    doc = doc if isinstance(doc, dict) else {}
-    keep: Msg = {"client_id": doc.get("client_id")}
-    if not isinstance(keep["client_id"], str) or not keep["client_id"]:
-        raise AuthError(f"{where}: client_id is {show(keep['client_id'])}, not a name")
-    secret, until = doc.get("client_secret"), doc.get("client_secret_expires_at")
-    if isinstance(secret, str) and secret:
-        keep["client_secret"] = secret
-    if isinstance(until, (int, float)) and until > 0:  # 0 is never
-        keep["client_secret_expires_at"] = until
-    method = doc.get("token_endpoint_auth_method", asked.get("token_endpoint_auth_method"))
-    if method in SECRET_METHODS and "client_secret" not in keep:
-        raise AuthError(f"{where}: token_endpoint_auth_method is {method}, without client_secret")
-    return {**keep, "token_endpoint_auth_method": method}
+    from urllib.parse import quote_plus
+
+    id, secret = client["client_id"], client.get("client_secret") or ""
+    known = strings(server, "token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+    can = SECRET_METHODS if secret else ("none",)
+    method = client.get("token_endpoint_auth_method")
+    method = method or next((each for each in known if each in can), can[0])
+    if method == "client_secret_basic":
+        # Nothing of it in the form as well: strict servers take that for two ways at once.
+        pair = f"{quote_plus(id)}:{quote_plus(secret)}".encode()
+        return {"authorization": f"Basic {base64.b64encode(pair).decode()}"}, {}
+    return {}, {"client_id": id, **({} if method == "none" else {"client_secret": secret})}
 
 
 # The authorization request, and its answer. RFC 6749 §4.1, RFC 7636, RFC 8707, RFC 9207
 
 
 def base64url(data: bytes) -> str:
-    """Return data in the alphabet of URLs, without padding. RFC 7515 §2
-
-    >>> base64url(bytes([3, 236, 255, 224, 193]))
-    'A-z_4ME'
-    """
+    """Return data in the alphabet of URLs, without padding. RFC 7515 §2"""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def digest(bits: str, *parts: bytes) -> bytes:
-    """Return the SHA-2 hash of some bytes: by "256", "384" or "512".
-
-    >>> digest("256", b"abc").hex()[:8]
-    'ba7816bf'
-    """
+def digest(bits: str, data: bytes) -> bytes:
+    """Return the SHA-2 hash of some bytes: by "256", "384" or "512"."""
     import hashlib
 
-    return hashlib.new(f"sha{bits}", b"".join(parts)).digest()
+    return hashlib.new(f"sha{bits}", data).digest()
 
 
 def code_challenge(verifier: str) -> str:
@@ -18271,8 +18171,6 @@ def check_pkce(server: Msg, assume: bool) -> None:
     """Raise AuthError if a server does not say that it checks the verifier.
 
     spec: basic/authorization/security-considerations#authorization-code-protection -- "MUST refuse"
-
-    >>> check_pkce({"code_challenge_methods_supported": ["S256"]}, False)
     """
     methods = strings(server, "code_challenge_methods_supported")
     if "S256" not in methods and not (assume and not methods):
@@ -18282,53 +18180,39 @@ def check_pkce(server: Msg, assume: bool) -> None:
         )
 
 
-def authorization_url(server: Msg, params: Mapping[str, str], extra: Mapping[str, str]) -> str:
+def authorization_url(server: Msg, params: Fields) -> str:
     """Return the URL that a browser opens, put together of parsed parts and safe characters.
 
-    >>> authorization_url({"authorization_endpoint": "https://a.example/?x='"}, {"b": "c d"}, {})
+    >>> authorization_url({"authorization_endpoint": "https://a.example/?x='"}, {"b": "c d"})
     'https://a.example/?x=%27&b=c+d'
     """
-    from urllib.parse import parse_qsl, quote, urlencode
+    from urllib.parse import quote, urlencode
 
     url = oauth_url(server.get("authorization_endpoint"), "authorization_endpoint")
     path, _, query = url.target.partition("?")
-    taken = [name for name, _ in parse_qsl(query, keep_blank_values=True)]
-    twice = [name for name in (*taken, *extra) if name in params]
-    if twice:
-        raise AuthError(f"{url}: {twice[0]} is given already, in authorization_endpoint or extra=")
-    query = "&".join(filter(None, (query, urlencode({**params, **extra}))))
+    query = "&".join(filter(None, (query, urlencode(params))))
     # CVE-2025-6514 -- whatever opens it must see no quote, no blank, and no option
-    return quote(f"{url.scheme}://{url.authority}{path}?{query}", safe="%/?:@!&*+,;=~[]")
+    return quote(f"{origin_of(url)}{path}?{query}", safe="%/?:@!&*+,;=~[]")
 
 
-def read_query(query: str) -> dict[str, str]:
-    """Return the parameters of a redirect; ValueError if one is there twice.
-
-    >>> read_query("code=a%20b&state=c")
-    {'code': 'a b', 'state': 'c'}
-    """
-    from urllib.parse import parse_qsl
-
-    pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=20)
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("a parameter is there twice")
-    return dict(pairs)
-
-
-def is_answer(params: Mapping[str, str], state: str) -> bool:
-    """Return whether a redirect answers the request that had this state.
+def answer_in(query: str, state: str) -> Fields | None:
+    """Return the parameters of a redirect if it answers the request that had this state.
 
     spec: basic/authorization/security-considerations#open-redirection
 
-    >>> is_answer({"state": "abc"}, "abc"), is_answer({}, "abc")
-    (True, False)
+    >>> answer_in("code=a&state=s", "s"), answer_in("code=a&state=t", "s")
+    ({'code': 'a', 'state': 's'}, None)
     """
     from hmac import compare_digest
+    from urllib.parse import parse_qsl
 
-    return compare_digest(params.get("state", "").encode(), state.encode())
+    pairs = parse_qsl(query, keep_blank_values=True)
+    found = dict(pairs)
+    right = compare_digest(found.get("state", "").encode(), state.encode())
+    return found if right and len(found) == len(pairs) else None  # none is there twice
 
 
-def code_of(params: Mapping[str, str], server: Msg) -> str:
+def code_of(params: Fields, server: Msg) -> str:
     """Return the code of an answer whose state was right; AuthError if it has none for us.
 
     >>> code_of({"code": "x", "iss": "evil"}, {"issuer": "https://a.example"})
@@ -18346,125 +18230,63 @@ def code_of(params: Mapping[str, str], server: Msg) -> str:
         given = show(params["iss"])
         raise AuthError(f"the redirect comes from another server: iss is {given}, not {issuer}")
     if "error" in params:
-        raise AuthError(f"{issuer} refused: {said(params)}")
+        raise AuthError(f"{issuer} refused: {said(params, (params['state'],))}")
     if not params.get("code"):
         raise AuthError(f"{issuer} sent neither a code nor an error")
     return params["code"]
 
 
-def said(doc: Mapping[str, Any]) -> str:
-    """Return the words of an error of OAuth: its code, and the description if there is one.
-
-    >>> said({"error": "access_denied", "error_description": "not today"})
-    '"access_denied", "not today"'
-    """
-    words = [doc.get("error"), doc.get("error_description")]
-    return ", ".join(show(word) for word in words if isinstance(word, str)) or "without a reason"
-
-
-# The token request, and its answer. RFC 6749 §3.2, §5
-
-
-def client_credentials(client: Msg, server: Msg) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the headers and the form fields by which a client says who it is.
-
-    A client that was not told how takes the first way that the server lists and it can go.
-    RFC 8414 §2 -- a server that lists none takes client_secret_basic. RFC 6749 §2.3.1
-
-    >>> client_credentials({"client_id": "a b", "client_secret": "c:d"}, {})[0]
-    {'authorization': 'Basic YStiOmMlM0Fk'}
-    """
-    from urllib.parse import quote_plus
-
-    id, secret = client["client_id"], client.get("client_secret") or ""
-    known = strings(server, "token_endpoint_auth_methods_supported") or ["client_secret_basic"]
-    can = SECRET_METHODS if secret else ("none",)
-    fitting = [method for method in known if method in can]
-    method = client.get("token_endpoint_auth_method") or (fitting or can)[0]
-    if method == "client_secret_basic":
-        # Nothing of it in the form as well: strict servers take that for two ways at once.
-        pair = f"{quote_plus(id)}:{quote_plus(secret)}".encode()
-        return {"authorization": f"Basic {base64.b64encode(pair).decode()}"}, {}
-    if method == "client_secret_post":
-        return {}, {"client_id": id, "client_secret": secret}
-    if method == "none":
-        return {}, {"client_id": id}
-    raise AuthError(f"{server.get('issuer')}: token_endpoint_auth_method is {show(method)}: we "
-                    "know none, client_secret_basic and client_secret_post")  # fmt: skip
-
-
-def read_token(doc: JSON, now: float, scope: str, dpop: bool, where: str) -> Msg:
-    """Check a token answer; return the members that are kept, and when it expires. RFC 6749 §5.1
+def read_tokens(doc: JSON, now: float, scope: str, scheme: str, where: str) -> Msg:
+    """Check a token answer; return what is kept of it, and when the token expires. RFC 6749 §5.1
 
     >>> doc = {"access_token": "t", "token_type": "bearer", "expires_in": "60"}
-    >>> read_token(doc, 1000, "a", False, "x")["expires_at"]
-    1060
+    >>> read_tokens(doc, 1000, "a", "Bearer", "x")["expires_at"]
+    1060.0
     """
-    doc = doc if isinstance(doc, dict) else {}
-    token, kind = doc.get("access_token"), doc.get("token_type")
+    told: Msg = doc if isinstance(doc, dict) else {}
+    token, kind = told.get("access_token"), told.get("token_type")
     if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
-        raise AuthError(f"{where}: access_token is not a text that a header can carry")
-    if len(token) > MAX_TOKEN_BYTES:
-        raise AuthError(f"{where}: access_token is longer than {MAX_TOKEN_BYTES} bytes")
-    kinds = {"bearer": "Bearer", **({"dpop": "DPoP"} if dpop else {})}
+        raise AuthError(f"{where}: access_token is not a text of {MAX_TOKEN_BYTES} bytes at most "
+                        "that a header can carry")  # fmt: skip
     # RFC 6749 §7.1 -- "The client MUST NOT use an access token if it does not understand the type"
-    if not isinstance(kind, str) or kind.lower() not in kinds:
-        raise AuthError(f"{where}: token_type is {show(kind)}, not {' or '.join(kinds.values())}")
-    given = doc.get("scope")
-    kept: Msg = {"access_token": token, "token_type": kinds[kind.lower()],
-            "scope": given if isinstance(given, str) and given else scope}  # fmt: skip
-    refresh, life = doc.get("refresh_token"), doc.get("expires_in")
+    if str(kind).lower() != scheme.lower():
+        raise AuthError(f"{where}: token_type is {show(kind)}, not {scheme}")
+    kept: Msg = {"access_token": token, "scope": told.get("scope") or scope}
+    refresh, life = told.get("refresh_token"), told.get("expires_in")
     if isinstance(refresh, str) and refresh:
         kept["refresh_token"] = refresh
-    if isinstance(life, str) and re.fullmatch("[0-9]{1,12}", life):
-        life = int(life)
-    if isinstance(life, (int, float)) and life is not True and life is not False:
-        life = min(max(life, 0), LONGEST_LIFE_SECONDS)
-        kept["expires_at"] = now + life
-        kept["refresh_at"] = now + life - min(REFRESH_SECONDS, life / 10)
+    with contextlib.suppress(TypeError, ValueError):  # it need not say
+        left = max(float(str(life)), 0)
+        kept.update(expires_at=now + left, refresh_at=now + left - min(REFRESH_SECONDS, left / 10))
     return kept
 
 ###############################################################################
 # 48. Keys and tokens
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 47.
-#
-# Problem.  A token is worth what its signature is worth; and there is no cryptography beyond
-#           hashes in the standard library.
+# Problem.  A token is worth what its signature is worth, and the standard library has hashes, but
+#           no signatures. A token says itself how it is signed: believed, that is no signature.
 # Rules.    1. A token is believed in one order: its form, the algorithm (from our list, fitting the
 #              key), the signature, then what it says. RFC 8725 §3
 #           2. Nothing is done because a token says so: no key that it brings, no address that it
 #              names, no algorithm that we did not choose.
-#           3. Random numbers come from the caller. Those of signatures follow from key and message,
-#              so that bad luck cannot give the key away. RFC 6979
-#           4. Python's integers are not constant-time: how long they take tells something of their
-#              size. So a key that signs here is a client's own. It signs a few times in an hour, on
-#              its own machine, nothing that somebody else chose. Whoever can measure that, closely
-#              and often, could read the key from memory. Signatures that are only verified hold no
-#              secret. A server that signs for others needs a real library: pass a function to it.
-# Plan.     Numbers and bytes; P-256; RSA; keys from JWK and PEM; JWT: reading, checking, making.
-# Not here. EdDSA, ES384, encryption, certificates. `verify=` takes any function, for those.
-#           Fetching keys: section 52. RFC 7515, 7517, 7518 and 7519 give all names here.
+#           3. Signatures are verified here, and never made: verifying holds no secret, so it does
+#              not matter that Python's integers are not constant-time.
+# Limits.   RS256, RS384, RS512 and ES256. No EdDSA, ES384 or PS256, no encryption, no certificates:
+#           `verify=` takes any function for those. RFC 7515, 7517, 7518 and 7519 give the names.
 
-MAX_RSA_BITS = 8192  # of a key; verifying with 8192 takes 3 ms
-MIN_RSA_BITS = 2048  # RFC 7518 §3.3 -- "MUST be used"
+RSA_BITS = range(2048, 8193)  # RFC 7518 §3.3 "MUST be used"; verifying with 8192 takes 3 ms
 MAX_KEYS_TRIED = 10  # for a token that does not say which key
-LEEWAY_SECONDS = 30.0  # that clocks may differ by
-MAX_LEEWAY_SECONDS = 60.0  # ... whatever the user says: a token must end
+ALGORITHMS = ("RS256", "ES256")  # that are believed unless somebody says otherwise
+KEY_KINDS = {"RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "ES256": "EC"}
 
-# Numbers and bytes.
 
-def from_base64url(text: JSON, what: str = "the token") -> bytes:
-    """Return the bytes of which base64url() makes this text; AuthError for others. RFC 7515 §2
-
-    >>> from_base64url("A-z_4ME").hex()
-    '03ecffe0c1'
-    """
+def from_base64url(text: JSON) -> bytes:
+    """Return the bytes of which base64url() makes this text; AuthError for others. RFC 7515 §2"""
     if isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9_-]*", text) and len(text) % 4 != 1:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
         if base64url(data) == text:  # the bits that no byte needs are zero: one form, not four
             return data
-    raise AuthError(f"{what} is not base64url")
+    raise AuthError("something in it is not base64url")
 
 
 # P-256, also called prime256v1 or secp256r1. FIPS 186-4 §D.1.2.3
@@ -18472,17 +18294,17 @@ def from_base64url(text: JSON, what: str = "the token") -> bytes:
 P = 2**256 - 2**224 + 2**192 + 2**96 - 1
 N = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # points of the curve
 B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B  # y^2 = x^3 - 3x + B
-#: A point (X : Y : Z) is x = X / Z^2, y = Y / Z^3, which spares divisions; Z = 0 is infinity.
+#: A point (X : Y : Z) is x = X / Z^2, y = Y / Z^3, which spares divisions: with them a token would
+#: take four times as long, on the event loop. Z = 0 is infinity.
 Point = tuple[int, int, int]
 G: Point = (
     0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
     0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
     1,
 )
-INFINITY: Point = (1, 1, 0)
 
 
-def _double(point: Point) -> Point:
+def double_point(point: Point) -> Point:
     x, y, z = point
     yy = y * y % P
     s, m = 4 * x * yy % P, 3 * (x - z * z) * (x + z * z) % P
@@ -18490,7 +18312,7 @@ def _double(point: Point) -> Point:
     return xx, (m * (s - xx) - 8 * yy * yy) % P, 2 * y * z % P
 
 
-def _add(one: Point, two: Point) -> Point:
+def add_points(one: Point, two: Point) -> Point:
     if not one[2] or not two[2]:
         return two if not one[2] else one
     (x1, y1, z1), (x2, y2, z2) = one, two
@@ -18498,95 +18320,28 @@ def _add(one: Point, two: Point) -> Point:
     u1, s1 = x1 * b % P, y1 * z2 * b % P
     h, r = (x2 * a - u1) % P, (y2 * z1 * a - s1) % P
     if not h:
-        return INFINITY if r else _double(one)
+        return (1, 1, 0) if r else double_point(one)
     hh = h * h % P
     hhh, v = h * hh % P, u1 * hh % P
     x3 = (r * r - hhh - 2 * v) % P
     return x3, (r * (v - x3) - s1 * hhh) % P, z1 * z2 * h % P
 
 
-def _affine(point: Point) -> tuple[int, int]:
-    inverse = pow(point[2], -1, P)
-    return point[0] * inverse**2 % P, point[1] * inverse**3 % P
+def signed_with_p256(x: int, y: int, data: bytes, signature: bytes) -> bool:
+    """Return whether a signature, r and s of 32 bytes each, is right. RFC 7518 §3.4"""
+    r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
+    on_curve = 0 <= x < P and 0 <= y < P and (y * y - x * x * x + 3 * x - B) % P == 0
+    if not on_curve or len(signature) != 64 or not (0 < r < N and 0 < s < N):  # RFC 8725 §3.4
+        return False
+    w, point, total = pow(s, -1, N), (x, y, 1), (1, 1, 0)
+    u, v = int.from_bytes(digest("256", data), "big") * w % N, r * w % N
+    terms = (None, G, point, add_points(G, point))
+    for i in reversed(range(256)):  # Shamir's trick: u * G + v * point in one pass
+        total = double_point(total)
+        term = terms[(u >> i & 1) + 2 * (v >> i & 1)]
+        total = add_points(total, term) if term else total
+    return bool(total[2]) and total[0] * pow(total[2], -2, P) % P % N == r
 
-
-def _multiply(k: int) -> tuple[int, int]:
-    """Return k times G. Each bit costs one addition and one doubling, whatever it is."""
-    k += N if (k + N).bit_length() == 257 else 2 * N  # the same point; always as many bits
-    low, high = G, _double(G)  # they differ by G: Montgomery's ladder
-    for bit in bin(k)[3:]:
-        if bit == "1":
-            low, high = _add(low, high), _double(high)
-        else:
-            low, high = _double(low), _add(low, high)
-    return _affine(low)
-
-
-class ECKey(Row):
-    """A key on P-256; `d` is the private part, 0 for a public key. RFC 7518 §6.2"""
-
-    x: int
-    y: int
-    d: int = 0
-
-    def __repr__(self) -> str:
-        return f"<{'private' if self.d else 'public'} EC key>"
-
-    def verify(self, alg: str, data: bytes, signature: bytes) -> bool:
-        """Return whether a signature, r and s of 32 bytes each, is right. RFC 7518 §3.4"""
-        r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
-        if alg != "ES256" or len(signature) != 64 or not (0 < r < N and 0 < s < N):
-            return False
-        w, point = pow(s, -1, N), (self.x, self.y, 1)
-        u, v = int.from_bytes(digest("256", data), "big") * w % N, r * w % N
-        both, total = _add(G, point), INFINITY  # Shamir's trick: both products in one pass
-        for i in reversed(range(256)):
-            total = _double(total)
-            which = (u >> i & 1, v >> i & 1)
-            if any(which):
-                total = _add(total, {(1, 0): G, (0, 1): point, (1, 1): both}[which])
-        return bool(total[2]) and _affine(total)[0] % N == r
-
-    def sign(self, data: bytes) -> bytes:
-        """Return the signature with ES256, the same each time for the same data. RFC 6979 §3.2"""
-        h = int.from_bytes(digest("256", data), "big")
-        for k in _nonces(self.d, h % N):
-            r = _multiply(k)[0] % N
-            s = pow(k, -1, N) * (h + r * self.d) % N
-            if r and s:
-                return r.to_bytes(32, "big") + s.to_bytes(32, "big")
-        raise AssertionError("no nonce does")
-
-
-def _nonces(d: int, h: int) -> Generator[int, None, None]:
-    """Yield the numbers between 0 and N that follow from a key and a hash. RFC 6979 §3.2"""
-    from hmac import digest as mac
-
-    seed = d.to_bytes(32, "big") + h.to_bytes(32, "big")
-    key, value = bytes(32), b"\1" * 32
-    for mark in (b"\0", b"\1"):
-        key = mac(key, value + mark + seed, "sha256")
-        value = mac(key, value, "sha256")
-    while True:
-        value = mac(key, value, "sha256")
-        if 0 < int.from_bytes(value, "big") < N:
-            yield int.from_bytes(value, "big")
-        key = mac(key, value + b"\0", "sha256")
-        value = mac(key, value, "sha256")
-
-
-def ec_key(d: int) -> ECKey:
-    """Return the key pair of a private number, which must be random, and below N.
-
-    >>> hex(ec_key(1).x)[:10], ec_key(1)
-    ('0x6b17d1f2', <private EC key>)
-    """
-    if not 0 < d < N:
-        raise AuthError("the private part of the EC key is out of range")
-    return ECKey(*_multiply(d), d)
-
-
-# RSA. RFC 8017
 
 #: The bytes of a signature that name the hash which was signed. RFC 8017 §9.2, note 1
 DIGEST_INFO = {
@@ -18596,191 +18351,31 @@ DIGEST_INFO = {
 }
 
 
-class RSAKey(Row):
-    """An RSA key; `d` is the private part, 0 for a public key. RFC 7518 §6.3"""
-
-    n: int
-    e: int
-    d: int = 0
-
-    def __repr__(self) -> str:
-        return f"<{'private' if self.d else 'public'} RSA key of {self.n.bit_length()} bits>"
-
-    @property
-    def size(self) -> int:
-        """Bytes of the modulus, and of each signature."""
-        return (self.n.bit_length() + 7) // 8
-
-    def verify(self, alg: str, data: bytes, signature: bytes) -> bool:
-        """Return whether a signature is right. RFC 8017 §8.1.2, §8.2.2"""
-        number, bits = int.from_bytes(signature, "big"), alg[2:]
-        if bits not in DIGEST_INFO or len(signature) != self.size or number >= self.n:
-            return False
-        found = pow(number, self.e, self.n).to_bytes(self.size, "big")
-        if alg[:2] == "PS":
-            return _is_pss(found, data, bits, self.n.bit_length() - 1)
-        # The one right encoding is made and compared. A parser could be talked into another.
-        return alg[:2] == "RS" and found == _pkcs1(data, bits, self.size)
-
-    def sign(self, data: bytes) -> bytes:
-        """Return the signature with RS256. RFC 8017 §8.2.1"""
-        number = int.from_bytes(_pkcs1(data, "256", self.size), "big")
-        signed = pow(number, self.d, self.n)
-        if pow(signed, self.e, self.n) != number:
-            raise AuthError("the private RSA key does not fit its public part")
-        return signed.to_bytes(self.size, "big")
-
-
-def _pkcs1(data: bytes, bits: str, size: int) -> bytes:
-    """Return the one encoding of a hash for PKCS #1 v1.5. RFC 8017 §9.2"""
-    info = bytes.fromhex(DIGEST_INFO[bits]) + digest(bits, data)
-    return b"\0\1" + b"\xff" * (size - 3 - len(info)) + b"\0" + info
-
-
-def _is_pss(found: bytes, data: bytes, bits: str, em_bits: int) -> bool:
-    """Return whether this encodes the data, with a salt as long as the hash. RFC 8017 §9.1.2"""
-    length, size = int(bits) // 8, (em_bits + 7) // 8
-    if found[: len(found) - size].strip(b"\0") or size < 2 * length + 2 or found[-1:] != b"\xbc":
+def signed_with_rsa(n: int, e: int, bits: str, data: bytes, signature: bytes) -> bool:
+    """Return whether a signature is right. RFC 8017 §8.2.2"""
+    size, number = (n.bit_length() + 7) // 8, int.from_bytes(signature, "big")
+    fine = n.bit_length() in RSA_BITS and n % 2 and e % 2 and 3 <= e < 2**32
+    if not fine or len(signature) != size or number >= n:
         return False
-    masked, h = found[len(found) - size : -length - 1], found[-length - 1 : -1]
-    blocks = (digest(bits, h, i.to_bytes(4, "big")) for i in range(len(masked) // length + 1))
-    mask = b"".join(blocks)[: len(masked)]
-    free = 8 * size - em_bits  # bits at the left that must be zero, before and after
-    db = int.from_bytes(masked, "big") ^ int.from_bytes(mask, "big")
-    if masked[0] >> (8 - free):
-        return False
-    db &= (1 << (8 * len(masked) - free)) - 1
-    padding, salt = divmod(db, 1 << (8 * length))
-    return padding == 1 and digest(bits, bytes(8), digest(bits, data),
-                                   salt.to_bytes(length, "big")) == h  # fmt: skip
+    # The one right encoding is made and compared. A parser could be talked into another.
+    end = bytes.fromhex(DIGEST_INFO[bits]) + digest(bits, data)
+    wanted = b"\0\1" + b"\xff" * (size - 3 - len(end)) + b"\0" + end
+    return pow(number, e, n) == int.from_bytes(wanted, "big")
 
 
-def rsa_key(n: int, e: int, d: int = 0) -> RSAKey:
-    """Return an RSA key; AuthError for one that is too weak or too costly.
-
-    >>> rsa_key(2**1023 + 1, 65537)
-    Traceback (most recent call last):
-        ...
-    mcp_lite.AuthError: an RSA key has 2048 to 8192 bits here, not 1024
-    """
-    if not MIN_RSA_BITS <= n.bit_length() <= MAX_RSA_BITS:
-        size = f"{MIN_RSA_BITS} to {MAX_RSA_BITS} bits here, not {n.bit_length()}"
-        raise AuthError(f"an RSA key has {size}")
-    if not (e % 2 and 3 <= e < 2**32 and n % 2):
-        raise AuthError("the numbers of the RSA key do not fit each other")
-    return RSAKey(n, e, d)
-
-
-# Keys as JSON and as PEM.
-
-Key = Union[ECKey, RSAKey]
-
-
-def read_jwk(jwk: Msg) -> Key:
-    """Return the public key of a JWK; AuthError for kinds that are not spoken here. RFC 7517 §4
-
-    >>> read_jwk({"kty": "oct", "k": "AAAA"})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.AuthError: a key is RSA, or EC on P-256; this one is "oct"
-    """
+def signed_by(jwk: Msg, alg: str, data: bytes, signature: bytes) -> bool:
+    """Return whether a signature was made with the private part of a JWK. RFC 7518 §3"""
 
     def number(name: str) -> int:
-        return int.from_bytes(from_base64url(jwk.get(name), f"the key's {name}"), "big")
+        return int.from_bytes(from_base64url(jwk.get(name)), "big")
 
-    if jwk.get("kty") == "RSA":
-        return rsa_key(number("n"), number("e"))
-    if jwk.get("kty") != "EC" or jwk.get("crv") != "P-256":
-        raise AuthError(f"a key is RSA, or EC on P-256; this one is {show(jwk.get('kty'))}")
-    return _on_curve(number("x"), number("y"))
-
-
-def _on_curve(x: int, y: int) -> ECKey:
-    """Return a public key; AuthError for a point that is not on the curve. RFC 8725 §3.4"""
-    if not (0 <= x < P and 0 <= y < P and (y * y - x * x * x + 3 * x - B) % P == 0):
-        raise AuthError("the EC key is not a point of P-256")
-    return ECKey(x, y)
-
-
-def jwk_of(key: ECKey) -> Msg:
-    """Return the public part of a key as a JWK.
-
-    >>> jwk_of(ec_key(1))["x"]
-    'axfR8uEsQkf4vOblY6RA8ncDfYEt6zOg9KE5RdiYwpY'
-    """
-    x, y = (base64url(number.to_bytes(32, "big")) for number in (key.x, key.y))
-    return {"kty": "EC", "crv": "P-256", "x": x, "y": y}
-
-
-INTEGER, OCTETS, OID, SEQUENCE = 2, 4, 6, 0x30  # of DER, as far as keys need it
-RSA_OID, EC_OID = bytes.fromhex("2a864886f70d010101"), bytes.fromhex("2a8648ce3d0201")
-P256_OID = bytes.fromhex("2a8648ce3d030107")
-
-
-def _der(data: bytes, *tags: int) -> list[bytes]:
-    """Return the contents of the first elements; ValueError unless their tags are these."""
-    found = []
-    for tag in tags:
-        if len(data) < 2 or data[0] != tag:
-            raise ValueError(f"element {tag} is missing")
-        size, at = data[1], 2
-        if size & 0x80:
-            at += size & 0x7F
-            size = int.from_bytes(data[2:at], "big")
-        if at + size > len(data):
-            raise ValueError("an element is cut off")
-        found.append(data[at : at + size])
-        data = data[at + size :]
-    return found
-
-
-def _rsa_der(data: bytes) -> Key:
-    numbers = _der(_der(data, SEQUENCE)[0], *[INTEGER] * 4)  # PKCS #1, RFC 8017 §A.1.2
-    _, n, e, d = (int.from_bytes(number, "big") for number in numbers)
-    return rsa_key(n, e, d)
-
-
-def _ec_der(data: bytes) -> Key:
-    return ec_key(int.from_bytes(_der(_der(data, SEQUENCE)[0], INTEGER, OCTETS)[1], "big"))
-
-
-def _pkcs8_der(data: bytes) -> Key:
-    _, kind, inner = _der(_der(data, SEQUENCE)[0], INTEGER, SEQUENCE, OCTETS)  # RFC 5208 §5
-    if _der(kind, OID)[0] == RSA_OID:
-        return _rsa_der(inner)
-    if _der(kind, OID, OID) == [EC_OID, P256_OID]:
-        return _ec_der(inner)
-    raise ValueError("it is neither RSA nor EC on P-256")
-
-
-PEM_KINDS: dict[str, Callable[[bytes], Key]] = {
-    "PRIVATE KEY": _pkcs8_der,
-    "RSA PRIVATE KEY": _rsa_der,
-    "EC PRIVATE KEY": _ec_der,
-}
-
-
-def read_pem(text: str) -> Key:
-    """Return the private key in a PEM text: PKCS #8, PKCS #1 or SEC 1. RFC 7468
-
-    >>> read_pem("hunter2")
-    Traceback (most recent call last):
-        ...
-    mcp_lite.AuthError: no key: PEM text with -----BEGIN PRIVATE KEY----- is needed, unencrypted
-    """
-    for kind, body in re.findall(r"-----BEGIN ([A-Z ]+)-----([^-]+)-----END \1-----", text):
-        if kind in PEM_KINDS:
-            try:
-                return PEM_KINDS[kind](base64.b64decode("".join(body.split()), validate=True))
-            except ValueError as exc:  # it says nothing of what is in the key
-                raise AuthError(f"the {kind} cannot be read: {exc}") from None
-    raise AuthError("no key: PEM text with -----BEGIN PRIVATE KEY----- is needed, unencrypted")
-
-
-# JSON Web Tokens. RFC 7519
-
-ALGORITHMS = ("RS256", "PS256", "ES256")  # that are believed unless somebody says otherwise
-KEY_KINDS = {"RS": "RSA", "PS": "RSA", "ES": "EC"}  # which key an algorithm needs
+    try:
+        if alg == "ES256":
+            right = jwk.get("crv") == "P-256"
+            return right and signed_with_p256(number("x"), number("y"), data, signature)
+        return signed_with_rsa(number("n"), number("e"), alg[2:], data, signature)
+    except AuthError:  # a set may hold keys for others
+        return False
 
 
 class JWT(Row):
@@ -18792,85 +18387,55 @@ class JWT(Row):
     signature: bytes
 
 
-def read_jwt(token: str) -> JWT:
-    """Return the parts of a token; AuthError for a form that is not a JWT's. RFC 7519 §7.2
+def read_jwt(token: str, algorithms: Sequence[str]) -> JWT:
+    """Return the parts of a token; AuthError for another form, or a header that must not count.
 
-    >>> read_jwt("e30.e30.").header
-    {}
+    The header chooses among what we allow, and brings nothing of its own. RFC 8725 §3.1, §3.10
+
+    >>> read_jwt("eyJhbGciOiJub25lIn0.e30.", ["ES256"])
+    Traceback (most recent call last):
+        ...
+    mcp_lite.AuthError: alg is "none", not one of ES256
     """
     parts = token.split(".")
     if len(token) > MAX_TOKEN_BYTES or len(parts) != 3:
         raise AuthError(f"it is not a JWT of up to {MAX_TOKEN_BYTES} bytes")
-    header, claims, signature = map(from_base64url, parts)
+    raw = [from_base64url(part) for part in parts]
     try:
-        docs = [decode(header), decode(claims)]
+        header, claims = decode(raw[0]), decode(raw[1])
     except ProtocolError as exc:
         raise AuthError(f"its JSON cannot be read: {exc}") from None
-    if not all(isinstance(doc, dict) for doc in docs):
+    if not isinstance(header, dict) or not isinstance(claims, dict):
         raise AuthError("its header and its claims are not both objects")
-    return JWT(docs[0], docs[1], token.rpartition(".")[0].encode(), signature)
-
-
-def keys_for(jwt: JWT, jwks: Sequence[JSON], algorithms: Sequence[str]) -> list[Key]:
-    """Return which of an issuer's keys a token may be signed with, [] if there is none.
-
-    The header chooses among what we allow, and brings nothing of its own. RFC 8725 §3.1, §3.10
-
-    >>> keys_for(JWT({"alg": "none"}, {}, b"", b""), [], ALGORITHMS)
-    Traceback (most recent call last):
-        ...
-    mcp_lite.AuthError: alg is "none", not one of RS256, PS256, ES256
-    """
-    alg, kid = jwt.header.get("alg"), jwt.header.get("kid")
+    alg, kind = header.get("alg"), header.get("typ", "JWT")
     if not isinstance(alg, str) or alg not in algorithms:
         raise AuthError(f"alg is {show(alg)}, not one of {', '.join(algorithms)}")
-    if "crit" in jwt.header:  # RFC 7515 §4.1.11 -- we understand no extension
+    if "crit" in header:  # RFC 7515 §4.1.11 -- we understand no extension
         raise AuthError("its header has crit")
     # RFC 8725 §3.11, RFC 9068 §4 -- another kind of JWT must not pass for an access token
-    kind = jwt.header.get("typ", "JWT")
     if str(kind).lower().replace("application/", "") not in ("jwt", "at+jwt"):
         raise AuthError(f"typ is {show(kind)}, not at+jwt")
-    found = []
-    for jwk in jwks:
-        if isinstance(jwk, dict) and _fits(jwk, alg) and kid in (None, jwk.get("kid")):
-            with contextlib.suppress(AuthError):  # a set may hold keys for others
-                found.append(read_jwk(jwk))
-    return found[:MAX_KEYS_TRIED]
+    return JWT(header, claims, token.rpartition(".")[0].encode(), raw[2])
 
 
-def _fits(jwk: Msg, alg: str) -> bool:
-    """Return whether a key is meant to verify an algorithm's signatures. RFC 7517 §4.2 to §4.4"""
-    operations = jwk.get("key_ops", ["verify"])
-    return (jwk.get("kty") == KEY_KINDS[alg[:2]] and jwk.get("use", "sig") == "sig"
-            and isinstance(operations, list) and "verify" in operations
-            and jwk.get("alg", alg) == alg)  # fmt: skip
-
-
-def check_signature(jwt: JWT, keys: Iterable[Key]) -> None:
-    """Raise AuthError unless one of the keys has signed the token.
-
-    >>> check_signature(JWT({"alg": "ES256"}, {}, b"x", bytes(64)), [ec_key(1)])
-    Traceback (most recent call last):
-        ...
-    mcp_lite.AuthError: its signature is not right
-    """
-    if not any(key.verify(jwt.header["alg"], jwt.signed, jwt.signature) for key in keys):
-        raise AuthError("its signature is not right")
+def keys_for(jwt: JWT, jwks: Sequence[JSON]) -> list[Msg]:
+    """Return which of an issuer's keys a token may be signed with. RFC 7517 §4"""
+    alg, kid = jwt.header["alg"], jwt.header.get("kid")
+    return [
+        jwk for jwk in jwks
+        if isinstance(jwk, dict) and kid in (None, jwk.get("kid")) and jwk.get("alg", alg) == alg
+        and jwk.get("kty") == KEY_KINDS[alg] and jwk.get("use", "sig") == "sig"
+    ][:MAX_KEYS_TRIED]  # fmt: skip
 
 
 def check_claims(
-    claims: Msg, issuer: str, audience: Sequence[str] | None, now: float,
-    leeway: float = LEEWAY_SECONDS,
-) -> None:  # fmt: skip
+    claims: Msg, issuer: str, audience: Sequence[str] | None, now: float, leeway: float = 30.0
+) -> None:
     """Raise AuthError unless the claims are an issuer's, for us, and for now. RFC 9068 §4
 
-    None as `audience` takes what is for anybody.
+    None as `audience` takes what is for anybody; clocks may differ by `leeway` seconds.
 
     >>> check_claims({"iss": "i", "aud": ["a", "b"], "exp": 100}, "i", ["b"], 99)
-    >>> check_claims({"iss": "i", "aud": "b", "exp": 100}, "i", ["b"], 130)
-    Traceback (most recent call last):
-        ...
-    mcp_lite.AuthError: it has expired
     """
     if claims.get("iss") != issuer:
         raise AuthError(f"iss is {show(claims.get('iss'))}, not {issuer}")
@@ -18882,112 +18447,33 @@ def check_claims(
     for name, value in times.items():
         if type(value) not in (int, float) or not abs(value) < 1e15:
             raise AuthError(f"{name} is {show(value)}, not a time")
-    if "exp" not in times:
-        raise AuthError("it never expires: exp is missing")
-    if now >= times["exp"] + leeway:
-        raise AuthError("it has expired")
-    for name in ("nbf", "iat"):
-        if times.get(name, now) > now + leeway:
-            raise AuthError(f"{name} is in the future")
-
-
-def make_jwt(header: Msg, claims: Msg, key: Key) -> str:
-    """Return a signed token: ES256 or RS256, as the key is.
-
-    >>> make_jwt({"typ": "JWT"}, {"iss": "me"}, ec_key(1)).split(".")[1]
-    'eyJpc3MiOiJtZSJ9'
-    """
-    alg = "ES256" if isinstance(key, ECKey) else "RS256"
-    text = ".".join(base64url(encode(part)) for part in ({"alg": alg, **header}, claims))
-    return f"{text}.{base64url(key.sign(text.encode()))}"
-
-
-def client_assertion(key: Key, client_id: str, issuer: str, now: float, jti: str) -> str:
-    """Return the proof that we are a client, in place of a secret. RFC 7523 §3
-
-    Its audience is the issuer, and nothing else: a token endpoint could be anybody's.
-
-    >>> read_jwt(client_assertion(ec_key(1), "me", "https://a.example", 100, "j")).claims["aud"]
-    'https://a.example'
-    """
-    claims = {"iss": client_id, "sub": client_id, "aud": issuer, "jti": jti,
-              "iat": int(now), "exp": int(now) + 60}  # fmt: skip
-    return make_jwt({"typ": "JWT"}, claims, key)
-
-
-def dpop_proof(
-    key: ECKey, method: str, url: str, now: float, jti: str, token: str = "", nonce: str = ""
-) -> str:
-    """Return the proof that a request comes from the owner of a key. RFC 9449 §4.2
-
-    >>> read_jwt(dpop_proof(ec_key(1), "POST", "https://a.example/x?y", 1, "j")).claims["htu"]
-    'https://a.example/x'
-    """
-    claims: Msg = {"jti": jti, "htm": method, "htu": re.split(r"[?#]", url)[0], "iat": int(now)}
-    if token:
-        claims["ath"] = base64url(digest("256", token.encode()))
-    if nonce:
-        claims["nonce"] = nonce
-    return make_jwt({"typ": "dpop+jwt", "jwk": jwk_of(key)}, claims, key)
+    if now >= times.get("exp", 0) + leeway:
+        raise AuthError("it has expired, or does not say when it will")
+    if max(times.get("nbf", now), times.get("iat", now)) > now + leeway:
+        raise AuthError("nbf or iat is in the future")
 
 ###############################################################################
 # 49. Keeping, listening, fetching
 ###############################################################################
-# Uses sections 1 to 4, 9, 12, 26, 34, 36, 39, 40, 45 and 47.
-#
-# Problem.  A login needs three things of this machine: a place for what must not be lost or read by
-#           others, a door through which a browser comes back, and a way to documents that a server
-#           names, whoever it is.
-# Rules.    1. A login is kept by a key of the whole names, never of a part of them. What is written
+# Problem.  A login needs a place for what must not be lost or read by others, a way back for the
+#           browser, and documents at addresses that a server names. A server on the Internet may
+#           name http://169.254.169.254/, where a cloud keeps its keys.
+# Rules.    1. A login is kept by a hash of whole names, never of a part of them. What is written
 #              is there as a whole or not at all, for its owner alone. CVE-2026-51996
 #           2. A browser that comes back without the right `state` means nothing.
-#           3. A fetch is bounded in bytes, time and redirects, and asks for nothing compressed. A
-#              public server does not send us to private addresses.
-#           4. A trace shows every request, and no secret in it.
-# Plan.     TokenStore, FileStore; RedirectListener, the browser, the terminal; Fetcher.
-# Not here. Keychains of operating systems: subclass TokenStore for those.
+#           3. A fetch is bounded in bytes, time and redirects. The address is judged where the
+#              socket connects, for a name may stand for another address the next time.
+# Limits.   A file that cannot be read as a login is a warning and a new login. Keychains of
+#           operating systems: subclass TokenStore for those.
 
 __all__ += ["TokenStore", "FileStore"]
 
 FETCH_SECONDS = 10.0  # for a document or a token, all in; a person waits for it
+SERVERS_SECONDS = 20.0  # for all of them in one login
 MAX_DOCUMENT_BYTES = 1024 * 1024  # metadata, or a set of keys; real ones have 1 to 20 KiB
-MAX_FETCH_REDIRECTS = 3  # of metadata, within their origin; token requests follow none
 LOCK_SECONDS = 30.0  # to wait for another process that refreshes; a refresh takes 10 at most
 LOCK_POLL_SECONDS = 0.02  # between two looks at a lock, which no event loop can wait for
-REPLACE_TRIES, REPLACE_SECONDS = 5, 0.02  # while another process reads the file, for a moment
-MAX_STORED_BYTES = 4 * MAX_DOCUMENT_BYTES  # one entry of a store: tokens and metadata, as fetched
 STORE_VARIABLE = "MCP_LITE_TOKENS"  # names the folder of logins
-#: A name in it: an entry, one put aside, one that a dying process has left half-written, a lock.
-STORED_FILE = r"[0-9a-f]{64}\.(json(\.bad|\.[0-9]+-[0-9]+)?|lock)"
-#: How systems say that somebody else has a lock; other errors say that there are none.
-LOCKED = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-SECRETS = frozenset(  # form fields and members that no trace shows
-    ("access_token", "refresh_token", "id_token", "code", "code_verifier", "state", "assertion",
-     "client_secret", "client_assertion", "subject_token", "token", "registration_access_token")
-)  # fmt: skip
-A_TEXT, A_TIME = {"type": "string"}, {"type": "number"}
-#: The members of entries that we rely on, by the first word of their key: somebody may have changed
-#: a file by hand.
-ENTRIES: dict[str, Msg] = {
-    "login": {"required": ["tokens", "asked", "client", "server", "resource"], "properties": {
-        "tokens": {
-            "type": "object", "required": ["access_token", "token_type", "scope"],
-            "properties": {
-                **dict.fromkeys(("access_token", "token_type", "scope", "refresh_token"), A_TEXT),
-                "expires_at": A_TIME, "refresh_at": A_TIME,
-            },
-        },
-        "client": {"type": "object", "properties": {"client_id": A_TEXT}},
-        "server": {"type": "object", "required": ["issuer"], "properties": {"issuer": A_TEXT}},
-        "asked": A_TEXT, "resource": A_TEXT,
-        "dpop": {"type": ["string", "null"], "pattern": "^0x[1-9a-f][0-9a-f]{0,63}$"},
-    }},
-    "client": {"required": ["client_id", "redirect_uri"], "properties": {
-        "client_id": A_TEXT, "redirect_uri": A_TEXT,
-        "client_secret_expires_at": A_TIME,
-    }},
-}  # fmt: skip
-AUTHORIZATION = "authorization"  # the name under which a trace shows the steps of OAuth
 PAGE_HEADERS = {
     "content-type": "text/html; charset=utf-8", "content-security-policy": "default-src 'none'",
     "cache-control": "no-store", "referrer-policy": "no-referrer",
@@ -18995,7 +18481,8 @@ PAGE_HEADERS = {
 DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 <p>That is all. You can close this page, and go back to the program."""
 
-# Stores.
+
+Key = tuple[str, ...]  # of a login or a registration: what it is, and the URL that it is for
 
 
 class TokenStore:
@@ -19003,15 +18490,15 @@ class TokenStore:
     them with the process; subclass it for a keychain or a database."""
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[str, ...], str] = {}
-        self.locked: set[tuple[str, ...]] = set()
+        self.kept: dict[Key, str] = {}
+        self.locked: set[Key] = set()
 
-    async def load(self, key: tuple[str, ...]) -> Msg | None:
+    async def load(self, key: Key) -> Msg | None:
         """Return the value that was saved, or None."""
         text = self.kept.get(key)
         return None if text is None else dict(json.loads(text))
 
-    async def save(self, key: tuple[str, ...], value: Msg | None) -> None:
+    async def save(self, key: Key, value: Msg | None) -> None:
         """Keep a value; None forgets it. It is safe when this returns."""
         if value is None:
             self.kept.pop(key, None)
@@ -19022,7 +18509,7 @@ class TokenStore:
         """Forget everything."""
         self.kept.clear()
 
-    def try_lock(self, key: tuple[str, ...]) -> Callable[[], None] | None:
+    def try_lock(self, key: Key) -> Callable[[], None] | None:
         """Return a function that gives the lock back; None if somebody else has the lock."""
         if key in self.locked:
             return None
@@ -19030,7 +18517,7 @@ class TokenStore:
         return functools.partial(self.locked.discard, key)
 
     @contextlib.asynccontextmanager
-    async def lock(self, key: tuple[str, ...]) -> AsyncIterator[None]:
+    async def lock(self, key: Key) -> AsyncIterator[None]:
         """Be the only one who changes a value, of all processes that share the store."""
         until = time.monotonic() + LOCK_SECONDS
         while (release := self.try_lock(key)) is None:
@@ -19055,84 +18542,64 @@ class FileStore(TokenStore):
         super().__init__()
         self.path = os.fspath(path or os.environ.get(STORE_VARIABLE) or default_folder())
 
-    def file(self, key: tuple[str, ...], end: str = ".json") -> str:
+    def file(self, key: Key, end: str = ".json") -> str:
         """Return the path for a key: no name of a server becomes the name of a file."""
         return os.path.join(self.path, digest("256", encode(list(key))).hex() + end)  # type: ignore
 
-    async def load(self, key: tuple[str, ...]) -> Msg | None:
-        """Return the value in the file. A file that is not ours is put aside, with a warning.
-
-        Raises AuthError if it cannot be read: the process may have too many files open.
-        """
-        unwritten = await super().load(key)
-        if unwritten is not None:  # it is newer than what the file has
-            return unwritten
+    async def load(self, key: Key) -> Msg | None:
+        """Return the value in the file; None for no file, or one that is no login of ours."""
         path = self.file(key)
         try:
             with open(path, "rb") as file:
+                # Else whoever can write into the folder logs us in as somebody else.
                 mine = not hasattr(os, "getuid") or os.fstat(file.fileno()).st_uid == os.getuid()
-                doc = decode(file.read(MAX_STORED_BYTES))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except ProtocolError:
-            mine, doc = False, None
-        except OSError as exc:
-            raise AuthError(f"the login in {path} cannot be read: {exc}") from exc
-        value = doc.get("value") if isinstance(doc, dict) and doc.get("key") == list(key) else None
-        if mine and isinstance(value, dict):
-            with contextlib.suppress(SchemaError):
-                compile_schema(ENTRIES.get(key[0], {})).check(value)
-                return value
-        logger.warning("%s is not a login of ours: it is put aside, as .bad", path)
-        with contextlib.suppress(OSError):
-            os.replace(path, path + ".bad")
-        return None
+                doc = json.load(file)
+            if mine:
+                return dict(doc["value"])
+            raise PermissionError("another user has written it")
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, LookupError, TypeError) as exc:
+            logger.warning("the login in %s cannot be read: %s", path, exc)
+        return await super().load(key)
 
-    async def save(self, key: tuple[str, ...], value: Msg | None) -> None:
+    async def save(self, key: Key, value: Msg | None) -> None:
         """Keep or forget one login."""
         path = self.file(key)
         await super().save(key, None)
         try:
-            if value is None:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(path)
-                return
-            self.make_folder()
-            write_whole(path, encode({"key": list(key), "value": value}))
+            if value is not None:
+                os.makedirs(self.path, mode=0o700, exist_ok=True)
+                write_whole(path, encode({"key": list(key), "value": value}))
+            elif os.path.exists(path):
+                os.unlink(path)
         except OSError as exc:
             problem = "logins cannot be kept in %s (%s): see %s"
             logger.warning(problem, self.path, exc, STORE_VARIABLE)
             await super().save(key, value)
 
-    def make_folder(self) -> None:
-        """Make the folder, or see to it that it is ours alone."""
-        os.makedirs(self.path, mode=0o700, exist_ok=True)
-        if os.name == "posix" and stat.S_IMODE(os.stat(self.path).st_mode) & 0o077:
-            if not all(re.fullmatch(STORED_FILE, name) for name in os.listdir(self.path)):
-                raise PermissionError("it has other files, too, and is open to other users")
-            os.chmod(self.path, 0o700)
-
     async def clear(self) -> None:
         """Forget everything."""
         await super().clear()
         for name in os.listdir(self.path) if os.path.isdir(self.path) else ():
-            if re.fullmatch(STORED_FILE, name) and not name.endswith(".lock"):
-                with contextlib.suppress(FileNotFoundError):  # its writing has just ended
-                    os.unlink(os.path.join(self.path, name))
+            if re.fullmatch(r"[0-9a-f]{64}\.json.*", name):
+                os.unlink(os.path.join(self.path, name))
 
-    def try_lock(self, key: tuple[str, ...]) -> Callable[[], None] | None:
+    def try_lock(self, key: Key) -> Callable[[], None] | None:
         """Lock a file beside the entry, which stays: the system unlocks it if we die."""
+        file = None
         try:
-            self.make_folder()
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
             file = open(self.file(key, ".lock"), "ab")  # noqa: SIM115 -- it stays open
-        except OSError:  # no folder, no other process
-            return super().try_lock(key)
-        try:
             lock_file(file.fileno())
+            return file.close
         except OSError as exc:
-            file.close()
-            return None if exc.errno in LOCKED else super().try_lock(key)
-        return file.close
+            busy = file and exc.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+            if file:
+                file.close()
+            # Without a folder, or without locks in it, other processes cannot be kept out.
+            return None if busy else super().try_lock(key)
+
 
 
 def lock_file(descriptor: int) -> None:
@@ -19150,48 +18617,22 @@ def lock_file(descriptor: int) -> None:
 def write_whole(path: str, data: bytes, mode: int = 0o600) -> None:
     """Write beside a file and put that in its place: there is a whole one at any time; OSError."""
     beside = f"{path}.{os.getpid()}-{threading.get_ident()}"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(beside)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(beside, flags, mode)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, mode)  # which os.open() gives only as far as the umask lets it
-        replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
-
-
-def replace(new: str, path: str) -> None:
-    """Put a file in the place of another. Windows refuses that while another process reads it."""
-    for _ in range(REPLACE_TRIES - 1):
-        with contextlib.suppress(PermissionError):
-            os.replace(new, path)
-            return
-        time.sleep(REPLACE_SECONDS)
-    os.replace(new, path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+    with open(os.open(beside, flags, mode), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.chmod(beside, mode)  # which os.open() gives only as far as the umask lets it
+    os.replace(beside, path)
 
 
 def default_folder() -> str:
     """Return this user's folder of logins: state, not configuration, and not worth a backup."""
-    home = os.path.expanduser("~")
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or home
-    elif sys.platform == "darwin":
-        base = os.path.join(home, "Library", "Application Support")
-    else:
-        base = os.environ.get("XDG_STATE_HOME") or os.path.join(home, ".local", "state")
-    return os.path.join(base, "mcp_lite", "tokens")
+    base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows
+    return os.path.join(base or os.path.expanduser("~/.local/state"), "mcp_lite", "tokens")
 
 
-# The redirect.
-
-
-class RedirectListener:
+class Redirect:
     """Waits on this machine for a browser to come back: RFC 8252 §7.3.
 
     Whatever comes without the right `state` is answered, and means nothing: any web page can send
@@ -19199,40 +18640,47 @@ class RedirectListener:
     """
 
     def __init__(self, state: str) -> None:
-        self.state, self.path, self.port = state, "", 0
-        self.answer: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
+        self.state, self.path = state, ""
+        self.answer: asyncio.Future[Fields] = asyncio.get_running_loop().create_future()
         self.listener: Listener | None = None
 
-    async def open(self, url: URL) -> None:
-        """Listen at a URL of this machine; 0 is a port that the kernel chooses. Or CannotServe."""
-        listener = Listener(self.serve, max_body=0)
-        # RFC 8252 §8.3 -- the name may stand for other addresses, too
-        host = "127.0.0.1" if url.host == "localhost" else url.host
-        self.path = url.target.partition("?")[0]
-        self.port = parse_url(await listener.start(host, url.port)).port
-        listener.wind_down()  # each connection ends with its answer
-        self.listener = listener
+    async def open(self, given: str | None, former: str) -> str:
+        """Listen at `given`, else where we did formerly if that is free, else anywhere; the URI."""
+        problem: OSError | None = None
+        for uri in [given] if given else [former, ""] if former else [""]:
+            url = parse_url(uri or "http://127.0.0.1/callback")
+            if url.scheme != "http" or not is_loopback(url.host):
+                break  # open_browser= will say where the browser ended up
+            listener = Listener(self.serve, max_body=0)
+            # RFC 8252 §8.3 -- the name may stand for other addresses, too
+            host = "127.0.0.1" if url.host == "localhost" else url.host
+            try:
+                root = await listener.start(host, url.port if uri else 0)
+            except OSError as exc:
+                problem = exc
+                continue
+            listener.wind_down()  # each connection ends with its answer
+            self.listener, self.path = listener, url.target.partition("?")[0]
+            return uri or root + self.path
+        if problem is not None:
+            raise AuthError(f"port {url.port} for the redirect cannot be had: {problem}; "
+                            "OAuth(redirect_uri=) chooses another")  # fmt: skip
+        return uri
 
     async def serve(self, request: HTTPRequest, response: Response) -> None:
         """Answer a request with a page that says nothing of what came."""
-        status = self.judge(request)
+        found = answer_in(request.query, self.state)
+        if request.path != self.path:
+            status = 404
+        elif request.method != "GET":
+            status = 405
+        elif found is None or self.answer.done():
+            status = 400
+        else:
+            status = 200
+            self.answer.set_result(found)
         page = DONE_PAGE if status == 200 else b"This is not what was waited for."
         await response.send(status, PAGE_HEADERS, page)
-
-    def judge(self, request: HTTPRequest) -> int:
-        """Return the status for a request; the right one ends the waiting."""
-        if request.path != self.path:
-            return 404
-        if request.method != "GET":
-            return 405
-        try:
-            params = read_query(request.query)
-        except ValueError:
-            return 400
-        if self.answer.done() or not is_answer(params, self.state):
-            return 400
-        self.answer.set_result(params)
-        return 200
 
     async def close(self) -> None:
         """Listen no more."""
@@ -19251,45 +18699,10 @@ def open_browser(url: str) -> None:
     threading.Thread(target=work, daemon=True).start()
 
 
-def has_browser() -> bool:
-    """Return whether open_browser() can show a page; one in a terminal is not for us."""
-    import webbrowser
-
-    screens = "DISPLAY", "WAYLAND_DISPLAY", "BROWSER"
-    if sys.platform not in ("darwin", "win32") and not any(map(os.environ.get, screens)):
-        return False
-    with contextlib.suppress(webbrowser.Error):
-        return bool(webbrowser.get())
-    return False
-
-
-def pasted_answer(line: str, state: str) -> dict[str, str] | None:
-    """Return the parameters of an address, or of its query, if it is the answer to our login."""
-    line = line.strip().partition("#")[0]
-    try:
-        params = read_query(line.partition("?")[2] or line)
-    except ValueError:
-        return None
-    return params if is_answer(params, state) else None
-
-
-async def pasted(state: str) -> dict[str, str]:
-    """Return the parameters of a redirect that somebody pastes into the terminal; or never."""
-    never = asyncio.get_running_loop().create_future()
-    # Windows cannot wait for a line without taking it from whoever reads next.
-    terminals = os.name == "posix" and all(it and it.isatty() for it in (sys.stdin, sys.stderr))
-    if not terminals:
-        await never
-    sys.stderr.write("If the browser is elsewhere, paste here the address where it ended up.\n")
-    while line := await typed_line():
-        params = pasted_answer(line, state)
-        if params is not None:
-            return params
-        sys.stderr.write("That is not the answer to this login.\n")
-    return await never  # type: ignore[no-any-return]
-
-
-# Fetching.
+async def paste_redirect(url: str) -> str:
+    """Ask at the terminal where a browser on another machine ended up: for OAuth(open_browser=)."""
+    sys.stderr.write("Open the page there, and paste here the address where that ends up: ")
+    return await typed_line()
 
 
 def is_public(address: str) -> bool:
@@ -19312,25 +18725,23 @@ def is_public(address: str) -> bool:
     return bool(found.is_global and not found.is_multicast)
 
 
-class NoDocument(ConnectionClosed):
-    """A page came in the place of a document."""
+Answered = tuple[int, Fields, JSON]  # status, headers, and the document if there was one
 
 
 class Fetcher:
     """Fetches documents that a server names, and posts to endpoints that they name."""
 
-    def __init__(
-        self, server: URL, ssl: Any = None, uds: str | None = None, allow_private: bool = False
-    ) -> None:
-        self.server, self.ssl, self.uds, self.allow_private = server, ssl, uds, allow_private
-        # Until it has been met. Behind a proxy nobody knows, and names may be private there.
-        self.public = not (uds or is_loopback(server.host) or proxy_for(server, os.environ))
+    def __init__(self, server: URL, ssl: Any = None, allow_private: bool = False) -> None:
+        self.server, self.ssl, self.allow_private = server, ssl, allow_private
+        # Until we are connected. Behind a proxy nobody knows, and names may be private there.
+        self.public = not (is_loopback(server.host) or proxy_for(server, os.environ))
+        self.left = SERVERS_SECONDS
 
-    def met(self, address: str) -> None:
-        """Hear the server's address: one on a private network may name others there."""
+    def note_address(self, address: str) -> None:
+        """Note the server's own address: one on a private network may name others there."""
         self.public = is_public(address)
 
-    def admit(self, address: str) -> None:
+    def forbid_private(self, address: str) -> None:
         """Raise ConnectionClosed where a public server leads us into a private network.
 
         RFC 9728 §7.7 -- its metadata name URLs, and we fetch them
@@ -19347,51 +18758,46 @@ class Fetcher:
         if self.server.scheme == "https" != url.scheme and not self.allow_private:
             raise AuthError(f"{self.server} leads to {url}: it must begin with https://")
         with contextlib.suppress(ValueError):  # a name: whoever connects to it will see
-            self.admit("127.0.0.1" if is_loopback(url.host) else url.host)
+            self.forbid_private("127.0.0.1" if is_loopback(url.host) else url.host)
 
-    async def fetch(
-        self, method: str, url: URL, headers: Mapping[str, str], body: JSON = None,
-        form: bool = False,
-    ) -> tuple[int, str, JSON]:  # fmt: skip
-        """Send one request of OAuth, as JSON or a form: (status, DPoP-Nonce, JSON); MCPError."""
-        from urllib.parse import urlencode
-
+    async def fetch(self, method: str, url: URL, headers: Fields, data: bytes = b"") -> Answered:
+        """Send one request of OAuth, and read the answer; MCPError."""
         self.check(url)
-        fields = {"accept": JSON_TYPE, "accept-encoding": "identity",
-                  "user-agent": f"mcp_lite/{__version__}", **headers}  # fmt: skip
-        data = b""
-        if body is not None:
-            data = urlencode(body).encode() if form else encode(body)
-            fields["content-type"] = "application/x-www-form-urlencoded" if form else JSON_TYPE
-        uds = self.uds if url.origin == self.server.origin else None
-        http = HTTPClient(url, ssl=self.ssl, admit=self.admit, uds=uds)
-        trace_oauth(">", f"{method} {url}", body)
-        late = ConnectionClosed(f"{url} took longer than {FETCH_SECONDS:g} seconds")
-        try:
-            return await within(FETCH_SECONDS, self._fetch(http, method, fields, data), late)
-        finally:
-            await http.close()
-
-    async def _fetch(
-        self, http: HTTPClient, method: str, headers: Mapping[str, str], data: bytes
-    ) -> tuple[int, str, JSON]:
+        sent = {"accept": JSON_TYPE, "accept-encoding": "identity",
+                "user-agent": f"mcp_lite/{__version__}", **headers}  # fmt: skip
+        http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
         # What is posted, a code or a secret, goes nowhere else.
-        redirects = MAX_FETCH_REDIRECTS if method == "GET" else 0
-        answer = await http.send(method, http.url.target, headers, data, FETCH_SECONDS, redirects)
+        redirects = 3 if method == "GET" else 0
+
+        async def exchange() -> tuple[HTTPAnswer, bytes]:
+            answer = await http.send(method, url.target, sent, data, None, redirects)
+            with contextlib.closing(answer):
+                return answer, await answer.body(MAX_DOCUMENT_BYTES)
+
+        began, seconds = time.monotonic(), max(min(FETCH_SECONDS, self.left), 0)
+        late = ConnectionClosed(f"{url} took longer than {FETCH_SECONDS:g} seconds, or all servers "
+                                f"of this login took longer than {SERVERS_SECONDS:g}")  # fmt: skip
+        trace_head(">", CLIENT, f"{method} {url}", headers)
         try:
-            status, body = answer.head.status, await answer.body(MAX_DOCUMENT_BYTES)
+            answer, body = await within(seconds, exchange(), late)
         except LimitExceeded as exc:
             raise ConnectionClosed(str(exc)) from None
         finally:
-            answer.close()
-        doc: JSON = None
+            self.left -= time.monotonic() - began
+            await http.close()
+        head = answer.head
+        trace_head("<", CLIENT, f"{head.status}, to {method} {url}", head.headers)
         try:
-            doc = decode(body)
-        except ProtocolError as exc:
-            if 200 <= status < 300:
-                raise NoDocument(f"{http.url} answered with no JSON: {exc}") from None
-        trace_oauth("<", f"{status} of {http.url.target}", doc)
-        return status, answer.head.headers.get("dpop-nonce", ""), doc
+            return head.status, head.headers, decode(body)
+        except ProtocolError:
+            return head.status, head.headers, None
+
+    async def post_form(self, url: URL, headers: Fields, form: Fields) -> Answered:
+        """Send a form; as fetch()."""
+        from urllib.parse import urlencode
+
+        sent = {"content-type": "application/x-www-form-urlencoded", **headers}
+        return await self.fetch("POST", url, sent, urlencode(form).encode())
 
     async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, JSON]:
         """Return the first document that is there; ("", None) if all answered 4xx.
@@ -19399,47 +18805,23 @@ class Fetcher:
         Anything else is an error: an outage must not lead to guesses. But a page in the place of a
         document may come from a server that has one page for all that it does not know.
         """
-        problem: NoDocument | None = None
+        page = ""
         for text in urls:
             url = oauth_url(text, what)
-            try:
-                # spec 2025-03-26: basic/authorization#server-metadata-discovery-headers
-                status, _, doc = await self.fetch("GET", url, {VERSION_HEADER: NEWEST.name})
-            except NoDocument as exc:
-                problem = exc
-                continue
-            if status == 200:
+            # spec 2025-03-26: basic/authorization#server-metadata-discovery-headers
+            status, _, doc = await self.fetch("GET", url, {VERSION_HEADER: NEWEST.name})
+            if status == 200 and doc is not None:
                 return str(url), doc
-            if not 400 <= status < 500:
+            if status != 200 and not 400 <= status < 500:
                 raise ConnectionClosed(f"{url} answered {status}: no {what}")
-        if problem is not None:
-            raise problem
+            page = str(url) if status == 200 else page
+        if page:
+            raise ConnectionClosed(f"{page} answered with no JSON: no {what}")
         return "", None
-
-
-def origin_of(url: URL) -> str:
-    """Return the origin of a URL: the part that decides who gets a secret."""
-    return f"{url.scheme}://{url.authority}"
-
-
-def trace_oauth(direction: str, title: str, body: JSON) -> None:
-    """Show a request of OAuth or its answer to the trace, without what is secret in it."""
-    if _trace is not None:
-        shown = body if body is None else _veiled(body)
-        _trace(direction, AUTHORIZATION, {"method": title, "params": shown})
-
-
-def _veiled(value: JSON) -> JSON:
-    if isinstance(value, dict):
-        return {key: "[redacted]" if key in SECRETS else _veiled(item)
-                for key, item in value.items()}  # fmt: skip
-    return [_veiled(item) for item in value] if isinstance(value, list) else value
 
 ###############################################################################
 # 50. Logging in
 ###############################################################################
-# Uses sections 1, 2, 7, 34 and 45 to 49.
-#
 # Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
 #           take minutes; and nobody wants to be asked again tomorrow.
 # Rules.    1. A token goes to the origin of its server, in the one header, and nowhere else: into
@@ -19448,84 +18830,103 @@ def _veiled(value: JSON) -> JSON:
 #              or a secret is shown to the server that gave it to us, and to no other.
 #           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
 #              used: a refresh token that is shown twice ends the whole family.
-#           4. Nothing is lost by a network that fails. Nothing is retried for ever.
-# Plan.     STEPS, from a refusal to its remedy; Login, which takes them: discovery, registration,
-#           refreshing.
-# Not here. The ways to a token: section 51. Checks: section 47.
+#           4. One request costs one consent. A network that fails loses nothing.
+# Limits.   Nobody logs in over a Unix socket. No device codes, of which the specification knows
+#           nothing. Nothing is signed: examples/authorization/keys.py signs assertions and DPoP.
 
-LOGIN_SECONDS = 300.0  # for a person to log in
-MAX_LOGINS, LOGINS_SECONDS = 5, 60.0  # logins to one server in so many seconds; then it is a loop
+__all__ += ["OAuth", "paste_redirect"]
+
 NEVER = float("inf")  # the end of a token whose server names none
 FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
-
-
-#: The steps that may mend a refused request: by status, `error`, and whether it had a token. The
-#: first step of a row that is possible, and not used up for this request, is taken.
-#: spec: basic/authorization/index#error-handling
-STEPS: dict[tuple[int, str, bool], tuple[str, ...]] = {
-    (401, "", False): ("repeat", "log in"),
-    (401, "", True): ("repeat", "refresh", "log in"),
-    (401, "use_dpop_nonce", True): ("nonce", "repeat", "refresh", "log in"),
-    (403, "insufficient_scope", False): ("log in",),
-    (403, "insufficient_scope", True): ("step up",),
-}
-#: How often, for one request.
-#: spec: basic/authorization/index#step-up-authorization-flow -- "no more than a few times"
-STEP_LIMITS = {"nonce": 1, "repeat": 1, "refresh": 1, "log in": 1, "step up": 2}
-
-
-def next_step(
-    status: int, error: str, token: bool, possible: Iterable[str], steps: Sequence[str]
-) -> str:
-    """Return the step to take after a refusal, "" for none: see STEPS.
-
-    >>> next_step(401, "invalid_token", True, ["refresh", "log in"], [])
-    'refresh'
-    >>> next_step(401, "invalid_token", True, ["refresh", "log in"], ["refresh", "log in"])
-    ''
-    """
-    row = STEPS.get((status, error, token)) or STEPS.get((status, "", token), ())
-    for step in row:
-        if step in possible and steps.count(step) < STEP_LIMITS[step]:
-            return step
-    return ""
+#: A client ID that is the URL of a document. draft-ietf-oauth-client-id-metadata-document §3
+DOCUMENT_ID = r"(?!.*/\.{1,2}(?:[/?]|$))https://[^/?#@\s]+/[^#\s]+"
+SECRET_FIELDS = ("code", "code_verifier", "refresh_token", "client_secret", "assertion",
+                 "client_assertion", "subject_token", "token")  # fmt: skip
 
 
 class TokenRefused(AuthError):
-    """A token endpoint of `issuer` refused with this `error`. RFC 6749 §5.2"""
+    """A token endpoint refused with this `error`. RFC 6749 §5.2"""
 
-    def __init__(self, message: str, error: str, issuer: str) -> None:
+    def __init__(self, message: str, error: str) -> None:
         super().__init__(message)
-        self.error, self.issuer = error, issuer
+        self.error = error
 
 
-# Obeying challenges.
+class OAuth(Authorizer):
+    """How to log in: `Client(url, auth=OAuth(...))`; `auth="oauth"` is OAuth() without arguments.
 
+    Several clients may share one: each logs in for itself, by a copy.
 
-class Login(Authorizer):
-    """The login of one transport: its tokens, where they are from, how to get others."""
+    Args:
+        client_id, client_secret: where somebody registered us
+        issuer: the one that they are for; by default the first that is met
+        client_metadata_url: a client ID that is a document, for servers that take such
+        client_name: of this program, where we register ourselves
+        scopes, resource: in place of those that the server names; resource=None names none
+        redirect_uri: for servers that compare it
+        store: where logins are kept
+        open_browser: open_browser(url) shows the page; it may return the address where the browser
+            ended up, and then need not come back to this machine
+        extra: more parameters for the page
+        assertion: assertion(issuer) gives a signed JWT in place of a secret
+        assume_pkce: whether to take a server that does not say that it checks PKCE
+        allow_private: whether a public server may lead us into a private network
+        timeout: seconds for a person to log in
+        interactive: False raises AuthError where a person would have to be asked
+    """
 
-    def __init__(self, transport: HTTPTransport, settings: OAuth) -> None:
+    person = True  # who must agree, in a browser
+    scheme = "Bearer"  # of challenges, of tokens, and of the header that carries them
+
+    def __init__(
+        self, *, client_id: str | None = None, client_secret: str | None = None,
+        issuer: str | None = None, client_metadata_url: str | None = None,
+        client_name: str = "mcp_lite", scopes: str | Iterable[str] | None = None,
+        resource: str | None = FROM_METADATA, redirect_uri: str | None = None,
+        store: TokenStore | None = None, open_browser: Callable[[str], Any] = open_browser,
+        extra: Fields | None = None, assertion: Callable[[str], Any] | None = None,
+        assume_pkce: bool = False, allow_private: bool = False, timeout: float = 300.0,
+        interactive: bool = True,
+    ) -> None:  # fmt: skip
+        self.client_id, self.client_secret, self.assertion = client_id, client_secret, assertion
+        self.client_metadata_url, self.client_name = client_metadata_url, client_name
+        self.scopes = None if scopes is None else scope_list(scopes)
+        self.resource, self.redirect_uri, self.extra = resource, redirect_uri, extra or {}
+        self.store = store or (FileStore() if self.person else TokenStore())
+        self.open_browser, self.timeout, self.interactive = open_browser, timeout, interactive
+        self.assume_pkce, self.allow_private = assume_pkce, allow_private
+        self.issuer = [issuer] if issuer else []  # a list, which copies share
+        if (client_secret or assertion) and not client_id:
+            raise AuthError("client_secret= and assertion= belong to a client_id=: give it, too")
+        # spec: basic/authorization/security-considerations#communication-security
+        if redirect_uri is not None:
+            oauth_url(redirect_uri, "redirect_uri")
+        # spec: basic/authorization/client-registration#client-id-metadata-documents
+        if client_metadata_url and not re.fullmatch(DOCUMENT_ID, client_metadata_url):
+            raise AuthError(f"client_metadata_url={client_metadata_url!r}: give https and a path, "
+                            "without . or .. in it, user, password and #fragment")  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.client_id or ''}>"
+
+    def bind(self, transport: HTTPTransport) -> None:
+        """Begin to log in this transport, and no other."""
         super().__init__(transport.http)
-        self.transport, self.settings, self.store = transport, settings, settings.store
+        self.transport = transport
         self.url = oauth_url(str(transport.url), "the server's URL")
-        self.fetcher = Fetcher(transport.url, transport.ssl, transport.http.uds,
-                               settings.allow_private)  # fmt: skip
-        transport.http.admit = self.fetcher.met
-        #: the login: its tokens, asked (the scope), client, server, resource, dpop (a key)
-        self.entry: Msg | None = None
+        self.fetcher = Fetcher(self.url, transport.ssl, self.allow_private)
+        transport.http.admit = self.fetcher.note_address
+        #: {"tokens", "asked" (the scope), "client", "server" (its metadata), "resource"}
+        self.login: Msg | None = None
         self.loaded = False
-        self.dpop_key: ECKey | None = None  # to which tokens are bound, if a server wants that
-        self.work: asyncio.Task[None] | None = None  # the login or the refresh under way
-        self.nonces: dict[str, str] = {}  # by origin: RFC 9449 §8.2
-        self.logins: deque[float] = deque(maxlen=MAX_LOGINS)
+        self.work: asyncio.Task[str] | None = None  # the login or the refresh under way
 
     # For the transport.
 
     @property
     def tokens(self) -> Msg:
         """The tokens that we have, perhaps none."""
-        return self.entry["tokens"] if self.entry else {}
+        return self.login["tokens"] if self.login else {}
 
     def usable(self) -> str:
         """Return the access token, "" if there is none that is still good."""
@@ -19535,73 +18936,55 @@ class Login(Authorizer):
     async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
         """Return the header with the token, refreshed if it is about to expire."""
         if not self.loaded:
-            self.use(await self.load())
-            self.loaded = True
+            self.login, self.loaded = await self.load(), True
         tokens = self.tokens
-        if ask and tokens and time.time() >= tokens.get("refresh_at", NEVER):
-            if "refresh_token" in tokens or not self.settings.person:
-                await self.together("refresh", Challenge("bearer", {}), tokens["access_token"])
-                tokens = self.tokens
+        if ask and time.time() >= tokens.get("refresh_at", NEVER):
+            if "refresh_token" in tokens or not self.person:
+                await self.together({}, tokens["access_token"], [], False)
         token = self.usable()
-        if not token:
-            return {}
-        kind = tokens["token_type"]
-        fields = {"authorization": f"{kind} {token}"}
-        if kind == "DPoP":
-            fields["dpop"] = self.proof(method, str(self.url.replace(target=target)), token)
-        return fields
+        return {"authorization": f"{self.scheme} {token}"} if token else {}
 
-    async def settle(self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]) -> bool:
-        """Do what a refusal demands, as far as that may help."""
-        head, used = answer.head, sent.get("authorization", "").partition(" ")[2]
-        nonce = head.headers.get("dpop-nonce", "")
-        if nonce:
-            self.nonces[origin_of(self.url)] = nonce
-        if head.status not in (401, 403):
+    async def settle(self, answer: HTTPAnswer, sent: Fields, steps: list[str]) -> bool:
+        """Do what a refusal demands, as far as that may help.
+
+        spec: basic/authorization/index#error-handling
+        """
+        status, fields = answer.head.status, answer.head.headers
+        challenge = challenge_of(fields.get("www-authenticate", ""), self.scheme.lower())
+        more = status == 403 and challenge.get("error") == "insufficient_scope"
+        if status == 401 and "login" in steps:
+            remedy = f"python3 mcp_lite.py logout {self.url} forgets it"
+            raise AuthError(f"{self.url} refuses the token that was got for it: {remedy}")
+        # spec: basic/authorization/index#step-up-authorization-flow -- "no more than a few times"
+        if (status != 401 and not more) or len(steps) >= 3:
             return False
-        challenge = our_challenge(head.headers.get("www-authenticate", ""))
-        if head.status == 401:
-            await self.catch_up(used)
-        possible = {"log in", "step up"}
-        possible |= {"nonce"} if nonce and challenge.scheme == "dpop" else set()
-        possible |= {"repeat"} if self.usable() not in ("", used) else set()
-        possible |= {"refresh"} if "refresh_token" in self.tokens else set()
-        error = challenge.params.get("error", "")
-        step = next_step(head.status, error, bool(used), possible, steps)
-        if not step and head.status == 403:
-            return False  # more of a login would not help: the transport tells what the server said
-        if not step:
-            why = f"{said(challenge.params)}; python3 mcp_lite.py logout {self.url} forgets it"
-            raise AuthError(f"{self.url} refuses the token that was got for it: {why}")
-        steps.append(step)
-        if step not in ("nonce", "repeat"):
-            await self.together(step, challenge, used)
+        used = sent.get("authorization", "").partition(" ")[2]
+        steps.append(await self.together(challenge, used, steps, more))
         return True
 
-    async def together(self, step: str, challenge: Challenge, used: str) -> None:
-        """Do one step for all requests that wait for it; it goes on if one of them is cancelled."""
+    async def together(self, *refusal: Any) -> str:
+        """Mend a refusal for all requests that wait for it, whichever of them is cancelled."""
         if self.work is None or self.work.done():
-            self.work = asyncio.ensure_future(self.do(step, challenge, used))
+            self.work = asyncio.ensure_future(self.mend(*refusal))
             self.work.add_done_callback(lambda task: task.cancelled() or task.exception())
-        await asyncio.shield(self.work)
+        return await asyncio.shield(self.work)
 
-    async def do(self, step: str, challenge: Challenge, used: str) -> None:
-        """Refresh, or else log in; for more scope if that is the step."""
+    async def mend(
+        self, challenge: Fields, used: str, steps: Sequence[str], more: bool
+    ) -> str:
+        """Get another token than the one that was used, the cheapest way; return which that was."""
         if self.usable() not in ("", used):
-            return  # it was done before the refusal came
-        if step == "refresh" and await self.refresh(used):
-            return
-        before = self.entry["asked"] if self.entry and step == "step up" else ""
-        self.transport.waits_for_person = self.settings.person
+            return "repeat"  # it came while the request was under way
+        if not more and "refresh" not in steps and await self.refresh(used):
+            return "refresh"
+        self.transport.waits_for_person = self.person
         try:
-            await self.log_in(challenge, before)
-        except TokenRefused as exc:
-            if exc.error != "invalid_client" or self.settings.client_id:
-                raise
-            await self.store.save(("client", exc.issuer), None)  # it is known there no longer
-            await self.log_in(challenge, before)
+            await self.log_in(challenge, self.login["asked"] if self.login and more else "")
+        except ConnectionClosed as exc:  # which would be tried again, and the person with it
+            raise AuthError(str(exc)) from exc
         finally:
             self.transport.waits_for_person = False
+        return "login"
 
     async def close(self) -> None:
         """Stop asking; but let a token answer arrive that may hold a new refresh token."""
@@ -19615,304 +18998,233 @@ class Login(Authorizer):
     # Keeping.
 
     @property
-    def place(self) -> tuple[str, ...]:
+    def place(self) -> Key:
         """The key under which the login to this server is kept."""
-        uds = self.fetcher.uds  # the host of such a URL may be any
-        return ("login", str(self.url), os.path.abspath(uds)) if uds else ("login", str(self.url))
+        return "login", str(self.url)
 
     async def load(self) -> Msg | None:
-        """Return the entry that is kept for this server, if it is for the client that we are."""
-        return self.ours(await self.store.load(self.place))
+        """Return the login that is kept for this server, if it is for the client that we are."""
+        login = await self.store.load(self.place)
+        if login and self.client_id in (None, login["client"]["client_id"]):
+            self.remember(login["server"]["issuer"])
+            return login
+        return None
 
-    def ours(self, entry: Msg | None) -> Msg | None:
-        """Return an entry if it is for the client that we are."""
-        if entry is None or not self.settings.client_id:
-            return entry
-        if entry["client"].get("client_id") != self.settings.client_id:
-            return None
-        self.settings.issuer = self.settings.issuer or entry["server"]["issuer"]
-        return entry
+    def remember(self, issuer: str) -> None:
+        """Remember the first issuer who is shown the user's client ID: it is shown to no other."""
+        if self.client_id and not self.issuer:
+            self.issuer.append(issuer)
 
-    async def catch_up(self, used: str) -> None:
-        """Use the login that another process has made meanwhile, if there is one."""
-        entry, old = await self.load(), (used, self.tokens.get("access_token"))
-        if entry is not None and entry["tokens"]["access_token"] not in old:
-            self.use(entry)
+    def choose(self, issuers: Sequence[str]) -> str:
+        """Return the issuer to use: ours, or the first. What belongs to one is shown to no other.
 
-    def use(self, entry: Msg | None) -> None:
-        """Take an entry for ours, with the key to which its tokens are bound."""
-        self.entry = entry
-        if entry is not None and entry.get("dpop"):
-            self.dpop_key = ec_key(int(entry["dpop"], 16))
-
-    async def keep(self, entry: Msg) -> None:
-        """Save an entry, then use it."""
-        await self.store.save(self.place, entry)
-        self.entry = entry
+        spec: basic/authorization/client-registration#authorization-server-binding
+        """
+        for issuer in issuers:
+            if not self.issuer or same_issuer(issuer, self.issuer[0]):
+                return issuer
+        named = f"{self.url} names {show(issuers)}"
+        raise AuthError(f"{named}; the client_id is for {self.issuer[0]} only")
 
     async def forget(self) -> bool:
         """Revoke the tokens if the server can, and forget them; return whether there were any."""
         async with self.store.lock(self.place):  # after a refresh, which would keep it
-            entry = await self.load()
-            if entry is None:
+            login = await self.load()
+            if login is None:
                 return False
-            where, tokens = entry["server"].get("revocation_endpoint"), entry["tokens"]
+            where, tokens = login["server"].get("revocation_endpoint"), login["tokens"]
             form = {"token": tokens.get("refresh_token") or tokens["access_token"]}
             if where:
                 with contextlib.suppress(MCPError):  # RFC 7009 -- gone here, whatever happens there
-                    await self.token_request(entry["server"], entry["client"], form, where)
+                    await self.token_request(login["server"], login["client"], form, where)
             await self.store.save(self.place, None)
             return True
 
     # Tokens.
 
     async def refresh(self, used: str) -> bool:
-        """Get another access token without a person; return False if that cannot be."""
-        if self.entry is None or "refresh_token" not in self.tokens:
-            return False
+        """Find another access token without a person, or get one; False if that cannot be."""
+        self.fetcher.left = SERVERS_SECONDS
         async with self.store.lock(self.place):
-            kept = await self.store.load(self.place)
-            if kept is None:  # another process has logged out
-                self.entry = None
+            known = used, self.tokens.get("access_token")
+            login = self.login = await self.load()
+            if login is None:  # nobody has logged in, or somebody has logged out
                 return False
-            entry = self.ours(kept) or self.entry
-            if entry["tokens"]["access_token"] != used:  # another process was faster
-                self.use(entry)
+            old, server = login["tokens"], login["server"]
+            if old["access_token"] not in known:  # another process was faster
                 return True
-            fields = {"grant_type": "refresh_token",
-                      "refresh_token": entry["tokens"]["refresh_token"]}  # fmt: skip
+            if "refresh_token" not in old:
+                return False
+            form = {"grant_type": "refresh_token", "refresh_token": old["refresh_token"],
+                    **self.about(login["resource"])}  # fmt: skip
             try:
-                form = self.with_resource(fields, entry["resource"])
-                doc = await self.token_request(entry["server"], entry["client"], form)
+                doc = await self.token_request(server, login["client"], form)
             except TokenRefused as exc:
                 if exc.error not in ("invalid_grant", "invalid_client"):
                     raise
                 await self.store.save(self.place, None)
                 if exc.error == "invalid_client":
-                    await self.store.save(("client", exc.issuer), None)
-                self.entry = None
+                    await self.store.save(("client", server["issuer"]), None)
+                self.login = None
                 return False
-            old = entry["tokens"]
-            tokens = self.read_tokens(doc, old["scope"], entry["server"])
-            tokens.setdefault("refresh_token", old["refresh_token"])
-            await self.keep({**entry, "tokens": tokens})
+            tokens = {"refresh_token": old["refresh_token"],
+                      **self.read(doc, old.get("scope", ""), server)}  # fmt: skip
+            await self.keep({**login, "tokens": tokens})
         return True
 
-    def read_tokens(self, doc: Msg, scope: str, server: Msg) -> Msg:
+    async def keep(self, login: Msg) -> None:
+        """Save a login, then use it."""
+        await self.store.save(self.place, login)
+        self.login = login
+
+    def read(self, doc: JSON, scope: str, server: Msg) -> Msg:
         """Check a token answer."""
-        bound = self.dpop_key is not None
-        return read_token(doc, time.time(), scope, bound, str(server.get("token_endpoint")))
+        return read_tokens(doc, time.time(), scope, self.scheme, server["token_endpoint"])
 
-    def with_resource(self, fields: dict[str, str], resource: str | None) -> dict[str, str]:
+    def about(self, resource: str | None) -> Fields:
         """Name the server that the token is for: RFC 8707 §2.2, unless the user says otherwise."""
-        if self.settings.resource is not FROM_METADATA:
-            resource = self.settings.resource
-        return {**fields, "resource": resource} if resource else fields
-
-    async def log_in(self, challenge: Challenge, before: str) -> None:
-        """Find out who gives tokens for this server, and get one."""
-        if self.settings.person and not self.settings.interactive:
-            login = f"python3 mcp_lite.py login {self.url}, or give a token"
-            raise AuthError(f"{self.url} wants a login: {login}")
-        now = time.monotonic()
-        if len(self.logins) == MAX_LOGINS and now - self.logins[0] < LOGINS_SECONDS:
-            raise AuthError(f"{self.url} wanted {MAX_LOGINS} logins within a minute: no more")
-        self.logins.append(now)
-        resource, server = await self.discover(challenge)
-        scope = wanted_scope(challenge, resource, server, self.settings.scopes, before)
-        if before and set(scope.split()) == set(before.split()):
-            raise AuthError(f"{self.url} wants scope {show(scope)}, which was asked for already")
-        if (resource.dpop or challenge.scheme == "dpop") and self.dpop_key is None:
-            from secrets import randbelow
-
-            self.dpop_key = ec_key(1 + randbelow(N - 1))
-        tokens, client = await self.settings.obtain(self, resource, server, scope)
-        await self.keep({
-            "tokens": tokens, "asked": scope, "client": client, "server": server,
-            "resource": resource.resource, "dpop": self.dpop_key and hex(self.dpop_key.d),
-        })  # fmt: skip
-
-    def proof(self, method: str, url: str, token: str = "") -> str:
-        """Return a proof for one request, with the last nonce that its server gave."""
-        from secrets import token_urlsafe
-
-        assert self.dpop_key is not None
-        nonce = self.nonces.get(origin_of(parse_url(url)), "")
-        return dpop_proof(self.dpop_key, method, url, time.time(), token_urlsafe(16), token, nonce)
+        resource = resource if self.resource is FROM_METADATA else self.resource
+        return {"resource": resource} if resource else {}
 
     async def token_request(
-        self, server: Msg, client: Msg, fields: Mapping[str, str], where: str | None = None
+        self, server: Msg, client: Msg, fields: Fields, where: str | None = None
     ) -> Msg:
         """Send a token request; TokenRefused if the answer is an error. RFC 6749 §3.2"""
         url = oauth_url(where or server.get("token_endpoint"), "token_endpoint")
-        headers, more = await self.settings.identify(client, server)
+        headers, more = client_credentials(client, server)
+        if self.assertion and client["client_id"] == self.client_id:
+            headers, more = {}, {
+                "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+                # Its audience is the issuer: a token endpoint could be anybody's.
+                "client_assertion": str(await maybe_await(self.assertion(server["issuer"]))),
+            }  # fmt: skip
         form = {**fields, **more}
-        for last in (False, True):
-            proof = {"dpop": self.proof("POST", str(url))} if self.dpop_key else {}
-            sent = {**headers, **proof}
-            status, nonce, doc = await self.fetcher.fetch("POST", url, sent, form, form=True)
-            if nonce:
-                self.nonces[origin_of(url)] = nonce
-            error = doc.get("error") if isinstance(doc, dict) else None
-            if error != "use_dpop_nonce" or not nonce or last:  # RFC 9449 §8
-                break
+        status, _, doc = await self.fetcher.post_form(url, headers, form)
         if status == 200 and isinstance(doc, dict):
             return doc
+        error = doc.get("error") if isinstance(doc, dict) else None
         if isinstance(error, str) and status < 500:
-            raise TokenRefused(f"{url} refused: {said(doc)}", error, server["issuer"])
-        raise ConnectionClosed(f"{url} answered {status}")
+            words = said(doc, [form.get(name, "") for name in SECRET_FIELDS])
+            raise TokenRefused(f"{url} refused: {words}", error)
+        raise ConnectionClosed(f"{url} answered {status}, and no token")
 
-    # Discovery and registration.
+    async def log_in(self, challenge: Fields, before: str) -> None:
+        """Find out who gives tokens for this server, and get one: with more scope than `before`."""
+        if self.person and not self.interactive:
+            login = f"python3 mcp_lite.py login {self.url}, or give a token"
+            raise AuthError(f"{self.url} wants a login: {login}")
+        self.fetcher.left = SERVERS_SECONDS
+        resource, scopes, server = await self.discover(challenge.get("resource_metadata"))
+        scope = self.wanted_scope(challenge.get("scope", ""), scopes, server, before)
+        if before and set(scope.split()) == set(before.split()):
+            raise AuthError(f"{self.url} wants scope {show(scope)}, which was asked for already")
+        try:
+            client, tokens = await self.obtain(server, scope, self.about(resource))
+        except MCPError:  # we may be known there no longer, which some say on their page alone
+            await self.store.save(("client", server["issuer"]), None)
+            raise
+        await self.keep({"tokens": tokens, "asked": scope, "client": client, "server": server,
+                         "resource": resource})  # fmt: skip
 
-    async def discover(self, challenge: Challenge) -> tuple[ProtectedResource, Msg]:
-        """Return the metadata of the server, and of the authorization server that it names."""
+    async def discover(self, named: str | None) -> tuple[str, list[str], Msg]:
+        """Return the name of the resource, its scopes, and its authorization server's metadata."""
         # spec: basic/authorization/authorization-server-discovery
         # #protected-resource-metadata-discovery-requirements -- the place that is named, or the
         # usual ones
-        named = challenge.params.get("resource_metadata")
         where, doc = await self.fetcher.first_of(
             [named] if named else resource_metadata_urls(self.url), "resource metadata"
         )
-        if where:
-            resource = read_protected(doc, self.url, where)
-            issuer = self.settings.choose(resource.issuers, str(self.url))
-        elif named:
+        if named and not where:
             raise AuthError(f"{named}: the metadata that {self.url} names are not there")
-        else:  # the first revision with authorization: the server is its own
-            issuer, target = origin_of(self.url), self.url.target
-            # spec: basic/authorization/index#canonical-server-uri -- "without the trailing slash"
-            name = issuer if target == "/" else issuer + target
-            resource = ProtectedResource(name, [], [], False)
-        where, doc = await self.fetcher.first_of(server_metadata_urls(issuer), "server metadata")
+        about: Msg = doc if isinstance(doc, dict) else {}
         if where:
-            server = read_server_metadata(doc, issuer, where)
-        elif resource.issuers:
-            raise AuthError(f"{issuer}: none of {', '.join(server_metadata_urls(issuer))} is there")
-        else:
-            server = default_server(self.url)
-        self.settings.choose([server["issuer"]], str(self.url))
-        if self.settings.client_id and self.settings.issuer is None:
-            self.settings.issuer = server["issuer"]  # the first who is shown it, and no other
-        return resource, server
+            resource, issuers = about.get("resource"), strings(about, "authorization_servers")
+            # RFC 9728 §3.3 -- "MUST NOT be used" if it names another
+            if not covers(oauth_url(resource, f"{where}: resource"), self.url):
+                raise AuthError(f"{where}: resource is {show(resource)}, not {self.url}")
+            if not issuers:
+                raise AuthError(f"{where}: authorization_servers names none")
+            issuer = self.choose(issuers)
+        else:  # the first revision with authorization: the server is its own
+            issuer = origin_of(self.url)
+            # spec: basic/authorization/index#canonical-server-uri -- "without the trailing slash"
+            resource = str(self.url).rstrip("/")
+        places = server_metadata_urls(issuer)
+        found, doc = await self.fetcher.first_of(places, "server metadata")
+        if not found and where:
+            raise AuthError(f"{issuer}: none of {', '.join(places)} is there")
+        server = check_server(doc, issuer, found) if found else default_server(self.url)
+        oauth_url(server.get("token_endpoint"), f"{found}: token_endpoint")
+        self.choose([server["issuer"]])
+        self.remember(server["issuer"])
+        return str(resource), strings(about, "scopes_supported"), server
 
-    async def register(self, server: Msg, redirect_uri: str, scope: str) -> Msg:
-        """Register with an authorization server, and remember what we are there."""
-        url = oauth_url(server["registration_endpoint"], "registration_endpoint")
-        asked = registration(server, self.settings.client_name, redirect_uri, scope)
-        status, _, doc = await self.fetcher.fetch("POST", url, {}, asked)
-        if status == 404:
-            remedy = "if it has a fixed token, give that: token=, or --token"
-            raise AuthError(f"{self.url} wants a token, and there is no {url}: {remedy}")
-        if status not in (200, 201):
-            why = said(doc) if isinstance(doc, dict) else "without a reason"
-            raise AuthError(f"{url} did not register us: {status}, {why}")
-        client = read_client(doc, asked, str(url))
-        kept = {**client, "redirect_uri": redirect_uri}
-        await self.store.save(("client", server["issuer"]), kept)
-        return client
+    def wanted_scope(self, named: str, offered: list[str], server: Msg, before: str) -> str:
+        """Return the scope to ask for, "" for none: the user's choice, the challenge's, or all.
 
-###############################################################################
-# 51. Ways to a token
-###############################################################################
-# Uses sections 1, 2, 4, 9, 19, 28, 34, 36 and 45 to 50.
-#
-# Problem.  A token comes from a person at a browser, from a secret of a program, or from another
-#           token; and some users bring one along.
-# Rules.    1. A way is an object. It says who we are, and obtains tokens when a Login needs some.
-#           2. Where nobody is there to ask, a way that needs a person is an error that says what to
-#              type.
-# Plan.     OAuth, with a browser; ClientCredentials, WorkloadIdentity and IdentityAssertion,
-#           without; the forms of `auth=`; logout().
-# Not here. When a token is wanted, and its keeping: section 50. Device codes, of which the
-#           specification knows nothing.
-
-__all__ += ["OAuth", "ClientCredentials", "IdentityAssertion", "WorkloadIdentity", "logout"]
-
-JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"  # RFC 7523 §2.1
-TOKEN_TYPE = "urn:ietf:params:oauth:token-type:"  # RFC 8693 §3
-#: A client ID that is the URL of a document. draft-ietf-oauth-client-id-metadata-document §3
-DOCUMENT_ID = r"(?!.*/\.{1,2}(?:[/?]|$))https://[^/?#@\s]+/[^#\s]+"
-
-
-class OAuth:
-    """How to log in: `Client(url, auth=OAuth(...))`; `auth="oauth"` is OAuth() without arguments.
-
-    Args:
-        client_id, client_secret: where somebody registered us
-        issuer: the one that they are for; by default the first that is met
-        client_metadata_url: a client ID that is a document, for servers that take such
-        client_name: of this program, where we register ourselves
-        scopes, resource: in place of those that the server names; resource=None names none
-        redirect_uri, port: for servers that compare them
-        store: where logins are kept
-        open_browser: open_browser(url) shows the page
-        ask_for_redirect: returns where the browser ended up; then nothing listens
-        extra: more parameters for the page
-        private_key: a PEM text, in place of the secret
-        assume_pkce: whether to take a server that does not say that it checks PKCE
-        allow_private: whether a public server may lead us into a private network
-        timeout: seconds for a person to log in
-        interactive: False raises AuthError where a person would have to be asked
-    """
-
-    person = True  # who must agree, in a browser
-
-    def __init__(
-        self, *, client_id: str | None = None, client_secret: str | None = None,
-        issuer: str | None = None, client_metadata_url: str | None = None,
-        client_name: str = "mcp_lite", scopes: str | Iterable[str] | None = None,
-        resource: str | None = FROM_METADATA, redirect_uri: str | None = None, port: int = 0,
-        store: TokenStore | None = None, open_browser: Callable[[str], Any] = open_browser,
-        ask_for_redirect: Callable[[str], Any] | None = None,
-        extra: Mapping[str, str] | None = None, private_key: str | None = None,
-        assume_pkce: bool = False, allow_private: bool = False, timeout: float = LOGIN_SECONDS,
-        interactive: bool = True,
-    ) -> None:  # fmt: skip
-        self.client_id, self.client_secret, self.issuer = client_id, client_secret, issuer
-        self.client_metadata_url, self.client_name = client_metadata_url, client_name
-        self.scopes = None if scopes is None else scope_list(scopes)
-        self.resource = resource
-        self.redirect_uri, self.port = redirect_uri, port
-        self.store = store or (FileStore() if self.person else TokenStore())
-        self.open_browser, self.ask_for_redirect = open_browser, ask_for_redirect
-        self.extra, self.assume_pkce, self.allow_private = extra or {}, assume_pkce, allow_private
-        self.timeout, self.interactive = timeout, interactive
-        self.private_key = None if private_key is None else read_pem(private_key)
-        if (client_secret or private_key) and not client_id:
-            raise AuthError("client_secret= and private_key= belong to a client_id=: give it, too")
-        # spec: basic/authorization/security-considerations#communication-security
-        if redirect_uri is not None:
-            oauth_url(redirect_uri, "redirect_uri")
-        # spec: basic/authorization/client-registration#client-id-metadata-documents
-        if client_metadata_url and not re.fullmatch(DOCUMENT_ID, client_metadata_url):
-            raise AuthError(f"client_metadata_url={client_metadata_url!r}: give https and a path, "
-                            "without . or .. in it, user, password and #fragment")  # fmt: skip
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.client_id or ''}>"
-
-    def choose(self, issuers: Sequence[str], server: str) -> str:
-        """Return the issuer to use: ours, or the first. What belongs to one is shown to no other.
-
-        spec: basic/authorization/client-registration#authorization-server-binding
+        What was asked for `before` stays in it, so that more is never less.
+        spec: basic/authorization/index#scope-selection-strategy
         """
-        if self.issuer is None:
-            return issuers[0]
-        for issuer in issuers:
-            if same_issuer(issuer, self.issuer):
-                return issuer
-        raise AuthError(f"{server} names {show(issuers)}; the client_id is for {self.issuer} only")
+        scopes = [*before.split(), *(self.scopes or ()), *named.split()]
+        if not scopes and self.scopes is None:
+            scopes = [scope for scope in offered if scope != "offline_access"]
+        # spec: basic/authorization/index#refresh-tokens -- only if that server lists it
+        if self.scopes is None and "offline_access" in strings(server, "scopes_supported"):
+            scopes.append("offline_access")
+        return " ".join(dict.fromkeys(scope for scope in scopes if re.fullmatch(SCOPE, scope)))
 
-    async def identify(self, client: Msg, server: Msg) -> tuple[dict[str, str], dict[str, str]]:
-        """Return headers and form fields that say who we are."""
-        if self.private_key is None:
-            return client_credentials(client, server)
+    # A person, by way of a browser.
+
+    async def obtain(self, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
+        """Ask a person; return the client that we are, and its tokens."""
         from secrets import token_urlsafe
 
-        proof = client_assertion(self.private_key, client["client_id"], server["issuer"],
-                                 time.time(), token_urlsafe(16))  # fmt: skip
-        kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-        return {}, {"client_assertion_type": kind, "client_assertion": proof}
+        check_pkce(server, self.assume_pkce)
+        state, verifier = token_urlsafe(32), token_urlsafe(48)  # 64 characters: RFC 7636 §4.1
+        redirect = Redirect(state)
+        try:
+            kept = await self.store.load(("client", server["issuer"])) or {}
+            if kept.get("client_secret_expires_at", NEVER) <= time.time():
+                kept = {}
+            uri = await redirect.open(self.redirect_uri, kept.get("redirect_uri", ""))
+            client = await self.client_for(server, kept, uri, scope)
+            page = authorization_url(server, {
+                **self.extra, "response_type": "code", "client_id": client["client_id"],
+                "redirect_uri": uri, "state": state, "code_challenge": code_challenge(verifier),
+                "code_challenge_method": "S256", **({"scope": scope} if scope else {}), **about,
+            })  # fmt: skip
+            self.fetcher.check(parse_url(page))
+            late = AuthError(f"nobody logged in within {self.timeout:g} seconds")
+            answer = await within(self.timeout, self.ask_person(page, redirect), late)
+        finally:
+            await redirect.close()
+        form = {"grant_type": "authorization_code", "code": code_of(answer, server),
+                "redirect_uri": uri, "code_verifier": verifier, **about}  # fmt: skip
+        return client, self.read(await self.token_request(server, client, form), scope, server)
+
+    async def ask_person(self, page: str, redirect: Redirect) -> Fields:
+        """Show a page, and return the parameters with which the browser comes back."""
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # stderr is gone
+            sys.stderr.write(
+                f"To log in, open this page:\n\n    {page}\n\nWaiting for the browser to come "
+                f"back, for {self.timeout:g} seconds at most; Ctrl-C gives up.\n"
+            )
+        showing = asyncio.ensure_future(maybe_await(self.open_browser(page)))
+        try:
+            ways: set[Any] = {showing, redirect.answer}
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            address = "" if redirect.answer.done() else await showing
+        finally:
+            showing.cancel()
+        if not isinstance(address, str) or not address.strip():
+            if redirect.listener is None:
+                raise AuthError(f"redirect_uri={self.redirect_uri} is not on this machine: "
+                                "open_browser= must return where the browser ended up")  # fmt: skip
+            return await redirect.answer
+        answer = answer_in(address.strip().partition("#")[0].rpartition("?")[2], redirect.state)
+        if answer is None:
+            raise AuthError("the redirect is not the answer to this login: state is different")
+        return answer
 
     def known_client(self, server: Msg) -> Msg | None:
         """Return our client if it needs no registering: the user's own, or one with a document."""
@@ -19923,175 +19235,65 @@ class OAuth:
             return {"client_id": self.client_metadata_url, "token_endpoint_auth_method": "none"}
         return None
 
-    async def obtain(
-        self, login: Login, resource: ProtectedResource, server: Msg, scope: str
-    ) -> tuple[Msg, Msg]:
-        """Ask a person, by way of a browser; return the tokens, and the client they are for."""
-        from secrets import token_urlsafe
-
-        check_pkce(server, self.assume_pkce)
-        state, verifier = token_urlsafe(32), token_urlsafe(48)  # 64 characters: RFC 7636 §4.1
-        door = RedirectListener(state)
-        try:
-            client, redirect_uri = await self._enter(login, door, server, scope)
-            fields = {
-                "response_type": "code", "client_id": client["client_id"],
-                "redirect_uri": redirect_uri, "state": state,
-                "code_challenge": code_challenge(verifier), "code_challenge_method": "S256",
-                **({"scope": scope} if scope else {}),
-            }  # fmt: skip
-            fields = login.with_resource(fields, resource.resource)
-            page = authorization_url(server, fields, self.extra)
-            login.fetcher.check(parse_url(page))
-            trace_oauth(">", f"the browser: GET {server['authorization_endpoint']}", fields)
-            late = AuthError(f"nobody logged in within {self.timeout:g} seconds")
-            answer = await within(self.timeout, self._ask(page, door), late)
-            trace_oauth("<", f"the browser: GET {redirect_uri}", answer)
-        except AuthError:  # some servers say so on their page alone that they know us no longer
-            await login.store.save(("client", server["issuer"]), None)
-            raise
-        finally:
-            await door.close()
-        form = {"grant_type": "authorization_code", "code": code_of(answer, server),
-                "redirect_uri": redirect_uri, "code_verifier": verifier}  # fmt: skip
-        form = login.with_resource(form, resource.resource)
-        doc = await login.token_request(server, client, form)
-        return login.read_tokens(doc, scope, server), client
-
-    async def _enter(
-        self, login: Login, door: RedirectListener, server: Msg, scope: str
-    ) -> tuple[Msg, str]:
-        """Listen where the browser will come back, and be a client that may name that place.
+    async def client_for(self, server: Msg, kept: Msg, uri: str, scope: str) -> Msg:
+        """Be a client that may name a redirect URI; register as one if need be.
 
         spec: basic/authorization/client-registration -- registered by the user, named by a
         document, registered by us; else the user is told what to do
         """
-        kept = await login.store.load(("client", server["issuer"])) or {}
-        if kept.get("client_secret_expires_at", time.time() + 1) <= time.time():
-            kept = {}
-        uri = await self._listen(door, kept.get("redirect_uri", ""))
         client = self.known_client(server)
         if client is None and kept.get("redirect_uri") == uri:
             client = without(kept, "redirect_uri")
-        if client is None and not server.get("registration_endpoint"):
+        if client is not None:
+            return client
+        issuer = server["issuer"]
+        if not server.get("registration_endpoint"):
             raise AuthError(
-                f"{server['issuer']} registers nobody by itself: register {uri} there, and pass "
-                f"OAuth(client_id=..., issuer={server['issuer']!r}, redirect_uri=...)"
+                f"{issuer} registers nobody by itself: register {uri} there, and pass "
+                f"OAuth(client_id=..., issuer={issuer!r}, redirect_uri=...)"
             )
-        return client or await login.register(server, uri, scope), uri
+        url = oauth_url(server["registration_endpoint"], "registration_endpoint")
+        asked = registration(server, self.client_name, uri, scope)
+        as_json = {"content-type": JSON_TYPE}
+        status, _, doc = await self.fetcher.fetch("POST", url, as_json, encode(asked))
+        if status not in (200, 201):
+            remedy = f"if {self.url} has a fixed token, give that: token=, or --token"
+            raise AuthError(f"{url} did not register us: {status}, {said(doc)}; {remedy}")
+        client = read_client(doc, asked, str(url))
+        await self.store.save(("client", issuer), {**client, "redirect_uri": uri})
+        return client
 
-    async def _listen(self, door: RedirectListener, former: str) -> str:
-        """Listen where the browser will come back, as `former`ly if it can be; return the URI."""
-        uri = self.redirect_uri or "http://127.0.0.1/callback"
-        if self.ask_for_redirect is not None:  # it knows where the browser ended up
-            return uri
-        url = parse_url(uri)
-        if url.scheme != "http" or not is_loopback(url.host):
-            raise AuthError(f"redirect_uri={uri} is not on this machine: ask_for_redirect= too")
-        if self.redirect_uri is None:
-            url = url.replace(port=self.port)
-            if former.startswith("http://127.0.0.1:") and not self.port:
-                with contextlib.suppress(OSError):  # else it is taken, and we register another
-                    await door.open(parse_url(former))
-                    return former
-        try:
-            await door.open(url)
-        except OSError as exc:
-            problem = f"port {url.port} for the redirect cannot be had: {exc}"
-            raise AuthError(f"{problem}; OAuth(port=) or redirect_uri= choose another") from None
-        return self.redirect_uri or f"http://127.0.0.1:{door.port}/callback"
+###############################################################################
+# 51. Ways to a token
+###############################################################################
+# Problem.  A token comes from a person at a browser, from a secret of a program, or from another
+#           token; and some users bring one along. A program in a cluster has no browser.
+# Rules.    1. A way is a subclass of OAuth that says what it shows for a token: grant().
+# Limits.   What a platform gives is shown as it is: nothing here reads it.
 
-    async def _ask(self, url: str, door: RedirectListener) -> dict[str, str]:
-        """Show the page, and return the parameters with which the browser comes back."""
-        if self.ask_for_redirect is not None:
-            where = await maybe_await(self.ask_for_redirect(url))
-            answer = pasted_answer(str(where), door.state)
-            if answer is None:
-                raise AuthError("the redirect is not the answer to this login: state is different")
-            return answer
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # stderr is gone
-            sys.stderr.write(
-                f"To log in, open this page:\n\n    {url}\n\nWaiting for the browser to come back, "
-                f"for {self.timeout:g} seconds at most; Ctrl-C gives up.\n"
-            )
-        self.open_browser(url)
-        paste = asyncio.ensure_future(pasted(door.state))
-        try:
-            ways: set[Any] = {door.answer, paste}
-            done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            paste.cancel()
-            await asyncio.wait([paste])
-        return dict(done.pop().result())
+__all__ += ["ClientCredentials", "logout"]
 
 
 class ClientCredentials(OAuth):
-    """A program that logs in as itself, with a secret or a private key. RFC 6749 §4.4"""
+    """A program that logs in as itself, with a secret or a signed assertion. RFC 6749 §4.4"""
 
     person = False
 
     def __init__(self, client_id: str, client_secret: str | None = None, **options: Any) -> None:
         super().__init__(client_id=client_id, client_secret=client_secret, **options)
 
-    async def obtain(
-        self, login: Login, resource: ProtectedResource, server: Msg, scope: str
-    ) -> tuple[Msg, Msg]:
+    async def obtain(self, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
         """Ask for a token in our own name."""
         client = self.known_client(server) or {}
-        form = {**await self.grant(login, resource, server), **({"scope": scope} if scope else {})}
-        form = login.with_resource(form, resource.resource)
-        doc = await login.token_request(server, client, form)
-        doc.pop("refresh_token", None)  # RFC 6749 §4.4.3 -- we ask again, with what we have
-        return login.read_tokens(doc, scope, server), client
+        grant = await self.grant(server, about)
+        form = {**grant, **({"scope": scope} if scope else {}), **about}
+        doc = await self.token_request(server, client, form)
+        # RFC 6749 §4.4.3 -- we ask again, with what we have
+        return client, without(self.read(doc, scope, server), "refresh_token")
 
-    async def grant(self, login: Login, resource: ProtectedResource, server: Msg) -> dict[str, str]:
+    async def grant(self, server: Msg, about: Fields) -> Fields:
         """Return the fields that say why we get a token."""
         return {"grant_type": "client_credentials"}
-
-
-class WorkloadIdentity(ClientCredentials):
-    """A program whose platform vouches for it: `assertion` is a JWT, or gives one. RFC 7523"""
-
-    def __init__(self, client_id: str, assertion: Any, **options: Any) -> None:
-        super().__init__(client_id, **options)
-        self.assertion = assertion
-
-    async def grant(self, login: Login, resource: ProtectedResource, server: Msg) -> dict[str, str]:
-        """Show the platform's token."""
-        return {"grant_type": JWT_BEARER, "assertion": str(await value_from(self.assertion))}
-
-
-class IdentityAssertion(ClientCredentials):
-    """A person whose company vouches for them: `id_token` is theirs, or gives it. It is exchanged
-    at the company's provider for a grant that our server's authorization server takes: ID-JAG."""
-
-    def __init__(
-        self, client_id: str, client_secret: str | None = None, *, idp_token_endpoint: str,
-        idp_client_id: str, id_token: Any, **options: Any,
-    ) -> None:  # fmt: skip
-        super().__init__(client_id, client_secret, **options)
-        self.idp = {"issuer": idp_token_endpoint, "token_endpoint": idp_token_endpoint}
-        self.idp_client = {"client_id": idp_client_id, "token_endpoint_auth_method": "none"}
-        self.id_token = id_token
-
-    async def grant(self, login: Login, resource: ProtectedResource, server: Msg) -> dict[str, str]:
-        """Exchange the person's token for a grant. RFC 8693 §2.1"""
-        form = {
-            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
-            "requested_token_type": TOKEN_TYPE + "id-jag",
-            "subject_token": str(await value_from(self.id_token)),
-            "subject_token_type": TOKEN_TYPE + "id_token",
-            "audience": server["issuer"],
-            "resource": resource.resource,
-        }
-        doc = await login.token_request(self.idp, self.idp_client, form)
-        kind, grant = doc.get("issued_token_type"), doc.get("access_token")
-        if kind != TOKEN_TYPE + "id-jag" or not isinstance(grant, str):
-            raise AuthError(f"{self.idp['issuer']}: issued_token_type is {show(kind)}, not id-jag")
-        return {"grant_type": JWT_BEARER, "assertion": grant}
-
-
-# The values of `auth=`.
 
 
 def make_authorizer(transport: HTTPTransport, auth: Any) -> Authorizer | None:
@@ -20099,28 +19301,28 @@ def make_authorizer(transport: HTTPTransport, auth: Any) -> Authorizer | None:
     if auth == "oauth":
         auth = OAuth()
     if isinstance(auth, OAuth):
-        return Login(transport, auth)
+        import copy
+
+        bound = copy.copy(auth)
+        bound.bind(transport)
+        return bound
     return Authorizer(transport.http, auth) if isinstance(auth, str) or callable(auth) else None
 
 
 AUTHORIZERS.append(make_authorizer)
 
 
-async def logout(
-    url: str, *, auth: OAuth | None = None, ssl: Any = None, uds: str | None = None
-) -> bool:
+async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> bool:
     """Forget the login to a server, and revoke it if that can be done; False if there was none."""
-    transport = HTTPTransport(url, ssl=ssl, uds=uds)
+    bound: Any = HTTPTransport(url, ssl=ssl, auth=auth or "oauth")
     try:
-        return await Login(transport, auth or OAuth(interactive=False)).forget()
+        return bool(await bound.auth.forget())
     finally:
-        await transport.close()
+        await bound.close()
 
 ###############################################################################
 # 52. Guarding a server
 ###############################################################################
-# Uses sections 1, 2, 16, 19, 34, 36, 42 and 47 to 50.
-#
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their
 #           owner may do; and it must tell a client where to get one.
@@ -20129,8 +19331,8 @@ async def logout(
 #           2. A refusal says what RFC 6750 says, and nothing of our reasons: those are in the log.
 #           3. A token that cannot be judged now is 503. With 401 every client would log in again.
 #           4. Handlers see a Principal. The token itself goes no further than here.
-# Plan.     Principal; the judges of tokens: jwt_verifier(), introspection(); Guard.
-# Not here. Giving out tokens: examples/authorization shows how little that takes.
+# Limits.   A token that is revoked counts for a minute more. introspection() takes a connection for
+#           each new token. Tokens are not given out here: examples/authorization shows how.
 
 __all__ += ["Guard", "Principal", "jwt_verifier", "introspection"]
 
@@ -20139,9 +19341,6 @@ CACHE_SECONDS = 60.0  # for which a token is right without a second look, even i
 KEYS_SECONDS = 600.0  # for which an issuer's keys are used before they are fetched again
 REFETCH_SECONDS = 30.0  # between two fetches of keys that tokens with unknown ids cause
 NO_KEYS_SECONDS = 1.0  # between two fetches where there never were any keys: any token causes one
-MAX_INTROSPECTIONS = 50  # tokens that are asked about at once; each takes a connection
-NO_SCOPES: frozenset[str] = frozenset()
-RETRY_AFTER_SECONDS = 10  # that a client is told to wait while tokens cannot be judged
 
 
 class Principal:
@@ -20154,21 +19353,17 @@ class Principal:
         self, issuer: str, subject: str, client_id: str = "", scopes: Iterable[str] = (),
         expires_at: float | None = None, claims: Msg | None = None,
     ) -> None:  # fmt: skip
-        self.issuer, self.subject, self.client_id = issuer, subject, client_id
+        self.name = self.issuer, self.subject, self.client_id = issuer, subject, client_id
         self.scopes, self.expires_at, self.claims = frozenset(scopes), expires_at, claims or {}
 
-    def name(self) -> tuple[str, str, str]:
-        """Return the parts that are compared."""
-        return self.issuer, self.subject, self.client_id
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Principal) and self.name() == other.name()
+        return isinstance(other, Principal) and self.name == other.name
 
     def __hash__(self) -> int:
-        return hash(self.name())
+        return hash(self.name)
 
     def __repr__(self) -> str:
-        return f"Principal({self.issuer!r}, {self.subject!r}, {self.client_id!r})"
+        return f"Principal{self.name!r}"
 
 
 def principal_of(claims: Msg, issuer: str) -> Principal:
@@ -20183,15 +19378,14 @@ def principal_of(claims: Msg, issuer: str) -> Principal:
     return Principal(issuer, subject, client, scopes, claims.get("exp"), claims)
 
 
-def not_now(exc: Exception | None) -> Refused:
-    """Return the refusal of a token that nobody can judge at the moment; None: it was said why."""
-    if exc is not None:
-        logger.warning("tokens cannot be judged: %s", exc)
-    return Refused("tokens cannot be checked at the moment", 503,
-                   {"retry-after": str(RETRY_AFTER_SECONDS)})  # fmt: skip
+def not_now(problem: object = "") -> Refused:
+    """Return the refusal of a token that nobody can judge at the moment."""
+    if problem:
+        logger.warning("tokens cannot be judged: %s", problem)
+    return Refused("tokens cannot be checked at the moment", 503, {"retry-after": "10"})
 
 
-# Judges of tokens: functions from a token to a Principal, or to None.
+Judge = Callable[[str], Awaitable[Optional[Principal]]]  # of a token; None for one that is wrong
 
 
 class KeySet:
@@ -20208,83 +19402,67 @@ class KeySet:
 
     async def get(self, anew: bool = False) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was done just now; Refused without any."""
-        wanted = anew or self.keys is None or time.monotonic() - self.fetched > KEYS_SECONDS
-        work = self._fetching() if wanted else None
-        if work is not None:
-            try:
-                await asyncio.shield(work)
-            except MCPError as exc:
-                if self.keys is None:
-                    raise not_now(exc) from None
-                logger.warning("the keys of %s stay as they were: %s", self.issuer, exc)
+        now, loop = time.monotonic(), asyncio.get_running_loop()
+        if anew or self.keys is None or now - self.fetched > KEYS_SECONDS:
+            pause = NO_KEYS_SECONDS if self.keys is None else REFETCH_SECONDS
+            under_way = self.work and not self.work.done() and self.work.get_loop() is loop
+            if not under_way and now - self.tried > pause:
+                self.tried, self.work = now, loop.create_task(self.fetch())
+                under_way = True
+            if under_way and self.work:
+                await asyncio.shield(self.work)
         if self.keys is None:
-            raise not_now(None)
+            raise not_now()
         return self.keys
 
-    def _fetching(self) -> asyncio.Task[None] | None:
-        """Return the fetch that is under way, else a new one, but none too soon after the last."""
-        now, loop = time.monotonic(), asyncio.get_running_loop()
-        if self.work is not None and not self.work.done() and self.work.get_loop() is loop:
-            return self.work
-        if now - self.tried <= (NO_KEYS_SECONDS if self.keys is None else REFETCH_SECONDS):
-            return None
-        self.tried, self.work = now, loop.create_task(self._fetch())
-        return self.work
-
-    async def _fetch(self) -> None:
-        uri = self.uri
-        if uri is None:
-            where, doc = await self.fetcher.first_of(
-                server_metadata_urls(self.issuer), "server metadata"
-            )
-            uri = read_server_metadata(doc, self.issuer, where or self.issuer).get("jwks_uri")
-        _, doc = await self.fetcher.first_of([str(uri)], "jwks_uri")
-        if not isinstance(doc, dict) or not isinstance(doc.get("keys"), list):
-            raise AuthError(f"{uri} has no keys")
-        self.keys, self.fetched = doc["keys"], time.monotonic()
+    async def fetch(self) -> None:
+        """Fetch the keys, from where the metadata of the issuer say if nobody else does."""
+        self.fetcher.left, uri = SERVERS_SECONDS, self.uri
+        try:
+            if uri is None:
+                places = server_metadata_urls(self.issuer)
+                where, doc = await self.fetcher.first_of(places, "server metadata")
+                uri = check_server(doc, self.issuer, where or self.issuer).get("jwks_uri")
+            _, doc = await self.fetcher.first_of([str(uri)], "jwks_uri")
+            if not isinstance(doc, dict) or not isinstance(doc.get("keys"), list):
+                raise AuthError(f"{uri} has no keys")
+            self.keys, self.fetched = doc["keys"], time.monotonic()
+        except MCPError as exc:
+            logger.warning("tokens cannot be judged by new keys of %s: %s", self.issuer, exc)
 
 
 def jwt_verifier(
     issuer: str, *, audience: str | Sequence[str], jwks_uri: str | None = None,
     keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS,
-    leeway: float = LEEWAY_SECONDS, claims: Callable[[Msg], bool] | None = None, ssl: Any = None,
-) -> Callable[[str], Awaitable[Principal | None]]:  # fmt: skip
+    leeway: float = 30.0, ssl: Any = None,
+) -> Judge:  # fmt: skip
     """Return a judge of the JWTs of an issuer that are meant for `audience`: for Guard(verify=).
 
-    The keys come from `keys` (JWKs), from `jwks_uri`, or from the issuer's metadata. claims(dict)
-    may refuse what is right otherwise. RFC 9068 §4, RFC 8725
+    The keys come from `keys` (JWKs), from `jwks_uri`, or from the issuer's metadata. Clocks may
+    differ by `leeway` seconds, 60 at most. RFC 9068 §4, RFC 8725
     """
     meant = [audience] if isinstance(audience, str) else list(audience)
     # spec: basic/authorization/security-considerations#access-token-privilege-restriction
     if not meant or not all(meant):
         raise ValueError("audience= is needed: without it, tokens for other servers come in")
-    unknown = set(algorithms) - {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256"}
-    if unknown or not algorithms:
-        raise ValueError(f"algorithms= has {sorted(unknown)}: there are RS..., PS... and ES256")
-    if not 0 <= leeway <= MAX_LEEWAY_SECONDS:
-        raise ValueError(f"leeway={leeway}: give 0 to {MAX_LEEWAY_SECONDS:g} seconds")
+    if not algorithms or not KEY_KINDS.keys() >= set(algorithms):
+        raise ValueError(f"algorithms={algorithms!r}: there are {', '.join(KEY_KINDS)}")
+    if not 0 <= leeway <= 60:
+        raise ValueError(f"leeway={leeway}: give 0 to 60 seconds")
     key_set = KeySet(issuer, jwks_uri, ssl)
-
-    async def find_keys(jwt: JWT) -> list[Key]:
-        if keys is not None:
-            return keys_for(jwt, keys, algorithms)
-        keys_for(jwt, [], algorithms)  # a header that is refused costs no fetch
-        return keys_for(jwt, await key_set.get(), algorithms) or keys_for(
-            jwt, await key_set.get(anew=True), algorithms
-        )
 
     async def verify(token: str) -> Principal | None:
         try:
-            jwt = read_jwt(token)
-            found = await find_keys(jwt)
-            if not found:
-                raise AuthError("no key of the issuer fits it")
-            check_signature(jwt, found)
+            jwt = read_jwt(token, algorithms)  # a header that is refused costs no fetch
+            found = keys_for(jwt, await key_set.get() if keys is None else keys)
+            if not found and keys is None:
+                found = keys_for(jwt, await key_set.get(anew=True))
+            signed = jwt.header["alg"], jwt.signed, jwt.signature
+            if not any(signed_by(jwk, *signed) for jwk in found):
+                raise AuthError(f"none of {len(found)} keys has signed it")
             check_claims(jwt.claims, issuer, meant, time.time(), leeway)
             if "cnf" in jwt.claims:  # RFC 7800 §3 -- whoever stole it could not prove possession
                 raise AuthError("it is bound to a key, and no proof is checked here")
-            if claims is not None and not claims(jwt.claims):
-                raise AuthError("its claims are refused by claims=")
             return principal_of(jwt.claims, issuer)
         except AuthError as exc:
             logger.info("a token is refused: %s", exc)
@@ -20296,45 +19474,36 @@ def jwt_verifier(
 def introspection(
     endpoint: str, client_id: str, client_secret: str, *, audience: str | Sequence[str] | None,
     issuer: str | None = None, ssl: Any = None,
-) -> Callable[[str], Awaitable[Principal | None]]:  # fmt: skip
+) -> Judge:  # fmt: skip
     """Return a judge that asks an authorization server about each token. RFC 7662
 
     `audience` must be in the answer; None lets every token of that server in, whomever it is for.
     """
     url = oauth_url(endpoint, "endpoint")
     meant = [audience] if isinstance(audience, str) else audience
-    client = {"client_id": client_id, "client_secret": client_secret}
-    headers, _ = client_credentials(client, {})
-    fetcher = Fetcher(url, ssl, allow_private=True)
-    #: by loop: whoever sends tokens, right or wrong, must not use up all our descriptors
-    turns: weakref.WeakKeyDictionary[Any, asyncio.Semaphore] = weakref.WeakKeyDictionary()
+    headers, _ = client_credentials({"client_id": client_id, "client_secret": client_secret}, {})
 
     async def verify(token: str) -> Principal | None:
         form = {"token": token, "token_type_hint": "access_token"}
-        turn = asyncio.Semaphore(MAX_INTROSPECTIONS)
         try:
-            async with turns.setdefault(asyncio.get_running_loop(), turn):
-                status, _, doc = await fetcher.fetch("POST", url, headers, form, form=True)
+            fetcher = Fetcher(url, ssl, allow_private=True)
+            status, _, doc = await fetcher.post_form(url, headers, form)
+            if status != 200 or not isinstance(doc, dict):
+                raise ConnectionClosed(f"{url} answered {status}")
         except MCPError as exc:
             raise not_now(exc) from None
-        if status != 200 or not isinstance(doc, dict):
-            raise not_now(AuthError(f"{url} answered {status}"))
         try:
             if doc.get("active") is not True:
                 raise AuthError("it is not active")
-            now = time.time()
             named = issuer or doc.get("iss") or origin_of(url)
-            told = {"iss": named, "exp": now + CACHE_SECONDS, **doc}
-            check_claims(told, named, meant, now)
+            now = time.time()
+            check_claims({"iss": named, "exp": now + CACHE_SECONDS, **doc}, named, meant, now)
             return principal_of(doc, named)
         except AuthError as exc:
             logger.info("a token is refused: %s", exc)
             return None
 
     return verify
-
-
-# The guard.
 
 
 class Guard(Entrance):
@@ -20348,7 +19517,6 @@ class Guard(Entrance):
         resource_url: our URL as clients know it; not needed where only this machine can reach us
         scopes: needed by every request
         offered: scopes to name besides
-        expand: gives all scopes that some scopes imply
         documentation: the URL of a page for people
         key: a function from a principal to what stays the same when its token is refreshed
     """
@@ -20356,9 +19524,8 @@ class Guard(Entrance):
     def __init__(
         self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
         resource_url: str | None = None, scopes: str | Iterable[str] = (),
-        offered: str | Iterable[str] = (),
-        expand: Callable[[frozenset[str]], Iterable[str]] | None = None,
-        documentation: str | None = None, key: Callable[[Any], Any] | None = None,
+        offered: str | Iterable[str] = (), documentation: str | None = None,
+        key: Callable[[Any], Any] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(None, verify, key)
         if resource_url is not None:
@@ -20370,7 +19537,7 @@ class Guard(Entrance):
         if "offline_access" in (*self.scopes, *self.offered):
             raise ValueError("offline_access is no scope of a server")
         self.url, self.issuers = resource_url or "", list(issuers)
-        self.expand, self.documentation = expand, documentation
+        self.documentation = documentation
         #: by the hash of a token: until when it needs no judge, by the clock that nobody
         #: sets; when the token ends; and whose it is
         self.cache: OrderedDict[bytes, tuple[float, float, Identity]] = OrderedDict()
@@ -20380,54 +19547,35 @@ class Guard(Entrance):
 
         A request without a token has made no error, and hears of none.
         """
-        fields = {}
-        if self.issuers and self.url:
-            fields["resource_metadata"] = resource_metadata_urls(parse_url(self.url))[0]
-        wanted = " ".join(self.scopes) if scope is None else scope
-        fields.update({"scope": wanted} if wanted else {})
-        fields.update({"error": error} if error else {})
-        text = ", ".join(f'{name}="{value}"' for name, value in fields.items())
+        named = bool(self.issuers and self.url)
+        fields = {
+            "resource_metadata": resource_metadata_urls(parse_url(self.url))[0] if named else "",
+            "scope": " ".join(self.scopes) if scope is None else scope,
+            "error": error,
+        }
+        text = ", ".join(f'{name}="{value}"' for name, value in fields.items() if value)
         return {"www-authenticate": f"Bearer {text}".rstrip()}
 
-    def token_of(self, headers: Mapping[str, str], query: str = "") -> str:
-        """Return the token of a request; Refused if there is none, or more than one."""
+    async def identify(self, headers: Fields, query: str = "") -> Identity:
+        """Return the sender of a request; Refused if its token is wrong, or may do nothing here."""
         token = bearer_of(headers)
         if token is None:  # one in the query alone is none: RFC 6750 §5.3
             raise Refused("a token is needed", 401, self.challenge())
-        twice = " " in token or "," in token
-        if twice or (query and re.search("(?:^|&)access_token=", query)):
+        if " " in token or "," in token or re.search("(?:^|&)access_token=", query):
             problem = "one token, in one Authorization header"
             raise Refused(problem, 400, self.challenge("invalid_request"))
-        return token
-
-    def known(self, token: str) -> Identity | None:
-        """Return the owner of a token that was judged a moment ago, else None."""
-        found = self.cache.get(digest("256", token.encode()))
-        if found is None:
-            return None
-        judged_until, ends, who = found
-        return who if judged_until > time.monotonic() and ends > time.time() else None
-
-    async def identify(self, headers: Mapping[str, str], query: str = "") -> Identity:
-        """Return the sender of a request; Refused if its token is wrong, or may do nothing here."""
-        token = self.token_of(headers, query)
-        who = self.known(token) or await self.meet(token)
-        if self.scopes and not getattr(who.principal, "scopes", NO_SCOPES).issuperset(self.scopes):
+        name = digest("256", token.encode())
+        judged_until, ends, who = self.cache.get(name, (0.0, 0.0, ANYBODY))
+        if time.monotonic() >= judged_until or time.time() >= ends:
+            who = self.identity_of(await self.judge(token))
+            ends = getattr(who.principal, "expires_at", None) or NEVER
+            self.cache[name] = time.monotonic() + CACHE_SECONDS, ends, who
+            self.cache.move_to_end(name)
+            if len(self.cache) > MAX_CACHED_TOKENS:
+                self.cache.popitem(last=False)
+        if not set(self.scopes) <= set(getattr(who.principal, "scopes", ())):
             problem = "the token has too little scope"
             raise Refused(problem, 403, self.wants("", who.principal))
-        return who
-
-    async def meet(self, token: str) -> Identity:
-        """Return the owner of a new token, and remember it by a hash; Refused if it is wrong."""
-        principal = await self.judge(token)
-        who = self.identity_of(principal)
-        ends = getattr(principal, "expires_at", None)
-        name = digest("256", token.encode())
-        until = time.monotonic() + CACHE_SECONDS  # also where somebody sets the clock back
-        self.cache[name] = (until, NEVER if ends is None else ends, who)
-        self.cache.move_to_end(name)
-        if len(self.cache) > MAX_CACHED_TOKENS:
-            self.cache.popitem(last=False)
         return who
 
     async def judge(self, token: str) -> Any:
@@ -20440,8 +19588,6 @@ class Guard(Entrance):
             raise not_now(exc) from exc
         if not principal:
             raise Refused("the token is not valid here", 401, self.challenge("invalid_token"))
-        if self.expand is not None and isinstance(principal, Principal):
-            principal.scopes = frozenset(self.expand(principal.scopes)) | principal.scopes
         return principal
 
     def wants(self, scope: str, principal: Any) -> dict[str, str]:
@@ -20463,26 +19609,22 @@ class Guard(Entrance):
 
     def pages(self, path: str) -> dict[str, Callable[..., Any]]:
         """Return the page with our metadata, at the place for the path and at the root."""
-        if not self.issuers:
-            return {}
+        paths = (RESOURCE_METADATA + path, RESOURCE_METADATA) if self.issuers else ()
+        return dict.fromkeys(paths, self.page)
 
-        async def page(request: Any) -> Any:
-            if self.lacks_url:  # under an ASGI server: nobody told us
-                return 500, "text/plain", "Guard(resource_url=) is needed here"
-            return self.metadata()
-
-        return dict.fromkeys((RESOURCE_METADATA + path, RESOURCE_METADATA), page)
-
-    def metadata(self) -> tuple[int, dict[str, str], str]:
-        """Return the page that says who gives tokens for us. RFC 9728 §3.2"""
-        scopes = list(dict.fromkeys((*self.scopes, *self.offered)))
+    async def page(self, request: Any) -> Any:
+        """Say who gives tokens for us: RFC 9728 §3.2. A page of any origin may read it."""
+        if self.lacks_url:  # under an ASGI server: nobody told us
+            return 500, "text/plain", "Guard(resource_url=) is needed here"
+        headers = {
+            "content-type": JSON_TYPE, "cache-control": "max-age=3600",
+            "access-control-allow-origin": "*", "access-control-allow-headers": "*",
+        }  # fmt: skip
         doc = without_none(
             resource=self.url, authorization_servers=self.issuers or None,
-            scopes_supported=scopes or None, bearer_methods_supported=["header"],
-            resource_documentation=self.documentation,
+            scopes_supported=list(dict.fromkeys((*self.scopes, *self.offered))) or None,
+            bearer_methods_supported=["header"], resource_documentation=self.documentation,
         )  # fmt: skip
-        headers = {"content-type": JSON_TYPE, "cache-control": "max-age=3600",
-                   "access-control-allow-origin": "*"}  # fmt: skip
         return 200, headers, json.dumps(doc)
 
 # =============================================================================
@@ -22986,8 +22128,10 @@ def auth_of(args: Any, headers: Msg) -> Any:
         return given
     if url.scheme != "https" and not is_loopback(url.host):
         return None
-    browser: Any = {"open_browser": nothing} if args.no_browser else {}
-    person = args.verb == "login" or at_terminal(sys.stdin, sys.stderr)
+    terminal = at_terminal(sys.stdin, sys.stderr)
+    ask: Any = paste_redirect if terminal else nothing
+    browser: Any = {"open_browser": ask} if args.no_browser else {}
+    person = args.verb == "login" or terminal
     return OAuth(client_id=args.client_id, interactive=person, **browser)
 
 

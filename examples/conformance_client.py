@@ -15,16 +15,11 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # mcp_lite.py is one level up
+sys.path.insert(0, str(Path(__file__).resolve().parent / "authorization"))
 
-from mcp_lite import (
-    Client,
-    ClientCredentials,
-    IdentityAssertion,
-    MCPError,
-    OAuth,
-    TokenStore,
-    WorkloadIdentity,
-)
+from keys import DPoP, IdentityAssertion, WorkloadIdentity, assertion_of
+
+from mcp_lite import Client, ClientCredentials, MCPError, OAuth, TokenStore
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
 REVISION = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION")
@@ -74,20 +69,21 @@ def login() -> OAuth:
     """Return how to log in, with what the scenario gives for it."""
     context = {key: CONTEXT[key] for key in ("client_id", "client_secret") if key in CONTEXT}
     if SCENARIO == "auth/client-credentials-jwt":
-        return ClientCredentials(**context, private_key=CONTEXT["private_key_pem"])
+        proof = assertion_of(CONTEXT["private_key_pem"], context["client_id"])
+        return ClientCredentials(**context, assertion=proof)
     if SCENARIO == "auth/client-credentials-basic":
         return ClientCredentials(**context)
     if SCENARIO == "auth/wif-jwt-bearer":
-        return WorkloadIdentity(**context, assertion=CONTEXT["valid_jwt"])
+        return WorkloadIdentity(**context, jwt=CONTEXT["valid_jwt"])
     if SCENARIO == "auth/enterprise-managed-authorization":
         idp = {key: CONTEXT[key] for key in ("idp_token_endpoint", "idp_client_id")}
         return IdentityAssertion(**context, **idp, id_token=CONTEXT["idp_id_token"])
-    return OAuth(
+    kind = DPoP if "dpop" in SCENARIO else OAuth
+    return kind(
         **context,
         issuer=CONTEXT.get("issuer"),
         client_metadata_url="https://conformance-test.local/client-metadata.json",
-        redirect_uri="http://localhost:3000/callback",
-        ask_for_redirect=lambda url: asyncio.to_thread(visit, url),
+        open_browser=lambda url: asyncio.to_thread(visit, url),
         store=TokenStore(),
     )
 

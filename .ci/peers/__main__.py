@@ -183,7 +183,7 @@ def pairs():
         )  # fmt: skip
         add(login, example, "stdio")
     add(our_login("typescript", node, folder), ("typescript sdk's example", example[1]), "stdio")
-    for algorithm in ("RS256", "PS256", "ES256"):
+    for algorithm in ("RS256", "ES256"):
         provider = (f"our Guard, tokens of oidc-provider, {algorithm}", example[1])
         add(our_login("oidc", node, folder, algorithm), provider, "stdio")
     script = f"{folder}/node_modules/@modelcontextprotocol/server-everything/dist/index.js"

@@ -98,7 +98,7 @@ async def log_in(url, tool, arguments, wanted, **options):
         pages.append(page)
         return asyncio.to_thread(Browser().visit, page)
 
-    auth = m.OAuth(store=store, ask_for_redirect=browse, **options)
+    auth = m.OAuth(store=store, open_browser=browse, **options)
     async with m.Client(url, auth=auth) as client:
         said = str(await client.call(tool, arguments))
         assert wanted in said, said

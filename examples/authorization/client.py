@@ -47,9 +47,9 @@ def browse(url, person, password):
 
 
 def show(direction, name, msg):
-    """Show a message: those of OAuth come without what is secret in them."""
+    """Show a message; of HTTP, OAuth among it, the trace has the heads alone."""
     arrow = "-->" if direction == ">" else "<--"
-    print(f"{arrow} {name}: {msg.get('method', 'answer')}\n          {msg}"[:400])
+    print(f"{arrow} {name}: {msg.get('method', msg.get('http', 'answer'))}\n          {msg}"[:400])
 
 
 def free_port():
@@ -90,7 +90,7 @@ async def play(with_third_party):
     auth = OAuth(
         client_name="a headless client",
         store=TokenStore(),
-        ask_for_redirect=lambda url: asyncio.to_thread(browse, url, "alice", "correct horse"),
+        open_browser=lambda url: asyncio.to_thread(browse, url, "alice", "correct horse"),
     )
     async with contextlib.AsyncExitStack() as stack:
         authority = None

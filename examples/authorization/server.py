@@ -29,7 +29,7 @@ from hashlib import scrypt, sha256
 from hmac import compare_digest
 from inspect import isawaitable
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # mcp_lite.py is two levels up
 
@@ -41,7 +41,6 @@ from mcp_lite import (
     code_challenge,
     is_loopback,
     parse_url,
-    read_query,
 )
 
 ACCESS_SECONDS, REFRESH_SECONDS, CODE_SECONDS = 600, 30 * 86400, 60
@@ -79,6 +78,14 @@ def hashed(secret):
 def stretched(password, salt):
     """Return what the database keeps of a password, which somebody could guess."""
     return scrypt(password.encode(), salt=salt, n=PASSWORD_WORK, r=8, p=1)
+
+
+def read_query(query):
+    """Return the parameters of a query or a form; ValueError if one is there twice."""
+    pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=50)
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a parameter is there twice")
+    return dict(pairs)
 
 
 def remember(table, name, value):

@@ -26,9 +26,9 @@ import urllib.request
 from dataclasses import dataclass
 from urllib.parse import quote_plus, urlencode
 
-from server import PAGE_HEADERS, Authority, Problem, hashed, remember
+from server import PAGE_HEADERS, Authority, Problem, hashed, read_query, remember
 
-from mcp_lite import code_challenge, read_query
+from mcp_lite import code_challenge
 
 BROWSER_SECONDS = 600  # for a person to come back from the third party
 CHECK_SECONDS = 30  # for which the third party's word on a token is good
