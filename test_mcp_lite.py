@@ -9886,14 +9886,14 @@ class TestRequestsOverHTTP:
     @pytest.mark.parametrize(
         "body, code",
         [
-            (b"{", -32700), (b"\xff", -32700), (b"", -32700), (b'{"a":1,"a":2}', -32700),
+            (b"{", -32700), (b"\xff", -32700), (b"", -32700),
             (b"1", -32600), (b'"x"', -32600), (b"null", -32600), (b"{}", -32600),
             (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
             (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600),
             (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
             (b'{"jsonrpc":"2.0","id":1,"result":5}', -32600),
             (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32602),
-            (b"[" * 200 + b"]" * 200, -32600), (b"1" * 5000, -32600), (b"[]", -32600),
+            (b"[" * 200 + b"]" * 200, -32600), (b"[]", -32600),
         ],
     )  # fmt: skip
     async def test_what_is_no_message_is_a_bad_request(self, body, code):
@@ -20198,24 +20198,6 @@ class TestServerTools:
                         assert result["structuredContent"] == (value if plain else {"result": value})
 
         run(main())
-
-    async def test_a_result_of_too_many_elements_is_the_servers_own_error(self, monkeypatch):
-        app = plain_app()
-
-        def ints():
-            return list(range(2000))
-
-        ints.__annotations__ = {"return": typing.List[int]}
-        app.add_tool(ints)
-        async with m.Client(app, revision="2025-11-25") as c:
-            assert len(await c.call("ints")) == 2000
-            monkeypatch.setattr(m, "MAX_ELEMENTS", 1000)
-            with pytest.raises(m.RemoteError) as caught:
-                await c.call("ints")
-            assert caught.value.message.startswith(
-                "the answer to tools/call of 'ints' cannot be sent: a message has more than 1000 elements"
-            )
-            assert await c.call("add", {"a": 1}) == 1  # the conversation goes on
 
     async def test_bytes_are_content_of_no_kind_and_come_back_as_bytes(self, link):
         app = m.Server()
