@@ -1021,162 +1021,105 @@ class Listing(Row):
 
 
 class Method(Row):
-    """One method: who may send it, since when, what it takes, and what its result may be."""
+    """One method: who may send it, since when, and what it takes."""
 
     name: str
     kind: str  # REQUEST or NOTIFICATION
     sender: str  # CLIENT, SERVER or BOTH
     revisions: tuple[str, ...]  # names of the revisions that have it
-    #: what it is for, as its sender would say it, for whoever reads METHODS or a trace (section 60)
-    about: str
     #: the capability that must be declared, as a dotted path: by the receiver of a request, by the
     #: sender of a notification
-    capability: str = ""
-    #: its parameters: name, type, and whether it must be there
-    takes: tuple[tuple[str, Any, bool], ...] = ()
+    capability: str
+    #: its parameters: name, JSON type, and whether it must be there
+    takes: list[tuple[str, str, bool]]
     #: the result may be a question to the client (spec: basic/patterns/mrtr#supported-requests)
-    may_ask: bool = False
+    may_ask: bool
     #: the result says how long it may be kept (spec: server/utilities/caching#cacheable-results)
-    cacheable: bool = False
-    #: the list in the result
-    lists: Listing = Listing()
-    #: the parameter that the HTTP header `mcp-name` repeats
+    cacheable: bool
+    #: the parameter that says what it is about, which the HTTP header `mcp-name` repeats
     #: (spec: basic/transports/streamable-http#standard-request-headers)
-    mirrors: str = ""
+    mirrors: str
+    #: the list in the result
+    lists: Listing
     #: of a question: the member that its answer must have, and the schema of this member
-    answer: Mapping[str, Msg] = {}
+    answer: Mapping[str, Msg]
 
 
-def _revisions(first: str, last: str = V26_07) -> tuple[str, ...]:
-    """Return the names of the revisions from the first to the last."""
-    return tuple(name for name in REVISIONS if first <= name <= last)
-
-
-def _takes(kinds: Mapping[str, Any]) -> tuple[tuple[str, Any, bool], ...]:
-    """Return parameters as a row has them; one whose name ends in "?" may be absent."""
-    return tuple((name.rstrip("?"), kind, name[-1] != "?") for name, kind in kinds.items())
-
-
-_ALL, _LEGACY, _MODERN = _revisions(V24_11), _revisions(V24_11, V25_11), _revisions(V26_07)
-
-METHODS: dict[str, Method] = {
-    row.name: row
-    for row in (
-        # The conversation.
-        Method("initialize", REQUEST, CLIENT, _LEGACY,
-               about="agree on a revision and on capabilities, and so open a session",
-               takes=_takes({"protocolVersion": str, "capabilities": dict, "clientInfo": dict})),
-        Method("notifications/initialized", NOTIFICATION, CLIENT, _LEGACY,
-               about="the client is ready: the handshake is over"),
-        Method("ping", REQUEST, BOTH, _LEGACY,
-               about="is the other end alive?"),
-        Method("server/discover", REQUEST, CLIENT, _MODERN,
-               about="which revisions and capabilities does the server have?",
-               cacheable=True),
-        Method("notifications/cancelled", NOTIFICATION, BOTH, _ALL,
-               about="the answer to this request is not wanted any more"),
-        Method("notifications/progress", NOTIFICATION, BOTH, _ALL,
-               about="so far has the request of this token come"),
-        # Tools.
-        Method("tools/list", REQUEST, CLIENT, _ALL,
-               about="which functions can a model call here, and with what arguments?",
-               capability="tools", takes=_takes({"cursor?": str}), cacheable=True,
-               lists=Listing("tools", each_has="name", kind="Tool", registry="tools")),
-        Method("tools/call", REQUEST, CLIENT, _ALL,
-               about="call a tool, and get its result for the model",
-               capability="tools", takes=_takes({"name": str, "arguments?": dict}),
-               may_ask=True, mirrors="name"),
-        Method("notifications/tools/list_changed", NOTIFICATION, SERVER, _ALL,
-               about="there are other tools now: list them again",
-               capability="tools"),
-        # Resources.
-        Method("resources/list", REQUEST, CLIENT, _ALL,
-               about="which documents are here to be read?",
-               capability="resources", takes=_takes({"cursor?": str}), cacheable=True,
-               lists=Listing("resources", each_has="uri", kind="Resource", registry="resources")),
-        Method("resources/templates/list", REQUEST, CLIENT, _ALL,
-               about="which families of documents, whose URIs have parameters?",
-               capability="resources", takes=_takes({"cursor?": str}), cacheable=True,
-               lists=Listing("resourceTemplates", each_has="uriTemplate", kind="Resource",
-                             registry="templates")),
-        Method("resources/read", REQUEST, CLIENT, _ALL,
-               about="read a document",
-               capability="resources", takes=_takes({"uri": str}),
-               may_ask=True, cacheable=True, lists=Listing("contents"), mirrors="uri"),
-        Method("notifications/resources/list_changed", NOTIFICATION, SERVER, _ALL,
-               about="there are other resources now: list them again",
-               capability="resources"),
-        Method("resources/subscribe", REQUEST, CLIENT, _LEGACY,
-               about="tell me whenever this document changes",
-               capability="resources.subscribe", takes=_takes({"uri": str})),
-        Method("resources/unsubscribe", REQUEST, CLIENT, _LEGACY,
-               about="tell me no more of this document",
-               capability="resources.subscribe", takes=_takes({"uri": str})),
-        Method("notifications/resources/updated", NOTIFICATION, SERVER, _ALL,
-               about="a document that is subscribed to has changed",
-               capability="resources"),
-        # Prompts, and what a person may type for their arguments.
-        Method("prompts/list", REQUEST, CLIENT, _ALL,
-               about="which prepared messages can a person choose from?",
-               capability="prompts", takes=_takes({"cursor?": str}), cacheable=True,
-               lists=Listing("prompts", each_has="name", kind="Prompt", registry="prompts")),
-        Method("prompts/get", REQUEST, CLIENT, _ALL,
-               about="fill in a prompt, and get its messages",
-               capability="prompts", takes=_takes({"name": str, "arguments?": dict}),
-               may_ask=True, lists=Listing("messages", each_has="role"), mirrors="name"),
-        Method("notifications/prompts/list_changed", NOTIFICATION, SERVER, _ALL,
-               about="there are other prompts now: list them again",
-               capability="prompts"),
-        Method("completion/complete", REQUEST, CLIENT, _ALL,
-               about="suggest values for an argument of a prompt or a template",
-               capability="completions",
-               takes=_takes({"ref": dict, "argument": dict, "context?": dict})),
-        # The log, and the stream of announcements.
-        Method("logging/setLevel", REQUEST, CLIENT, _LEGACY,
-               about="from which severity on shall log messages be sent?",
-               capability="logging", takes=_takes({"level": str})),
-        Method("notifications/message", NOTIFICATION, SERVER, _ALL,
-               about="a line of the server's log",
-               capability="logging"),
-        Method("subscriptions/listen", REQUEST, CLIENT, _MODERN,
-               about="open a stream of announcements, of the kinds that are named",
-               takes=_takes({"notifications": dict})),
-        Method("notifications/subscriptions/acknowledged", NOTIFICATION, SERVER, _MODERN,
-               about="this part of the announcements will be sent"),
-        # Questions. A legacy server sends these three as requests. A modern server sends no
-        # requests: it puts them as questions into the result of a call (section 17).
-        Method("roots/list", REQUEST, SERVER, _ALL,
-               about="which folders may the server work in?",
-               capability="roots",
-               answer={"roots": {"type": "array", "items": {"type": "object"}}}),
-        Method("notifications/roots/list_changed", NOTIFICATION, CLIENT, _LEGACY,
-               about="there are other folders now: list them again",
-               capability="roots"),
-        Method("sampling/createMessage", REQUEST, SERVER, _ALL,
-               about="let the client's model write a message",
-               capability="sampling", takes=_takes({"messages": list, "maxTokens": int}),
-               answer={"content": {"type": ["object", "array"]}}),
-        Method("elicitation/create", REQUEST, SERVER, _revisions(V25_06),
-               about="let the client ask a person to fill in a form, or to open a URL",
-               capability="elicitation", takes=_takes({"message": str}),
-               answer={"action": {"enum": ["accept", "decline", "cancel"]}}),
-        Method("notifications/elicitation/complete", NOTIFICATION, SERVER, (V25_11,),
-               about="the person is done with what the URL showed",
-               capability="elicitation"),
-        # Tasks, an extension.
-        Method("tasks/get", REQUEST, CLIENT, _MODERN,
-               about="how is this task doing, and what came of it?",
-               takes=_takes({"taskId": str}), mirrors="taskId"),
-        Method("tasks/update", REQUEST, CLIENT, _MODERN,
-               about="answer what a task has asked",
-               takes=_takes({"taskId": str, "inputResponses": dict}), mirrors="taskId"),
-        Method("tasks/cancel", REQUEST, CLIENT, _MODERN,
-               about="end a task before its time",
-               takes=_takes({"taskId": str}), mirrors="taskId"),
-        Method("notifications/tasks", NOTIFICATION, SERVER, _MODERN,
-               about="a task has a new status"),
-    )
+# Method, sender, revisions, capability, parameters ("?" may be absent), what its result may be. A
+# legacy server sends roots/list, sampling/createMessage and elicitation/create as requests. A
+# modern server sends none: it puts them as questions into the result of a call.
+_METHODS = """
+initialize client legacy -  protocolVersion:string capabilities:object clientInfo:object
+notifications/initialized             client legacy -
+ping                                  both   legacy -
+server/discover                       client modern -  cacheable
+notifications/cancelled               both   all    -
+notifications/progress                both   all    -
+tools/list                            client all    tools  cursor?:string cacheable
+tools/call                            client all    tools  name:string arguments?:object may_ask
+notifications/tools/list_changed      server all    tools
+resources/list                        client all    resources  cursor?:string cacheable
+resources/templates/list              client all    resources  cursor?:string cacheable
+resources/read                        client all    resources  uri:string may_ask cacheable
+notifications/resources/list_changed  server all    resources
+resources/subscribe                   client legacy resources.subscribe  uri:string
+resources/unsubscribe                 client legacy resources.subscribe  uri:string
+notifications/resources/updated       server all    resources
+prompts/list                          client all    prompts  cursor?:string cacheable
+prompts/get                           client all    prompts  name:string arguments?:object may_ask
+notifications/prompts/list_changed    server all    prompts
+completion/complete client all completions  ref:object argument:object context?:object
+logging/setLevel                      client legacy logging  level:string
+notifications/message                 server all    logging
+subscriptions/listen                  client modern -  notifications:object
+notifications/subscriptions/acknowledged server modern -
+roots/list                            server all    roots
+notifications/roots/list_changed      client legacy roots
+sampling/createMessage                server all    sampling  messages:array maxTokens:integer
+elicitation/create                    server forms  elicitation  message:string
+notifications/elicitation/complete    server pages  elicitation
+tasks/get                             client modern -  taskId:string
+tasks/update                          client modern -  taskId:string inputResponses:object
+tasks/cancel                          client modern -  taskId:string
+notifications/tasks                   server modern -
+"""
+_ERAS = {
+    "all": tuple(REVISIONS), "legacy": LEGACY, "modern": (V26_07,), "pages": (V25_11,),
+    "forms": tuple(name for name in REVISIONS if name >= V25_06),
 }  # fmt: skip
+_LISTS = {
+    "tools/list": Listing("tools", "name", "Tool", "tools"),
+    "resources/list": Listing("resources", "uri", "Resource", "resources"),
+    "resources/templates/list":
+        Listing("resourceTemplates", "uriTemplate", "Resource", "templates"),
+    "resources/read": Listing("contents"),
+    "prompts/list": Listing("prompts", "name", "Prompt", "prompts"),
+    "prompts/get": Listing("messages", "role"),
+}  # fmt: skip
+_ANSWERS: dict[str, dict[str, Msg]] = {
+    "roots/list": {"roots": {"type": "array", "items": {"type": "object"}}},
+    "sampling/createMessage": {"content": {"type": ["object", "array"]}},
+    "elicitation/create": {"action": {"enum": ["accept", "decline", "cancel"]}},
+}
+#: The parameters that say what a request is about.
+SUBJECTS = ("name", "uri", "taskId")
+
+
+def _read_method(line: str) -> Method:
+    name, sender, era, capability, *words = line.split()
+    kind = NOTIFICATION if name.startswith("notifications/") else REQUEST
+    takes = [word.partition(":")[::2] for word in words if ":" in word]
+    subjects = SUBJECTS if era != "legacy" else ()  # whose requests have no such header
+    about = next((word for word, _ in takes if word in subjects), "")
+    return Method(
+        name, kind, sender, _ERAS[era], capability.strip("-"),
+        [(word.rstrip("?"), type_, word[-1] != "?") for word, type_ in takes],
+        "may_ask" in words, "cacheable" in words, about,
+        _LISTS.get(name, Listing()), _ANSWERS.get(name, {}),
+    )  # fmt: skip
+
+
+METHODS = {row.name: row for row in map(_read_method, _METHODS.strip().splitlines())}
 
 #: The fields that objects of each kind gained after the first revision: field -> the first
 #: revision that knows it.
@@ -1204,9 +1147,6 @@ FIELDS: dict[str, dict[str, str]] = {
 #: Content types that came after the first revision.
 CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_result": V25_11}
 
-#: The parameters that say what a request is about.
-SUBJECTS = ("name", "uri", "taskId")
-
 _UNKNOWN = {
     (kind, name): frozenset(field for field, since in fields.items() if since > name)
     for kind, fields in FIELDS.items()
@@ -1223,15 +1163,11 @@ def check_params(row: Method, params: Msg) -> None:
     mcp_lite.RPCError: tools/call: name: expected string, got integer (-32602)
     """
     for name, kind, required in row.takes:
-        if name not in params:
-            if required:
-                raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: is missing")
-        elif type(params[name]) is not kind:
-            value = params[name]
-            if kind is int and type(value) is float and value.is_integer():
-                continue  # 100.0 is an integer, to JSON Schema as to JavaScript
-            problem = f"expected {kind_of(kind())}, got {kind_of(value)}"
+        if name in params and kind_of(params[name]) != kind:
+            problem = f"expected {kind}, got {kind_of(params[name])}"
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
+        if required and name not in params:
+            raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: is missing")
 
 
 def named_in(method: str, params: Msg) -> tuple[Msg, str]:
@@ -1250,8 +1186,8 @@ def named_in(method: str, params: Msg) -> tuple[Msg, str]:
         ref = object_of(params, "ref")
         return ref, "uri" if ref.get("type") == "ref/resource" else "name"
     row = METHODS.get(method)
-    known: Iterable[str] = params if row is None else [name for name, *_ in row.takes]
-    return params, next((name for name in SUBJECTS if name in known), "")
+    about = next((name for name in SUBJECTS if name in params), "") if row is None else row.mirrors
+    return params, about
 
 
 def only_reads(method: str) -> bool:

@@ -24797,65 +24797,6 @@ class TestMirroring:
         assert run(go(False)) == (path, -32020)
 
 
-class TestMadeUpMethod:
-    """A method is one row of METHODS and one function in HANDLERS."""
-
-    def app(self, monkeypatch):
-        row = m.Method(
-            "rooms/find", "request", "client", (STATELESS,), about="which room is free?",
-            capability="rooms", takes=(("floor", str, True),), may_ask=True, cacheable=True,
-            lists=m.Listing("rooms", each_has="name"), mirrors="floor",
-        )  # fmt: skip
-
-        async def find_rooms(ctx):
-            if ctx.params["floor"] == "?":
-                await ctx.elicit("Which floor?")
-            return {"rooms": [{"name": f"{ctx.params['floor']}-1"}]}
-
-        monkeypatch.setitem(m.METHODS, row.name, row)
-        monkeypatch.setitem(m.HANDLERS, row.name, find_rooms)
-        return m.Server("hotel", "1", ttl_ms={"rooms/find": 60_000}, capabilities={"rooms": {}})
-
-    @pytest.mark.parametrize("over_http", [False, True], ids=["memory", "http"])
-    def test_a_client_asks_for_it_and_keeps_the_result(self, monkeypatch, over_http):
-        async def go():
-            app = self.app(monkeypatch)
-            async with contextlib.AsyncExitStack() as stack:
-                target = app
-                if over_http:
-                    target = (await stack.enter_async_context(app.http(port=0))).url
-                c = await stack.enter_async_context(m.Client(target, elicit=lambda *_: {}))
-                found = await c.request("rooms/find", {"floor": "2"})
-                key = c.cache.key("rooms/find", {"floor": "2"})
-                asked = await c.request("rooms/find", {"floor": "?"})
-                return found["rooms"], found["ttlMs"], c.cache.find(key) == found, asked["rooms"]
-
-        assert run(go()) == ([{"name": "2-1"}], 60_000, True, [{"name": "?-1"}])
-
-    @each_door
-    def test_its_row_is_obeyed_on_the_wire(self, monkeypatch, door):
-        async def go():
-            async with door(self.app(monkeypatch)) as way:
-                good = stateless(1, "rooms/find", floor="2")
-                answer = await way.ask(good, {"mcp-name": "2"})
-                assert answer["result"]["rooms"] == [{"name": "2-1"}]
-                hints = answer["result"]["ttlMs"], answer["result"]["cacheScope"]
-                outcomes = [(hints, way.status)]
-                asks = stateless(2, "rooms/find", ANYTHING, floor="?")
-                answer = await way.ask(asks, {"mcp-name": "?"})
-                outcomes.append((answer["result"]["resultType"], way.status))
-                outcomes.append((problem(await way.ask(stateless(3, "rooms/find"))), way.status))
-                if door is not Pipe:
-                    outcomes.append((problem(await way.ask(good)), way.status))
-                return outcomes
-
-        status = (lambda code: None) if door is Pipe else (lambda code: code)
-        expected = [((60_000, "private"), status(200)), ("input_required", status(200)),
-                    (-32602, status(400))]  # fmt: skip
-        mirrored = [] if door is Pipe else [(-32020, 400)]
-        assert run(go()) == [*expected, *mirrored]
-
-
 class TestRounds:
     """basic/patterns/mrtr: a request that asks ends, and is sent again with the answers."""
 
