@@ -1186,8 +1186,8 @@ def named_in(method: str, params: Msg) -> tuple[Msg, str]:
         ref = object_of(params, "ref")
         return ref, "uri" if ref.get("type") == "ref/resource" else "name"
     row = METHODS.get(method)
-    about = next((name for name in SUBJECTS if name in params), "") if row is None else row.mirrors
-    return params, about
+    known: Iterable[str] = params if row is None else [name for name, *_ in row.takes]
+    return params, next((name for name in SUBJECTS if name in known), "")
 
 
 def only_reads(method: str) -> bool:
