@@ -21182,7 +21182,7 @@ CONTROLS = (
     "|[\U000e0000-\U000e007f]"
 )
 SHOWN_CHARS = 200  # of one string in a trace: a sentence or two, not an image
-SHOWN_MEMBERS = 20  # of one list or object in a trace, or of names in an error
+SHOWN_MEMBERS = 20  # of one list in a trace, or of names in an error
 SHOWN_ABOUT_CHARS = 2000  # of a description; to wrap text takes quadratic time
 
 
@@ -21281,14 +21281,19 @@ def headline(item: Msg) -> str:
     return one_line(f"{text} -> {result}" if out else text)
 
 
+def columns() -> int:
+    """Return how wide the screen is."""
+    import shutil
+
+    return shutil.get_terminal_size((100, 24)).columns
+
+
 def wrapped(text: str, indent: int) -> list[str]:
     """Return text as indented lines that fit the screen."""
-    import shutil
     import textwrap
 
-    width, margin = shutil.get_terminal_size((100, 24)).columns, " " * indent
-    text = one_line(text[:SHOWN_ABOUT_CHARS])
-    return textwrap.wrap(text, width, initial_indent=margin, subsequent_indent=margin)
+    text, margin = one_line(text[:SHOWN_ABOUT_CHARS]), " " * indent
+    return textwrap.wrap(text, columns(), initial_indent=margin, subsequent_indent=margin)
 
 
 def listing(items: Iterable[Msg], full: bool = False) -> str:
@@ -21362,7 +21367,7 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
             len(value) > SHOWN_MEMBERS
         )
     if isinstance(value, dict):
-        return {name: redact(value[name], name, key) for name in [*value][:SHOWN_MEMBERS]}
+        return {name: redact(member, name, key) for name, member in value.items()}
     return value
 
 
@@ -21380,8 +21385,6 @@ class TraceView:
 
     def __call__(self, direction: str, name: str, msg: JSON) -> None:
         """Show a message, a batch or a head of HTTP that went out (">") or came in ("<")."""
-        import shutil
-
         now = time.monotonic()
         head = isinstance(msg, dict) and "http" in msg
         line = "==" if head else "--"
@@ -21392,8 +21395,7 @@ class TraceView:
         if self.full and not (head or isinstance(msg, Exception)):
             text = f"{one_line(line)}\n{json.dumps(redact(msg), indent=2, ensure_ascii=False)}"
         else:
-            width = shutil.get_terminal_size((100, 24)).columns
-            text = one_line(f"{line}  {self.gist(msg)}")[:width]
+            text = one_line(f"{line}  {self.gist(msg)}")[: columns()]
         with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody can see it
             self.stream.write(plain(text) + "\n")
             self.stream.flush()
@@ -21428,14 +21430,14 @@ class TraceView:
 
 
 def start_trace(where: str) -> None:
-    """Show every message: on stderr if `where` is "1", "short" or "full"; else in that file."""
+    """Show every message: on stderr if `where` is "1" or "full"; else in that file."""
     stream = sys.stderr
-    if where not in ("1", "short", "full"):
+    if where not in ("1", "full"):
         import atexit
 
         stream = open(where, "a", encoding="utf-8", errors="backslashreplace")
         atexit.register(stream.close)
-    set_trace(TraceView(stream, full=where not in ("1", "short")))
+    set_trace(TraceView(stream, full=where != "1"))
 
 
 if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
@@ -21516,7 +21518,7 @@ def read_field(text: str, field: Msg) -> tuple[JSON, str]:
 class Person:
     """Whoever is at the terminal: sees progress and log lines, and answers questions.
 
-    Its methods are callbacks for a Client. It is made inside the event loop.
+    Its methods are callbacks for a Client.
 
     Args:
         answers: words KEY=VALUE, answers in advance by the names of fields
@@ -21524,11 +21526,14 @@ class Person:
     """
 
     def __init__(self, answers: Iterable[str] = (), yes: bool = False) -> None:
-        self.answers, self.yes = pairs(answers), yes
-        self.problem = ""  # with an answer that was given in advance
-        self.there = True  # whether a question may be put now
+        self.prepare(answers, yes)
         self.bar = False  # whether the last line shows progress, and is to be wiped
-        self.turn = asyncio.Lock()  # of one question at a time
+        self.turn: Any = None  # a Lock: one question at a time
+
+    def prepare(self, answers: Iterable[str], yes: bool) -> None:
+        """Take other answers in advance, for the next line of a session."""
+        self.answers, self.yes = pairs(answers), yes
+        self.problem = ""  # with one of them
 
     def say(self, text: object, end: str = "\n") -> None:
         """Write a line, if anybody is there to read it, without what a terminal would obey."""
@@ -21539,14 +21544,10 @@ class Person:
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Show how far it is: in one line of a terminal, else in lines."""
-        import shutil
-
         text = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
-        if not at_terminal(sys.stderr):
-            self.say(text)
-            return
-        self.say(text[: shutil.get_terminal_size().columns - 1], end="")
-        self.bar = True
+        terminal = at_terminal(sys.stderr)
+        self.say(text[: columns() - 1] if terminal else text, "" if terminal else "\n")
+        self.bar = terminal
 
     def log(self, level: str, data: JSON, source: str | None) -> None:
         """Show a log message of the server."""
@@ -21555,8 +21556,9 @@ class Person:
 
     async def ask(self, question: str) -> str | None:
         """Return the line that a person types; None after Ctrl-D, or if there is no person."""
-        if not (self.there and at_terminal(sys.stdin)):
+        if not at_terminal(sys.stdin):
             return None
+        self.turn = self.turn or asyncio.Lock()  # here: before 3.10 it belongs to a loop
         async with self.turn:
             self.say(question, end=" ")
             line = await typed_line()
@@ -21580,7 +21582,8 @@ class Person:
         """Return the value of a field in a list; [] leaves it out, None declines."""
         if name in self.answers:
             value, problem = read_field(self.answers[name], field)
-            self.problem = self.problem or f"--answer {name}: {problem}" * bool(problem)
+            if problem:
+                self.problem = f"--answer {name}: {problem}"
             return None if problem else [value]
         if self.yes and field.get("type") == "boolean" and "default" not in field:
             return [True]
@@ -21640,8 +21643,7 @@ LISTS = {"tools": "tools", "resources": "resources", "templates": "resourceTempl
 async def listed(c: Client, kind: str) -> list[Msg]:
     """Return a list of the server; an empty one if it has no such things."""
     try:
-        items: list[Msg] = await getattr(c, f"list_{kind}")()
-        return items
+        return list(await getattr(c, f"list_{kind}")())
     except (CapabilityMissing, RemoteError) as exc:
         # Some servers declare resources, and do not know resources/templates/list.
         if getattr(exc, "code", METHOD_NOT_FOUND) != METHOD_NOT_FOUND:
@@ -21651,8 +21653,8 @@ async def listed(c: Client, kind: str) -> list[Msg]:
 
 async def do_info(c: Client, args: Any) -> Shown:
     """Tell who the server is, what it speaks, and all that it offers."""
-    name = f"{c.server_info.get('name')} {c.server_info.get('version') or ''}"
-    lines = [one_line(f"{name}, revision {c.revision}"),
+    name, version = c.server_info.get("name"), c.server_info.get("version") or ""
+    lines = [one_line(f"{name} {version}, revision {c.revision}"),
              one_line(f"capabilities: {', '.join(c.server_capabilities)}")]  # fmt: skip
     lines += wrapped(c.instructions or "", 0)
     found: Msg = {"revision": c.revision, "serverInfo": c.server_info,
@@ -21781,7 +21783,7 @@ def load_app(target: str) -> Any:
 def do_serve(args: Any) -> None:
     """Be a server, on standard input and output or over HTTP."""
     host, _, port = (args.http or "0").rpartition(":")
-    if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
+    if not port.isdigit() or int(port) > 65535:
         raise UsageError(f"--http {args.http}: give PORT or HOST:PORT")
     app = load_app(args.target)
     if args.http is None:
@@ -21820,7 +21822,7 @@ VERBS: dict[str, tuple[Callable[..., Any], str, str]] = {
 #              lies beside this file or in examples/programs.
 # Limits.   An option that a verb has no use for is taken, and does nothing.
 
-__all__ += ["parse_line", "client_of", "perform", "complain", "main"]
+__all__ += ["VERBS", "parse_line", "client_of", "perform", "complain", "main"]
 
 TARGETS = "TARGET is the last word: a URL, FILE.py or FILE.py:APP; or at the end -- COMMAND ..."
 PROGRAMS = ("gateway", "shell", "doctor", "install", "reload")  # those in examples/programs
@@ -21848,8 +21850,8 @@ OPTIONS: dict[str, tuple[Any, str]] = {
 def parse_line(words: Sequence[str], target: bool = True) -> Any:
     """Return the verb, words, target and options of a command line, as attributes.
 
-    With target=False the line has none: it is about a connection that is open already. Raises
-    UsageError; SystemExit after --help, which is printed.
+    With target=False the line has none: it is about a connection that is open already. A trace
+    that it asks for begins. Raises UsageError; SystemExit after --help, which is printed.
     """
     import argparse
 
@@ -21866,7 +21868,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     for name, (default, about) in OPTIONS.items():
         action = {"[]": "append", "False": "store_true"}.get(str(default), "store")
         parser.add_argument(name, default=default, help=about, action=action)
-    given = ["--trace=short" if word == "--trace" else word for word in words[:end]]
+    given = ["--trace=1" if word == "--trace" else word for word in words[:end]]
     args, unknown = parser.parse_known_intermixed_args(given)
     if unknown:
         pick("option", unknown[0].partition("=")[0], OPTIONS)
@@ -21877,6 +21879,8 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     fits = len(args.words) == needed or len(args.words) > needed and "..." in form
     if not fits or target and (not args.target or re.match(r"\w+=", str(args.target))):
         raise UsageError(f"as in: {usage}")
+    if args.trace:
+        start_trace(args.trace)
     return args
 
 
@@ -21894,8 +21898,7 @@ def program_of(verb: str) -> str:
 
 def help_text() -> str:
     """Return the help of all verbs."""
-    rows = [(f"{verb} {form}".strip(), about) for verb, (_, form, about) in VERBS.items()]
-    lines = [f"  {verb:<36} {about}" for verb, about in rows]
+    lines = [f"  {verb + ' ' + form:<36} {about}" for verb, (_, form, about) in VERBS.items()]
     title = "usage: python3 mcp_lite.py VERB ... [options] TARGET"
     more = f"mcp_VERB.py beside this file is a verb, too: {', '.join(PROGRAMS)}."
     return "\n".join([title, "", *lines, "", TARGETS, more, "VERB --help tells the options."])
@@ -22005,15 +22008,14 @@ async def interruptible(work: Awaitable[int]) -> int:
     return task.result()
 
 
-def complain(exc: MCPError, as_json: bool = False) -> int:
+def complain(exc: Exception, as_json: bool = False) -> int:
     """Write what went wrong on stderr, in one line or as JSON; return the exit status."""
     status = 2 if isinstance(exc, UsageError) else 3
     # The last words of a child have been shown already, line by line.
     text = f"error: {one_line(exc).partition('; its last words: ')[0][:1000]}"
     if as_json:
-        code, data = getattr(exc, "code", None), getattr(exc, "data", None)
-        problem = {"message": one_line(exc), "code": code, "data": data, "status": status}
-        text = json.dumps({"error": problem})
+        code = getattr(exc, "code", None)
+        text = json.dumps({"error": {"message": one_line(exc), "code": code, "status": status}})
     with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
         sys.stderr.write(f"{text}\n")
     return status
@@ -22021,15 +22023,13 @@ def complain(exc: MCPError, as_json: bool = False) -> int:
 
 def run_words(words: list[str]) -> int:
     """Do what a command line says; return the exit status."""
-    if not words or words[0] in ("-h", "--help", "help", "--version"):
+    if not words or words[0] in ("--help", "--version"):
         text = version_text() if words == ["--version"] else help_text()
         print(text, file=sys.stdout if words else sys.stderr)
         return 0 if words else 2
     if words[0] not in VERBS:
         return int(load_file(program_of(words[0])).main(words[1:]) or 0)
     args = parse_line(words)
-    if args.trace:
-        start_trace(args.trace)
     work = VERBS[args.verb][0]
     if inspect.iscoroutinefunction(work):
         return asyncio.run(interruptible(talk(args)))
