@@ -18155,6 +18155,14 @@ class TestTranscripts:
         m.TraceView(stream, full=True)(">", "x", {"id": 1, "method": "a/b", "params": shown})
         assert ("hunter2" in stream.getvalue()) != secret
 
+    def test_any_program_is_traced_to_a_file_by_the_environment(self, counter):
+        script = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite as m; m.main(['ping', 'shop.py'])"
+        env = {**os.environ, "MCP_LITE_TRACE": str(counter / "trace"), "PYTHONWARNINGS": "error"}
+        done = subprocess.run([sys.executable, "-c", script], cwd=counter, env=env, timeout=30, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, b"")
+        steps = re.findall("(-->|<--) (?:result of )?([a-z/]+)", (counter / "trace").read_text())
+        assert steps == 2 * [("-->", "server/discover"), ("<--", "server/discover")]
+
     @pytest.mark.parametrize("full", [False, True])
     def test_anything_can_be_traced(self, full):
         odd = [5, [], [[]], {}, {"method": []}, {"method": {}, "id": {}}, {"id": [], "result": 5},
@@ -18262,6 +18270,12 @@ class TestTerminals:
             person.types(b"\x03", b"")
         pid = int(re.search(rb"waiting (\d+)", person.seen)[1])
         assert person.status == 130 and not is_alive(pid) and b"Traceback" not in person.seen
+
+    def test_ctrl_c_at_a_question_ends_it_all(self, counter):
+        with Typist("call", "order", "shop.py", cwd=counter) as person:
+            person.types(b"", b"How many:")
+            person.types(b"\x03", b"")
+        assert person.status == 130 and b"Traceback" not in person.seen and b"Fatal" not in person.seen
 
     @pytest.mark.parametrize("words", ["read shop://item/7", "info", "call fail", "call copy", "tools"])
     def test_a_terminal_only_shows_what_a_server_says(self, counter, words):
