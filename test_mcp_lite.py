@@ -49,6 +49,7 @@ import shlex
 import shutil
 import signal
 import socket
+import ssl
 import stat
 import struct
 import subprocess
@@ -581,8 +582,10 @@ class Complaints(logging.Handler):
 async def within(coro, seconds):
     """Return the result of `coro`; fail after `seconds`, or if it leaves a task behind."""
     task = asyncio.ensure_future(coro)
-    done, _ = await asyncio.wait({task}, timeout=seconds)
-    if not done:
+    deadline = time.monotonic() + seconds
+    while not task.done() and time.monotonic() < deadline:  # the loop's own clock may leap
+        await asyncio.wait({task}, timeout=seconds)
+    if not task.done():
         stacks = io.StringIO()
         for other in asyncio.all_tasks() - {asyncio.current_task()}:
             other.print_stack(file=stacks)
@@ -6190,1724 +6193,29 @@ print("afterwards", sys.stdin.readline())
 
 
 ###############################################################################
-# T34. HTTP/1.1
+# T46. HTTP
 ###############################################################################
-
-
-class Records(m.Decoder):
-    """A grammar that uses all three ways to read: `size:`, so many bytes, then a tail to `;`."""
-
-    def _grammar(self):
-        while True:
-            head = yield from self._until(b"::", 6, "a size")
-            if head[:-2] == b"rest":
-                break
-            body = yield from self._exactly(int(head[:-2]), "a body")
-            self.items.append(body.decode())
-        while True:
-            data = yield from self._some(4)
-            if not data:
-                self.items.append("end")
-                return
-            self.items.append(data)
-
-
-class TestDecoder:
-    """One generator per grammar; items, hunger and failure never mixed up."""
-
-    def test_items_are_the_same_however_the_bytes_are_cut(self):
-        items = feed_every_way(Records, b"1::a0::11::hello worldrest::", eof=True)
-        assert items == ["a", "", "hello world", "end"]
-        assert feed_every_way(Records, b"rest::hello world", eof=True) == [b"hello world", "end"]
-
-    def test_some_gives_no_more_than_asked(self):
-        assert Records().feed(b"rest::hello world") == [b"hell", b"o wo", b"rld"]
-
-    @pytest.mark.parametrize(
-        "data, why",
-        [
-            (b"1::a2::x", "the connection ended inside a body"),
-            (b"1::a12", "the connection ended inside a size"),
-            (b"1::a12:", "the connection ended inside a size"),
-            (b"", "the connection ended inside a size"),
-        ],
-    )
-    def test_end_in_the_middle_is_an_error_that_says_where(self, data, why):
-        assert str(errors_every_way(Records, data, eof=True)) == why
-
-    def test_mark_at_the_limit_passes_and_one_byte_later_does_not(self):
-        assert feed_every_way(Records, b"0001::a") == ["a"]
-        error = errors_every_way(Records, b"1::a00001::b")
-        assert isinstance(error, m.LimitExceeded) and str(error) == "a size is longer than 6 bytes"
-
-    def test_limit_is_noticed_on_what_has_arrived(self):
-        decoder = Records()
-        assert decoder.feed(b"000000") == []
-        with pytest.raises(m.LimitExceeded):
-            decoder.feed(b"0")
-
-    def test_items_before_an_error_come_first_and_the_error_stays(self):
-        decoder = Records()
-        assert decoder.feed(b"1::a1::b0000000") == ["a", "b"]
-        for call in (lambda: decoder.feed(b"1::c"), decoder.eof, lambda: decoder.feed(b"")):
-            with pytest.raises(m.LimitExceeded):
-                call()
-
-    def test_nothing_comes_after_the_end(self):
-        decoder = Records()
-        decoder.feed(b"rest::")
-        assert decoder.eof() == ["end"]
-        assert decoder.eof() == [] and decoder.feed(b"more") == []
-
-
-def response(status, headers, body=None):
-    """Return the bytes of a response; of its head alone, if there is no body."""
-    more = {} if body is None else {"content-length": str(len(body))}
-    return m.response_head(status, (*{**headers, **more}.items(),)) + b"\r\n" + (body or b"")
-
-
-class EagerRequests(m.RequestDecoder):
-    """Resumes at once: all pipelined requests are items, so that every cutting gives the same."""
-
-    def feed(self, data):
-        return self.drain(super().feed(data))
-
-    def eof(self):
-        return self.drain(super().eof())
-
-    def drain(self, items):
-        more = items
-        while more:
-            try:
-                more = self.resume()
-            except m.ProtocolError:  # raised again by the next call
-                break
-            items = items + more
-        return items
-
-
-class HeadFirst(m.ResponseDecoder):
-    """Puts the head before the pieces of the body, so that both are compared."""
-
-    def __init__(self, method="GET"):
-        self.told = False
-        super().__init__(method)
-
-    def feed(self, data):
-        return self.tell(super().feed, data)
-
-    def eof(self):
-        return self.tell(super().eof)
-
-    def tell(self, call, *args):
-        items = []
-        try:
-            items = call(*args)
-        except m.ProtocolError:
-            if self.head is None or self.told:
-                raise
-        if self.head is not None and not self.told:
-            self.told = True
-            items = [self.head, *items]
-        return items
-
-
-def requests_in(data, **options):
-    """Return (method, target, headers, body) of the requests in `data`, however it is cut."""
-    pairs = feed_every_way(EagerRequests, data, **options)
-    return [(head.method, head.target, head.headers, body) for head, body in pairs]
-
-
-HOST = b"Host: a\r\n"
-
-
-class TestRequests:
-    """RFC 9112 §2, §3, §6, §7: what a server reads."""
-
-    @pytest.mark.parametrize(
-        "data, expected",
-        [
-            (b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", ("GET", "/", {"host": "a"}, b"")),
-            (
-                b"POST /mcp?x=%20 HTTP/1.1\r\nhOST:a:80\r\nCONTENT-LENGTH: 5\r\n\r\nhello",
-                ("POST", "/mcp?x=%20", {"host": "a:80", "content-length": "5"}, b"hello"),
-            ),
-            # a body may look like anything
-            (
-                b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 18\r\n\r\nGET / HTTP/1.1\r\n\r\n",
-                ("POST", "/", {"host": "a", "content-length": "18"}, b"GET / HTTP/1.1\r\n\r\n"),
-            ),
-            (
-                b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 000\r\n\r\n",
-                ("POST", "/", {"host": "a", "content-length": "000"}, b""),
-            ),
-            # RFC 9112 §2.2: one empty line before a request is passed over
-            (b"\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", ("GET", "/", {"host": "a"}, b"")),
-            # §2.3: a higher minor version is 1.1; HTTP/1.0 needs no Host
-            (b"GET / HTTP/1.7\r\nHost: a\r\n\r\n", ("GET", "/", {"host": "a"}, b"")),
-            (b"GET / HTTP/1.0\r\n\r\n", ("GET", "/", {}, b"")),
-            # §3.2: the forms of a target
-            (b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", ("OPTIONS", "*", {"host": "a"}, b"")),
-            (
-                b"GET http://b:1/p?q HTTP/1.1\r\nHost: a\r\n\r\n",
-                ("GET", "/p?q", {"host": "b:1"}, b""),
-            ),
-            (b"GET HTTPS://b HTTP/1.1\r\nHost: a\r\n\r\n", ("GET", "/", {"host": "b"}, b"")),
-            (b"GET http://b?q HTTP/1.0\r\n\r\n", ("GET", "/?q", {"host": "b"}, b"")),
-            (b"GET //b/c HTTP/1.1\r\nHost: a\r\n\r\n", ("GET", "//b/c", {"host": "a"}, b"")),
-            # RFC 9110 §5.5: blanks around a value are not part of it; bytes over 127 are opaque
-            (
-                b"GET / HTTP/1.1\r\nHost: \t [::1]:8000\t \r\nX:\r\nY: a\tb \xe9\r\n\r\n",
-                ("GET", "/", {"host": "[::1]:8000", "x": "", "y": "a\tb \xe9"}, b""),
-            ),
-            # §5.3: lists over several lines
-            (
-                b"GET / HTTP/1.1\r\nAccept: a/b\r\nHost: a\r\naccept:c/d, e/f\r\n\r\n",
-                ("GET", "/", {"accept": "a/b, c/d, e/f", "host": "a"}, b""),
-            ),
-            (b"QUERY!x / HTTP/1.1\r\nHost: a\r\n\r\n", ("QUERY!x", "/", {"host": "a"}, b"")),
-        ],
-    )
-    def test_a_request_however_it_is_cut(self, data, expected):
-        assert requests_in(data) == [expected]
-
-    @pytest.mark.parametrize(
-        "body, expected",
-        [
-            (b"0\r\n\r\n", b""),
-            (b"5\r\nhello\r\n0\r\n\r\n", b"hello"),
-            (b"00005\r\nhello\r\n1\r\n \r\n000\r\n\r\n", b"hello "),
-            (b"a\r\n0123456789\r\nA\r\n0123456789\r\n0\r\n\r\n", b"0123456789" * 2),
-            (b"2\r\n\r\n\r\n0\r\n\r\n", b"\r\n"),
-            # RFC 9112 §7.1.1: extensions are ignored; §7.1.2: so are trailers
-            (b'5;a=1;b="x;y" ; c\r\nhello\r\n0 ;last\r\n\r\n', b"hello"),
-            (b"1\r\nx\r\n0\r\nContent-Length: 9\r\nHost: evil\r\n\r\n", b"x"),
-        ],
-    )
-    def test_a_chunked_body_however_it_is_cut(self, body, expected):
-        """RFC 9112 §7.1"""
-        head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: Chunked\r\n\r\n"
-        headers = {"host": "a", "transfer-encoding": "Chunked"}
-        assert requests_in(head + body) == [("POST", "/", headers, expected)]
-
-    def test_pipelined_requests_come_in_order(self):
-        data = (
-            b"POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"
-            b"GET /2 HTTP/1.1\r\nHost: a\r\n\r\n\r\n"
-            b"POST /3 HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"
-            b"GET /4 HTTP/1.1\r\nHost: a\r\n\r\n"
-        )
-        found = [(target, body) for _, target, _, body in requests_in(data, eof=True)]
-        assert found == [("/1", b"{}"), ("/2", b""), ("/3", b"x"), ("/4", b"")]
-
-    def test_nothing_is_parsed_ahead_of_the_request_being_served(self):
-        decoder = m.RequestDecoder()
-        get = b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n"
-        [(head, _)] = decoder.feed(get % 1 + get % 2)
-        assert head.target == "/1" and bytes(decoder.buffer) == get % 2
-        assert decoder.feed(b"nonsense\n") == [] and decoder.eof() == []
-        [(head, _)] = decoder.resume()
-        assert head.target == "/2"
-        with pytest.raises(m.ProtocolError):
-            decoder.resume()
-
-    def test_the_head_is_there_before_the_body(self):
-        decoder = m.RequestDecoder()
-        assert decoder.feed(b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n") == []
-        assert decoder.head is None
-        assert decoder.feed(b"Content-Length: 1\r\n\r\n") == []
-        assert decoder.head.target == "/" and m.wants_continue(decoder.head)
-        [(head, body)] = decoder.feed(b"x")
-        assert head.target == "/" and body == b"x" and decoder.head is None
-
-    @pytest.mark.parametrize("data", [b"", b"\r\n", b"GET / HTTP/1.0\r\n\r\n"])
-    def test_the_end_between_requests_is_no_error(self, data):
-        assert len(feed_every_way(EagerRequests, data, eof=True)) == data.count(b"GET")
-
-    @pytest.mark.parametrize(
-        "data",
-        [
-            b"G",
-            b"\r",
-            b"\r\n\r",
-            b"GET / HTTP/1.1\r\nHost: a\r\n",
-            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{",
-            b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
-            b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{",
-            b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r",
-            b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
-        ],
-    )
-    def test_the_end_inside_a_request_is_an_error(self, data):
-        """RFC 9112 §8"""
-        assert "ended inside" in str(errors_every_way(EagerRequests, data, eof=True))
-
-    def test_good_requests_before_a_bad_one_are_served(self):
-        data = b"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n\r\n"
-        error = errors_every_way(EagerRequests, data)
-        assert (error.http_status, str(error)) == (400, "the header host is missing")
-
-    def test_a_head_that_came_before_is_not_parsed_again(self):
-        """... if it is short: what is remembered is bounded."""
-
-        def heads(size):
-            blank = b"GET /known HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n"
-            data = blank.replace(b"X: ", b"X: " + b"x" * (size - len(blank)))
-            decoder = m.RequestDecoder(parse=functools.lru_cache(2)(m.parse_request_head))
-            for _ in range(2):
-                [(head, body)] = decoder.feed(data)
-                assert (head.path, head.size, head.keep_alive, body) == ("/known", 0, True, b"")
-                assert decoder.feed(data) == decoder.feed(b"") == []  # one at a time
-                [(again, _)] = decoder.resume()
-                assert again == head and decoder.resume() == []
-                yield head
-
-        assert operator.is_(*heads(m.MAX_KNOWN_HEAD_BYTES))
-        assert operator.is_not(*heads(m.MAX_KNOWN_HEAD_BYTES + 1))
-
-    def test_a_head_that_came_before_cannot_be_changed(self):
-        [(head, _)] = m.RequestDecoder().feed(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        with pytest.raises(TypeError):
-            head.headers["host"] = "b"
-
-
-# RFC 9112 §11.2: request smuggling lives where two readers of the same bytes disagree. Each row is
-# something that a reader somewhere accepts.
-SMUGGLING = [
-    # the request line
-    (400, b" GET / HTTP/1.1\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"\r\n\r\n", "request line"),
-    (400, b"GET  / HTTP/1.1\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GET /\tHTTP/1.1\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GET / HTTP/1.1 \r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GET / x HTTP/1.1\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GET /\r\n\r\n", "request line"),
-    (400, b"GET\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"G\xcbT / HTTP/1.1\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GE(T / HTTP/1.1\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GET /\xe9 HTTP/1.1\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GET /a#b HTTP/1.1\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GET / http/1.1\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GET / HTTP/1.1x\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GET / HTTP/11\r\nHost: a\r\n\r\n", "request line"),
-    (400, b"GET / HTTP/1.\xb2\r\nHost: a\r\n\r\n", "request line"),
-    (505, b"GET / HTTP/0.9\r\nHost: a\r\n\r\n", "HTTP/0.9"),
-    (505, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP/2.0"),
-    # the target
-    (501, b"CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", "CONNECT"),
-    (400, b"GET a HTTP/1.1\r\nHost: a\r\n\r\n", "target"),
-    (400, b"GET * HTTP/1.1\r\nHost: a\r\n\r\n", "target"),
-    (400, b"GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n", "target"),
-    (400, b"GET http:///x HTTP/1.1\r\nHost: a\r\n\r\n", "the host is not"),
-    (400, b"GET http://u:p@a/ HTTP/1.1\r\nHost: a\r\n\r\n", "the host is not"),
-    # Host
-    (400, b"GET / HTTP/1.1\r\n\r\n", "host is missing"),
-    (400, b"GET http://a/ HTTP/1.1\r\n\r\n", "host is missing"),
-    (400, b"GET / HTTP/1.1\r\nHost:\r\n\r\n", "the host is not"),
-    (400, b"GET / HTTP/1.1\r\nHost: a, b\r\n\r\n", "the host is not"),
-    (400, b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", "the host is not"),
-    (400, b"GET / HTTP/1.1\r\nHost: u@a\r\n\r\n", "the host is not"),
-    (400, b"GET / HTTP/1.1\r\nHost: ::1\r\n\r\n", "the host is not"),
-    (400, b"GET / HTTP/1.1\r\nHost: a:x\r\n\r\n", "the host is not"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n", "host is given twice"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "host is given twice"),
-    # header lines
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nX : b\r\n\r\n", "line 2 has a space before its colon"),
-    (400, b"GET / HTTP/1.1\r\nHost\t: a\r\n\r\n", "line 1 has a space before its colon"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nX: b\r\n c\r\n\r\n", "line 3 continues the line"),
-    (400, b"GET / HTTP/1.1\r\n Host: a\r\n\r\n", "line 1 continues the line"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\n\tX: b\r\n\r\n", "line 2 continues the line"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nnonsense\r\n\r\n", "line 2 has no colon"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n", "line 2 has a name with forbidden"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nX\x00: b\r\n\r\n", "line 2 has a name with forbidden"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nX\xaa: b\r\n\r\n", "line 2 has a name with forbidden"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nX(y): b\r\n\r\n", "line 2 has a name with forbidden"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nX: \x00\r\n\r\n", "line 2 has control characters"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nX: \x0b\r\n\r\n", "line 2 has control characters"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nX: \x7f\r\n\r\n", "line 2 has control characters"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nX: b\rc\r\n\r\n", "line 2 has control characters"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\rX: b\r\n\r\n", "line 1 has control characters"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\nX: b\r\r\n\r\n", "line 2 has control characters"),
-    # bare line feeds
-    (400, b"GET / HTTP/1.1\nHost: a\n\n", "bare line feed"),
-    (400, b"GET / HTTP/1.1\nHost: a\r\n\r\n", "bare line feed"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n", "bare line feed"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\n\r\n\r\n", "bare line feed"),
-    (400, b"GET / HTTP/1.1\r\nHost: a\r\n\nX: b\r\n\r\n", "bare line feed"),
-    (400, b"\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "bare line feed"),
-    # fields that steer us
-    (400, HOST + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\nx", "is given twice"),
-    (400, HOST + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nx", "is given twice"),
-    (400, HOST + b"Content-Type: a/b\r\nContent-Type: c/d\r\n\r\n", "content-type is given twice"),
-    (400, HOST + b"Authorization: a\r\nAuthorization: b\r\n\r\n", "authorization is given twice"),
-    (400, HOST + b"Origin: http://a\r\nOrigin: http://b\r\n\r\n", "origin is given twice"),
-    (400, HOST + b"Mcp-Session-Id: 1\r\nmcp-session-id: 2\r\n\r\n", "is given twice"),
-    (400, HOST + b"Mcp-Method: a\r\nMcp-Method: b\r\n\r\n", "mcp-method is given twice"),
-    (400, HOST + b"Mcp-Name: a\r\nMcp-Name: b\r\n\r\n", "mcp-name is given twice"),
-    (400, HOST + b"Last-Event-ID: 1\r\nLast-Event-ID: 2\r\n\r\n", "last-event-id is given twice"),
-    (
-        400,
-        HOST + b"MCP-Protocol-Version: 1\r\nMCP-Protocol-Version: 2\r\n\r\n",
-        "mcp-protocol-version is given twice",
-    ),
-    # the length of a body
-    (400, HOST + b"Content-Length: +5\r\n\r\nhello", "content-length is not a number"),
-    (400, HOST + b"Content-Length: -1\r\n\r\nhello", "content-length is not a number"),
-    (400, HOST + b"Content-Length: 5, 5\r\n\r\nhello", "content-length is not a number"),
-    (400, HOST + b"Content-Length: 5 5\r\n\r\nhello", "content-length is not a number"),
-    (400, HOST + b"Content-Length: 0x5\r\n\r\nhello", "content-length is not a number"),
-    (400, HOST + b"Content-Length: 1_0\r\n\r\nhellohello", "content-length is not a number"),
-    (400, HOST + b"Content-Length: 5.0\r\n\r\nhello", "content-length is not a number"),
-    (400, HOST + b"Content-Length: \xb2\r\n\r\nhe", "content-length is not a number"),
-    (400, HOST + b"Content-Length: five\r\n\r\nhello", "content-length is not a number"),
-    (400, HOST + b"Content-Length:\r\n\r\n", "content-length is not a number"),
-    (400, HOST + b"Content-Length: 00000000000000000005\r\n\r\n", "content-length is not a number"),
-    # its coding
-    (400, HOST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", "exclude each other"),
-    (400, HOST + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n", "exclude each other"),
-    (400, HOST + b"Transfer-Encoding: identity\r\nContent-Length: 5\r\n\r\n", "exclude each other"),
-    (400, HOST + b"Transfer-Encoding: chunked, chunked\r\n\r\n", "one and last"),
-    (
-        400,
-        HOST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
-        "one and last",
-    ),
-    (400, HOST + b"Transfer-Encoding: chunked, identity\r\n\r\n", "one and last"),
-    (400, HOST + b"Transfer-Encoding: chunked, gzip\r\n\r\n", "one and last"),
-    (400, HOST + b"Transfer-Encoding: gzip\r\n\r\n", "one and last"),
-    (400, HOST + b"Transfer-Encoding: xchunked\r\n\r\n", "one and last"),
-    (400, HOST + b'Transfer-Encoding: "chunked"\r\n\r\n', "one and last"),
-    (400, HOST + b"Transfer-Encoding: chunked;q=1\r\n\r\n", "one and last"),
-    (400, HOST + b"Transfer-Encoding: chunked,\r\n\r\n", "one and last"),
-    (400, HOST + b"Transfer-Encoding:\r\n\r\n", "one and last"),
-    (400, HOST + b"Transfer-Encoding: \x0bchunked\r\n\r\n", "line 2 has control characters"),
-    (400, HOST + b"Transfer-Encoding : chunked\r\n\r\n", "line 2 has a space before its colon"),
-    (501, HOST + b"Transfer-Encoding: gzip, chunked\r\n\r\n", "no transfer-encoding but chunked"),
-    (501, HOST + b"Transfer-Encoding: , chunked\r\n\r\n", "no transfer-encoding but chunked"),
-    (
-        400,
-        b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "does not exist in HTTP/1.0",
-    ),
-]
-
-# What stands where chunks should: RFC 9112 §7.1
-BAD_CHUNKS = [
-    (b"x\r\n", "does not begin with its size"),
-    (b"\r\nhello", "does not begin with its size"),
-    (b"0x5\r\nhello\r\n", "does not begin with its size"),
-    (b"+5\r\nhello\r\n", "does not begin with its size"),
-    (b"-5\r\nhello\r\n", "does not begin with its size"),
-    (b" 5\r\nhello\r\n", "does not begin with its size"),
-    (b"5 \r\nhello\r\n", "does not begin with its size"),
-    (b"1_0\r\nhello\r\n", "does not begin with its size"),
-    (b"5\nhello\r\n", "does not begin with its size"),
-    (b"5;a\nhello\r\n", "does not begin with its size"),
-    (b"5;\x00\r\nhello\r\n", "does not begin with its size"),
-    (b"5;a\rb\r\nhello\r\n", "does not begin with its size"),
-    (b"\xb2\r\nhe\r\n", "does not begin with its size"),
-    (b"00000000000000005\r\nhello\r\n", "does not begin with its size"),
-    (b"5\r\nhelloXX", "does not end where its size says"),
-    (b"5\r\nhello\n0", "does not end where its size says"),
-    (b"5\r\nhello!\r\n", "does not end where its size says"),
-    (b"5\r\nhell\r\n0\r\n\r\n", "does not end where its size says"),
-    (b"0\r\n\n", "header line 1 ends in a bare line feed"),
-    (b"0\r\nX: y\n", "header line 1 ends in a bare line feed"),
-    (b"0\r\nGET / HTTP/1.1\r\n", "header line 1 has no colon"),
-    (b"0\r\n X: y\r\n", "header line 1 continues the line before it"),
-    (b"0\r\nX : y\r\n", "header line 1 has a space before its colon"),
-]
-
-
-class TestStrictness:
-    """Issue: strict where leniency is a hole. Research 4.3 and 4.4, rule 2."""
-
-    @pytest.mark.parametrize("status, data, why", SMUGGLING)
-    def test_a_doubtful_head_is_refused(self, status, data, why):
-        if data.startswith(HOST):
-            data = b"POST / HTTP/1.1\r\n" + data
-        error = errors_every_way(EagerRequests, data)
-        assert why in str(error)
-        assert error.http_status == status
-
-    @pytest.mark.parametrize("chunks, why", BAD_CHUNKS)
-    def test_a_doubtful_chunk_is_refused(self, chunks, why):
-        head = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
-        error = errors_every_way(EagerRequests, head + chunks)
-        assert why in str(error) and error.http_status == 400
-        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        assert why in str(errors_every_way(HeadFirst, head + chunks))
-
-    def test_after_an_error_nothing_more_is_read(self):
-        """CVE-2024-49768, CVE-2022-29361"""
-        decoder = m.RequestDecoder()
-        with pytest.raises(m.ProtocolError):
-            decoder.feed(b"GET / HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n")
-        for call in (decoder.resume, decoder.eof, lambda: decoder.feed(b"\r\n\r\n")):
-            with pytest.raises(m.ProtocolError, match="the header host is missing"):
-                call()
-
-    def test_error_messages_repeat_no_value(self):
-        """What a client sent as a secret does not come back in an answer, nor in a log."""
-        for _, data, _ in SMUGGLING:
-            with pytest.raises(m.ProtocolError) as caught:
-                m.RequestDecoder().feed(data.replace(b"\r\n\r\n", b"\r\nX: secret\n\r\n\r\n"))
-            assert "secret" not in str(caught.value) and str(caught.value).isascii()
-
-    def test_a_whole_head_is_judged_as_strictly(self):
-        """The same grammar for a block that did not come through a decoder."""
-        for line, parse in (
-            (b"GET / HTTP/1.0", m.parse_request_head),
-            (b"HTTP/1.1 200 OK", m.parse_response_head),
-        ):
-            parse(line + b"\r\nX: y\r\n\r\n")
-            for rest in (
-                b"\r\nX: y\nZ: b\r\n\r\n",
-                b"\r\nX: y\r\njunk\r\n",
-                b"\r\nX: y",
-                b"\r\n",
-                b"",
-            ):
-                with pytest.raises(m.ProtocolError):
-                    parse(line + rest)
-
-
-def with_line(size):
-    return b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n" % (b"x" * (size - 16))
-
-
-def with_head(size):
-    head = b"GET / HTTP/1.1\r\nHost: a\r\nX: %b\r\n\r\n"
-    return head % (b"x" * (size - len(head) + 2))
-
-
-def with_fields(count):
-    return b"GET / HTTP/1.1\r\nHost: a\r\n%b\r\n" % (b"X: y\r\n" * (count - 1))
-
-
-def chunked(body):
-    return b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + body
-
-
-def with_extension(size):
-    return chunked(b"1;%b\r\nx\r\n0\r\n\r\n" % (b"x" * (size - 4)))
-
-
-def with_trailer(size):
-    return chunked(b"0\r\nX: y\r\nX: %b\r\n\r\n" % (b"x" * (size - 13)))
-
-
-class TestLimits:
-    """Every limit at the limit, and one past it."""
-
-    @pytest.mark.parametrize(
-        "make, limit, status",
-        [
-            (with_line, m.MAX_START_LINE_BYTES, 414),
-            (with_head, m.MAX_HEAD_BYTES, 431),
-            (with_fields, m.MAX_FIELDS, 431),
-            (with_extension, m.MAX_CHUNK_LINE_BYTES, 400),
-            (with_trailer, m.MAX_TRAILER_BYTES, 431),
-            (lambda n: chunked(b"1\r\nx\r\n" * n + b"0\r\n\r\n"), m.MAX_CHUNKS, 413),
-        ],
-    )
-    def test_a_limit_of_a_request(self, make, limit, status):
-        assert len(m.RequestDecoder().feed(make(limit))) == 1
-        data = make(limit + 1)
-        for pieces in ([data], [data[i : i + 9] for i in range(0, len(data), 9)]):
-            items, error = feed_pieces(m.RequestDecoder(), pieces, False)
-            assert isinstance(error, m.LimitExceeded) and error.http_status == status
-            assert items == []
-
-    def test_a_head_that_never_ends_is_refused_in_time(self):
-        decoder = m.RequestDecoder()
-        assert decoder.feed(b"x" * m.MAX_START_LINE_BYTES) == []
-        with pytest.raises(m.LimitExceeded, match="first line"):
-            decoder.feed(b"x")
-        decoder = m.RequestDecoder()
-        assert decoder.feed(b"GET / HTTP/1.1\r\n" + b"x" * (m.MAX_HEAD_BYTES - 16)) == []
-        with pytest.raises(m.LimitExceeded, match="header fields"):
-            decoder.feed(b"x")
-
-    @pytest.mark.parametrize(
-        "data",
-        [
-            b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n",
-            chunked(b"%x\r\n"),
-            chunked(b"1\r\nx\r\n%x\r\n"),
-        ],
-    )
-    def test_a_body_is_refused_by_its_declared_size(self, data):
-        limit = 10 - data.count(b"\nx")
-        decoder = m.RequestDecoder(max_body=10)
-        assert decoder.feed(data % limit) == [] and decoder.head is not None
-        for size in (limit + 1, 10**10):
-            with pytest.raises(m.LimitExceeded) as caught:
-                m.RequestDecoder(max_body=10).feed(data % size)
-            assert caught.value.http_status == 413
-
-    def test_a_declared_size_allocates_nothing(self):
-        """CVE-2025-13836"""
-        decoder = m.RequestDecoder(max_body=10**15)
-        decoder.feed(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 999999999999999\r\n\r\nx")
-        assert sys.getsizeof(decoder.buffer) < 1000
-
-    def test_interim_answers_come_a_few_times_and_not_without_end(self):
-        interim, final = b"HTTP/1.1 102 Processing\r\n\r\n", b"HTTP/1.1 204 \r\n\r\n"
-        decoder = m.ResponseDecoder("GET")
-        for _ in range(m.MAX_INTERIM):
-            assert decoder.feed(interim) == []
-        assert decoder.head is None and not decoder.buffer
-        assert decoder.feed(final) == [] and decoder.head.status == 204
-        decoder = m.ResponseDecoder("GET")
-        with pytest.raises(m.LimitExceeded, match="more than 16 interim answers"):
-            decoder.feed(interim * (m.MAX_INTERIM + 1) + final)
-
-    @pytest.mark.parametrize("text", ['"' * 50_000, '"\\' * 50_000, ",;" * 50_000, "\\" * 50_000])
-    def test_hostile_values_cost_linear_time(self, text):
-        """CVE-2020-5236: quadratic, each would take minutes."""
-        m.parse_list(text)
-        m.parse_media_type(text)
-        assert m.accepts(text, "a/b") is False
-
-
-OK = b"HTTP/1.1 200 OK\r\n"
-
-
-class TestResponses:
-    """RFC 9112 §4, §6.3, §7, §9: what a client reads."""
-
-    def test_only_the_beginning_of_a_list_of_types_is_looked_at(self):
-        """... where a real one ends: a header of 32 KB took a tenth of a second."""
-        for pad, found in ((0, True), (1, False)):
-            text = "a" * (m.MAX_TYPE_CHARS - 4 + pad) + ",a/b"
-            assert m.accepts(text, "a/b") is found
-        assert m.parse_media_type("a/b;" + " " * (m.MAX_TYPE_CHARS - 7) + "c=d")[1] == {"c": "d"}
-        assert m.parse_media_type("a/b;" + " " * (m.MAX_TYPE_CHARS - 6) + "c=d")[1] == {"c": ""}
-
-    @pytest.mark.parametrize(
-        "data, head, body",
-        [
-            (OK + b"Content-Length: 2\r\n\r\n{}", (200, "OK", {"content-length": "2"}), b"{}"),
-            (
-                b"HTTP/1.1 404 \r\nContent-Length: 0\r\n\r\n",
-                (404, "", {"content-length": "0"}),
-                b"",
-            ),
-            (b"HTTP/1.1 599\r\nContent-Length: 0\r\n\r\n", (599, "", {"content-length": "0"}), b""),
-            (
-                b"HTTP/1.1 200 na\xefve \tOK\r\nContent-Length: 0\r\n\r\n",
-                (200, "na\xefve \tOK", {"content-length": "0"}),
-                b"",
-            ),
-            (
-                OK
-                + b"Transfer-Encoding: chunked\r\n\r\n3\r\n: x\r\n2;e\r\n\n\n\r\n0\r\nT: 1\r\n\r\n",
-                (200, "OK", {"transfer-encoding": "chunked"}),
-                b": x\n\n",
-            ),
-            (b"HTTP/1.1 204 No Content\r\n\r\n", (204, "No Content", {}), b""),
-            (
-                b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
-                (304, "Not Modified", {"content-length": "9"}),
-                b"",
-            ),
-            # RFC 9110 §15.2: interim answers come first, and are passed over
-            (
-                b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
-                + OK
-                + b"Content-Length: 1\r\n\r\nx",
-                (200, "OK", {"content-length": "1"}),
-                b"x",
-            ),
-            # lists may stand in several lines, also with commas of their own
-            (
-                b"HTTP/1.1 401 U\r\nWWW-Authenticate: A x=1, y\r\nWWW-Authenticate: B\r\n"
-                b"Content-Length: 0\r\n\r\n",
-                (401, "U", {"www-authenticate": "A x=1, y, B", "content-length": "0"}),
-                b"",
-            ),
-        ],
-    )
-    def test_a_response_however_it_is_cut(self, data, head, body):
-        first, *rest = feed_every_way(HeadFirst, data)
-        assert (first.status, first.reason, first.headers) == head
-        assert b"".join(rest) == body
-        decoder = m.ResponseDecoder("GET")
-        decoder.feed(data)
-        assert decoder.done and decoder.reusable
-        assert feed_every_way(HeadFirst, data, eof=True)[0] == first
-
-    @pytest.mark.parametrize("head", [OK, b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n"])
-    def test_without_a_length_the_body_goes_to_the_end(self, head):
-        """RFC 9112 §6.3, 8."""
-        items = feed_every_way(HeadFirst, head + b"\r\nGET / HTTP/1.1\r\n\r\n", eof=True)
-        assert items[0].status == 200 and b"".join(items[1:]) == b"GET / HTTP/1.1\r\n\r\n"
-        decoder = m.ResponseDecoder("GET")
-        assert decoder.feed(head + b"\r\nx") == [b"x"] and not decoder.done
-        assert decoder.eof() == [] and decoder.done and not decoder.reusable
-
-    def test_a_stream_is_passed_on_as_it_comes(self):
-        decoder = m.ResponseDecoder("POST")
-        assert decoder.feed(OK + b"Transfer-Encoding: chunked\r\n\r\n") == []
-        assert decoder.head.status == 200
-        assert decoder.feed(b"9\r\ndata") == [b"data"]
-        assert decoder.feed(b": 1\n\n\r") == [b": 1\n\n"]
-        assert decoder.feed(b"\n0\r\n") == [] and not decoder.done and not decoder.reusable
-        assert decoder.feed(b"\r\n") == [] and decoder.done
-
-    @pytest.mark.parametrize(
-        "method, head, done",
-        [
-            ("HEAD", OK + b"Content-Length: 5\r\n\r\n", True),
-            ("HEAD", OK + b"Transfer-Encoding: chunked\r\n\r\n", True),
-            ("CONNECT", OK + b"\r\n", True),
-            ("CONNECT", OK + b"Content-Length: 5\r\n\r\n", True),
-            ("CONNECT", b"HTTP/1.1 300 No\r\nContent-Length: 5\r\n\r\n", False),
-            ("GET", OK + b"Content-Length: 5\r\n\r\n", False),
-            ("GET", b"HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n", True),
-        ],
-    )
-    def test_some_answers_have_no_body(self, method, head, done):
-        """RFC 9112 §6.3, 1. and 2."""
-        decoder = m.ResponseDecoder(method)
-        assert decoder.feed(head) == [] and decoder.done is done
-        assert decoder.feed(b"\x16\x03") == ([] if done else [b"\x16\x03"])
-        assert bytes(decoder.buffer) == (b"\x16\x03" if done else b"")
-
-    def test_what_follows_an_answer_spoils_the_connection(self):
-        """An answer that nobody asked for must not become the answer to the next request."""
-        decoder = m.ResponseDecoder("GET")
-        decoder.feed(OK + b"Content-Length: 0\r\n\r\n" + OK)
-        assert decoder.done and not decoder.reusable
-
-    @pytest.mark.parametrize(
-        "data, why",
-        [
-            (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "changed to another protocol"),
-            (b"HTTP/2 200 OK\r\n\r\n", "not HTTP/1.1"),
-            (b"HTTP/1.1  200 OK\r\n\r\n", "not HTTP/1.1"),
-            (b"HTTP/1.1 20 OK\r\n\r\n", "not HTTP/1.1"),
-            (b"HTTP/1.1 600 OK\r\n\r\n", "not HTTP/1.1"),
-            (b"HTTP/1.1 200OK\r\n\r\n", "not HTTP/1.1"),
-            (b"HTTP/1.1 200 O\x00K\r\n\r\n", "not HTTP/1.1"),
-            (b"SSH-2.0-OpenSSH_9\r\n\r\n", "not HTTP/1.1"),
-            (b"HTTP/1.1 200 OK\nContent-Length: 0\n\n", "bare line feed"),
-            (OK + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\nx", "given twice"),
-            (OK + b"Content-Length: 1, 1\r\n\r\nx", "not a number"),
-            (OK + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "exclude each other"),
-            (OK + b"Transfer-Encoding: gzip\r\n\r\n", "one and last"),
-            (b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "does not exist"),
-            (OK + b"Location: /a\r\nLocation: /b\r\n\r\n", "location is given twice"),
-            (OK + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", "too big"),
-        ],
-    )
-    def test_a_doubtful_response_is_refused(self, data, why):
-        assert why in str(errors_every_way(HeadFirst, data))
-
-    @pytest.mark.parametrize(
-        "data",
-        [
-            b"",
-            b"HTTP/1.1 100 Continue\r\n\r\n",
-            b"HTTP/1.1 200 OK\r\n",
-            OK + b"Content-Length: 2\r\n\r\n{",
-            OK + b"Transfer-Encoding: chunked\r\n\r\n",
-            OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx",
-            OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n",
-        ],
-    )
-    def test_a_response_cut_short_is_an_error(self, data):
-        """RFC 9112 §8 -- an incomplete message, not a short one"""
-        assert "the connection ended" in str(errors_every_way(HeadFirst, data, eof=True))
-
-    @pytest.mark.parametrize(
-        "version, connection, expected",
-        [
-            ((1, 1), None, True),
-            ((1, 1), "close", False),
-            ((1, 1), "Keep-Alive", True),
-            ((1, 1), "TE, Close", False),
-            ((1, 1), "keep-alive, close", False),
-            ((1, 1), "closed", True),
-            ((1, 0), None, False),
-            ((1, 0), "keep-alive", True),
-            ((1, 0), "Keep-Alive, TE", True),
-            ((1, 0), "close", False),
-        ],
-    )
-    def test_keep_alive(self, version, connection, expected):
-        """RFC 9112 §9.3"""
-        headers = {} if connection is None else {"connection": connection}
-        assert m.is_keep_alive(m.RequestHead("GET", "/", version, headers)) is expected
-        assert m.is_keep_alive(m.ResponseHead(200, "", version, headers)) is expected
-
-    @pytest.mark.parametrize(
-        "version, expect, expected",
-        [((1, 1), "100-CONTINUE", True), ((1, 0), "100-continue", False), ((1, 1), "x", False)],
-    )
-    def test_expect(self, version, expect, expected):
-        """RFC 9110 §10.1.1 -- an expectation in an HTTP/1.0 request is ignored"""
-        head = m.RequestHead("POST", "/", version, {"expect": expect})
-        assert m.wants_continue(head) is expected
-
-
-class TestTargetsAndURLs:
-    @pytest.mark.parametrize("target", ["/a%2Fb", "/a%2fb", "/a%5Cb", "/a%5cb", "/%2F", "/x/%5C"])
-    def test_a_slash_that_is_escaped_or_leans_back_is_refused(self, target):
-        """A proxy with rules may have seen another path."""
-        with pytest.raises(m.ProtocolError) as caught:
-            m.parse_target(target)
-        assert caught.value.http_status == 400
-
-    @pytest.mark.parametrize("size, fits", [(8192, True), (8193, False)])
-    @pytest.mark.parametrize("first", [b"", b"\r\n"])
-    def test_an_empty_line_before_a_request_wins_no_room(self, first, size, fits):
-        line = b"GET /" + b"a" * (size - len(b"GET / HTTP/1.1\r\n")) + b" HTTP/1.1\r\n"
-        assert len(line) == size
-        decoder = m.RequestDecoder()
-        if fits:
-            [(head, _)] = decoder.feed(first + line + b"Host: a\r\n\r\n")
-            assert head.path.startswith("/a")
-        else:
-            with pytest.raises(m.LimitExceeded) as caught:
-                decoder.feed(first + line + b"Host: a\r\n\r\n")
-            assert caught.value.http_status == 414
-
-    """RFC 9112 §3.2, RFC 3986."""
-
-    @pytest.mark.parametrize(
-        "target, expected",
-        [
-            ("/", ("/", "")),
-            ("/mcp?a=%zz&b", ("/mcp", "a=%zz&b")),
-            ("/a?b?c", ("/a", "b?c")),
-            ("/%6Dcp", ("/mcp", "")),
-            ("/%25%32%35", ("/%25", "")),  # once, not twice
-            ("/a%20b", ("/a b", "")),
-            ("/%E2%82%AC", ("/\u20ac", "")),
-            ("/.well-known/...", ("/.well-known/...", "")),
-            ("*", ("*", "")),
-        ],
-    )
-    def test_a_target_is_decoded_once(self, target, expected):
-        assert m.parse_target(target) == expected
-
-    @pytest.mark.parametrize(
-        "target",
-        "/% /%4 /%zz /%+1 /%00 /%0a /%1F /%7f /%ff /%C0%AF /%ED%A0%80"
-        " /.. /a/../b /./a /a/. /%2e%2e/a /a%2f..%2fb /.%2E".split(),
-    )
-    def test_a_doubtful_path_is_refused(self, target):
-        with pytest.raises(m.ProtocolError) as caught:
-            m.parse_target(target)
-        assert caught.value.http_status == 400
-
-    @pytest.mark.parametrize(
-        "url, expected",
-        [
-            ("http://a", ("http", "a", "a", 80, "/")),
-            ("http://a/", ("http", "a", "a", 80, "/")),
-            ("HTTPS://A.b:443/mcp?x=/?", ("https", "a.b", "a.b", 443, "/mcp?x=/?")),
-            ("http://a:443", ("http", "a:443", "a", 443, "/")),
-            ("https://a:80?q", ("https", "a:80", "a", 80, "/?q")),
-            ("http://[::1]:8000/x", ("http", "[::1]:8000", "::1", 8000, "/x")),
-            ("http://127.0.0.1:/x", ("http", "127.0.0.1", "127.0.0.1", 80, "/x")),
-            ("http://a_b:1/caf\xe9%20", ("http", "a_b:1", "a_b", 1, "/caf%C3%A9%20")),
-        ],
-    )
-    def test_a_url(self, url, expected):
-        found = m.parse_url(url)
-        assert found == m.URL(*expected)
-        assert str(found) == f"{found.scheme}://{found.authority}{found.target}"
-        assert m.parse_url(str(found)) == found
-        head = m.encode_request("GET", found.target, {"Host": found.authority})
-        assert m.parse_request_head(head).target == found.target
-
-    @pytest.mark.parametrize(
-        "url, why",
-        [
-            ("", "http(s)://"),
-            ("a:80", "http(s)://"),
-            ("ftp://a/", "http(s)://"),
-            ("http\u017f://a/", "http(s)://"),
-            ("http://a/#top", "#fragment"),
-            ("http://a/ b", "blanks"),
-            (" http://a/", "blanks"),
-            ("http://a/\r\nX: y", "blanks"),
-            ("http://a\n/", "blanks"),
-            ("http://a\x00/", "blanks"),
-            ("http://a/\x7f", "blanks"),
-            ("http://", "not a host"),
-            ("http://:80/", "not a host"),
-            ("http://\u0430/", "not a host"),
-            ("http://a\\b/", "not a host"),
-            ("http://::1/", "not a host"),
-            ("http://[::1/", "not a host"),
-            ("http://a:b/", "not a host"),
-            ("http://a:+1/", "not a host"),
-            ("http://a:0/", "no port 0"),
-            ("http://a:65536/", "no port 65536"),
-            ("http://a:\u0661/", "not a host"),
-            ("http://user:pw@a/", "headers="),
-        ],
-    )
-    def test_what_is_not_a_url_of_ours_is_refused(self, url, why):
-        with pytest.raises(ValueError) as caught:
-            m.parse_url(url)
-        assert why in str(caught.value) and "pw" not in str(caught.value)
-
-    @pytest.mark.parametrize(
-        "text, expected",
-        [("a", ("a", 80)), ("A:1", ("a", 1)), ("[A::1]:2", ("a::1", 2)), ("a:", ("a", 80))],
-    )
-    def test_an_authority(self, text, expected):
-        url = m.parse_url(f"http://{text}/")
-        assert (url.host, url.port) == expected
-
-
-class TestValues:
-    """RFC 9110 §5.6, §8.3.1, §12.5.1."""
-
-    @pytest.mark.parametrize(
-        "text, expected",
-        [
-            ("", []),
-            (" , ,", []),
-            ("a", ["a"]),
-            ("a,b , c", ["a", "b", "c"]),
-            ('"a,b",c', ['"a,b"', "c"]),
-            (r'x="a\",b", c', [r'x="a\",b"', "c"]),
-            ('a, "b, c', ["a", '"b, c']),
-            (
-                'Bearer realm="a, b", scope="c d", DPoP',
-                ['Bearer realm="a, b"', 'scope="c d"', "DPoP"],
-            ),
-        ],
-    )
-    def test_a_list(self, text, expected):
-        assert m.parse_list(text) == expected
-
-    @pytest.mark.parametrize(
-        "text, expected",
-        [
-            ("application/json", ("application/json", {})),
-            ("Text/HTML;Charset=UTF-8", ("text/html", {"charset": "UTF-8"})),
-            ('text/html ; charset="utf;8" ; x', ("text/html", {"charset": "utf;8"})),
-            (r'a/b;x="\"\\y"', ("a/b", {"x": '"\\y'})),
-            ("a/b; x=1; X=2", ("a/b", {"x": "1"})),
-            ("", ("", {})),
-            (";x=1", ("x=1", {})),
-        ],
-    )
-    def test_a_media_type(self, text, expected):
-        assert m.parse_media_type(text) == expected
-
-    @pytest.mark.parametrize(
-        "accept, json_too, events_too",
-        [
-            ("application/json, text/event-stream", True, True),
-            ("application/json", True, False),
-            ("text/event-stream;q=0.1", False, True),
-            ("*/*", True, True),
-            ("text/*", False, True),
-            ("*/*;q=0.5, text/event-stream;q=0", True, False),
-            ("text/*;q=0, */*", True, False),
-            ("text/event-stream, text/*;q=0, */*;q=0.000", False, True),
-            ("APPLICATION/JSON;charset=utf-8;Q=1.0", True, False),
-            ("application/*;q=0.001", True, False),
-            ("application/jsonx, text/event-streams", False, False),
-            ("application/json-seq", False, False),
-            ("", False, False),
-            ("json", False, False),
-            ("application/json;v=1, application/json;v=2;q=0", True, False),
-        ],
-    )
-    def test_accept(self, accept, json_too, events_too):
-        assert m.accepts(accept, "application/json") is json_too
-        assert m.accepts(accept, "text/event-stream") is events_too
-
-
-class TestEncoding:
-    @pytest.mark.parametrize("value", [" a", "a ", "\ta", "a\t", " "])
-    def test_a_value_that_would_read_back_otherwise_is_refused(self, value):
-        with pytest.raises(ValueError, match="white space"):
-            m.response_head(200, (("X", value),))
-
-    """What we write: whole, and not to be injected into (research 4.4, rule 10)."""
-
-    @pytest.mark.parametrize(
-        "name, value",
-        [
-            ("X", "a\r\nY: b"),
-            ("X", "a\nY: b"),
-            ("X", "a\rb"),
-            ("X", "a\r\n\r\nbody"),
-            ("X", "a\r\n folded"),
-            ("X", "\x00"),
-            ("X", "\x7f"),
-            ("X", "\u20ac"),
-            ("X", "\u2028"),
-            ("X", "\u010d\u010a"),  # CR and LF, to a careless encoder
-            ("X\r\nY", "a"),
-            ("X: a\r\nY", "b"),
-            ("X:Y", "a"),
-            ("X ", "a"),
-            (" X", "a"),
-            ("", "a"),
-            ("\xe9", "a"),
-        ],
-    )
-    def test_headers_cannot_be_injected(self, name, value):
-        """CVE-2020-7695, CVE-2018-1000164"""
-        for headers in ({name: value}, {"A": "b", name: value, "C": "d"}):
-            with pytest.raises(ValueError):
-                m.encode_request("GET", "/", headers)
-            with pytest.raises(ValueError):
-                response(200, headers)
-
-    @pytest.mark.parametrize(
-        "method, target",
-        [
-            ("GET", "/ HTTP/1.1\r\nX: y\r\n"),
-            ("GET", "/\r\n"),
-            ("GET", "/\n"),
-            ("GET", "/a b"),
-            ("GET", "/\x00"),
-            ("GET", "/\xe9"),
-            ("GET", "/#a"),
-            ("GET", ""),
-            ("GET /", "/"),
-            ("G\r\nX", "/"),
-            ("", "/"),
-            ("CONNECT", "a:443 HTTP/1.1\r\nX: y"),
-        ],
-    )
-    def test_request_lines_cannot_be_injected(self, method, target):
-        """CVE-2020-26116, CVE-2019-11236, CVE-2026-1502"""
-        with pytest.raises(ValueError):
-            m.encode_request(method, target, {"Host": "a"})
-
-    @pytest.mark.parametrize(
-        "headers",
-        [
-            {"Content-Length": "5"},
-            {"content-LENGTH": "2"},
-            {"Transfer-Encoding": "chunked"},
-            {"Accept": "a", "ACCEPT": "b"},
-        ],
-    )
-    def test_there_is_one_framing_and_one_of_each(self, headers):
-        with pytest.raises(ValueError):
-            m.encode_request("POST", "/", headers, b"{}")
-        if "Accept" in headers:
-            with pytest.raises(ValueError):
-                response(200, headers)
-
-    def test_requests(self):
-        """RFC 9110 §8.6: who sends a body says its size, be it 0."""
-        assert m.encode_request("GET", "/", {"Host": "a"}) == b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-        for method in ("PUT", "PATCH"):
-            assert m.encode_request(method, "/", {}).endswith(b"\r\nContent-Length: 0\r\n\r\n")
-        assert m.encode_request("POST", "/", {}) == b"POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
-        assert (
-            m.encode_request("DELETE", "/mcp", {"X": "\xe9"}, b"ab")
-            == b"DELETE /mcp HTTP/1.1\r\nX: \xe9\r\nContent-Length: 2\r\n\r\nab"
-        )
-        assert (
-            m.encode_request("CONNECT", "[::1]:443", {"Host": "[::1]:443"})
-            == b"CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n\r\n"
-        )
-
-    def test_responses(self):
-        assert response(202, {}, b"") == b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n"
-        assert response(204, {}) == b"HTTP/1.1 204 No Content\r\n\r\n"
-        assert response(299, {}) == b"HTTP/1.1 299 \r\n\r\n"
-        head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        assert response(200, {"Transfer-Encoding": "chunked"}) == head
-
-    def test_every_status_in_the_table_reads_back(self):
-        for status, reason in m.REASONS.items():
-            head = m.parse_response_head(response(status, {}))
-            assert (head.status, head.reason) == (status, reason)
-
-    def test_an_empty_chunk_does_not_end_the_body(self):
-        head = response(200, {"Transfer-Encoding": "chunked"})
-        pieces = [b"a", b"", b"b" * 300, b"\r\n0\r\n\r\n"]
-        data = head + b"".join(map(m.encode_chunk, pieces))
-        assert b"".join(feed_every_way(HeadFirst, data)[1:]) == b"".join(pieces)
-        decoder = m.ResponseDecoder("GET")
-        decoder.feed(data)
-        assert not decoder.done
-        decoder.feed(m.LAST_CHUNK)
-        assert decoder.done
-
-    def test_continue_is_an_interim_answer(self):
-        decoder = m.ResponseDecoder("POST")
-        decoder.feed(m.CONTINUE + response(202, {}, b""))
-        assert decoder.head.status == 202
-
-    def test_what_is_written_reads_back(self):
-        """Differential: our encoders against our decoders, on random messages."""
-        dice = rng("http round trip")
-        values = [chr(c) for c in [*range(0x20, 0x7F), *range(0x80, 0x100), 9]]
-        names = "abcXYZ019-_!#$%&'*+.^`|~"
-        for _ in range(300):
-            headers = {}
-            for _ in range(dice.randint(0, 8)):
-                name = "x" + "".join(dice.choices(names, k=dice.randint(0, 9))).lower()
-                headers[name] = "".join(dice.choices(values, k=dice.randint(0, 30))).strip(" \t")
-            body = dice.choice([b"", b"x", bytes(dice.choices(range(256), k=99))])
-            data = m.encode_request(
-                "POST", "/x?" + names.replace("#", ""), {"host": "a", **headers}, body
-            )
-            [(head, got)] = m.RequestDecoder().feed(data)
-            expected = {"host": "a", **headers, "content-length": str(len(body))}
-            assert (head.headers, got) == (expected, body)
-            decoder = m.ResponseDecoder("POST")
-            assert b"".join(decoder.feed(response(200, headers, body))) == body
-            del expected["host"]
-            assert decoder.head.headers == expected and decoder.reusable
-
-    def test_the_standard_library_reads_what_we_write(self):
-        """Differential: http.client reads our responses."""
-        import http.client
-
-        class Socket:
-            def __init__(self, data):
-                self.data = data
-
-            def makefile(self, mode):
-                return io.BytesIO(self.data)
-
-        whole = response(200, {"Content-Type": "application/json"}, b'{"a": 1}')
-        stream = response(200, {"Transfer-Encoding": "chunked"})
-        stream += m.encode_chunk(b'{"a"') + m.encode_chunk(b": 1}") + m.LAST_CHUNK
-        for data in (whole, stream):
-            read = http.client.HTTPResponse(Socket(data))
-            read.begin()
-            assert read.status == 200 and read.read() == b'{"a": 1}'
-
-
-class TestHTTPFuzz:
-    """Garbage gives items or ProtocolError, nothing else."""
-
-    SEEDS = [
-        b"POST /mcp HTTP/1.1\r\nHost: a:1\r\nContent-Length: 5\r\n\r\nhelloGET / HTTP/1.0\r\n\r\n",
-        chunked(b'5;a="b"\r\nhello\r\n1\r\n \r\n0\r\nTrailer: x\r\n\r\n')
-        + b"GET http://a/ HTTP/1.1\r\n",
-        b"OPTIONS * HTTP/1.1\r\nHost: [::1]\r\nAccept: a/b;q=0, */*\r\nConnection: close\r\n\r\n",
-        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-        b"HTTP/1.0 200 OK\r\nServer: x\r\n\r\nuntil the end",
-    ]
-    PARTS = [
-        b"\r\n",
-        b"\n",
-        b"\r",
-        b" ",
-        b":",
-        b"\x00",
-        b"0",
-        b"9",
-        b"f",
-        b",",
-        b";",
-        b'"',
-        b"\xff",
-    ]
-    PARTS += [b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n", b"HTTP/1.1"]
-
-    def mutate(self, dice, data):
-        for _ in range(dice.randint(1, 4)):
-            at, end = dice.randrange(len(data)), dice.randrange(len(data) + 1)
-            part = dice.choice([*self.PARTS, data[min(at, end) : max(at, end)], b""])
-            data = data[:at] + part + data[at + dice.randint(0, 3) :] or b"x"
-        return data
-
-    @pytest.mark.parametrize("make", [EagerRequests, HeadFirst])
-    def test_mutated_messages(self, make):
-        dice = rng(f"http fuzz {make.__name__}")
-        for _ in range(4000):
-            data = self.mutate(dice, dice.choice(self.SEEDS))
-            cut = dice.randrange(len(data) + 1)
-            outcomes = []
-            for pieces in ([data], [data[:cut], data[cut:]]):
-                items, error = feed_pieces(make(), pieces, True)
-                outcomes.append(([comparable(x) for x in merged(items)], type(error)))
-            assert outcomes[0] == outcomes[1], data
-
-    def test_mutated_values(self):
-        dice = rng("http values")
-        for _ in range(3000):
-            text = self.mutate(dice, b'B a="b\\"c", text/html;q=0.5;x="y;z", *').decode("latin-1")
-            for item in m.parse_list(text):
-                m.parse_media_type(item)
-            m.accepts(text, "a/b")
-            for function, error in ((m.parse_target, m.ProtocolError), (m.parse_url, ValueError)):
-                with contextlib.suppress(error):
-                    function("http://a/%2e%41" + text)
-
-
-###############################################################################
-# T35. Server-sent events
-###############################################################################
-
-
-def reference_events(data):
-    """Return the events of a whole stream: WHATWG HTML §9.2.6, word for word, no decoder."""
-    text = data.decode("utf-8", "replace")
-    if text.startswith("\ufeff"):
-        text = text[1:]
-    *lines, _ = re.split("\r\n|\r|\n", text)
-    out, data_buffer, event_type, last_id = [], "", "", ""
-    for line in lines:
-        if line == "":
-            if data_buffer:
-                out.append(m.Event(data_buffer[:-1], event_type or "message", last_id))
-            data_buffer, event_type = "", ""
-        elif not line.startswith(":"):
-            field, _, value = line.partition(":")
-            value = value[1:] if value.startswith(" ") else value
-            if field == "data":
-                data_buffer += value + "\n"
-            elif field == "event":
-                event_type = value
-            elif field == "id" and "\0" not in value:
-                last_id = value
-    return out
-
-
-class TestReadingEvents:
-    """WHATWG HTML §9.2.6, "Interpreting an event stream"."""
-
-    @pytest.mark.parametrize(
-        "data, expected",
-        [
-            # the examples of §9.2.6
-            (b"data: YHOO\ndata: +2\ndata: 10\n\n", [("YHOO\n+2\n10", "message", "")]),
-            (
-                b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\n"
-                b"data:  third event\n\n",
-                [
-                    ("first event", "message", "1"),
-                    ("second event", "message", ""),
-                    (" third event", "message", ""),
-                ],
-            ),
-            (b"data\n\ndata\ndata\n\ndata:", [("", "message", ""), ("\n", "message", "")]),
-            (b"data:test\n\ndata: test\n\n", [("test", "message", "")] * 2),
-            # ends of lines, mixed
-            (b"data: a\r\rdata: b\r\n\r\ndata: c\n\n", [(x, "message", "") for x in "abc"]),
-            (b"data: a\rdata: b\ndata: c\r\n\r", [("a\nb\nc", "message", "")]),
-            (b"data: a\n\rdata: b\r\r\n", [("a", "message", ""), ("b", "message", "")]),
-            # one byte order mark, at the start
-            (b"\xef\xbb\xbfdata: a\n\n", [("a", "message", "")]),
-            (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\n", []),
-            (b"\n\xef\xbb\xbfdata: a\n\n", []),
-            (b"data: \xef\xbb\xbfa\n\n", [("\ufeffa", "message", "")]),
-            # comments, unknown fields, names that only look right
-            (b":data: a\n:\n\n", []),
-            (b"Data: a\n data: b\ndata : c\ndatas: d\nfoo\n\n", []),
-            (b"data: a:b: c\n\n", [("a:b: c", "message", "")]),
-            # the type
-            (b"event: x\ndata: a\n\ndata: b\n\n", [("a", "x", ""), ("b", "message", "")]),
-            (b"event: x\nevent: y\ndata: a\n\n", [("a", "y", "")]),
-            (b"event\ndata: a\n\n", [("a", "message", "")]),
-            (b"event: x\n\ndata: a\n\n", [("a", "message", "")]),
-            # ids last until the next one; an id with NUL is none
-            (b"id: 1\ndata: a\n\ndata: b\n\n", [("a", "message", "1"), ("b", "message", "1")]),
-            (b"id: 1\n\ndata: a\n\n", [("a", "message", "1")]),
-            (b"id: 1\nid: 2\x00\ndata: a\n\n", [("a", "message", "1")]),
-            # a priming event: an event whose data is the empty string
-            (b"id: 7\nretry: 500\ndata:\n\n", [("", "message", "7")]),
-            # UTF-8, good and bad
-            ("data: \u20ac\U0001f600\n\n".encode(), [("\u20ac\U0001f600", "message", "")]),
-            (b"data: \xff\xe2\x82\n\n", [("\ufffd\ufffd", "message", "")]),
-            (b"data: \xc2\x85\xe2\x80\xa8\x0b\x0c\n\n", [("\x85\u2028\x0b\x0c", "message", "")]),
-            # what is incomplete at the end is dropped
-            (b"data: a\n\ndata: b\n", [("a", "message", "")]),
-            (b"data: a", []),
-            (b"", []),
-        ],
-    )
-    def test_a_stream_however_it_is_cut(self, data, expected):
-        events = [m.Event(*each) for each in expected]
-        assert feed_every_way(m.SSEDecoder, data, eof=True) == events
-        assert reference_events(data) == events
-
-    @pytest.mark.parametrize("end", [b"\n\n", b"\r\r", b"\r\n\r", b"\n\r"])
-    def test_an_event_does_not_wait_for_the_next_byte(self, end):
-        decoder = m.SSEDecoder()
-        assert decoder.feed(b"data: a" + end) == [m.Event("a")]
-        assert decoder.feed(b"\ndata: b\n\n") == [m.Event("b")]
-
-    def test_an_id_counts_once_its_event_is_complete(self):
-        """§9.2.5: or else what a cut swallowed would never be sent again."""
-        decoder = m.SSEDecoder("3")
-        decoder.feed(b"id: 4\ndata: lost")
-        assert decoder.last_id == "3"
-        assert decoder.feed(b"\n\n") == [m.Event("lost", id="4")] and decoder.last_id == "4"
-        assert decoder.feed(b"id: 5\n\n") == [] and decoder.last_id == "5"
-        assert decoder.feed(b"id\n\n") == [] and decoder.last_id == ""
-
-    def test_ids_go_on_over_a_reconnection(self):
-        decoder = m.SSEDecoder("3")
-        assert decoder.feed(b"data: a\n\n") == [m.Event("a", id="3")] and decoder.last_id == "3"
-
-    @pytest.mark.parametrize(
-        "line, expected",
-        [
-            (b"retry: 0", 0),
-            (b"retry:1500", 1500),
-            (b"retry: 0000000000000000000012", 12),
-            (b"retry: 3600000", m.MAX_RETRY_MS),
-            (b"retry: 3600001", m.MAX_RETRY_MS),
-            (b"retry: " + b"9" * 10_000, m.MAX_RETRY_MS),
-            (b"retry", None),
-            (b"retry:", None),
-            (b"retry: -1", None),
-            (b"retry: +1", None),
-            (b"retry: 1_0", None),
-            (b"retry: 1.5", None),
-            (b"retry: 1 ", None),
-            (b"retry:  1", None),
-            (b"retry: 0x1", None),
-            ("retry: \u0661".encode(), None),
-        ],
-    )
-    def test_retry_is_ascii_digits(self, line, expected):
-        decoder = m.SSEDecoder()
-        assert decoder.feed(line + b"\n") == []
-        assert decoder.retry_ms == expected
-
-    @pytest.mark.parametrize(
-        "fits, too_long",
-        [
-            (b"data: 7890123456789\n\n", b"data: 78901234567890\n\n"),
-            (b"data: 789\ndata: 789\n\n", b"data: 789\ndata: 7890\n\n"),
-            (b"data\n" * 4 + b"\n", b"data\n" * 4 + b"data\n\n"),
-            (b": 34567890123456789\n\n", b": 345678901234567890\n\n"),
-            (b"id: 567890123456789\n\n", b"id: 5678901234567890\n\n"),
-        ],
-    )
-    def test_an_event_has_a_limit(self, fits, too_long):
-        feed_every_way(lambda: m.SSEDecoder(limit=20), fits * 3)
-        error = errors_every_way(lambda: m.SSEDecoder(limit=20), b"data: a\n\n" + too_long)
-        assert isinstance(error, m.LimitExceeded)
-
-    def test_a_line_that_never_ends_is_refused_in_time(self):
-        decoder = m.SSEDecoder(limit=20)
-        assert decoder.feed(b"x" * 20) == []
-        with pytest.raises(m.LimitExceeded):
-            decoder.feed(b"x")
-
-    def test_comments_without_end_are_no_event(self):
-        """A keep-alive that is only a comment line, with no empty line after it, costs nothing."""
-        decoder = m.SSEDecoder(limit=100)
-        for _ in range(100):
-            assert decoder.feed(b": ping\n") == []
-        assert decoder.feed(b"data: a\n\n") == [m.Event("a")] and not decoder.buffer
-
-    def test_random_streams_against_the_reference(self):
-        """Differential, and fuzz: every input is valid, in every cutting."""
-        dice = rng("sse")
-        parts = [
-            b"\r",
-            b"\n",
-            b"\r\n",
-            b"\n\n",
-            b":",
-            b" ",
-            b"data",
-            b"data: ",
-            b"data:",
-            b"event: ",
-        ]
-        parts += [b"id: ", b"id", b"retry: 9", b"x", b"\x00", b"\xef\xbb\xbf", b"\xe2\x82", b"\xff"]
-        for _ in range(3000):
-            data = b"".join(dice.choices(parts, k=dice.randint(1, 25)))
-            expected = reference_events(data)
-            for _ in range(4):
-                cuts = sorted(dice.choices(range(len(data) + 1), k=3))
-                pieces = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)])]
-                assert feed_pieces(m.SSEDecoder(), pieces, True) == (expected, None), data
-
-
-class TestWritingEvents:
-    @pytest.mark.parametrize(
-        "arguments, expected",
-        [
-            ({"data": b"{}"}, b"data: {}\n\n"),
-            ({"data": "\u20ac"}, b"data: \xe2\x82\xac\n\n"),
-            ({"data": "", "id": "1", "retry": 0}, b"id: 1\nretry: 0\ndata: \n\n"),
-            ({"data": b"", "event": "endpoint", "id": ""}, b"event: endpoint\nid: \ndata: \n\n"),
-            ({"data": "a\nb\r\nc\rd\n"}, b"data: a\ndata: b\ndata: c\ndata: d\ndata: \n\n"),
-        ],
-    )
-    def test_an_event_on_the_wire(self, arguments, expected):
-        assert m.encode_event(**arguments) == expected
-
-    @pytest.mark.parametrize(
-        "data",
-        [
-            "",
-            " ",
-            "  a",
-            "a\n",
-            "\n",
-            "\n\n",
-            "a\r\rb",
-            "data: x",
-            ":",
-            "\ufeff",
-            "\x00",
-            "x\nid: 9\n\n",
-        ],
-    )
-    @pytest.mark.parametrize("event, id", [(None, ""), (" e: f", " 1:2"), ("\xe9", "\u20ac")])
-    def test_what_is_written_reads_back(self, data, event, id):
-        wire = m.encode_event(data, event=event, id=id)
-        assert m.encode_event(data.encode(), event=event, id=id) == wire
-        lines = re.sub("\r\n?", "\n", data)
-        expected = [m.Event(lines, event or "message", id)] * 2
-        assert feed_every_way(m.SSEDecoder, wire + m.COMMENT + b": still here\n\n" + wire) == expected
-
-    @pytest.mark.parametrize("bad", ["a\nb", "a\r", "\r\ndata: x", "\x00"])
-    def test_names_and_ids_cannot_be_injected(self, bad):
-        """Research 4.4, rule 10."""
-        with pytest.raises(ValueError):
-            m.encode_event("a", event=bad)
-        with pytest.raises(ValueError):
-            m.encode_event("a", id=bad)
-
-
-###############################################################################
-# T37. HTTP rules
-###############################################################################
-
-
-def refusal(call, *args):
-    """Return the HTTP status with which a rule refuses, and why; (200, "") if it does not."""
-    try:
-        call(*args)
-    except m.ProtocolError as exc:
-        return exc.http_status, str(exc)
-    return 200, ""
-
-
-class TestGate:
-    @pytest.mark.parametrize("origin", ["http://[evil", "http://a:b:c", "http://:", "http://a b"])
-    def test_an_origin_that_cannot_be_parsed_is_refused(self, origin):
-        with pytest.raises(m.ProtocolError, match="allowed_origins") as caught:
-            m.Gate().check({"host": "localhost", "origin": origin})
-        assert caught.value.http_status == 403
-
-    def test_one_name_may_be_given_as_text(self):
-        gate = m.Gate("mcp.example.com", "https://app.example.com")
-        gate.check({"host": "mcp.example.com", "origin": "https://app.example.com"})
-        for headers in ({"host": "m"}, {"host": "mcp.example.com", "origin": "https://a"}):
-            with pytest.raises(m.ProtocolError):
-                gate.check(headers)
-
-    def test_names_in_a_schema_are_not_taken_for_keywords(self):
-        field = {"type": "string"}
-        for key in ("$defs", "definitions", "patternProperties", "dependentSchemas"):
-            assert m.mirrors_of({key: {"x-mcp-header": field}}) == []
-            with pytest.raises(m.SchemaError):
-                m.mirrors_of({key: {"a": {**field, "x-mcp-header": "Region"}}})
-
-    @pytest.mark.parametrize("key", ["const", "default", "enum", "examples"])
-    def test_data_in_a_schema_is_not_searched_for_headers(self, key):
-        data = {"x-mcp-header": "Region"}
-        schema = {"type": "object", key: [data] if key in ("enum", "examples") else data}
-        assert m.mirrors_of({"properties": {"a": schema}}) == []
-
-    """spec 2025-11-25: basic/transports#security-warning"""
-
-    @pytest.mark.parametrize(
-        "host, status",
-        [
-            ("localhost", 200), ("LOCALHOST:8000", 200), ("127.0.0.1:1", 200), ("127.9.9.9", 200),
-            ("[::1]", 200), ("[::1]:65535", 200),
-            ("evil.example", 403), ("localhost.evil.example", 403), ("127.0.0.1.nip.io", 403),
-            ("evil.example:8000", 403), ("", 403), ("localhost, evil.example", 403),
-            ("localhost@evil.example", 403), ("10.1.2.3.", 403), ("0x7f.1", 403), ("1", 403),
-            ("192.168.0.1", 200), ("[2001:db8::1]:8000", 200),
-        ],
-    )  # fmt: skip
-    def test_a_server_that_was_told_nothing_takes_no_name_that_a_page_could_bind(
-        self, host, status
-    ):
-        """That is DNS rebinding: but nobody binds a name to localhost, or to an address."""
-        assert refusal(m.Gate().check, {"host": host})[0] == status
-
-    @pytest.mark.parametrize(
-        "origin, status",
-        [
-            ("http://localhost:3000", 200), ("https://127.0.0.1", 200), ("http://[::1]:6274", 200),
-            ("HTTP://LocalHost", 200),
-            ("http://evil.example", 403), ("null", 403), ("", 403), ("file://", 403),
-            ("http://localhost.evil.example", 403), ("http://localhost@evil.example", 403),
-            ("http://localhost/../evil", 403), ("chrome-extension://abc", 403),
-            ("http://localhost evil", 403), ("http://localhost, http://evil.example", 403),
-        ],
-    )  # fmt: skip
-    def test_pages_of_this_machine_only_may_ask(self, origin, status):
-        assert refusal(m.Gate().check, {"host": "localhost", "origin": origin})[0] == status
-
-    def test_the_refusal_names_the_setting_to_change(self):
-        _, why = refusal(m.Gate().check, {"host": "mcp.example.com"})
-        assert "mcp.example.com" in why and "allowed_hosts" in why
-        _, why = refusal(m.Gate().check, {"host": "localhost", "origin": "https://a.example"})
-        assert "https://a.example" in why and "allowed_origins" in why
-
-    @pytest.mark.parametrize(
-        "host, origin, status",
-        [
-            ("mcp.example.com", None, 200), ("MCP.example.com:443", None, 200),
-            ("mcp.example.com", "https://mcp.example.com", 200), ("other.example.com", None, 403),
-            ("mcp.example.com", "https://app.example.com", 200),
-            ("mcp.example.com", "http://app.example.com", 403), ("localhost", None, 200),
-            ("mcp.example.com", "https://evil.example", 403), ("mcp.example.com", "null", 403),
-            ("192.168.0.1", None, 403),
-        ],
-    )  # fmt: skip
-    @pytest.mark.parametrize("closed", [False, True])
-    def test_a_public_server_serves_what_it_was_told(self, host, origin, status, closed):
-        gate = m.Gate(["mcp.example.com"], ["https://app.example.com/"], closed)
-        headers = {"host": host, **({"origin": origin} if origin is not None else {})}
-        assert refusal(gate.check, headers)[0] == status
-
-    def test_an_address_of_ipv6_is_let_in_with_any_port_as_names_are(self):
-        gate = m.Gate(["[2001:DB8::1]"])
-        for host in ("[2001:db8::1]", "[2001:db8::1]:8000", "[2001:DB8::1]:1"):
-            assert refusal(gate.check, {"host": host, "origin": f"http://{host}"})[0] == 200
-        assert refusal(gate.check, {"host": "[2001:db8::2]:8000"})[0] == 403
-
-    def test_where_a_token_is_needed_any_host_is_let_in_but_no_page(self):
-        gate = m.Gate(locked=True)
-        assert refusal(gate.check, {"host": "anything.example"})[0] == 200
-        headers = {"host": "anything.example", "origin": "http://anything.example"}
-        assert refusal(gate.check, headers)[0] == 403, "that is what rebinding looks like"
-        for _ in range(2):  # what was found right of one kind is not right of the other
-            assert refusal(gate.check, {"host": "anything.example"}, False)[0] == 403
-
-    @pytest.mark.parametrize(
-        "host", ["https://a.example", "*.a.example", "a.example.", "a.example:443", "", "a b", "é.a"]
-    )
-    def test_a_host_that_no_client_would_ask_for_is_an_error_at_once(self, host):
-        with pytest.raises(ValueError, match="give it whole, such as mcp.example.com, as in Host"):
-            m.Gate([host])
-        for origin in ("app.example.com", "https://app.example.com/page", ""):
-            with pytest.raises(ValueError, match="give it whole"):
-                m.Gate([], [origin])
-
-    def test_a_star_lets_everything_in(self):
-        headers = {"host": "a.example", "origin": "https://b.example"}
-        assert refusal(m.Gate(["*"], ["*"]).check, headers)[0] == 200
-        assert refusal(m.Gate(["*"]).check, headers)[0] == 403
-
-    def test_a_page_that_was_let_in_can_read_the_answer_and_the_session(self):
-        """Browsers hide every header that is not exposed."""
-        headers = m.cors_headers("http://localhost:3000")
-        assert headers["access-control-allow-origin"] == "http://localhost:3000"
-        assert "Mcp-Session-Id" in headers["access-control-expose-headers"]
-        assert headers["vary"] == "Origin"
-        allowed = m.preflight_headers("POST", "authorization,mcp-param-region")
-        assert allowed["access-control-allow-headers"] == "authorization,mcp-param-region"
-        assert "Authorization" in m.preflight_headers("POST", None)["access-control-allow-headers"]
-
-
-class Named:
-    """A principal with a name, and no way to compare it."""
-
-    def __init__(self, **facts):
-        vars(self).update(facts)
-
-
-class TestOwners:
-    """The stable key of a principal: owner_of()."""
-
-    def test_a_refreshed_token_keeps_its_owner(self):
-        old = Named(issuer="https://a.example", subject="7", expires=1)
-        new = Named(issuer="https://a.example", subject="7", expires=2)
-        assert m.owner_of(old) == m.owner_of(new)
-        assert m.owner_of(old) == m.owner_of({"iss": "https://a.example", "sub": "7", "iat": 5})
-        assert m.owner_of({"issuer": "https://a.example", "subject": "7"}) == m.owner_of(old)
-        assert m.owner_of(Named(iss="https://a.example", sub="7")) == m.owner_of(old)
-
-    def test_a_subject_alone_is_an_owner_too(self):
-        assert m.owner_of({"sub": "7", "iat": 1}) == m.owner_of({"sub": "7", "iat": 2})
-        assert m.owner_of(Named(sub="7", iat=1)) == m.owner_of({"iss": None, "sub": "7"})
-        assert m.owner_of({"sub": "7"}) != m.owner_of({"iss": "https://a.example", "sub": "7"})
-
-    def test_a_key_that_is_none_would_be_the_same_for_all(self):
-        with pytest.raises(TypeError, match="key= gave None for a principal of type dict"):
-            m.owner_of({"name": "x"}, lambda who: who.get("sub"))
-
-    def test_different_principals_have_different_owners(self):
-        Pair = dataclasses.make_dataclass("Pair", ["x", "y"])
-        values = ["a", "b", 1, "1", True, 1.5, ("a",), {"iss": "a"}, {"iss": "a", "sub": "b"},
-                  {"iss": "ab", "sub": ""}, {"iss": "a", "sub": "c"}, "x" * 200,
-                  "x" * 201, Pair(1, 2), Pair(1, 3)]  # fmt: skip
-        owners = [m.owner_of(value) for value in values]
-        assert len(set(owners)) == len(owners) and all(owners)
-        assert max(map(len, owners)) < 120
-
-    def test_a_key_decides(self):
-        assert m.owner_of(Named(name="x"), lambda who: who.name) == m.owner_of(
-            Named(name="x", more=1), lambda who: who.name
-        )
-
-    def test_an_object_without_a_stable_key_is_an_error_that_says_what_to_do(self):
-        with pytest.raises(TypeError, match="Named has no stable key: give it issuer and subject"):
-            m.owner_of(Named(name="x"))
-        with pytest.raises(TypeError, match="or key="):
-            m.owner_of(Named(name="x"), lambda who: who)
-
-
-class TestWhatARequestMustSay:
-    """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
-
-    @pytest.mark.parametrize(
-        "kind, status",
-        [
-            ("application/json", 200), ("Application/JSON; charset=utf-8", 200), ("", 415),
-            ("text/plain", 415), ("application/x-www-form-urlencoded", 415),
-            ("multipart/form-data; boundary=x", 415), ("application/jsonx", 415),
-            ("application/json, text/plain", 415), ("text/plain; application/json", 415),
-        ],
-    )  # fmt: skip
-    def test_a_body_must_be_json(self, kind, status):
-        """CVE-2026-33252: "simple" types need no preflight, so any page could send them."""
-        assert refusal(m.check_json, {"content-type": kind} if kind else {})[0] == status
-
-    @pytest.mark.parametrize(
-        "accept, post, get",
-        [
-            ("application/json, text/event-stream", 200, 200), (None, 200, 200), ("*/*", 200, 200),
-            ("text/event-stream, application/json", 200, 200), ("application/json", 406, 406),
-            ("text/event-stream", 406, 200), ("text/html", 406, 406),
-            ("application/json, text/event-stream;q=0", 406, 406),
-            ("application/*;q=0.1, text/*", 200, 200), ("", 406, 406),
-        ],
-    )  # fmt: skip
-    def test_a_client_must_take_both_kinds_of_answer(self, accept, post, get):
-        headers = {} if accept is None else {"accept": accept}
-        assert refusal(m.check_accept, headers, m.JSON_TYPE, m.EVENT_TYPE)[0] == post
-        assert refusal(m.check_accept, headers, m.EVENT_TYPE)[0] == get
-
-    def test_the_revision_is_known_or_not_named(self):
-        """spec 2025-11-25: basic/transports#protocol-version-header"""
-        assert m.header_revision({}) is None
-        for name, row in m.REVISIONS.items():
-            assert m.header_revision({"mcp-protocol-version": name}) is row
-        for name in ("", "2025-11-26", "2025-06-18, 2025-11-25", "latest", "x" * 10_000):
-            status, why = refusal(m.header_revision, {"mcp-protocol-version": name})
-            assert status == 400 and "2025-11-25" in why and len(why) < 300
-
-    @pytest.mark.parametrize(
-        "value, token",
-        [
-            ("Bearer abc", "abc"), ("bearer  abc ", "abc"), ("BEARER a b", "a b"), (None, None),
-            ("Bearer", None), ("Bearer ", None), ("Basic abc", None), ("abc", None),
-        ],
-    )  # fmt: skip
-    def test_bearer_tokens(self, value, token):
-        assert m.bearer_of({} if value is None else {"authorization": value}) == token
-
-    @pytest.mark.parametrize(
-        "text",
-        ["", "-", "7", "1-2", "0123456789abcdef", "0123456789abcdef-", "0123456789ABCDEF-1",
-         "0123456789abcdef--1", "0123456789abcdef-+1", "0123456789abcdef-1_0",
-         "0123456789abcdef-\u0661", "0123456789abcdef-1 ", " 0123456789abcdef-1",
-         "0123456789abcdef-1234567890123456"],
-    )  # fmt: skip
-    def test_event_ids_that_we_did_not_give(self, text):
-        assert refusal(m.parse_event_id, text)[0] == 400
-
-
-class TestTrustedProxies:
-    """Who is behind a proxy, if the proxy is trusted."""
-
-    @pytest.mark.parametrize("headers, address", [
-        ({}, "10.0.0.1"),
-        ({"x-forwarded-for": "192.0.2.1"}, "192.0.2.1"),
-        ({"x-forwarded-for": "192.0.2.1:4711"}, "192.0.2.1"),
-        ({"x-forwarded-for": "[2001:db8::1]:4711"}, "2001:db8::1"),
-        ({"x-forwarded-for": "2001:DB8::1"}, "2001:db8::1"),
-        ({"x-forwarded-for": "::ffff:192.0.2.1"}, "192.0.2.1"),
-        # What stands left of the first stranger, he may have written himself.
-        ({"x-forwarded-for": "127.0.0.1, 192.0.2.1"}, "192.0.2.1"),
-        ({"x-forwarded-for": "192.0.2.1, 10.0.0.7, 10.0.0.8"}, "192.0.2.1"),
-        ({"x-forwarded-for": "192.0.2.1, 192.0.2.2, 10.0.0.8"}, "192.0.2.2"),
-        ({"x-forwarded-for": "192.0.2.1, unknown"}, "10.0.0.1"),
-        ({"x-forwarded-for": "192.0.2.1, unknown, 10.0.0.8"}, "10.0.0.8"),
-        ({"x-forwarded-for": ""}, "10.0.0.1"),
-        ({"x-forwarded-for": "10.0.0.9"}, "10.0.0.9"),
-        ({"forwarded": "for=192.0.2.1;proto=http"}, "192.0.2.1"),
-        ({"forwarded": 'for="[2001:db8::1]:80"'}, "2001:db8::1"),
-        ({"forwarded": "for=127.0.0.1, For=192.0.2.1;by=x, for=10.0.0.8"}, "192.0.2.1"),
-        ({"forwarded": 'for="x, for=192.0.2.1'}, "192.0.2.1"),  # no quote swallows what a proxy adds
-        ({"forwarded": "for=_hidden"}, "10.0.0.1"),
-        # One of them may be the client's own words, which the proxy did not know.
-        ({"x-forwarded-for": "192.0.2.1", "forwarded": "for=192.0.2.1"}, "192.0.2.1"),
-        ({"x-forwarded-for": "192.0.2.1", "forwarded": "for=192.0.2.2"}, "10.0.0.1"),
-    ])  # fmt: skip
-    def test_the_first_stranger_from_the_right_is_the_client(self, headers, address):
-        assert m.Proxies("10.0.0.0/8").origin("10.0.0.1", "http", headers).address == address
-
-    @pytest.mark.parametrize("headers, scheme, host", [
-        ({"x-forwarded-proto": "https", "x-forwarded-host": "a.example"}, "https", "a.example"),
-        ({"x-forwarded-proto": "http, HTTPS"}, "https", ""),
-        ({"x-forwarded-proto": "gopher"}, "http", ""),
-        ({"forwarded": "proto=https;host=a.example"}, "https", "a.example"),
-        ({"forwarded": "proto=https", "x-forwarded-proto": "http"}, "http", ""),
-        ({"forwarded": "host=b", "x-forwarded-host": "a"}, "http", "a, b"),
-    ])  # fmt: skip
-    def test_scheme_and_host_are_those_that_the_nearest_proxy_names(self, headers, scheme, host):
-        found = m.Proxies(["10.0.0.1"]).origin("10.0.0.1", "http", headers)
-        assert (found.scheme, found.host) == (scheme, host)
-
-    def test_no_more_hops_are_read_than_there_may_be_proxies(self):
-        proxies = m.Proxies("10.0.0.0/8")
-        for hops, address in ((m.MAX_HOPS - 1, "192.0.2.1"), (m.MAX_HOPS, "10.0.0.8")):
-            headers = {"x-forwarded-for": ", ".join(["192.0.2.1"] + ["10.0.0.8"] * hops)}
-            assert proxies.origin("10.0.0.1", "http", headers).address == address
-
-    def test_a_stranger_is_not_believed(self):
-        headers = {"x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "https",
-                   "x-forwarded-host": "localhost", "forwarded": "for=127.0.0.1"}  # fmt: skip
-        proxies = m.Proxies(["10.0.0.1", "unix"])
-        assert proxies.origin("10.0.0.2", "http", headers) == m.Origin("10.0.0.2", "http")
-        assert m.Proxies("10.0.0.1").origin("local", "http", headers).address == "local"
-        assert proxies.origin("local", "http", headers).address == "127.0.0.1"
-
-    def test_a_name_is_refused_with_the_remedy(self):
-        with pytest.raises(ValueError, match=r"trusted_proxies: 'nginx' .*; give addresses, networks"):
-            m.Proxies(["nginx"])
-
-
-###############################################################################
-# T40. Connections
-###############################################################################
+# All of Part VI, seen from a socket, from an ASGI server, or from a Client. Nothing that is not public
+# is used but SSEDecoder, a grammar that no wire shows whole.
+
+JSON_BOTH = "application/json, text/event-stream"
+NEWEST_SESSION, NO_SESSIONS = V4, V5
+CHUNKS, TO_THE_END = -1, -2
 
 
 class Wire:
-    """A raw connection: it sends exactly what it is told, and reads what comes."""
+    """One end of a connection: it says exactly what it is told, and reads HTTP/1.1 by itself."""
 
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer
-        self.decoder = None
-        self.rest = b""
+        self.head, self.left = None, 0
 
     @classmethod
-    async def open(cls, url, **options):
-        where = m.parse_url(url)
-        return cls(*await asyncio.open_connection(where.host, where.port, **options))
+    async def open(cls, where, **options):
+        if "://" not in where:
+            return cls(*await asyncio.open_unix_connection(where, **options))
+        url = urllib.parse.urlsplit(where)
+        return cls(*await asyncio.open_connection(url.hostname, url.port, **options))
 
     async def __aenter__(self):
         return self
@@ -7919,8 +6227,16 @@ class Wire:
     def send(self, data):
         self.writer.write(data)
 
+    async def send_pieces(self, pieces):
+        for piece in pieces:
+            self.send(piece)
+            for _ in range(2 if len(pieces) > 1 else 0):
+                await asyncio.sleep(0)
+
     def drop(self):
         self.writer.transport.abort()
+
+    close = drop
 
     def reset(self):
         """Close so that the other end sees a reset, not an orderly end."""
@@ -7928,80 +6244,98 @@ class Wire:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.drop()
 
-    async def head(self, method="POST"):
-        """Read the head of the next answer."""
-        self.decoder = m.ResponseDecoder(method)
-        self.pieces = self.decoder.feed(self.rest)
-        self.rest = b""
-        while self.decoder.head is None:
-            await self._more()
-        return self.decoder.head
+    async def read_head(self, method="POST"):
+        """Read the head of a request, or of the answer to `method`."""
+        block = await self.reader.readuntil(b"\r\n\r\n")
+        line, *lines = block[:-4].decode("latin-1").split("\r\n")
+        pairs = [text.partition(":") for text in lines]
+        headers = {name.lower(): value.strip() for name, _, value in pairs}
+        first, second, *_ = line.split(" ")
+        status = int(second) if line.startswith("HTTP/") else 0
+        path = second.partition("?")[0]
+        self.head = types.SimpleNamespace(line=line, lines=lines, headers=headers, status=status,
+                                          method=first, target=second, path=path)  # fmt: skip
+        length = headers.get("content-length")
+        if status and (method == "HEAD" or status < 200 or status in (204, 304)):
+            self.left = 0
+        elif headers.get("transfer-encoding") == "chunked":
+            self.left = CHUNKS
+        else:
+            self.left = int(length) if length else TO_THE_END if status else 0
+        return self.head
 
-    async def _more(self):
-        data = await self.reader.read(65536)
-        self.pieces += self.decoder.feed(data) if data else self.decoder.eof()
+    async def piece(self):
+        """Read the next piece of a body; b"" at its end."""
+        if self.left == CHUNKS:
+            size = int(await self.reader.readuntil(b"\r\n"), 16)
+            data = (await self.reader.readexactly(size + 2))[:-2]
+            self.left = CHUNKS if size else 0
+            return data
+        if not self.left:
+            return b""
+        data = await self.reader.read(self.left if self.left > 0 else 65536)
+        if self.left > 0:
+            assert data, "the body is cut short"
+            self.left -= len(data)
+        return data
+
+    async def body(self):
+        data = b""
+        while piece := await self.piece():
+            data += piece
         return data
 
     async def answer(self, method="POST"):
         """Read a whole answer: (status, headers, body)."""
-        head = await self.head(method)
-        while not self.decoder.done:
-            await self._more()
-        self.rest = bytes(self.decoder.buffer)
-        return head.status, head.headers, b"".join(self.pieces)
+        head = await self.read_head(method)
+        return head.status, head.headers, await self.body()
+
+    async def request(self):
+        """Read a whole request: (head, body)."""
+        return await self.read_head(), await self.body()
 
     async def everything(self):
         """Read until the other end closes, or resets."""
-        data = self.rest
+        data = b""
         with contextlib.suppress(ConnectionError):
             while piece := await self.reader.read(65536):
                 data += piece
         return data
 
 
-@contextlib.asynccontextmanager
-async def listening(handle=None, *, max_body=1000, **options):
-    """Serve with a handler; without one, requests are echoed and noted in `listener.seen`."""
-
-    async def echo(request, response):
-        listener.seen.append(request)
-        text = f"{request.method} {request.path}?{request.query} ".encode() + request.body
-        await response.send(200, {"content-type": "text/plain"}, text)
-
-    listener = m.Listener(handle or echo, max_body)
-    listener.seen = []
-    listener.root = await listener.start(
-        options.pop("host", "127.0.0.1"), options.pop("port", 0), **options
-    )
-    try:
-        yield listener
-    finally:
-        await listener.stop(0)
-        assert not listener.connections and not listener.addresses and not listener.tasks.running
+def ways(data):
+    """Return a message whole, byte by byte, and cut at random."""
+    dice = rng(f"ways {len(data)}")
+    cuts = sorted(dice.choices(range(len(data) + 1), k=4))
+    some = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)])]
+    return [[data], [data[i : i + 1] for i in range(len(data))], [piece for piece in some if piece]]
 
 
-def serving(listener):
-    """Return the tasks of a listener that serve requests, of lost clients too."""
-    idle = {connection.task for connection in listener.connections if not connection.response}
-    return listener.tasks.running.keys() - idle
+async def get(url, headers="", method="GET", data=b"", target=None):
+    """Send one request on a connection of its own: (status, headers, body)."""
+    target = target or urllib.parse.urlsplit(url).path or "/"
+    async with await Wire.open(url) as wire:
+        wire.send(f"{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode() + data)
+        return await wire.answer(method)
 
 
 @contextlib.asynccontextmanager
-async def scripted(serve):
+async def scripted(serve, **options):
     """Run `serve(wire)` for each connection to a port; gives the URL of its root."""
     tasks = set()
 
     async def run_one(reader, writer):
         tasks.add(asyncio.current_task())
         try:
-            with contextlib.suppress(ConnectionError, EOFError, asyncio.CancelledError):
+            with contextlib.suppress(ConnectionError, EOFError, AttributeError, asyncio.CancelledError):
                 await serve(Wire(reader, writer))
         finally:
             writer.transport.abort()
 
-    server = await asyncio.start_server(run_one, "127.0.0.1", 0)
+    server = await asyncio.start_server(run_one, "127.0.0.1", 0, limit=1 << 22, **options)
+    scheme = "https" if options else "http"
     try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
         for task in tasks:
@@ -8011,1604 +6345,13 @@ async def scripted(serve):
 
 
 async def one_request(wire):
-    """Read one request in a scripted server: (head, body)."""
-    decoder = m.RequestDecoder()
-    items = []
-    while not items:
-        data = await wire.reader.read(65536)
-        if not data:
-            raise ConnectionResetError
-        items = decoder.feed(data)
-    return items[0]
-
-
-GET = b"GET /a?b=c HTTP/1.1\r\nHost: x\r\n\r\n"
-
-
-class TestServing:
-    """RFC 9112: one request after the other, on one connection."""
-
-    def test_the_head_of_most_answers_is_as_it_would_be_made(self):
-        assert m.JSON_HEAD == m.response_head(200, tuple(m.JSON_HEADERS.items()))
-
-    @pytest.mark.parametrize("heads", [3, 4])
-    async def test_as_many_heads_as_may_be_are_remembered_and_the_oldest_gives_way(
-        self, heads, monkeypatch
-    ):
-        """Which one it is makes no difference to the answer."""
-        monkeypatch.setattr(m, "KNOWN_HEADS", 3)
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            for number in (*range(heads), 0):
-                known = listener.known_head.cache_info()
-                wire.send(b"GET /%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % number)
-                assert (await wire.answer())[0] == 200
-            now = listener.known_head.cache_info()
-            assert now.currsize == 3 and now.hits - known.hits == (heads == 3)
-            assert [request.path for request in listener.seen][-1] == "/0"
-
-    async def test_requests_follow_each_other_on_one_connection(self):
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            for number in range(3):
-                body = b"x" * number
-                wire.send(b"POST /%d HTTP/1.1\r\nHost: x\r\n" % number)
-                wire.send(b"Content-Length: %d\r\n\r\n" % number + body)
-                status, headers, got = await wire.answer()
-                assert (status, got) == (200, b"POST /%d? " % number + body)
-                assert "connection" not in headers
-            assert len(listener.connections) == 1
-
-    async def test_a_request_that_comes_byte_by_byte(self):
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            for byte in b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok":
-                wire.send(bytes([byte]))
-                await asyncio.sleep(0)
-            assert (await wire.answer())[2] == b"POST /? ok"
-
-    async def test_a_thousand_pipelined_requests_are_answered_in_order(self):
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(b"".join(GET.replace(b"/a", b"/%d" % n) for n in range(1000)))
-            for number in range(1000):
-                assert (await wire.answer("GET"))[2] == b"GET /%d?b=c " % number
-
-    async def test_pipelined_input_is_bounded_while_a_request_is_served(self):
-        """The rest waits in the client's own buffers."""
-        gate = asyncio.get_running_loop().create_future()
-
-        async def slow(request, response):
-            await gate
-            await response.send(200, {}, b"done")
-
-        async with listening(slow) as listener, await Wire.open(listener.root) as wire:
-            wire.send(GET)
-            await until(lambda: listener.connections)
-            [connection] = listener.connections
-            await until(lambda: connection.response)
-            wire.send(GET * 100_000)
-            await until(lambda: not connection.transport.is_reading())
-            gate.set_result(None)
-            for _ in range(2500):
-                assert (await wire.answer("GET"))[2] == b"done"
-
-    async def test_connection_close_is_obeyed_and_said(self):
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" + GET)
-            status, headers, _ = await wire.answer("GET")
-            assert (status, headers["connection"]) == (200, "close")
-            assert await wire.everything() == b"" and len(listener.seen) == 1
-
-    @pytest.mark.parametrize("keep", [False, True])
-    async def test_http_1_0(self, keep):
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(b"GET /old HTTP/1.0\r\n" + keep * b"Connection: keep-alive\r\n" + b"\r\n")
-            if keep:
-                wire.send(b"GET /old HTTP/1.0\r\n\r\n")
-                assert (await wire.answer("GET"))[2] == b"GET /old? "
-            assert (await wire.answer("GET"))[2] == b"GET /old? "
-            assert await wire.everything() == b""
-
-    async def test_a_stream_is_chunked_or_ended_by_the_connection(self):
-        """RFC 9112 §6.1: no chunks for HTTP/1.0."""
-
-        async def stream(request, response):
-            await response.start(200, {"content-type": "text/plain"}, b"one ")
-            await response.write(b"")
-            await response.write(b"two ")
-            await response.end(b"three")
-            await response.write(b"never")
-            await response.end()
-
-        async with listening(stream) as listener:
-            async with await Wire.open(listener.root) as wire:
-                for _ in range(2):
-                    wire.send(GET)
-                    status, headers, body = await wire.answer("GET")
-                    assert (status, body) == (200, b"one two three")
-                    assert headers["transfer-encoding"] == "chunked"
-            async with await Wire.open(listener.root) as wire:
-                wire.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
-                head, _, body = (await wire.everything()).partition(b"\r\n\r\n")
-                assert body == b"one two three" and b"chunked" not in head
-                assert b"connection: close" in head
-
-    async def test_head_has_the_length_and_not_the_body(self):
-        """RFC 9110 §9.3.2"""
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(b"HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
-            status, headers, body = await wire.answer("HEAD")
-            assert (status, headers["content-length"], body) == (200, "9", b"")
-            assert (await wire.answer("GET"))[2] == b"GET /a?b=c "
-
-    def test_who_waits_for_100_continue_gets_it(self):
-        """RFC 9110 §10.1.1"""
-
-        async def main():
-            head = (
-                b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
-            )
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                for _ in range(2):
-                    wire.send(head)
-                    assert (
-                        await wire.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
-                    )
-                    wire.send(b"ok")
-                    assert (await wire.answer())[2] == b"POST /? ok"
-                wire.send(head + b"ok")  # did not wait: needs none
-                assert (await wire.everything_until(b"POST /? ok")).count(b"HTTP/1.1") == 1
-                wire.send(GET + head)  # pipelined
-                data = await wire.everything_until(b"100 Continue\r\n\r\n")
-                assert data.count(b"HTTP/1.1") == 2
-                wire.send(b"ok")
-                assert (await wire.answer())[2] == b"POST /? ok"
-
-        async def everything_until(self, mark):
-            return await self.reader.readuntil(mark)
-
-        Wire.everything_until = everything_until
-        run(main())
-
-    async def test_every_answer_has_a_date(self):
-        """RFC 9110 §6.6.1"""
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(GET)
-            date = (await wire.answer("GET"))[1]["date"]
-            wire.send(b"nonsense\r\n\r\n")
-            assert (await wire.answer())[1]["date"]
-        form = "%a, %d %b %Y %H:%M:%S GMT"
-        then = datetime.datetime.strptime(date, form).replace(tzinfo=datetime.timezone.utc)
-        assert abs((datetime.datetime.now(datetime.timezone.utc) - then).total_seconds()) < 60
-
-    def test_what_is_refused_is_a_line_of_the_log_at_info(self, caplog):
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET + b"nonsense\r\n\r\n")
-                await wire.everything()
-
-        with caplog.at_level(logging.INFO, "mcp_lite"):
-            run(main())
-        assert "refused: 400 the request line" in caplog.text
-
-    def test_a_handler_that_fails_gives_500_without_its_reason(self, caplog):
-        async def fail(request, response):
-            if request.path == "/late":
-                await response.start(200, {})
-                await response.write(b"begun")
-            raise ValueError("secret")
-
-        async def main():
-            async with listening(fail) as listener:
-                async with await Wire.open(listener.root) as wire:
-                    wire.send(GET)
-                    data = await wire.everything()
-                    assert data.startswith(b"HTTP/1.1 500 ") and b"secret" not in data
-                async with await Wire.open(listener.root) as wire:
-                    wire.send(b"GET /late HTTP/1.1\r\nHost: x\r\n\r\n")
-                    data = await wire.everything()
-                    assert b"begun" in data and not data.endswith(b"0\r\n\r\n"), "taken for whole"
-
-        run(main())
-        assert "secret" in caplog.text
-
-    def test_context_variables_of_one_request_are_not_seen_by_the_next(self):
-        """Behind a proxy the next request on a connection may be another user's."""
-        user = contextvars.ContextVar("user", default="nobody")
-
-        async def note(request, response):
-            seen.append(user.get())
-            user.set("alice")
-            await asyncio.sleep(0)
-            seen.append(user.get())
-            await response.send(200, {}, b"")
-
-        async def main():
-            async with listening(note) as listener, await Wire.open(listener.root) as wire:
-                for _ in range(2):
-                    wire.send(GET)
-                    await wire.answer("GET")
-
-        seen = []
-        run(main())
-        assert seen == ["nobody", "alice"] * 2
-
-    async def test_a_request_costs_no_task_besides_its_connections(self):
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(GET)
-            await wire.answer("GET")
-            before = asyncio.all_tasks()
-            tasks = []
-
-            async def note(request, response):
-                tasks.extend(asyncio.all_tasks() - before)
-                await response.send(200, {}, b"")
-
-            listener.handle = note
-            wire.send(GET)
-            await wire.answer("GET")
-            assert tasks == []
-
-    async def test_pipelined_requests_let_others_have_their_turn(self):
-        order = []
-
-        async def note(request, response):
-            order.append(request.path)
-            await response.send(200, {}, b"")
-
-        async with listening(note) as listener:
-            async with await Wire.open(listener.root) as one, await Wire.open(
-                listener.root
-            ) as two:
-                await until(lambda: len(listener.connections) == 2)
-                one.send(GET * 500)
-                two.send(GET.replace(b"/a", b"/b"))
-                await two.answer("GET")
-                for _ in range(500):
-                    await one.answer("GET")
-        assert order.index("/b") < 100
-
-    async def test_what_cannot_be_sent_gives_500(self, caplog):
-        async def split(request, response):
-            await response.send(200, {"x": "a\r\nb: c"}, b"")
-
-        async with listening(split) as listener, await Wire.open(listener.root) as wire:
-            wire.send(GET)
-            assert (await wire.everything()).startswith(b"HTTP/1.1 500 ")
-
-
-POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
-CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
-# Each is followed by a second request, which must not be served.
-SMUGGLED = [
-    (POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-    (POST + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc", 400),
-    (POST + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc", 400),
-    (POST + b"Content-Length: 3, 3\r\n\r\nabc", 400),
-    (POST + b"Content-Length: +3\r\n\r\nabc", 400),
-    (POST + b"Content-Length: -3\r\n\r\nabc", 400),
-    (POST + b"Content-Length: 0x3\r\n\r\nabc", 400),
-    (POST + b"Content-Length: 1_0\r\n\r\nabc", 400),
-    (POST + b"Content-Length: \xb2\r\n\r\nabc", 400),
-    (POST + b"Content-Length:\r\n\r\nabc", 400),
-    (POST + b"Content-Length : 3\r\n\r\nabc", 400),
-    (POST + b" Content-Length: 3\r\n\r\nabc", 400),
-    (POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", 400),
-    (POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 400),
-    (POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501),
-    (POST + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-    (b"POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-    (CHUNKED + b"+1\r\nx\r\n0\r\n\r\n", 400),
-    (CHUNKED + b"1\nx\r\n0\r\n\r\n", 400),
-    (CHUNKED + b"1\r\nxyz0\r\n\r\n", 400),
-    (CHUNKED + b"1;\n\r\nx\r\n0\r\n\r\n", 400),
-    (b"GET / HTTP/1.1\nHost: x\n\n", 400),
-    (b"GET / HTTP/1.1\r\nHost: x\nX: y\r\n\r\n", 400),
-    (b"GET / HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n", 400),
-    (b"GET / HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n", 400),
-    (b"GET / HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n", 400),
-    (b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", 400),
-    (b"GET / HTTP/1.1\r\nHost: x\r\nX\x0b: y\r\n\r\n", 400),
-    (b"GET / HTTP/1.1\r\n\r\n", 400),
-    (b"GET  / HTTP/1.1\r\nHost: x\r\n\r\n", 400),
-    (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505),
-    (b"GET /../x HTTP/1.1\r\nHost: x\r\n\r\n", 400),
-    (b"GET /%2e%2e/x HTTP/1.1\r\nHost: x\r\n\r\n", 400),
-    (b"GET /%00 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
-    (b"GET /%ff HTTP/1.1\r\nHost: x\r\n\r\n", 400),
-    (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", 501),
-    (b"GET /" + b"a" * 8200 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
-    (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 33_000 + b"\r\n\r\n", 431),
-    (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 101 + b"\r\n", 431),
-    (POST + b"Content-Length: 1001\r\n\r\n", 413),
-    (POST + b"Content-Length: 10000000000\r\n\r\n", 413),
-    (CHUNKED + b"3e9\r\n", 413),
-    (CHUNKED + b"ffffffffffffffff\r\n", 413),
-    (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
-    (b"\0" * 100 + b"\r\n\r\n", 400),
-]  # fmt: skip
-
-
-class TestRefusingRequests:
-    """After any doubt: one answer, close, and nothing more is read. users-and-competitors 4.4, 2"""
-
-    @pytest.mark.parametrize("case", range(len(SMUGGLED)))
-    async def test_nothing_is_served_after_a_broken_request(self, case):
-        data, wanted = SMUGGLED[case]
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(data + b"\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
-            got = await wire.everything()
-            assert int(got.split()[1]) == wanted
-            assert got.count(b"HTTP/1.1 ") == 1 and b"connection: close" in got
-            msg = json.loads(got.partition(b"\r\n\r\n")[2])
-            assert msg["jsonrpc"] == "2.0" and "id" not in msg
-            wire.drop()
-            await until(lambda: not listener.connections)
-            assert listener.seen == []
-
-    async def test_what_came_before_the_broken_request_is_served(self):
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(GET + b"GET / HTTP/1.1\nHost: x\n\n" + GET)
-            data = await wire.everything()
-            assert re.findall(rb"HTTP/1.1 ([0-9]+)", data) == [b"200", b"400"]
-            assert len(listener.seen) == 1
-
-    async def test_a_body_is_refused_at_its_limit_and_the_client_hears_it(self, monkeypatch):
-        """The rest of the body is read for a moment: closing on unread input would reset."""
-        monkeypatch.setattr(m, "LINGER_SECONDS", 60.0)
-        async with listening(max_body=1000) as listener:
-            for size, status in ((1000, 200), (1001, 413)):
-                async with await Wire.open(listener.root) as wire:
-                    head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n"
-                    wire.send(head % size + b"x" * size)
-                    assert (await wire.answer())[0] == status
-            async with await Wire.open(listener.root) as wire:
-                wire.send(head % 3_000_000)
-                for _ in range(30):
-                    wire.send(b"x" * 100_000)
-                    await wire.writer.drain()
-                assert (await wire.everything()).startswith(b"HTTP/1.1 413 ")
-
-    async def test_who_goes_on_sending_after_a_refusal_is_cut_off(self):
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(b"nonsense\r\n\r\n")
-            assert (await wire.answer())[0] == 400
-            [connection] = listener.connections
-            assert connection.deadline - listener.loop.time() <= m.LINGER_SECONDS
-            connection.discard_left = 10
-            wire.send(b"x" * 11)
-            await until(lambda: not listener.connections)
-
-    async def test_who_sends_40_megabytes_too_many_still_hears_413(self, monkeypatch):
-        monkeypatch.setattr(m, "LINGER_SECONDS", 60.0)
-        async with listening(max_body=1000) as listener, await Wire.open(listener.root) as wire:
-            wire.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 40000000\r\n\r\n")
-            for _ in range(40):
-                wire.send(b"x" * 1_000_000)
-                await wire.writer.drain()
-            assert (await wire.answer())[0] == 413
-
-    @pytest.mark.parametrize("size, status", [(499, 200), (500, 503)])
-    async def test_unfinished_bodies_are_bounded_in_sum(self, monkeypatch, size, status):
-        """Here for all that come from this machine: another address has a share of its own."""
-        monkeypatch.setattr(m, "MAX_UNFINISHED_BYTES", 1000)
-        async with listening() as listener:
-            one, two = await Wire.open(listener.root), await Wire.open(listener.root)
-            head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n"
-            one.send(head + b"x" * 500)
-            await until(lambda: listener.bodies == {"": 500})
-            two.send(head + b"x" * size)
-            await until(lambda: listener.bodies == {"": 500 + size})
-            two.send(b"x")  # a share that is used up takes no other piece
-            if status == 200:
-                await until(lambda: listener.bodies == {"": 1000})
-                one.drop()
-                await until(lambda: listener.bodies == {"": 500})
-                two.send(b"x" * 400)
-            assert (await two.answer())[0] == status
-            two.drop()
-            one.drop()
-            await until(lambda: not listener.bodies)
-
-    def test_one_sender_of_unfinished_bodies_leaves_half_of_their_room_to_others(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_UNFINISHED_BYTES", 1000)
-        bodies, refused = m.Bodies(), []
-        for share, size in (
-            ("a", 499), ("a", 1), ("a", 1), ("b", 249), ("b", 1), ("b", 1), ("", 247), ("", 1),
-            ("", 1),
-        ):  # fmt: skip
-            try:
-                bodies.add(share, size)
-            except m.ProtocolError as exc:
-                refused.append((share, bodies[share], exc.http_status))
-        assert refused == [("a", 501, 503), ("b", 251, 503), ("", 249, 503)]
-        for share, size in (("a", 501), ("b", 251), ("", 249)):
-            bodies.change(share, -size)
-        assert not bodies
-
-    async def test_lingering_ends(self):
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(b"nonsense\r\n\r\n")
-            await wire.answer()
-            [connection] = listener.connections
-            connection.deadline = 0
-            listener._sweep()
-            await until(lambda: not listener.connections)
-
-
-class TestWhatConnectionsKeep:
-    """10,000 of them may be idle: none keeps the bytes of a request that is answered."""
-
-    BIG = b"x" * 1_000_000
-    SIZED = POST + b"Content-Length: 1000000\r\n\r\n" + BIG
-    CHUNKS = CHUNKED + b"f4240\r\n" + BIG + b"\r\n0\r\n\r\n"
-
-    @pytest.mark.parametrize("data", [SIZED, CHUNKS], ids=["sized", "chunked"])
-    async def test_an_idle_connection_has_let_go_of_the_last_body(self, data):
-        async def measure(request, response):
-            during.append(len(request.body) and traced_bytes())
-            await response.send(200, {})
-
-        def is_idle():
-            return all(each.waiting_for == "request" for each in listener.connections)
-
-        during = []
-        async with listening(measure, max_body=2_000_000) as listener:
-            async with await Wire.open(listener.root) as wire:
-                with tracing_bytes():
-                    wire.send(data)
-                    assert (await wire.answer())[0] == 200
-                    await until(is_idle)
-                    assert during[0] > 1_000_000 and traced_bytes() < 500_000
-
-    async def test_a_closed_connection_leaves_no_body_to_the_garbage_collector(self):
-        async with listening(max_body=2_000_000) as listener:
-            wire = await Wire.open(listener.root)
-            with tracing_bytes():
-                wire.send(self.SIZED[:-10])
-                await until(lambda: sum(listener.bodies.values()) > 999_000)
-                assert traced_bytes() > 900_000
-                wire.drop()
-                await until(lambda: not listener.connections)
-                assert traced_bytes() < 500_000
-
-
-class TestDeadlines:
-    """Every wait has one; the sweep looks at all of them."""
-
-    def expire(self, listener):
-        [connection] = listener.connections
-        connection.deadline = 0
-        listener._sweep()
-        return connection
-
-    @pytest.mark.parametrize(
-        "data, seconds",
-        [
-            (b"G", m.HEAD_SECONDS),
-            (b"\r\n", m.HEAD_SECONDS),
-            (b"GET / HTTP/1.1\r\nHost: x\r\nX: ", m.HEAD_SECONDS),
-            (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n", m.BODY_SECONDS),
-            (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nabc", m.BODY_SECONDS),
-            (
-                b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n",
-                m.BODY_SECONDS,
-            ),
-            (GET + b"G", m.HEAD_SECONDS),
-            (GET + b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n", m.BODY_SECONDS),
-        ],
-    )
-    async def test_a_slow_sender_gets_408(self, data, seconds):
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(data)
-            if data.startswith(GET):
-                await wire.answer("GET")
-            await until(lambda: listener.connections)
-            [connection] = listener.connections
-            await until(lambda: connection.waiting_for in ("head", "body"))
-            left = connection.deadline - listener.loop.time()
-            assert seconds - 5 < left <= seconds
-            self.expire(listener)
-            data_back = await wire.everything()
-            assert data_back.startswith(b"HTTP/1.1 408 ") and data_back.count(b"HTTP/1.1") == 1
-
-    async def test_a_byte_now_and_then_wins_no_time(self):
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(b"GET / HTTP/1.1\r\n")
-            await until(lambda: listener.connections)
-            [connection] = listener.connections
-            await until(lambda: connection.waiting_for == "head")
-            deadline = connection.deadline
-            for size in range(1, 10):
-                wire.send(b"X")
-                await until(lambda: len(connection.decoder.buffer) == 16 + size)  # noqa: B023
-            assert connection.deadline == deadline
-
-    async def test_an_idle_connection_is_closed_without_a_word(self):
-        async with listening() as listener:
-            for data in (b"", GET):
-                async with await Wire.open(listener.root) as wire:
-                    wire.send(data)
-                    if data:
-                        await wire.answer("GET")
-                    await until(lambda: listener.connections)
-                    [connection] = listener.connections
-                    left = connection.deadline - listener.loop.time()
-                    assert m.IDLE_SECONDS - 5 < left <= m.IDLE_SECONDS
-                    self.expire(listener)
-                    assert await wire.everything() == b""
-                await until(lambda: not listener.connections)
-
-    async def test_a_request_that_is_served_has_no_deadline(self):
-        gate = asyncio.get_running_loop().create_future()
-
-        async def wait(request, response):
-            await gate
-            await response.send(200, {}, b"")
-
-        async with listening(wait) as listener, await Wire.open(listener.root) as wire:
-            wire.send(GET)
-            await until(lambda: serving(listener))
-            [connection] = listener.connections
-            assert connection.deadline == float("inf")
-            gate.set_result(None)
-            assert (await wire.answer("GET"))[0] == 200
-
-    async def test_who_does_not_read_is_cut_off_unless_a_little_is_read(self):
-        lost = []
-
-        async def flood(request, response):
-            response.on_lost = ((lost.append, "heard"),)
-            await response.start(200, {})
-            while not response.lost:
-                await response.write(b"x" * 100_000)
-
-        async with listening(flood) as listener, await Wire.open(listener.root) as wire:
-            wire.writer.transport.pause_reading()
-            wire.send(GET)
-            await until(lambda: [c for c in listener.connections if c.turn.locked()])
-            [connection] = listener.connections
-            assert 0 < connection.deadline - listener.loop.time() <= m.STALL_SECONDS
-            connection.unsent += 1  # as if there had been more
-            self.expire(listener)
-            assert connection.deadline > listener.loop.time() and not lost
-            self.expire(listener)
-            await until(lambda: lost)
-        assert lost == ["heard"]
-
-    async def test_a_client_that_reads_its_last_answer_slowly_gets_it(self, monkeypatch):
-        """Little is left unsent, so that nobody ever waited for the client."""
-        monkeypatch.setattr(m, "WRITE_BUFFER_BYTES", 10**9)
-        async def big(request, response):
-            connection.append(response.connection)
-            listener.close()  # so that the connection closes after this answer
-            await response.send(200, {}, b"x" * 8_000_000)
-
-        connection = []
-        async with listening(big) as listener, await Wire.open(listener.root) as wire:
-            wire.writer.transport.pause_reading()
-            wire.send(GET)
-            await until(lambda: connection and connection[0].transport.is_closing())
-            [one] = connection
-            left = one.transport.get_write_buffer_size()
-            assert left
-            for _ in range(2):  # something was read between two looks
-                one.unsent, one.deadline = left + 1, 0
-                listener._sweep()
-                assert one.deadline > listener.loop.time() and one in listener.connections
-            one.deadline = 0
-            listener._sweep()
-            await until(lambda: not listener.connections)
-
-    async def test_a_slow_reader_makes_the_writer_wait_and_gets_everything(self):
-        async def flood(request, response):
-            await response.start(200, {})
-            for _ in range(50):
-                await response.write(b"x" * 100_000)
-                [connection] = listener.connections
-                sizes.append(connection.transport.get_write_buffer_size())
-            await response.end()
-
-        sizes = []
-        async with listening(flood) as listener, await Wire.open(listener.root) as wire:
-            wire.send(GET)
-            assert len((await wire.answer("GET"))[2]) == 5_000_000
-        assert max(sizes) < 200_000
-
-
-class TestLosing:
-    """Clients go away at any moment; some only stop sending."""
-
-    async def test_half_closing_after_a_request_still_gets_the_answer(self):
-        gate = asyncio.get_running_loop().create_future()
-
-        async def wait(request, response):
-            await gate
-            assert not response.lost
-            await response.send(200, {}, b"late")
-
-        async with listening(wait) as listener, await Wire.open(listener.root) as wire:
-            wire.send(GET + GET)
-            wire.writer.write_eof()
-            await until(lambda: [c for c in listener.connections if c.ended])
-            gate.set_result(None)
-            assert (await wire.answer("GET"))[2] == b"late"
-            assert (await wire.answer("GET"))[2] == b"late"
-            assert await wire.everything() == b""
-
-    @pytest.mark.parametrize("way", ["half-close", "close", "reset"])
-    async def test_the_end_of_a_streams_reader_is_heard(self, way):
-        heard = asyncio.get_running_loop().create_future()
-
-        async def stream(request, response):
-            response.on_lost = ((heard.set_result, None),)
-            await response.start(200, {}, b"x")
-
-        async with listening(stream) as listener, await Wire.open(listener.root) as wire:
-            wire.send(GET)
-            await wire.head("GET")
-            if way == "half-close":
-                wire.writer.write_eof()
-            elif way == "close":
-                wire.writer.close()
-            else:
-                wire.reset()
-            await heard
-            await until(lambda: not listener.connections)
-
-    async def test_who_can_cancel_by_closing_is_heard_before_the_answer(self):
-        heard = asyncio.get_running_loop().create_future()
-
-        async def wait(request, response):
-            response.on_lost = ((heard.set_result, None),)
-            await heard
-            await response.send(200, {}, b"to nobody")
-
-        async with listening(wait) as listener:
-            async with await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                await until(lambda: serving(listener))
-            await heard
-
-    async def test_clients_that_vanish_at_any_byte_leave_nothing(self):
-        request = b"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
-
-        async def stream(request, response):
-            await response.start(200, {}, b"one")
-            for _ in range(3):
-                await response.write(b"more")
-            await response.end(b"two")
-
-        async with listening(stream) as listener:
-            for size in range(len(request) + 1):
-                for way in ("close", "reset", "eof"):
-                    wire = await Wire.open(listener.root)
-                    wire.send(request[:size])
-                    if size == len(request):
-                        await wire.reader.read(20)
-                    if way == "eof":
-                        wire.writer.write_eof()
-                        await wire.everything()
-                    (wire.writer.close if way == "close" else wire.reset)()
-            await until(lambda: not listener.connections and not listener.tasks.running)
-            async with await Wire.open(listener.root) as wire:
-                wire.send(request)
-                assert (await wire.answer())[2] == b"onemoremoremoretwo"
-
-    async def test_writing_to_a_lost_client_is_harmless(self):
-        gate = asyncio.get_running_loop().create_future()
-        ended = []
-
-        async def late(request, response):
-            await gate
-            await response.start(200, {}, b"x")
-            for _ in range(20):
-                await response.write(b"x")
-            await response.end()
-            await response.send(200, {}, b"")
-            ended.append(response.lost)
-
-        async with listening(late) as listener:
-            async with await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                await until(lambda: serving(listener))
-                [connection] = listener.connections
-                wire.reset()
-                await until(lambda: connection.ended)
-            gate.set_result(None)
-            await until(lambda: ended)
-        assert ended == [True]
-
-
-class TestListeners:
-    """Where to listen, for whom, and how to stop."""
-
-    async def test_a_client_that_comes_just_when_it_closes_does_no_harm(self):
-        loop, odd = asyncio.get_running_loop(), []
-        loop.set_exception_handler(lambda loop, context: odd.append(context))
-        async with listening() as listener:
-            await asyncio.sleep(0)  # until it waits for connections
-            url = m.parse_url(listener.root)
-            with socket.create_connection((url.host, url.port)) as client:
-                loop.call_soon(listener.close)
-                for _ in range(5):
-                    await asyncio.sleep(0)
-                client.settimeout(10)
-                with contextlib.suppress(ConnectionResetError):
-                    assert client.recv(1) == b""
-        assert odd == []
-
-    def test_beyond_the_bound_the_connection_that_was_idle_longest_makes_room(
-        self, monkeypatch, caplog
-    ):
-        monkeypatch.setattr(m, "MAX_CONNECTIONS", 3)
-
-        async def main():
-            async with listening() as listener, contextlib.AsyncExitStack() as stack:
-                wires = []
-
-                async def ask(wire):
-                    wire.send(GET)
-                    assert (await wire.answer("GET"))[0] == 200
-                    await until(lambda: all(each.idle for each in listener.connections))
-                    for connection in listener.connections:
-                        connection.deadline -= 1  # so that none is as old as the next one
-
-                for wanted in (1, 2, 3, 3, 3):
-                    if len(wires) >= 3:
-                        await ask(wires[0])  # the oldest, but it was idle for a moment only
-                    wires.append(await stack.enter_async_context(await Wire.open(listener.root)))
-                    await ask(wires[-1])
-                    assert len(listener.connections) == wanted
-                for wire in (wires[0], *wires[3:]):
-                    await ask(wire)
-                for wire in wires[1:3]:
-                    with contextlib.suppress(OSError):
-                        assert await wire.everything() == b""
-
-        run(main())
-        [warning] = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
-        assert warning.startswith("there are too many connections, at 3 connections: idle ones")
-
-    @pytest.mark.parametrize("asks", [b"", GET])
-    async def test_beyond_the_bound_of_busy_connections_a_client_is_told_so(self, monkeypatch, asks):
-        monkeypatch.setattr(m, "MAX_CONNECTIONS", 2)
-        async with listening() as listener, contextlib.AsyncExitStack() as stack:
-            for _ in range(2):
-                wire = await stack.enter_async_context(await Wire.open(listener.root))
-                wire.send(b"GET / HTTP/1.1\r\n")
-            await until(lambda: sum(x.waiting_for == "head" for x in listener.connections) == 2)
-            async with await Wire.open(listener.root) as late:
-                if asks:
-                    late.send(asks)
-                status, headers, body = await late.answer("GET")
-                assert (status, headers["retry-after"]) == (503, "1")
-                assert b"there are too many connections" in body
-            wire.drop()
-            await until(lambda: len(listener.connections) == 1)
-            async with await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                assert (await wire.answer("GET"))[0] == 200
-
-    async def test_heads_that_come_slowly_make_room_for_other_clients(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_CONNECTIONS", 2)
-        async with listening() as listener, contextlib.AsyncExitStack() as stack:
-            for _ in range(2):
-                wire = await stack.enter_async_context(await Wire.open(listener.root))
-                wire.send(b"GET / HTTP/1.1\r\n")
-            await until(lambda: sum(x.waiting_for == "head" for x in listener.connections) == 2)
-            for connection in listener.connections:
-                connection.deadline = listener.now + m.HEAD_SECONDS
-                assert not connection.idle
-                connection.deadline -= m.SLOW_SECONDS + 0.01
-                assert connection.idle
-            async with await Wire.open(listener.root) as late:
-                late.send(GET)
-                assert (await late.answer("GET"))[0] == 200
-            assert len(listener.connections) <= 2
-
-    async def test_no_piece_of_an_answer_waits_for_the_one_before_it_to_arrive(self):
-        """RFC 896 -- unless TCP_NODELAY is set, it does."""
-        async with listening() as listener, await Wire.open(listener.root) as wire:
-            wire.send(GET)
-            await wire.answer("GET")
-            [connection] = listener.connections
-            sock = connection.transport.get_extra_info("socket")
-            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-
-    def test_the_bound_of_connections_is_below_that_of_open_files(self, monkeypatch):
-        resource = pytest.importorskip("resource")
-        for files, wanted in (
-            (256, 156), (200, 100), (150, 75), (10_099, 9_999), (10_100, 10_000),
-            (10_101, 10_000), (resource.RLIM_INFINITY, 10_000),
-        ):  # fmt: skip
-            monkeypatch.setattr(resource, "getrlimit", lambda which, files=files: (files, -1))
-            assert m.most_connections() == wanted
-
-    def test_a_process_without_descriptors_makes_room_and_accepts_again(self, monkeypatch, caplog):
-        resource = pytest.importorskip("resource")
-        monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
-
-        async def main():
-            async with listening() as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                await wire.answer("GET")
-                await until(lambda: all(each.idle for each in listener.connections))
-                late, where = socket.socket(), m.parse_url(listener.root)
-                soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-                resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-                try:
-                    late.connect((where.host, where.port))
-                    await until(lambda: not listener.connections)
-                finally:
-                    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-                async with Wire(*await asyncio.open_connection(sock=late)) as wire:
-                    wire.send(GET)
-                    assert (await wire.answer("GET"))[0] == 200
-
-        run(main())
-        [warning] = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
-        assert "open files" in warning and "`ulimit -n`" in warning
-
-    async def test_connections_of_one_address_are_bounded_unless_it_is_ours(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_CONNECTIONS_PER_HOST", 2)
-        async with listening() as listener:
-            for address, wanted in (
-                ("192.0.2.1", [True, True, False, False]),
-                ("192.0.2.2", [True, True, False, False]),
-                ("127.0.0.1", [True] * 4),
-                ("local", [True] * 4),
-            ):
-                callers = [m.Connection(listener) for _ in range(4)]
-                for caller in callers:
-                    caller.address = address
-                assert [listener.admit(caller) for caller in callers] == wanted
-                listener.forget(callers[0])
-                assert listener.admit(callers[0])
-                for caller in callers:
-                    listener.forget(caller)
-
-    def test_a_unix_socket_is_for_its_owner_alone(self, tmp_path):
-        path = str(tmp_path / "s")
-        before = os.umask(0)
-        os.umask(before)
-
-        async def main():
-            async with listening(uds=path) as listener:
-                assert listener.root == "http://localhost"
-                assert os.stat(path).st_mode & 0o777 == 0o600
-                reader, writer = await asyncio.open_unix_connection(path)
-                writer.write(b"GET /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-                assert (await reader.read()).endswith(b"\r\n\r\nGET /a? ")
-                writer.close()
-                with pytest.raises(m.CannotServe, match="another server listens"):
-                    await m.Listener(None).start("", 0, path)
-            assert not os.path.exists(path)
-
-        run(main())
-        assert os.umask(before) == before
-
-    async def test_a_unix_socket_may_be_opened_to_others(self, tmp_path):
-        path = str(tmp_path / "s")
-        async with m.Server("x").http(uds=path, uds_mode=0o660):
-            assert os.stat(path).st_mode & 0o777 == 0o660
-
-    async def test_a_file_of_a_certificate_that_is_missing_is_named(self, tmp_path):
-        with pytest.raises(m.CannotServe, match="nope.pem"):
-            await m.Server("x").http(port=0, ssl=("nope.pem", "key.pem")).__aenter__()
-
-    def test_a_stale_socket_is_replaced_and_nothing_else(self, tmp_path):
-        path = tmp_path / "s"
-        with socket.socket(socket.AF_UNIX) as left:
-            left.bind(str(path))
-
-        async def main():
-            async with listening(uds=str(path)):
-                pass
-            path.write_text("precious")
-            with pytest.raises(m.CannotServe, match="no socket"):
-                await m.Listener(None).start("", 0, str(path))
-
-        run(main())
-        assert path.read_text() == "precious"
-
-    async def test_a_port_that_is_taken_is_an_error(self):
-        async with listening() as listener:
-            port = m.parse_url(listener.root).port
-            hint = f"port {port} of 127.0.0.1: .*in use.*; port=0 finds a free one"
-            with pytest.raises(OSError, match=hint):
-                await m.Listener(None).start("127.0.0.1", port)
-
-    async def test_stopping_lets_running_requests_finish(self):
-        gate = asyncio.get_running_loop().create_future()
-
-        async def wait(request, response):
-            await gate
-            await response.send(200, {}, b"x" * 1_000_000)
-
-        async with listening(wait) as listener:
-            busy, idle = await Wire.open(listener.root), await Wire.open(listener.root)
-            half = await Wire.open(listener.root)
-            half.send(b"GET /")
-            busy.send(GET)
-            await until(lambda: serving(listener) and len(listener.connections) == 3)
-            stopping = asyncio.ensure_future(listener.stop(60))
-            assert await idle.everything() == b"" and await half.everything() == b""
-            with pytest.raises(OSError):
-                await Wire.open(listener.root)
-            assert not stopping.done()
-            gate.set_result(None)
-            status, headers, body = await busy.answer("GET")
-            assert (status, headers["connection"]) == (200, "close")
-            assert len(body) == 1_000_000 and await busy.everything() == b""
-            await stopping
-            for wire in (busy, idle, half):
-                wire.drop()
-
-    async def test_stopping_cancels_what_is_late(self):
-        cancelled = []
-
-        async def never(request, response):
-            try:
-                await asyncio.get_running_loop().create_future()
-            except asyncio.CancelledError:
-                cancelled.append(True)
-                raise
-
-        async with listening(never) as listener, await Wire.open(listener.root) as wire:
-            wire.send(GET)
-            await until(lambda: serving(listener))
-            await listener.stop(0.05)
-            assert cancelled == [True]
-            assert await wire.everything() == b""
-
-
-###############################################################################
-# T45. HTTP client
-###############################################################################
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A certificate for localhost and 127.0.0.1, and its key, made by the openssl command."""
-    folder = tmp_path_factory.mktemp("tls")
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
-    command += " -keyout key.pem -out cert.pem -subj /CN=localhost"
-    command += " -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
-    try:
-        subprocess.run(command.split(), cwd=folder, check=True, capture_output=True, timeout=60)
-    except (OSError, subprocess.SubprocessError) as exc:
-        pytest.skip(f"no certificate, so TLS is not tested: {exc!r}")
-    return str(folder / "cert.pem"), str(folder / "key.pem")
-
-
-async def fetch(client, target="/", method="GET", body=b"", **options):
-    """Send a request with an HTTPClient: (status, body)."""
-    answer = await client.send(method, target, options.pop("headers", {}), body, **options)
-    try:
-        return answer.head.status, await answer.body()
-    finally:
-        answer.close()
-
-
-@contextlib.asynccontextmanager
-async def client_of(url, **options):
-    client = m.HTTPClient(m.parse_url(url), **options)
-    try:
-        yield client
-    finally:
-        await client.close()
-
-
-class TestClosing:
-    """A client that ends while an answer is read."""
-
-    @pytest.mark.parametrize("begun", [b"", b"HTTP/1.1 200 OK\r\n\r\n"])
-    def test_who_waits_for_an_answer_hears_that_its_connection_was_closed(self, begun):
-        async def silent(wire):
-            wire.send(begun)
-            await wire.reader.read()
-
-        async def main():
-            async with scripted(silent) as url, client_of(url) as client:
-                asked = asyncio.ensure_future(fetch(client))
-                await until(lambda: client.busy and (not begun or [*client.busy][0].head.status))
-                await client.close()
-                with pytest.raises(m.ConnectionClosed, match="has closed|lost"):  # lost: before 3.12
-                    await asked
-
-        run(main())
-
-
-class TestTLS:
-    """Both ends, with `ssl=`."""
-
-    async def test_both_ends_speak_tls(self, certificate):
-        async with listening(ssl=certificate) as listener:
-            assert listener.root.startswith("https://127.0.0.1:")
-            async with client_of(listener.root, ssl=certificate[0]) as client:
-                for _ in range(3):
-                    assert await fetch(client, "/tls") == (200, b"GET /tls? ")
-                assert len(client.idle) == 1 and len(listener.connections) == 1
-                big = b"x" * 1000
-                assert await fetch(client, "/", "POST", big) == (200, b"POST /? " + big)
-
-    async def test_a_certificate_that_is_not_trusted_is_refused_by_name(self, certificate):
-        # in debug mode asyncio tells of every handshake that fails
-        asyncio.get_running_loop().set_exception_handler(lambda *args: None)
-        async with listening(ssl=certificate) as listener:
-            async with client_of(listener.root) as client:
-                remedy = r"SSL_CERT_FILE or ssl= names a file of certificates to trust"
-                with pytest.raises(m.ConnectionClosed, match=f"certificate verify failed.*{remedy}"):
-                    await fetch(client)
-            if sys.platform == "linux":  # where all of 127/8 is this machine
-                async with listening(ssl=certificate, host="127.0.0.2") as listener:
-                    async with client_of(listener.root, ssl=certificate[0]) as client:
-                        with pytest.raises(m.ConnectionClosed, match="verify failed") as caught:
-                            await fetch(client)
-                        assert "SSL_CERT_FILE" not in str(caught.value)
-
-    def test_contexts_are_taken_as_they_are(self, certificate):
-        import ssl
-
-        theirs = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        theirs.load_cert_chain(*certificate)
-        ours = ssl.create_default_context(cafile=certificate[0])
-
-        async def main():
-            async with listening(ssl=theirs) as listener:
-                async with client_of(listener.root, ssl=ours) as client:
-                    assert (await fetch(client))[0] == 200
-
-        run(main())
-        assert m.server_ssl(certificate).minimum_version >= ssl.TLSVersion.TLSv1_2
-
-    async def test_a_server_that_ends_the_handshake_without_a_word(self, certificate):
-        async def leave(wire):
-            await wire.reader.read(100)
-            wire.drop()
-
-        async with scripted(leave) as url:
-            url = url.replace("http:", "https:")
-            async with client_of(url, ssl=certificate[0]) as client:
-                with pytest.raises(m.ConnectionClosed, match=r"cannot reach https://.*/: \S+"):
-                    await fetch(client)
-
-    @pytest.mark.parametrize(
-        "ssl, problem",
-        [("no/such.pem", ValueError), (os.devnull, ValueError), (5, TypeError), (False, TypeError)],
-    )
-    def test_a_file_of_certificates_that_is_none_is_named(self, ssl, problem):
-        with pytest.raises(problem, match=re.escape(f"ssl={ssl!r}")):
-            m.client_ssl(ssl)
-
-    async def test_garbage_instead_of_a_handshake_is_dropped(self, certificate):
-        asyncio.get_running_loop().set_exception_handler(lambda *args: None)
-        async with listening(ssl=certificate) as listener:
-            async with await Wire.open(listener.root) as wire:
-                wire.send(GET)
-                assert b"HTTP" not in await wire.everything()
-
-    async def test_a_connection_counts_before_its_handshake_is_over(self, monkeypatch, certificate):
-        monkeypatch.setattr(m, "MAX_CONNECTIONS", 2)
-        async with listening(ssl=certificate) as listener, contextlib.AsyncExitStack() as stack:
-            silent = [
-                await stack.enter_async_context(await Wire.open(listener.root))
-                for _ in range(2)
-            ]
-            await until(lambda: len(listener.connections) == 2)
-            async with await Wire.open(listener.root) as late:
-                assert await late.everything() == b""
-            silent[0].drop()
-            await until(lambda: len(listener.connections) == 1)
-
-    async def test_a_refused_request_and_a_lost_stream_over_tls(self, certificate):
-        heard = asyncio.get_running_loop().create_future()
-
-        async def stream(request, response):
-            response.on_lost = ((heard.set_result, None),)
-            await response.start(200, {}, b"x")
-
-        async with listening(stream, ssl=certificate) as listener:
-            context = m.client_ssl(certificate[0])
-            wire = await Wire.open(listener.root, ssl=context)
-            wire.send(b"nonsense\r\n\r\n")
-            assert (await wire.answer())[0] == 400
-            wire.drop()
-            async with client_of(listener.root, ssl=certificate[0]) as client:
-                answer = await client.send("GET", "/", {})
-                assert await answer.piece() == b"x"
-                answer.close()
-                await heard
-
-    def test_a_client_that_leaves_over_tls_is_forgotten_without_a_word(self, certificate, caplog):
-        async def main():
-            async with listening(ssl=certificate) as listener:
-                wire = await Wire.open(listener.root, ssl=m.client_ssl(certificate[0]))
-                wire.send(GET)
-                assert (await wire.answer())[0] == 200
-                wire.writer.close()
-                await eventually(lambda: not listener.connections)
-
-        run(main())
-        assert caplog.text == ""
-
-
-class TestClientConnections:
-    """The pool: kept alive, used again, never trusted too long."""
-
-    async def test_a_connection_is_used_again(self):
-        async with listening() as listener, client_of(listener.root) as client:
-            for number in range(5):
-                assert (await fetch(client, f"/{number}"))[0] == 200
-            assert len(listener.connections) == 1 == len(client.idle)
-            await asyncio.gather(*(fetch(client) for _ in range(5)))
-            assert len(listener.connections) == 5 == len(client.idle)
-
-    async def test_idle_connections_are_bounded(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_IDLE_CONNECTIONS", 2)
-        async with listening() as listener, client_of(listener.root) as client:
-            await asyncio.gather(*(fetch(client) for _ in range(4)))
-            assert len(client.idle) == 2
-
-    async def test_a_server_that_vanishes_in_silence_is_found_out_by_the_kernel(self):
-        """A laptop sleeps, a network changes: a stream of events would stand for ever."""
-        async with listening() as listener, client_of(listener.root) as client:
-            await fetch(client)
-            sock = client.idle[0].stream[1].get_extra_info("socket")
-            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-            for name, value in m.KEEPALIVE.items():
-                assert sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == value
-
-    @pytest.mark.parametrize("how", ["closed by the server", "too old", "the machine slept"])
-    async def test_an_idle_connection_that_is_gone_or_old_is_not_used(self, how):
-        async with listening() as listener, client_of(listener.root) as client:
-            await fetch(client)
-            [connection] = listener.connections
-            idle = client.idle[0]
-            if how == "too old":
-                client.idle[0] = idle.replace(until=idle.until - m.REUSE_SECONDS - 1)
-            elif how == "the machine slept":  # and the loop's clock did not go on
-                client.idle[0] = idle.replace(wall_until=idle.wall_until - m.REUSE_SECONDS - 1)
-            else:
-                client.idle[0] = idle.replace(since=idle.since - 2)  # long enough to be looked at again
-                connection.transport.abort()
-                await until(lambda: not m.is_quiet(idle.stream[0]))
-            assert (await fetch(client, "/", "POST", b"once"))[0] == 200
-            assert [request.body for request in listener.seen] == [b"", b"once"]
-            assert connection not in listener.connections or how != "closed by the server"
-
-    async def test_a_request_that_got_no_answer_is_not_sent_again(self):
-        """It may have been served."""
-        seen = []
-
-        async def once(wire):
-            seen.append(await one_request(wire))
-            if len(seen) == 1:
-                wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-                seen.append(await one_request(wire))
-
-        async with scripted(once) as url, client_of(url) as client:
-            assert (await fetch(client))[0] == 200
-            with pytest.raises(m.ConnectionClosed, match="ended before the answer"):
-                await fetch(client, "/", "POST", b"pay")
-            assert [body for _, body in seen] == [b"", b"pay"]
-
-    @pytest.mark.parametrize(
-        "answer, status, body",
-        [
-            (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, b"ok"),
-            (
-                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-                200,
-                b"ok",
-            ),
-            (b"HTTP/1.1 200 OK\r\n\r\nok", 200, b"ok"),
-            (b"HTTP/1.0 200 OK\r\n\r\nok", 200, b"ok"),
-            (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b""),
-            (
-                b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
-                200,
-                b"ok",
-            ),
-            (b"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno!", 404, b"no!"),
-        ],
-    )
-    async def test_answers_of_every_framing(self, answer, status, body):
-        async def serve(wire):
-            await one_request(wire)
-            wire.send(answer)
-            wire.writer.close()
-
-        async with scripted(serve) as url, client_of(url) as client:
-            assert await fetch(client) == (status, body)
-
-    @pytest.mark.parametrize(
-        "answer, match",
-        [
-            (b"", "ended before the answer"),
-            (b"SSH-2.0-OpenSSH\r\n\r\n", "not HTTP"),
-            (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc", "ended inside"),
-            (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabc", "twice"),
-            (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk"),
-            (b"HTTP/1.1 101 Switching\r\n\r\n", "another protocol"),
-            (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n", "header"),
-            (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 100_000, "too long"),
-        ],
-    )
-    async def test_nonsense_is_an_error_that_names_the_url(self, answer, match):
-        async def serve(wire):
-            await one_request(wire)
-            wire.send(answer)
-            wire.writer.close()
-
-        async with scripted(serve) as url, client_of(url) as client:
-            with pytest.raises(m.ConnectionClosed, match=match) as caught:
-                await fetch(client, "/path")
-            assert f"{url}/path" in str(caught.value) and not client.idle and not client.busy
-
-    async def test_an_endless_head_and_an_endless_body_end(self):
-        async def serve(wire):
-            head, _ = await one_request(wire)
-            wire.send(b"HTTP/1.1 200 OK\r\n" + (b"\r\n" if head.target == "/body" else b""))
-            while True:
-                wire.send(b"X: y\r\n" * 1000)
-                await wire.writer.drain()
-
-        async with scripted(serve) as url, client_of(url) as client:
-            with pytest.raises(m.ConnectionClosed, match="too long|more than"):
-                await fetch(client, "/head")
-            answer = await client.send("GET", "/body", {})
-            with pytest.raises(m.LimitExceeded, match="longer than 1000 bytes"):
-                await answer.body(1000)
-            answer.close()
-
-    async def test_deadlines_for_connection_and_head(self, monkeypatch):
-        async def silent(wire):
-            await wire.reader.read()
-
-        async with scripted(silent) as url, client_of(url) as client:
-            with pytest.raises(m.ConnectionClosed, match=f"{url}/ sent no answer within 0.01"):
-                await fetch(client, patience=0.01)
-            assert not client.busy
-        with socket.socket() as full:  # whoever is beyond the backlog waits
-            full.bind(("127.0.0.1", 0))
-            full.listen(0)
-            url = f"http://127.0.0.1:{full.getsockname()[1]}"
-            monkeypatch.setattr(m, "CONNECT_SECONDS", 0.05)
-            held = [socket.socket() for _ in range(5)]
-            for each in held:
-                each.setblocking(False)
-                each.connect_ex(full.getsockname())
-            async with client_of(url) as client:
-                with pytest.raises(m.ConnectionClosed, match="no connection within 0.05"):
-                    await fetch(client)
-            for each in held:
-                each.close()
-
-    async def test_a_dead_address_of_a_server_does_not_hide_a_living_one(self, monkeypatch):
-        """RFC 8305 §5: a network that promises IPv6 and drops it, say."""
-        with socket.socket() as full, contextlib.ExitStack() as held:
-            full.bind(("127.0.0.1", 0))
-            full.listen(0)
-            for _ in range(5):  # whoever is beyond the backlog waits
-                each = held.enter_context(socket.socket())
-                each.setblocking(False)
-                each.connect_ex(full.getsockname())
-            async with listening() as listener:
-                port = m.parse_url(listener.root).port
-                found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", where)
-                         for where in (("127.0.0.1", 1), full.getsockname(), ("127.0.0.1", port))]
-                asked = []
-
-                def getaddrinfo(host, *args, flags=0, **options):
-                    if flags:
-                        raise socket.gaierror(socket.EAI_NONAME, "it is a name")
-                    asked.append(host)
-                    return found
-
-                monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-                async with client_of("http://server.example/") as client:
-                    assert (await fetch(client))[0] == 200
-                assert asked == ["server.example"]
-                found[1:] = []
-                async with client_of("http://server.example/") as client:
-                    with pytest.raises(m.ConnectionClosed, match="Connect call failed"):
-                        await fetch(client)
-
-    async def test_a_connection_that_is_given_up_twice_is_closed(self, recwarn):
-        """By its deadline and by its owner, say, just when it is made."""
-        async with listening() as listener:
-            where = "127.0.0.1", m.parse_url(listener.root).port
-            found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", where)]
-            for steps in range(12):
-                connecting = asyncio.ensure_future(m.first_connected(found))
-                for _ in range(steps):
-                    await asyncio.sleep(0)
-                connecting.cancel()
-                await asyncio.sleep(0)
-                connecting.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    (await connecting).close()
-                del connecting
-                await idle()
-                gc.collect()
-        assert [str(each.message) for each in recwarn] == []
-
-    def test_a_name_server_that_is_silent_keeps_no_program_from_its_end(self, monkeypatch):
-        monkeypatch.setattr(m, "CONNECT_SECONDS", 0.05)
-        answer = threading.Event()
-
-        def getaddrinfo(*args, flags=0, **options):
-            if not flags:
-                answer.wait(60)
-            raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
-
-        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-
-        async def main():
-            async with client_of("http://server.example/") as client:
-                with pytest.raises(m.ConnectionClosed, match="no connection within 0.05"):
-                    await fetch(client)
-
-        try:
-            asyncio.run(main())  # which joins the threads of the loop's executor
-            assert not answer.is_set()
-        finally:
-            answer.set()
-
-    @pytest.mark.parametrize("url", ["http://127.0.0.1:1/x", f"http://{'a' * 70}.invalid/x"])
-    async def test_a_server_that_cannot_be_reached_is_named(self, url):
-        async with client_of(url) as client:
-            with pytest.raises(m.ConnectionClosed, match=f"cannot reach {url}: "):
-                await fetch(client)
-
-    async def test_what_cannot_be_sent_is_an_error_before_anything_is(self):
-        async with listening() as listener, client_of(listener.root) as client:
-            for headers in ({"x": "a\r\nb: c"}, {"x\r\n": "a"}, {"content-length": "1"}):
-                with pytest.raises(ValueError):
-                    await fetch(client, "/", "POST", b"x", headers=headers)
-            with pytest.raises(ValueError):
-                await fetch(client, "/a b")
-            assert listener.seen == [] and not client.busy
-
-
-class TestRedirects:
-    """CVE-2026-116685: headers and bodies went to another origin."""
-
-    @pytest.mark.parametrize(
-        "method, status, followed",
-        [(method, status, status in (307, 308) or method == "GET")
-         for method in ("GET", "POST", "DELETE") for status in (301, 302, 303, 307, 308)],
-    )  # fmt: skip
-    async def test_within_the_origin(self, method, status, followed):
-        async def move(request, response):
-            if request.path == "/old":
-                await response.send(status, {"location": "../new?x=1#part"}, b"moved")
-            else:
-                await response.send(200, {}, request.method.encode() + b" " + request.body)
-
-        async with listening(move) as listener, client_of(listener.root) as client:
-            body = b"body" if method == "POST" else b""
-            if followed:
-                wanted = method.encode() + b" " + body
-                assert await fetch(client, "/old", method, body) == (200, wanted)
-            else:
-                with pytest.raises(m.ConnectionClosed, match="use http://127.*/new"):
-                    await fetch(client, "/old", method, body)
-
-    @pytest.mark.parametrize(
-        "location, match",
-        [
-            ("{other}/new", "another origin"), ("//localhost:{port}/new", "another origin"),
-            ("https://127.0.0.1:{port}/new", "another origin"), ("ftp://127.0.0.1/", "nowhere"),
-            ("http://user@127.0.0.1/", "nowhere"), ("http://a b/", "nowhere"),
-            ("http://:x/", "nowhere"),
-        ],
-    )  # fmt: skip
-    async def test_elsewhere_nothing_is_sent(self, location, match):
-        async with listening() as elsewhere:
-
-            async def move(request, response):
-                port = m.parse_url(listener.root).port
-                where = location.format(other=elsewhere.root, port=port)
-                await response.send(307, {"location": where}, b"")
-
-            async with listening(move) as listener, client_of(listener.root) as client:
-                secret = {"authorization": "Bearer secret"}
-                with pytest.raises(m.ConnectionClosed, match=match):
-                    await fetch(client, "/", "POST", b"secret", headers=secret)
-            assert elsewhere.seen == [] and not elsewhere.connections
-
-    async def test_endless_redirects_end(self):
-        count = []
-
-        async def move(request, response):
-            count.append(request.path)
-            await response.send(302, {"location": f"/{len(count)}"}, b"")
-
-        async with listening(move) as listener, client_of(listener.root) as client:
-            with pytest.raises(m.ConnectionClosed, match="more than 5 times"):
-                await fetch(client)
-            assert len(count) == m.MAX_REDIRECTS + 1
-
-    @pytest.mark.parametrize("redirects", [0, 2])
-    async def test_so_many_are_followed_as_was_said_and_no_more(self, redirects):
-        count = []
-
-        async def move(request, response):
-            count.append(request.path)
-            await response.send(307, {"location": f"/{len(count)}"}, b"")
-
-        async with listening(move) as listener, client_of(listener.root) as client:
-            with pytest.raises(m.ConnectionClosed, match=f"more than {redirects} times"):
-                await fetch(client, "/", "POST", b"secret", redirects=redirects)
-            assert len(count) == redirects + 1
-
-    async def test_an_address_that_is_not_admitted_is_sent_nothing(self):
-        def admit(address):
-            assert address == "127.0.0.1"
-            raise m.ConnectionClosed(f"{address} is private")
-
-        async with listening() as listener, client_of(listener.root, admit=admit) as client:
-            with pytest.raises(m.ConnectionClosed, match="127.0.0.1 is private"):
-                await fetch(client)
-            assert listener.seen == []
-
-    async def test_a_redirect_without_a_location_is_an_answer(self):
-        async def move(request, response):
-            await response.send(302, {}, b"where?")
-
-        async with listening(move) as listener, client_of(listener.root) as client:
-            assert await fetch(client) == (302, b"where?")
-
-
-class TestProxies:
-    """From the environment, for everything but this machine."""
-
-    @pytest.mark.parametrize(
-        "url, environ, wanted",
-        [
-            ("http://a.example/", {"HTTP_PROXY": "http://p:3128"}, "http://p:3128/"),
-            ("http://a.example/", {"http_proxy": "p:3128", "HTTP_PROXY": "q:1"}, "http://p:3128/"),
-            ("http://a.example/", {"HTTPS_PROXY": "http://p:3128"}, None),
-            ("https://a.example/", {"HTTPS_PROXY": "http://p:3128/"}, "http://p:3128/"),
-            ("https://a.example/", {"ALL_PROXY": "http://p:3128"}, "http://p:3128/"),
-            ("https://a.example/", {"https_proxy": "", "all_proxy": "q:1"}, "http://q:1/"),
-            ("https://a.example/", {}, None),
-            # never for this machine
-            ("http://127.0.0.1:8000/", {"HTTP_PROXY": "p:1"}, None),
-            ("http://localhost/", {"HTTP_PROXY": "p:1"}, None),
-            ("http://[::1]/", {"HTTP_PROXY": "p:1"}, None),
-            # exceptions
-            ("http://a.example/", {"HTTP_PROXY": "p:1", "NO_PROXY": "*"}, None),
-            ("http://a.example/", {"HTTP_PROXY": "p:1", "NO_PROXY": "b.example,a.example"}, None),
-            ("http://a.example/", {"HTTP_PROXY": "p:1", "no_proxy": " .example "}, None),
-            ("http://a.example/", {"HTTP_PROXY": "p:1", "no_proxy": "*.example"}, None),
-            ("http://a.example:81/", {"HTTP_PROXY": "p:1", "no_proxy": "a.example:81"}, None),
-            ("http://aa.example/", {"HTTP_PROXY": "p:1", "no_proxy": "a.example"}, "http://p:1/"),
-            (
-                "http://a.example/",
-                {"HTTP_PROXY": "p:1", "no_proxy": "a.example.org,,"},
-                "http://p:1/",
-            ),
-            ("http://10.1.2.3/", {"HTTP_PROXY": "p:1", "no_proxy": "a,10.0.0.0/8"}, None),
-            ("http://11.1.2.3/", {"HTTP_PROXY": "p:1", "no_proxy": "10.0.0.0/8"}, "http://p:1/"),
-            ("http://10.1.2.3/", {"HTTP_PROXY": "p:1", "no_proxy": "10.1.2.3"}, None),
-            ("http://[fd00::1]/", {"HTTP_PROXY": "p:1", "no_proxy": "fd00::/8"}, None),
-            ("http://[fd00::1]/", {"HTTP_PROXY": "p:1", "no_proxy": "[fd00:0::1]"}, None),
-            ("http://[fd00::1]/", {"HTTP_PROXY": "p:1", "no_proxy": "10.0.0.0/8"}, "http://p:1/"),
-            # httpoxy: a CGI request can set HTTP_PROXY, not http_proxy
-            ("http://a.example/", {"HTTP_PROXY": "evil:1", "REQUEST_METHOD": "GET"}, None),
-            ("http://a.example/", {"http_proxy": "p:1", "REQUEST_METHOD": "GET"}, "http://p:1/"),
-        ],
-    )
-    def test_which_proxy(self, url, environ, wanted):
-        found = m.proxy_for(m.parse_url(url), environ)
-        assert (found and str(found.url)) == wanted
-
-    def test_credentials_of_a_proxy(self):
-        environ = {"HTTP_PROXY": "http://us%40er:pa%3Ass@p:3128"}
-        found = m.proxy_for(m.parse_url("http://a.example/"), environ)
-        assert str(found.url) == "http://p:3128/"
-        # base64 of b"us@er:pa:ss"
-        assert found.headers == {"proxy-authorization": "Basic dXNAZXI6cGE6c3M="}
-
-    @pytest.mark.parametrize("text", ["socks5://p:1", "https://p:1", "http://p:1/path", "p:1:2",
-                                      "https://me:secret@p:1", "socks5://me:secret@p:1"])
-    def test_a_proxy_that_we_cannot_use_is_an_error(self, text):
-        with pytest.raises(ValueError):
-            m.proxy_for(m.parse_url("http://a.example/"), {"HTTP_PROXY": text})
-
-    async def test_a_proxy_that_cannot_be_reached_is_named(self, monkeypatch):
-        for name in ("NO_PROXY", "no_proxy", "http_proxy"):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("HTTP_PROXY", "http://me:secret@127.0.0.1:1")
-        async with client_of("http://a.example/mcp") as client:
-            with pytest.raises(m.ConnectionClosed) as caught:
-                await fetch(client)
-        named = "cannot reach http://a.example/mcp through the proxy http://127.0.0.1:1/: "
-        assert str(caught.value).startswith(named)
-
-    def test_an_error_about_a_proxy_has_no_password_in_it(self):
-        environ = {"HTTP_PROXY": "https://me:sec@ret@p:1"}
-        with pytest.raises(ValueError, match="'https://p:1'"):
-            m.proxy_for(m.parse_url("http://a.example/"), environ)
-
-    async def test_plain_http_is_asked_of_the_proxy_in_absolute_form(self):
-        """RFC 9112 §3.2.2"""
-        seen = []
-
-        async def proxy(wire):
-            while True:
-                data = await wire.reader.readuntil(b"\r\n\r\n")
-                seen.append(data)
-                wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-
-        async with scripted(proxy) as url, client_of("http://server.invalid:81/") as client:
-            client.proxy = m.Proxy(m.parse_url(url), {"proxy-authorization": "Basic eA=="})
-            for _ in range(2):
-                assert await fetch(client, "/mcp?x") == (200, b"ok")
-        assert len(seen) == 2
-        assert seen[0].startswith(b"GET http://server.invalid:81/mcp?x HTTP/1.1\r\n")
-        assert b"host: server.invalid:81\r\n" in seen[0]
-        assert b"proxy-authorization: Basic eA==\r\n" in seen[0]
-
-    async def test_https_goes_through_a_tunnel(self, certificate):
-        """RFC 9110 §9.3.6: what is said inside, also to whom, the proxy cannot read."""
-        seen = []
-        async with listening(ssl=certificate) as listener:
-            where = m.parse_url(listener.root)
-
-            async def proxy(wire):
-                seen.append(await wire.reader.readuntil(b"\r\n\r\n"))
-                wire.send(b"HTTP/1.1 200 Connection established\r\nX: y\r\n\r\n")
-
-                async def pump(source, sink):
-                    with contextlib.suppress(ConnectionError):
-                        while data := await source.reader.read(65536):
-                            seen.append(data)
-                            sink.send(data)
-                    sink.drop()
-
-                async with await Wire.open(listener.root) as there:
-                    await asyncio.gather(pump(wire, there), pump(there, wire))
-
-            async with scripted(proxy) as url:
-                async with client_of(listener.root, ssl=certificate[0]) as client:
-                    client.proxy = m.Proxy(
-                        m.parse_url(url), {"proxy-authorization": "Basic eA=="}
-                    )
-                    secret = {"authorization": "secret"}
-                    for _ in range(2):
-                        got = await fetch(client, "/", "POST", b"x" * 1000, headers=secret)
-                        assert got == (200, b"POST /? " + b"x" * 1000)
-                    assert len(client.idle) == 1
-            assert seen[0].startswith(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n" % where.port)
-            assert b"proxy-authorization: Basic eA==\r\n" in seen[0]
-            assert b"secret" not in b"".join(seen)
-
-    async def test_a_proxy_that_refuses_is_named(self, certificate):
-        async def proxy(wire):
-            await wire.reader.readuntil(b"\r\n\r\n")
-            wire.send(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
-
-        async with scripted(proxy) as url:
-            async with client_of("https://server.invalid/", ssl=certificate[0]) as client:
-                client.proxy = m.Proxy(m.parse_url(url), {})
-                with pytest.raises(m.ConnectionClosed, match=f"{url}/ refused: status 407"):
-                    await fetch(client)
-
-
-###############################################################################
-# T46. Streamable HTTP
-###############################################################################
-
-JSON_BOTH = "application/json, text/event-stream"
-NEWEST_SESSION = "2025-11-25"
+    return await wire.request()
 
 
 def sample_app(**options):
     """A server with a tool for everything that HTTP has to carry."""
     app = m.Server("demo", **options)
-    app.waiting = {}
+    app.waiting, app.log = {}, []
 
     def gate_of(name):
         """A future by which a test holds a tool back; made in the loop of whoever asks first."""
@@ -9617,7 +6360,6 @@ def sample_app(**options):
         return app.waiting[name]
 
     app.gate_of = gate_of
-    app.log = []
 
     @app.tool
     async def echo(text: str) -> str:
@@ -9626,28 +6368,27 @@ def sample_app(**options):
     @app.tool
     async def count(to: int, ctx: m.Context) -> int:
         for number in range(1, to + 1):
-            await ctx.exchange.send(m.notification("acme/n", {"n": number}))
+            await ctx.notify("acme/n", {"n": number})
         return to
 
     @app.tool
     async def wait(gate: str, ctx: m.Context, say: bool = False, after: bool = False) -> str:
         app.log.append(f"{gate} begins")
         if say:
-            await ctx.info("before")
+            await ctx.notify("acme/before")
         try:
             await gate_of(gate)
         except asyncio.CancelledError:
             app.log.append(f"{gate} cancelled")
             raise
         if after:
-            await ctx.info("after")
+            await ctx.notify("acme/after")
         app.log.append(f"{gate} ends")
         return gate
 
     @app.tool
     async def poll(gate: str, ctx: m.Context) -> bool:
         closed = await ctx.close_stream(5)
-        app.log.append(closed)
         await gate_of(gate)
         return closed
 
@@ -9658,68 +6399,58 @@ def sample_app(**options):
 
     @app.tool
     async def who(ctx: m.Context) -> list:
-        return [ctx.principal, ctx.headers.get("x-test")]
+        return [ctx.principal, ctx.headers.get("authorization"), ctx.headers.get("x-test")]
 
-    return app
-
-
-def call_of(req_id, tool, arguments=None, **more):
-    return {
-        "jsonrpc": "2.0",
-        "id": req_id,
-        "method": "tools/call",
-        "params": {"name": tool, "arguments": arguments or {}, **more},
-    }
-
-
-def hello(revision=NEWEST_SESSION, req_id=0, **capabilities):
-    return {
-        "jsonrpc": "2.0",
-        "id": req_id,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": revision,
-            "capabilities": capabilities,
-            "clientInfo": {"name": "test", "version": "1"},
-        },
-    }
-
-
-INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-
-
-def watched_demo():
-    """The same with a family of resources."""
-    app = sample_app()
     app.add_resource("note://{name}", lambda name: name, name="note")
     return app
 
 
-def subscribing(req_id, uri):
-    params = {"uri": uri}
-    return {"jsonrpc": "2.0", "id": req_id, "method": "resources/subscribe", "params": params}
+def call_of(req_id, tool, arguments=None, **more):
+    params = {"name": tool, "arguments": arguments or {}, **more}
+    return {"jsonrpc": "2.0", "id": req_id, "method": "tools/call", "params": params}
+
+
+def modern_call(req_id, tool, arguments=None, **meta):
+    """Return a call of the newest revision, and the headers that repeat it."""
+    own = {META + "protocolVersion": NO_SESSIONS, META + "clientCapabilities": {}, **meta}
+    fields = {"mcp_protocol_version": NO_SESSIONS, "mcp_method": "tools/call", "mcp_name": tool}
+    return call_of(req_id, tool, arguments, _meta=own), fields
+
+
+def hello(revision=NEWEST_SESSION, req_id=0, **capabilities):
+    params = {"protocolVersion": revision, "capabilities": capabilities,
+              "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
+    return {"jsonrpc": "2.0", "id": req_id, "method": "initialize", "params": params}
+
+
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 class Events:
     """The events of an answer, as they come."""
 
     def __init__(self, answer):
-        self.answer = answer
-        self.decoder = m.SSEDecoder()
-        self.found = []
+        self.answer, self.head, self.rest = answer, answer.head, b""
 
-    @property
-    def head(self):
-        return self.answer.head
-
-    async def next(self):
-        """The next event; None at the end."""
-        while not self.found:
+    async def block(self):
+        """The text of the next event or comment; None at the end."""
+        while b"\n\n" not in self.rest:
             data = await self.answer.piece()
             if not data:
                 return None
-            self.found += self.decoder.feed(data)
-        return self.found.pop(0)
+            self.rest += data
+        text, self.rest = self.rest.split(b"\n\n", 1)
+        return text.decode()
+
+    async def next(self):
+        """The next event; None at the end."""
+        while (text := await self.block()) is not None:
+            lines = [line.partition(":")[::2] for line in text.split("\n")]
+            found = {name: value[value.startswith(" ") :] for name, value in lines}
+            if "data" in found or "retry" in found:
+                return types.SimpleNamespace(**{"data": "", "event": "message", "id": "", "retry": "", **found})
+        return None
 
     async def message(self):
         """The next message; None at the end. Events without data, which prime, are passed over."""
@@ -9736,42 +6467,50 @@ class Events:
         return out
 
     def drop(self):
-        self.answer.stream[1].transport.abort()
-        self.answer.close()
+        self.answer.drop()
 
 
 class Caller:
-    """A client without manners: says over HTTP exactly what it is told."""
+    """A client without manners: says over HTTP exactly what it is told, each on its own connection."""
 
-    def __init__(self, url, revision=NEWEST_SESSION, **options):
-        self.url, self.revision = m.parse_url(url), revision
-        self.http = m.HTTPClient(self.url, **options)
-        self.headers = {}
+    def __init__(self, url, revision=NEWEST_SESSION, uds=None):
+        self.url, self.revision, self.uds = url, revision, uds
+        self.headers, self.wires = {}, []
 
     async def __aenter__(self):
         return self
 
     async def __aexit__(self, *exc):
-        await self.http.close()
+        for wire in self.wires:
+            wire.drop()
+        await asyncio.sleep(0)
+
+    async def begin(self, method, body=b"", target=None, **headers):
+        """Send a request; return its wire."""
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        fields = {"host": "localhost", "accept": JSON_BOTH, **self.headers}
+        if body:
+            fields.update({"content-type": "application/json", "content-length": len(body)})
+        fields.update((name.replace("_", "-"), value) for name, value in headers.items())
+        lines = [f"{name}: {value}\r\n" for name, value in fields.items() if value is not None]
+        target = target or urllib.parse.urlsplit(self.url).path
+        wire = await Wire.open(self.uds or self.url, limit=1 << 24)
+        self.wires.append(wire)
+        wire.send(f"{method} {target} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + body)
+        return wire
 
     async def send(self, method, body=b"", target=None, **headers):
         """Send a request and return the answer when its head is there."""
-        if not isinstance(body, bytes):
-            body = json.dumps(body).encode()
-        fields = {"accept": JSON_BOTH, **self.headers}
-        if body:
-            fields["content-type"] = "application/json"
-        fields.update((name.replace("_", "-"), value) for name, value in headers.items())
-        fields = {name: value for name, value in fields.items() if value is not None}
-        return await self.http.send(method, target or self.url.target, fields, body, 30)
+        wire = await self.begin(method, body, target, **headers)
+        await wire.read_head(method)
+        return wire
 
     async def ask(self, method, body=b"", target=None, **headers):
         """Send a request and return (status, headers, JSON or text of the whole answer)."""
         answer = await self.send(method, body, target, **headers)
-        try:
-            data = await answer.body()
-        finally:
-            answer.close()
+        data = await answer.body()
+        answer.drop()
         kind = answer.head.headers.get("content-type", "")
         if kind == "application/json" and data:
             data = json.loads(data)
@@ -9793,7 +6532,7 @@ class Caller:
         status, headers, answer = await self.post(hello(self.revision, **capabilities))
         assert status == 200 and answer["result"]["protocolVersion"] == self.revision
         self.headers["mcp-session-id"] = headers["mcp-session-id"]
-        if m.REVISIONS[self.revision].version_header:
+        if self.revision >= V3:
             self.headers["mcp-protocol-version"] = self.revision
         assert await self.status("POST", INITIALIZED) == 202
         return self
@@ -9810,2503 +6549,1219 @@ async def http_calling(app=None, *, opened=True, revision=NEWEST_SESSION, header
             yield caller, server
 
 
-legacy_http = pytest.mark.parametrize("revision", ["2025-03-26", "2025-06-18", "2025-11-25"])
+def pages():
+    """A server with a page that shows what its request was."""
+    app = m.Server("pages")
+    app.served = []
+
+    async def show(request):
+        app.served.append(request.method)
+        return {"method": request.method, "path": request.path, "query": request.query,
+                "body": request.body.decode("latin-1"), **request.headers}  # fmt: skip
+
+    for method in ("GET", "POST"):
+        app.route(method, "/a", public=True, any_host=True)(show)
+    return app
 
 
-class TestRequestsOverHTTP:
-    """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
+G, P = b"GET /a HTTP/1.1\r\nHost: h\r\n", b"POST /a HTTP/1.1\r\nHost: h\r\n"
+CHUNKED = P + b"Transfer-Encoding: chunked\r\n\r\n"
+NEXT = b"GET /a HTTP/1.1\r\nHost: next\r\n\r\n"
 
-    @legacy_http
-    async def test_a_request_that_says_nothing_first_is_answered_with_json(self, revision):
-        async with http_calling(revision=revision) as (caller, _):
-            status, headers, answer = await caller.post(call_of(7, "echo", {"text": "é"}))
-            assert status == 200 and headers["content-type"] == "application/json"
-            assert answer["id"] == 7 and answer["result"]["content"][0]["text"] == "é"
+#: A request, and what its page must see of it.
+ACCEPTED = [
+    (G + b"\r\n", {"method": "GET", "path": "/a", "query": "", "host": "h", "body": ""}),
+    (b"\r\n" + G + b"\r\n", {"host": "h"}),  # RFC 9112 §2.2
+    (b"GET /a?b=%20&c HTTP/1.1\r\nhOST:\th \r\n\r\n", {"query": "b=%20&c", "host": "h"}),
+    (b"GET http://real:81/a?x HTTP/1.1\r\nHost: other\r\n\r\n", {"host": "real:81", "query": "x"}),
+    (b"GET /a HTTP/1.1\r\nHost: [::1]:8000\r\n\r\n", {"host": "[::1]:8000"}),
+    (G + b"X-A: 1\r\nx-a: 2\r\nX-B:\r\n\r\n", {"x-a": "1, 2", "x-b": ""}),
+    (G + b"X-A: \xe9\t\"x\"  \r\n\r\n", {"x-a": "\xe9\t\"x\""}),
+    (P + b"Content-Length: 0\r\n\r\n", {"body": ""}),
+    (P + b"Content-Length: 0000000000000000005\r\n\r\nhello", {"body": "hello"}),
+    (CHUNKED + b"5\r\nhello\r\n0\r\n\r\n", {"body": "hello"}),
+    (CHUNKED + b"00A;x=\"y\"\r\nhellohello\r\n1 ;z\r\n!\r\n0\r\n\r\n", {"body": "hellohello!"}),
+    (CHUNKED + b"1\r\n\n\r\n0\r\nTrailer: is dropped\r\nHost: x\r\n\r\n", {"body": "\n", "host": "h"}),
+    (P + b"Transfer-Encoding: Chunked\r\n\r\n0\r\n\r\n", {"body": ""}),
+    (G + b"Connection: close, TE\r\n\r\n", {"connection": "close, TE"}),
+    (b"GET /a HTTP/1.0\r\n\r\n", {"method": "GET"}),
+    (b"GET /a HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n", {"method": "GET"}),
+]
 
-    @legacy_http
-    async def test_a_request_leaves_no_cycle_for_the_garbage_collector(self, revision):
-        async with http_calling(revision=revision) as (caller, _):
+REQUEST_LINES = [
+    b" GET /a HTTP/1.1", b"\r\n\r\nGET /a HTTP/1.1", b"GET  /a HTTP/1.1", b"GET /a\tHTTP/1.1",
+    b"GET /a HTTP/1.1 ", b"GET /a x HTTP/1.1", b"GET /a", b"GET", b"G\xcbT /a HTTP/1.1",
+    b"GE(T /a HTTP/1.1", b"GET /\xe9 HTTP/1.1", b"GET /a\x00 HTTP/1.1", b"GET /a#b HTTP/1.1",
+    b"GET /a http/1.1", b"GET /a HTTP/1.1x", b"GET /a HTTP/11", b"GET /a HTTP/1.\xb2",
+    b"GET /a HTTP/0.9", b"GET /a HTTP/2.0", b"PRI * HTTP/2.0", b"CONNECT a:443 HTTP/1.1", b"GET a HTTP/1.1",
+    b"GET * HTTP/1.1", b"GET ftp://h/a HTTP/1.1", b"GET http:///a HTTP/1.1",
+    b"GET http://u:p@h/a HTTP/1.1", b"GET /a HTTP/1.1\rX: y", b"GET /a HTTP/1.1\nX: y",
+]  # fmt: skip
+HOSTS = [b"", b"Host:\r\n", b"Host: a, b\r\n", b"Host: a/b\r\n", b"Host: u@a\r\n", b"Host: ::1\r\n",
+         b"Host: a:x\r\n", b"Host: a\r\nhost: a\r\n", b"Host: a b\r\n"]  # fmt: skip
+FIELDS = [
+    b"X : b", b"X\t: b", b"X: b\r\n c", b" X: b", b"\tX: b", b"nonsense", b": b", b"X\x00: b", b"X\xaa: b",
+    b"X(y): b", b"X: \x00", b"X: \x0b", b"X: \x7f", b"X: b\rc", b"X: b\nY: c", b"X: b\r", b"\nX: b",
+    b"Content-Type: a/b\r\nContent-Type: c/d", b"Authorization: a\r\nAuthorization: b",
+    b"Origin: http://a\r\nOrigin: http://b", b"Mcp-Session-Id: 1\r\nmcp-session-id: 2",
+    b"Mcp-Method: a\r\nMcp-Method: b", b"Mcp-Name: a\r\nMcp-Name: b", b"Last-Event-ID: 1\r\nLast-Event-ID: 2",
+    b"MCP-Protocol-Version: 1\r\nMCP-Protocol-Version: 2",
+]  # fmt: skip
+FRAMINGS = [
+    b"Content-Length: 1\r\nContent-Length: 1", b"Content-Length: +5", b"Content-Length: -1",
+    b"Content-Length: 5, 5", b"Content-Length: 5 5", b"Content-Length: 0x5", b"Content-Length: 1_0",
+    b"Content-Length: 5.0", b"Content-Length: \xb2", b"Content-Length: five", b"Content-Length:",
+    b"Content-Length: 00000000000000000005", b"Content-Length: 5\r\nTransfer-Encoding: chunked",
+    b"Transfer-Encoding: chunked\r\nContent-Length: 5", b"Transfer-Encoding: identity\r\nContent-Length: 5",
+    b"Transfer-Encoding: chunked, chunked", b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+    b"Transfer-Encoding: chunked, identity", b"Transfer-Encoding: gzip", b"Transfer-Encoding: xchunked",
+    b'Transfer-Encoding: "chunked"', b"Transfer-Encoding: chunked;q=1", b"Transfer-Encoding: chunked,",
+    b"Transfer-Encoding:", b"Transfer-Encoding: \x0bchunked", b"Transfer-Encoding : chunked",
+    b"Transfer-Encoding: gzip, chunked", b"Transfer-Encoding: , chunked",
+]  # fmt: skip
+#: What stands where chunks should: RFC 9112 §7.1
+BAD_CHUNKS = [
+    b"x\r\n", b"\r\nhello", b"0x5\r\nhello\r\n", b"+5\r\nhello\r\n", b"-5\r\nhello\r\n", b" 5\r\nhello\r\n",
+    b"5 \r\nhello\r\n", b"1_0\r\nhello\r\n", b"5\nhello\r\n", b"5;a\nhello\r\n", b"5;\x00\r\nhello\r\n",
+    b"5;a\rb\r\nhello\r\n", b"\xb2\r\nhe\r\n", b"00000000000000005\r\nhello\r\n", b"5\r\nhelloXX",
+    b"5\r\nhello\n0", b"5\r\nhello!\r\n", b"5\r\nhell\r\n0\r\n\r\n", b"0\r\n\n", b"0\r\nX: y\n",
+    b"0\r\nGET / HTTP/1.1\r\n", b"0\r\n X: y\r\n", b"0\r\nX : y\r\n",
+]  # fmt: skip
+DOUBTFUL = [
+    *(line + b"\r\nHost: h\r\n\r\n" for line in REQUEST_LINES),
+    *(b"GET /a HTTP/1.1\r\n" + host + b"\r\n" for host in HOSTS),
+    *(G + field + b"\r\n\r\n" for field in FIELDS), b"GET http://h/a HTTP/1.1\r\n\r\n",
+    *(P + field + b"\r\n\r\nhello" for field in FRAMINGS), *(CHUNKED + data for data in BAD_CHUNKS),
+    b"POST /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+]  # fmt: skip
+
+
+def with_size(size):
+    """Return a request with a head of so many bytes."""
+    return G + b"X: %b\r\n\r\n" % (b"x" * (size - len(G) - 7))
+
+
+#: What is limited: the most that passes, what makes a request of such a size, and the status.
+HTTP_LIMITS = [
+    ("bytes of a head", 32 * 1024, with_size, 431),
+    ("fields of a head", 100, lambda n: G + b"X: y\r\n" * (n - 1) + b"\r\n", 431),
+    ("bytes before a chunk", 256, lambda n: CHUNKED + b"1;%b\r\nx\r\n0\r\n\r\n" % (b"x" * (n - 4)), 400),
+    ("chunks of a body", 16_384, lambda n: CHUNKED + b"1\r\nx\r\n" * n + b"0\r\n\r\n", 413),
+    ("bytes of a trailer", 8192, lambda n: CHUNKED + b"0\r\nX: %b\r\n\r\n" % (b"x" * (n - 7)), 431),
+    ("bytes of a body", 20_000, lambda n: P + b"Content-Length: %d\r\n\r\n%b" % (n, b"x" * n), 413),
+    ("bytes of chunks", 20_000, lambda n: CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (n, b"x" * n), 413),
+]  # fmt: skip
+
+
+class TestHTTPMessages:
+    """RFC 9112, strictly: two readers of the same bytes must see the same messages."""
+
+    async def test_a_request_is_read_however_it_is_cut(self):
+        async with pages().http(port=0) as server:
+            for data, wanted in ACCEPTED:
+                for pieces in ways(data):
+                    async with await Wire.open(server.url) as wire:
+                        await wire.send_pieces(pieces)
+                        status, _, body = await wire.answer()
+                    assert status == 200, (data, body)
+                    seen = json.loads(body)
+                    assert {**seen, **wanted} == seen, (data, pieces)
+
+    async def test_whatever_is_doubtful_is_refused_and_ends_the_connection(self):
+        """The error names no value, and what stands behind the request is not served."""
+        app = pages()
+        async with app.http(port=0) as server:
+            for data in DOUBTFUL:
+                for pieces in ways(data):
+                    async with await Wire.open(server.url) as wire:
+                        await wire.send_pieces([*pieces, NEXT])
+                        status, headers, body = await wire.answer()
+                        assert status in (400, 501, 505), (data, status)
+                        assert headers["connection"] == "close" and b"hello" not in body
+                        assert json.loads(body)["error"]["message"] and await wire.everything() == b"", data
+        assert app.served == []
+
+    @pytest.mark.parametrize("what, most, make, status", HTTP_LIMITS, ids=[x[0] for x in HTTP_LIMITS])
+    async def test_a_limit_holds_at_its_value_and_one_beyond(self, what, most, make, status):
+        async with pages().http(port=0, max_body=20_000) as server:
+            for size, wanted in ((most, {200}), (most + 1, {status})):
+                async with await Wire.open(server.url) as wire:
+                    wire.send(make(size))
+                    assert (await wire.answer())[0] in wanted, (what, size)
+
+    @pytest.mark.parametrize("data", [
+        G + b"x" * 33_000, b"x" * 33_000, CHUNKED + b"1;" + b"x" * 300,
+        P + b"Content-Length: 9999999999\r\n\r\n", CHUNKED + b"ffffffffffffffff\r\n",
+    ])  # fmt: skip
+    async def test_what_never_ends_is_refused_in_time(self, data):
+        async with pages().http(port=0, max_body=20_000) as server, await Wire.open(server.url) as wire:
+            wire.send(data)
+            assert (await wire.answer())[0] in (400, 413, 414, 431)
+            assert await wire.everything() == b""
+
+    async def test_random_changes_of_requests_get_one_clean_answer_each(self):
+        """Fuzz: no 500, no hanging, nothing served twice."""
+        dice, app = rng("requests"), pages()
+        async with app.http(port=0) as server:
+            for _ in range(300):
+                data = bytearray(dice.choice(ACCEPTED)[0])
+                for _ in range(dice.randint(1, 3)):
+                    at = dice.randrange(len(data))
+                    data[at : at + dice.randint(0, 2)] = dice.choice([b"", b"\r", b"\n", b" ", b":", b"\0", b"5"])
+                async with await Wire.open(server.url) as wire:
+                    wire.send(bytes(data))
+                    wire.writer.write_eof()
+                    text = await wire.everything()
+                assert re.match(rb"(HTTP/1\.1 (200|4\d\d|50[15]) |$)", text), (data, text)
+
+
+class TestServedConnections:
+    """A connection serves one request at a time, in order."""
+
+    async def test_pipelined_requests_are_answered_in_order_and_others_have_their_turn(self):
+        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
+            other = await Wire.open(server.url)
+            wire.send(b"".join(b"GET /a?%d HTTP/1.1\r\nHost: h\r\n\r\n" % n for n in range(300)))
+            await wire.read_head()
+            other.send(NEXT)
+            first = asyncio.ensure_future(other.answer())
+            done = []
+            for number in range(300):
+                if number:
+                    await wire.read_head()
+                assert json.loads(await wire.body())["query"] == str(number)
+                done.append(first.done())
+            assert (await first)[0] == 200
+            other.drop()
+
+    async def test_what_is_asked_while_an_answer_is_made_waits_without_bound_of_time_but_of_bytes(self):
+        app = sample_app()
+        async with http_calling(app) as (caller, _):
+            wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
+            await until(lambda: app.log)
+            wire.writer.transport.set_write_buffer_limits(0)
+            wire.send(NEXT * 1_000_000)
+            stuck = asyncio.ensure_future(wire.writer.drain())
+            await idle()
+            await asyncio.wait([stuck], timeout=0.05)
+            assert not stuck.done()  # the server does not read on
+            app.gate_of("g").set_result(None)
+            assert (await wire.answer())[0] == 200
+            stuck.cancel()
+
+    @pytest.mark.parametrize("data, kept", [
+        (G, True), (G + b"Connection: keep-alive\r\n", True), (G + b"Connection: x, Close\r\n", False),
+        (b"GET /a HTTP/1.0\r\n", False), (b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n", True),
+    ])  # fmt: skip
+    async def test_a_connection_lives_as_long_as_the_client_says(self, data, kept):
+        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
+            wire.send(data + b"\r\n")
+            status, headers, _ = await wire.answer()
+            assert status == 200 and (headers.get("connection") != "close") == kept
+            assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", headers["date"])
+            if kept:
+                wire.send(NEXT)
+                assert (await wire.answer())[0] == 200
+            else:
+                assert await wire.everything() == b""
+
+    async def test_who_waits_for_100_continue_gets_it_unless_the_head_is_reason_to_refuse(self):
+        """RFC 9110 §10.1.1"""
+        async with pages().http(port=0, max_body=20) as server:
+            for size, wanted in ((5, 100), (21, 413)):
+                async with await Wire.open(server.url) as wire:
+                    wire.send(P + b"Expect: 100-Continue\r\nContent-Length: %d\r\n\r\n" % size)
+                    assert (await wire.read_head()).status == wanted
+                    if wanted == 100:
+                        wire.send(b"hello")
+                        assert json.loads((await wire.answer())[2])["body"] == "hello"
+
+    async def test_head_has_the_length_but_no_body(self):
+        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
+            wire.send(b"HEAD /a HTTP/1.1\r\nHost: h\r\n\r\n" + NEXT)
+            status, headers, _ = await wire.answer("HEAD")
+            assert status == 200 and int(headers["content-length"]) > 20
+            assert (await wire.answer())[0] == 200
+
+    async def test_a_client_hears_why_its_body_is_refused_though_it_goes_on_sending(self):
+        """RFC 9112 §9.6: what still comes is read for 5 seconds, and thrown away."""
+        async with pages().http(port=0, max_body=1000) as server:
+            leap = time_machine()
+            async with await Wire.open(server.url) as wire:
+                wire.send(P + b"Content-Length: 9000000\r\n\r\n" + b"x" * 9_000_000)
+                await wire.writer.drain()
+                assert (await wire.answer())[0] == 413
+            async with await Wire.open(server.url) as wire:
+                wire.send(P + b"Content-Length: 2000\r\n\r\n")
+                assert (await wire.answer())[0] == 413
+                leap(7)
+                await eventually(lambda: wire.reader.at_eof() or wire.send(b"x" * 1000) or wire.writer.is_closing())
+
+    @pytest.mark.parametrize("value", ["a\r\nx-evil: 1", "a\nb", "a\0", " a", "\u20ac"])
+    async def test_no_header_can_be_injected(self, value, caplog):
+        app = m.Server()
+
+        @app.route("GET", "/p", public=True)
+        async def page(request):
+            return 200, {"x-page": value}, "text"
+
+        async with app.http(port=0) as server:
+            status, headers, _ = await get(server.url, target="/p")
+        assert status == 500 and "x-evil" not in headers
+        with pytest.raises((ValueError, m.MCPError)):
+            await m.Client("http://127.0.0.1:1/mcp", headers={"x-a": value}).connect()
+
+    async def test_one_server_does_not_answer_for_another_with_the_same_head(self):
+        one, two = m.Server("one"), m.Server("two")
+        async with one.http(port=0, token="secret") as first, two.http(port=0) as second:
+            for _ in range(2):
+                assert (await get(first.url))[0] == 401
+                assert (await get(second.url))[0] == 400
+
+    async def test_a_handler_that_fails_gives_500_without_its_reason(self):
+        app = m.Server()
+
+        @app.route("GET", "/p", public=True)
+        async def page(request):
+            raise ValueError("secret")
+
+        async with app.http(port=0) as server:
+            status, _, body = await get(server.url, target="/p")
+        assert status == 500 and b"secret" not in body
+
+    async def test_context_variables_of_one_request_are_not_seen_by_the_next(self):
+        app, seen, mine = m.Server(), [], contextvars.ContextVar("mine", default=0)
+
+        @app.route("GET", "/p", public=True)
+        async def page(request):
+            seen.append(mine.get())
+            mine.set(len(seen))
+            return ""
+
+        async with app.http(port=0) as server, await Wire.open(server.url) as wire:
+            for _ in range(3):
+                wire.send(b"GET /p HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                await wire.answer()
+        assert seen == [0, 0, 0]
+
+    @pytest.mark.parametrize("revision", [V4, V5])
+    async def test_a_request_leaves_nothing_for_the_garbage_collector(self, revision):
+        async with http_calling(opened=revision == V4) as (caller, _):
+            msg, fields = modern_call(1, "echo", {"text": "a"})
+            msg, fields = (msg, fields) if revision == V5 else (call_of(1, "echo", {"text": "a"}), {})
+            wire = await caller.begin("POST", msg, **fields)
+            await wire.answer()
+            # The same bytes again, on the same connection.
+            data = json.dumps(msg).encode()
+            names = {**caller.headers, **{k.replace("_", "-"): v for k, v in fields.items()}}
+            head = "".join(f"{k}: {v}\r\n" for k, v in names.items())
+            data = (f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: {JSON_BOTH}\r\n{head}"
+                    f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n").encode() + data  # fmt: skip
+            wire.send(data)
+            assert (await wire.answer())[0] == 200
             gc.collect()
             gc.disable()
             try:
-                for number in range(3):
-                    await caller.post(call_of(number, "echo", {"text": "a"}))
-                    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                            "io.modelcontextprotocol/clientCapabilities": {}}  # fmt: skip
-                    fields = {"mcp-protocol-version": "2026-07-28", "mcp-name": "echo",
-                              "mcp-method": "tools/call"}  # fmt: skip
-                    msg = call_of(number, "echo", {"text": "a"}, _meta=meta)
-                    assert (await caller.post(msg, **fields))[0] == 200
-                # The last ones may still be ending.
-                left = [type(item) for item in gc.get_objects()]
-                for kind in (m.Exchange, m.Reply, m.SocketResponse):
-                    assert left.count(kind) <= 1
+                for _ in range(50):
+                    wire.send(data)
+                    await wire.answer()
+                assert gc.collect() < 50
             finally:
                 gc.enable()
 
-    @legacy_http
-    async def test_what_is_said_first_makes_it_a_stream_that_ends_with_the_answer(self, revision):
-        async with http_calling(revision=revision) as (caller, _):
-            msg = call_of(7, "count", {"to": 3})
-            events = await caller.events("POST", msg)
-            assert events.head.headers["cache-control"] == "no-cache, no-transform"
-            assert events.head.headers["x-accel-buffering"] == "no"
-            *said, answer = await events.messages()
-            assert [item["params"]["n"] for item in said] == [1, 2, 3]
-            assert answer["id"] == 7 and answer["result"]["content"][0]["text"] == "3"
-            events.answer.close()
-            assert len(caller.http.idle) == 1, "the connection can be used again"
+    async def test_a_request_is_not_forgotten_while_nobody_holds_it_but_us(self):
+        """asyncio only has weak references to tasks."""
+        app = m.Server()
 
-    @legacy_http
-    async def test_only_the_revision_with_polling_primes_the_stream(self, revision):
-        async with http_calling(revision=revision) as (caller, _):
-            for method, msg in (("POST", call_of(7, "count", {"to": 1})), ("GET", b"")):
-                events = await caller.events(method, msg)
-                if revision == "2025-11-25":
-                    first = await events.next()
-                    assert first.data == "" and first.id and events.decoder.retry_ms == 1000
-                if method == "POST":
-                    first = await events.next()
-                    assert json.loads(first.data)["params"] == {"n": 1} and first.id
-                events.drop()
+        @app.tool
+        async def alone() -> str:
+            future = asyncio.get_running_loop().create_future()
+            asyncio.get_running_loop().call_later(0.02, lambda: future.set_result(None))
+            gc.collect()
+            await future
+            return "done"
 
-    @legacy_http
-    async def test_notifications_and_responses_are_accepted_without_a_body(self, revision):
-        async with http_calling(revision=revision) as (caller, _):
-            for msg in (
-                INITIALIZED,
-                {"jsonrpc": "2.0", "method": "acme/x", "params": {}},
-                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {}},
-                {"jsonrpc": "2.0", "id": 99, "result": {}},
-                {"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": "m"}},
-            ):
-                status, headers, body = await caller.post(msg)
-                assert (status, headers.get("content-type"), body) == (202, None, b"")
+        async with http_calling(app) as (caller, _):
+            asked = asyncio.ensure_future(caller.post(call_of(1, "alone")))
+            for _ in range(5):
+                await idle()
+                gc.collect()
+            assert "result" in (await asked)[2]
 
-    @pytest.mark.parametrize(
-        "body, code",
-        [
-            (b"{", -32700), (b"\xff", -32700), (b"", -32700),
-            (b"1", -32600), (b'"x"', -32600), (b"null", -32600), (b"{}", -32600),
-            (b'{"jsonrpc":"1.0","id":1,"method":"ping"}', -32600),
-            (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600),
-            (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
-            (b'{"jsonrpc":"2.0","id":1,"result":5}', -32600),
-            (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}', -32602),
-            (b"[" * 200 + b"]" * 200, -32600), (b"[]", -32600),
-        ],
-    )  # fmt: skip
-    async def test_what_is_no_message_is_a_bad_request(self, body, code):
-        async with http_calling() as (caller, server):
-            status, _, answer = await caller.ask("POST", body, content_type="application/json")
-            assert (status, answer["error"]["code"], "id" in answer) == (400, code, False)
-            assert len(server.endpoint.sessions) == 1 and not server.endpoint.waiting
 
-    async def test_errors_of_requests_carry_their_id(self):
-        async with http_calling() as (caller, _):
-            for msg, code in (
-                ({"jsonrpc": "2.0", "id": "x", "method": "nonsense"}, -32601),
-                (call_of("x", "nobody"), -32602),
-                (hello(req_id="x"), -32600),
-            ):
-                status, headers, answer = await caller.post(msg)
-                assert (status, answer["id"], answer["error"]["code"]) == (200, "x", code)
-                assert headers["content-type"] == "application/json"
 
-    async def test_an_id_that_is_in_use_is_refused_and_leads_no_answer_astray(self):
-        """CVE-2026-25536; basic/index#requests: an id "MUST NOT match" another's. And a session
-        that reuses an id must not thereby escape its rate limit."""
+#: What a client sends, and what has come of it after so many seconds (and not before).
+DEADLINES = [
+    ("half a head", [b"GET /a HT"], 20, 408),
+    ("a head by single bytes", [b"GET /a HT", b"T", b"P"], 20, 408),
+    ("half a body", [P + b"Content-Length: 5\r\n\r\nhel"], 60, 408),
+    ("half a chunk", [CHUNKED + b"5\r\nhel"], 60, 408),
+    ("a body by single bytes", [P + b"Content-Length: 5\r\n\r\nhel", b"l"], 60, 408),
+    ("no next request", [NEXT], 75, None),
+]
+
+
+class TestTimeOnConnections:
+    """Every wait has a deadline, which no byte renews."""
+
+    @pytest.mark.parametrize("what, pieces, seconds, status", DEADLINES, ids=[x[0] for x in DEADLINES])
+    async def test_who_waits_too_long_is_answered_or_closed(self, what, pieces, seconds, status):
+        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
+            leap = time_machine()
+            await idle()
+            for piece in pieces:
+                wire.send(piece)
+                await asyncio.sleep(0.01)
+                if piece is NEXT:
+                    await wire.answer()
+                leap((seconds - 3) / len(pieces))
+                await asyncio.sleep(0.01)
+            assert not wire.reader.at_eof() and not wire.reader._buffer
+            leap(6)
+            if status is not None:
+                got, headers, _ = await wire.answer()
+                assert got == status and headers["connection"] == "close"
+            assert await wire.everything() == b""
+
+    async def test_a_request_that_is_served_has_no_deadline_and_a_comment_keeps_its_connection(self):
         app = sample_app()
         async with http_calling(app) as (caller, _):
-            slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "g"})))
+            leap = time_machine()
+            wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
             await until(lambda: app.log)
-            answer = (await caller.post(call_of(1, "echo", {"text": "b"})))[2]
-            assert answer == {
-                "jsonrpc": "2.0", "id": 1,
-                "error": {"code": -32600, "message": "a request with id 1 is still running"},
-            }  # fmt: skip
+            leap(16)
+            await wire.read_head()  # an answer that takes long becomes a stream
+            events = Events(wire)
+            assert wire.head.headers["content-type"] == "text/event-stream"
+            assert "id:" in await events.block()
+            for _ in range(3):
+                leap(17)
+                assert await events.block() == ":"
+            leap(300)
             app.gate_of("g").set_result(None)
-            assert (await slow)[2]["result"]["content"][0]["text"] == "g"
+            assert (await events.messages())[0]["id"] == 1
 
-    @pytest.mark.parametrize(
-        "method, target, headers, status",
-        [
-            ("POST", "/mcp", {}, 202), ("POST", "/mcp/", {}, 202), ("POST", "/mcp?x=1", {}, 202),
-            ("POST", "/", {}, 404), ("POST", "/mcpx", {}, 404), ("POST", "/mcp/x", {}, 404),
-            ("POST", "/MCP", {}, 404), ("POST", "/%6dcp", {}, 202),
-            ("PUT", "/mcp", {}, 405), ("HEAD", "/mcp", {}, 405), ("HEAD", "/mcp/", {}, 405),
-            ("PATCH", "/mcp/", {}, 405), ("TRACE", "/mcp", {}, 405), ("post", "/mcp", {}, 501),
-            ("BREW", "/mcp", {}, 501), ("BREW", "/nowhere", {}, 404),
-            ("HEAD", "/sse", {}, 405), ("POST", "/sse", {}, 405), ("GET", "/messages", {}, 405),
-            ("POST", "/mcp", {"content-type": "text/plain"}, 415),
-            ("POST", "/mcp", {"content-type": None}, 415),
-            ("POST", "/mcp", {"accept": "application/json"}, 406),
-            ("POST", "/mcp", {"accept": "text/event-stream"}, 406),
-            ("POST", "/mcp", {"accept": None}, 202), ("POST", "/mcp", {"accept": "*/*"}, 202),
-            ("GET", "/mcp", {"accept": "application/json"}, 406),
-            ("GET", "/sse", {"accept": "application/json"}, 406),
-            ("POST", "/mcp", {"mcp-protocol-version": "1999-01-01"}, 400),
-            ("GET", "/mcp", {"mcp-protocol-version": "1999-01-01"}, 400),
-            ("DELETE", "/mcp", {"mcp-protocol-version": "1999-01-01"}, 400),
-            ("POST", "/mcp", {"mcp-protocol-version": None}, 202),
-            ("POST", "/mcp", {"mcp-session-id": None}, 400),
-            ("GET", "/mcp", {"mcp-session-id": None}, 400),
-            ("DELETE", "/mcp", {"mcp-session-id": None}, 400),
-            ("POST", "/mcp", {"mcp-session-id": "unknown"}, 404),
-            ("GET", "/mcp", {"mcp-session-id": "unknown"}, 404),
-            ("DELETE", "/mcp", {"mcp-session-id": "unknown"}, 404),
-            ("DELETE", "/mcp", {}, 204),
-            ("OPTIONS", "/mcp", {}, 204), ("OPTIONS", "/nowhere", {}, 404),
-            ("GET", "/mcp", {"last-event-id": "1-2"}, 400),
-            ("GET", "/mcp", {"last-event-id": "0123456789abcdef-2"}, 400),
-        ],
-    )  # fmt: skip
-    async def test_statuses(self, method, target, headers, status):
+    async def test_who_does_not_read_is_cut_off_after_30_seconds_unless_a_little_was_read(self):
+        app = m.Server()
+
+        @app.route("GET", "/big", public=True)
+        async def big(request):
+            return b"x" * 30_000_000
+
+        async with app.http(port=0) as server:
+            leap = time_machine()
+            for reads in (False, True):
+                async with await Wire.open(server.url) as wire:
+                    wire.send(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    await wire.read_head()
+                    wire.writer.transport.pause_reading()
+                    await asyncio.sleep(0.05)
+                    for _ in range(3):
+                        leap(12)
+                        await asyncio.sleep(0.02)
+                        if reads:
+                            wire.writer.transport.resume_reading()
+                            for _ in range(20):
+                                wire.left -= len(await wire.reader.read(200_000))
+                            wire.writer.transport.pause_reading()
+                            await asyncio.sleep(0.02)
+                    leap(12)
+                    await asyncio.sleep(0.05)
+                    wire.writer.transport.resume_reading()
+                    if reads:
+                        assert len(await wire.reader.readexactly(wire.left)) == wire.left
+                    else:
+                        assert len(await wire.everything()) < wire.left
+
+    async def test_a_writer_waits_for_its_reader_and_everything_arrives(self):
+        app = m.Server()
+
+        @app.tool
+        async def flood(ctx: m.Context) -> int:
+            for number in range(200):
+                await ctx.notify("acme/n", {"n": number, "text": "x" * 100_000})
+                app.sent = number
+            return 0
+
+        async with http_calling(app) as (caller, _):
+            app.sent = 0
+            events = await caller.events("POST", call_of(1, "flood"))
+            events.answer.writer.transport.pause_reading()
+            await asyncio.sleep(0.05)
+            assert app.sent < 199
+            events.answer.writer.transport.resume_reading()
+            found = await events.messages()
+            assert [msg["params"]["n"] for msg in found[:-1]] == [*range(200)]
+
+
+class TestLostConnections:
+    """Clients vanish at any moment, and leave nothing behind."""
+
+    async def test_clients_that_vanish_at_any_byte_leave_nothing(self):
+        app = sample_app()
+        async with http_calling(app) as (caller, server):
+            msg = json.dumps(call_of(1, "echo", {"text": "x"})).encode()
+            head = f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nMcp-Session-Id: {caller.headers['mcp-session-id']}\r\n"
+            head += f"Content-Type: application/json\r\nContent-Length: {len(msg)}\r\n\r\n"
+            data = head.encode() + msg
+            for size in range(0, len(data) + 1, 3):
+                wire = await Wire.open(server.url)
+                wire.send(data[:size])
+                await asyncio.sleep(0)
+                (wire.reset if size % 2 else wire.drop)()
+            assert (await caller.post(call_of(2, "echo", {"text": "y"})))[0] == 200
+
+    async def test_writing_to_a_lost_client_is_harmless(self, caplog):
+        app = sample_app()
+
+        @app.tool
+        async def babble(ctx: m.Context) -> str:
+            app.log.append("begins")
+            for number in range(50):
+                await ctx.notify("acme/n", {"n": number})
+                await asyncio.sleep(0)
+            app.log.append("ends")
+            return ""
+
+        async with http_calling(app) as (caller, _):
+            events = await caller.events("POST", call_of(1, "babble"))
+            events.answer.reset()
+            await eventually(lambda: "ends" in app.log)
+        assert not [record for record in caplog.records if record.name == "asyncio"]
+
+    async def test_a_lost_connection_cancels_nothing_in_a_session(self):
+        """spec 2025-11-25: basic/transports -- "Disconnection SHOULD NOT be interpreted as" that"""
+        app = sample_app()
+        async with http_calling(app) as (caller, _):
+            wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
+            await until(lambda: app.log)
+            wire.drop()
+            await asyncio.sleep(0.01)
+            app.gate_of("g").set_result(None)
+            await eventually(lambda: app.log == ["g begins", "g ends"])
+
+    @pytest.mark.parametrize("say", [False, True])
+    async def test_a_lost_connection_is_the_cancellation_where_there_are_no_sessions(self, say):
+        """spec: basic/transports/streamable-http#cancellation"""
+        app = sample_app()
+        async with http_calling(app, opened=False) as (caller, _):
+            msg, fields = modern_call(1, "wait", {"gate": "g", "say": say})
+            wire = await caller.begin("POST", msg, **fields)
+            await until(lambda: app.log)
+            wire.drop()
+            await eventually(lambda: app.log == ["g begins", "g cancelled"])
+
+
+#: WHATWG HTML §9.2.6: a stream, and its events as (data, type, last id).
+SSE_STREAMS = [
+    (b"data: YHOO\ndata: +2\ndata: 10\n\n", [("YHOO\n+2\n10", "message", "")]),
+    (b": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
+     [("first event", "message", "1"), ("second event", "message", ""), (" third event", "message", "")]),
+    (b"data\n\ndata\ndata\n\ndata:", [("", "message", ""), ("\n", "message", "")]),
+    (b"data: a\r\rdata: b\r\n\r\ndata: c\n\n", [(x, "message", "") for x in "abc"]),
+    (b"data: a\rdata: b\ndata: c\r\n\r", [("a\nb\nc", "message", "")]),
+    (b":data: a\n:\n\n", []), (b"Data: a\n data: b\ndata : c\ndatas: d\nfoo\n\n", []),
+    (b"data: a:b: c\n\n", [("a:b: c", "message", "")]),
+    (b"event: x\ndata: a\n\ndata: b\n\n", [("a", "x", ""), ("b", "message", "")]),
+    (b"event: x\nevent: y\ndata: a\n\n", [("a", "y", "")]), (b"event\ndata: a\n\n", [("a", "message", "")]),
+    (b"event: x\n\ndata: a\n\n", [("a", "message", "")]),
+    (b"id: 1\ndata: a\n\ndata: b\n\n", [("a", "message", "1"), ("b", "message", "1")]),
+    (b"id: 1\n\ndata: a\n\n", [("a", "message", "1")]),
+    (b"id: 1\nid: 2\x00\ndata: a\n\n", [("a", "message", "1")]),
+    (b"id: 7\nretry: 500\ndata:\n\n", [("", "message", "7")]),
+    ("data: \u20ac\U0001f600\n\n".encode(), [("\u20ac\U0001f600", "message", "")]),
+    (b"data: \xff\xe2\x82\n\n", [("\ufffd\ufffd", "message", "")]),
+    (b"data: \xc2\x85\xe2\x80\xa8\x0b\x0c\n\n", [("\x85\u2028\x0b\x0c", "message", "")]),
+    (b"data: a\n\ndata: b\n", [("a", "message", "")]), (b"data: a", []), (b"", []),
+]  # fmt: skip
+RETRIES = [
+    (b"0", 0), (b"1500", 1500), (b"0000000000000000000012", 12), (b"3600001", 3_600_000),
+    (b"9" * 10_000, 3_600_000), (b"", None), (b"-1", None), (b"+1", None), (b"1_0", None), (b"1.5", None),
+    (b"1 ", None), (b"  1", None), (b"0x1", None), ("\u0661".encode(), None),
+]  # fmt: skip
+
+
+def events_in(pieces, decoder=None):
+    """Return what SSEDecoder makes of the pieces of a stream."""
+    decoder = decoder or m.SSEDecoder()
+    found = [event for piece in pieces for event in decoder.feed(piece)]
+    return [(event.data, event.event, event.id) for event in found]
+
+
+def reference_events(data):
+    """Return the events of a whole stream: WHATWG HTML §9.2.6, word for word, no decoder."""
+    *lines, _ = re.split("\r\n|\r|\n", data.decode("utf-8", "replace"))
+    out, data_buffer, event_type, last_id = [], "", "", ""
+    for line in lines:
+        if line == "":
+            if data_buffer:
+                out.append((data_buffer[:-1], event_type or "message", last_id))
+            data_buffer, event_type = "", ""
+        elif not line.startswith(":"):
+            field, _, value = line.partition(":")
+            value = value[1:] if value.startswith(" ") else value
+            if field == "data":
+                data_buffer += value + "\n"
+            elif field == "event":
+                event_type = value
+            elif field == "id" and "\0" not in value:
+                last_id = value
+    return out
+
+
+class TestServerSentEvents:
+    """WHATWG HTML §9.2.6, "Interpreting an event stream"."""
+
+    @pytest.mark.parametrize("data, expected", SSE_STREAMS)
+    def test_a_stream_however_it_is_cut(self, data, expected):
+        for pieces in cuttings(data):
+            assert events_in(pieces) == expected, pieces
+
+    @pytest.mark.parametrize("end", [b"\n\n", b"\r\r", b"\r\n\r", b"\n\r"])
+    def test_an_event_does_not_wait_for_the_next_byte(self, end):
+        decoder = m.SSEDecoder()
+        assert events_in([b"data: a" + end], decoder) == [("a", "message", "")]
+        assert events_in([b"\ndata: b\n\n"], decoder) == [("b", "message", "")]
+
+    def test_an_id_counts_once_its_event_is_complete(self):
+        """§9.2.5: or else what a cut swallowed would never be sent again."""
+        decoder = m.SSEDecoder("3")
+        assert events_in([b"data: a\n\nid: 4\ndata: lost"], decoder) == [("a", "message", "3")]
+        assert decoder.last_id == "3"
+        assert events_in([b"\n\n"], decoder) == [("lost", "message", "4")] and decoder.last_id == "4"
+        assert events_in([b"id: 5\n\n"], decoder) == [] and decoder.last_id == "5"
+
+    @pytest.mark.parametrize("value, expected", RETRIES)
+    def test_retry_is_ascii_digits(self, value, expected):
+        decoder = m.SSEDecoder()
+        assert decoder.feed(b"retry:" + value + b"\n") == [] and decoder.retry_ms == expected
+
+    @pytest.mark.parametrize("data", [b"data: 78901234567890\n\n", b"data: 789\ndata: 7890\n\n", b"x" * 21])
+    def test_an_event_has_a_limit(self, data):
+        for pieces in ways(data):
+            with pytest.raises(m.LimitExceeded):
+                events_in([b"data: a\n\n", b": ping\n" * 20, *pieces], m.SSEDecoder(limit=20))
+        assert events_in([data[:-3] + b"\n\n"], m.SSEDecoder(limit=20)) is not None
+
+    def test_random_streams_against_the_reference(self):
+        dice, parts = rng("sse"), [b"\r", b"\n", b"\r\n", b"\n\n", b":", b" ", b"data", b"data: ", b"event: ",
+                                   b"id: ", b"id", b"retry: 9", b"x", b"\x00", b"\xe2\x82", b"\xff"]  # fmt: skip
+        for _ in range(3000):
+            data = b"".join(dice.choices(parts, k=dice.randint(1, 25)))
+            cuts = sorted(dice.choices(range(len(data) + 1), k=3))
+            pieces = [data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)])]
+            assert events_in(pieces) == reference_events(data), pieces
+
+
+SESSION_STATUSES = [  # method, path, headers that differ, status; None leaves a header out
+    ("POST", "/mcp", {}, 202), ("POST", "/mcp/", {}, 202), ("POST", "/nowhere", {}, 404),
+    ("POST", "/mcp", {"content_type": "application/json; charset=utf-8"}, 202),
+    ("POST", "/mcp", {"content_type": "text/plain"}, 415), ("POST", "/mcp", {"content_type": None}, 415),
+    ("POST", "/mcp", {"accept": "text/html"}, 406), ("POST", "/mcp", {"accept": "*/*"}, 202),
+    ("POST", "/mcp", {"accept": None}, 202), ("POST", "/mcp", {"accept": "application/json"}, 406),
+    ("POST", "/mcp", {"accept": "application/json;q=0.5, TEXT/event-stream"}, 202),
+    ("POST", "/mcp", {"mcp_session_id": None}, 400), ("POST", "/mcp", {"mcp_session_id": "unknown"}, 404),
+    ("POST", "/mcp", {"mcp_protocol_version": "1999-01-01"}, 400),
+    ("POST", "/mcp", {"mcp_protocol_version": None}, 202),
+    ("GET", "/mcp", {"accept": "application/json"}, 406), ("GET", "/mcp", {"mcp_session_id": None}, 400),
+    ("GET", "/mcp", {"mcp_session_id": "unknown"}, 404), ("GET", "/mcp", {"mcp_protocol_version": V5}, 405),
+    ("GET", "/mcp", {"last_event_id": "x"}, 400), ("GET", "/mcp", {"last_event_id": "0123456789abcdef-2"}, 400),
+    ("PUT", "/mcp", {}, 405), ("DELETE", "/mcp", {"mcp_session_id": "unknown"}, 404),
+    ("DELETE", "/mcp", {"mcp_protocol_version": V5}, 405), ("DELETE", "/mcp", {}, 204),
+    ("OPTIONS", "/mcp", {}, 204), ("OPTIONS", "/nowhere", {}, 404),
+]  # fmt: skip
+MODERN_STATUSES = [  # headers that differ, parameters that differ, status, code
+    ({}, {}, 200, None), ({"mcp_name": "=?base64?ZWNobw==?="}, {}, 200, None),
+    ({"mcp_method": None}, {}, 400, -32020), ({"mcp_method": "TOOLS/CALL"}, {}, 400, -32020),
+    ({"mcp_name": None}, {}, 400, -32020), ({"mcp_name": "other"}, {}, 400, -32020),
+    ({"mcp_name": "=?base64?%%%?="}, {}, 400, -32020), ({"mcp_protocol_version": None}, {}, 400, -32020),
+    ({"mcp_protocol_version": V4}, {}, 400, -32020), ({"mcp_protocol_version": "1999-01-01"}, {}, 400, -32020),
+    ({"mcp_session_id": "whatever"}, {}, 200, None),
+    # the metadata comes before the headers, the revision before the rest of them
+    ({"mcp_method": None}, {META + "clientCapabilities": None}, 400, -32602),
+    ({"mcp_protocol_version": "2099-01-01", "mcp_method": None}, {META + "protocolVersion": "2099-01-01"}, 400, -32022),
+]  # fmt: skip
+ERRORS = [  # a call's error, and its status in a session and without
+    (-32601, 200, 404), (-32602, 200, 400), (-32000, 200, 200), (-1, 200, 200),
+]  # fmt: skip
+
+
+class TestMessagesOverHTTP:
+    """Which message is it, and what comes back?"""
+
+    @pytest.mark.parametrize("method, path, headers, status", SESSION_STATUSES)
+    async def test_statuses_in_a_session(self, method, path, headers, status):
         async with http_calling() as (caller, _):
             body = INITIALIZED if method in ("POST", "PUT") else b""
-            got, fields, answer = await caller.ask(method, body, target, **headers)
-            assert got == status
+            got, fields, answer = await caller.ask(method, body, path, **headers)
+            assert got == status, answer
             if status == 405:  # RFC 9110 §15.5.6
-                assert "POST" in fields["allow"] or target == "/sse"
-                assert method not in fields["allow"]
-            if status >= 400 and method != "HEAD":
-                assert answer["error"]["message"] and "id" not in answer
+                assert "POST" in fields["allow"] and method not in fields["allow"]
+            if status >= 400:
+                assert answer["error"]["message"]
 
-    async def test_a_session_that_says_another_revision_is_unharmed(self):
+    @pytest.mark.parametrize("headers, params, status, code", MODERN_STATUSES)
+    async def test_headers_and_body_agree_where_there_are_no_sessions(self, headers, params, status, code):
+        """spec: basic/transports/streamable-http#server-validation"""
+        async with http_calling(opened=False) as (caller, _):
+            msg, fields = modern_call(7, "echo", {"text": "x"}, **params)
+            for _ in range(2):  # the second finds the same head again
+                got, _, answer = await caller.post(msg, **{**fields, **headers})
+                assert (got, answer.get("error", {}).get("code"), answer["id"]) == (status, code, 7)
+
+    @pytest.mark.parametrize("code, legacy, modern", ERRORS)
+    async def test_an_error_has_the_status_of_its_era(self, code, legacy, modern):
+        app = m.Server()
+
+        @app.tool
+        async def refuse() -> str:
+            raise m.RPCError(code, "no")
+
+        async with http_calling(app) as (caller, _):
+            assert (await caller.post(call_of(1, "refuse")))[0] == legacy
+            msg, fields = modern_call(1, "refuse")
+            assert (await caller.post(msg, **fields, mcp_session_id=None))[0] == modern
+
+    @pytest.mark.parametrize("body, code", [(b"{", -32700), (b"\xff", -32700), (b"[]", -32600), (b"5", -32600),
+                                            (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600)])  # fmt: skip
+    async def test_what_is_no_message_is_a_bad_request(self, body, code):
         async with http_calling() as (caller, _):
-            assert (
-                await caller.status("POST", INITIALIZED, mcp_protocol_version="2025-06-18")
-                == 202
-            )
+            status, _, answer = await caller.post(body)
+            assert (status, answer["error"]["code"]) == (400, code)
 
+    @pytest.mark.parametrize("revision", LEGACY_DATES[1:])
+    async def test_an_answer_is_json_until_something_is_said_first(self, revision):
+        async with http_calling(revision=revision) as (caller, _):
+            status, headers, answer = await caller.post(call_of(7, "echo", {"text": "é"}))
+            assert (status, headers["content-type"]) == (200, "application/json") and answer["id"] == 7
+            assert "mcp-session-id" not in headers
+            events = await caller.events("POST", call_of(8, "count", {"to": 3}))
+            assert "no-cache" in events.head.headers["cache-control"]
+            assert events.head.headers["x-accel-buffering"] == "no"
+            text = await events.block()  # only the revision with polling primes the stream
+            assert bool(re.fullmatch(r"id: \S+-0\nretry: \d+\ndata: ?", text)) == (revision == V4)
+            assert len(await events.messages()) == (4 if revision == V4 else 3)
 
-class TestBatchesOverHTTP:
-    """spec 2025-03-26: basic/transports#sending-messages-to-the-server"""
+    async def test_notifications_and_answers_are_accepted_without_a_body(self):
+        async with http_calling() as (caller, _):
+            for msg in (INITIALIZED, {"jsonrpc": "2.0", "id": 5, "result": {}}):
+                assert (await caller.post(msg))[::2] == (202, b"")
+            msg, fields = {"jsonrpc": "2.0", "id": 5, "result": {}}, {"mcp_protocol_version": V5}
+            assert await caller.status("POST", msg, **fields) == 400
+            # A modern client cancels by closing; the notification says nothing to us.
+            msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+            assert await caller.status("POST", msg, **fields) == 202
 
-    def batch(self, *messages, revision="2025-03-26"):
-        async def main():
-            async with http_calling(revision=revision) as (caller, server):
-                answer = await caller.post(list(messages))
-                assert not server.endpoint.waiting
-                return answer
+    @pytest.mark.parametrize("revision, status", [(V2, 200), (V3, 400), (V4, 400)])
+    async def test_a_batch_is_answered_in_one_array_where_the_revision_has_batches(self, revision, status):
+        async with http_calling(revision=revision) as (caller, _):
+            got, _, answer = await caller.post([PING, INITIALIZED, {**PING, "id": 2}])
+            assert got == status
+            if status == 200:
+                assert sorted(msg["id"] for msg in answer) == [1, 2]
+                assert (await caller.post([INITIALIZED, INITIALIZED]))[::2] == (202, b"")
+                events = await caller.events("POST", [call_of(3, "count", {"to": 1}), PING])
+                assert {type(msg) for msg in await events.messages()} == {dict, list}
 
-        return run(main())
+    async def test_a_handshake_is_legacy_whatever_its_headers_say(self):
+        async with http_calling(opened=False) as (caller, _):
+            status, headers, answer = await caller.post(hello(V4), mcp_protocol_version=V5)
+            assert status == 200 and answer["result"]["protocolVersion"] == V4 and headers["mcp-session-id"]
 
-    def test_requests_are_answered_in_one_array(self):
-        status, headers, answers = self.batch(
-            call_of(1, "echo", {"text": "a"}), INITIALIZED, call_of("2", "nobody")
-        )
-        assert status == 200 and headers["content-type"] == "application/json"
-        assert {answer["id"]: "error" in answer for answer in answers} == {1: False, "2": True}
-
-    def test_notifications_and_responses_alone_are_accepted(self):
-        status, _, body = self.batch(INITIALIZED, {"jsonrpc": "2.0", "id": 5, "result": {}})
-        assert (status, body) == (202, b"")
-
-    def test_what_is_no_message_is_answered(self):
-        status, _, answers = self.batch(1, "x", INITIALIZED)
-        assert status == 200 and [answer["error"]["code"] for answer in answers] == [-32600] * 2
-
-    def test_an_empty_batch_is_a_bad_request(self):
-        assert self.batch()[0] == 400
-
-    @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
-    def test_later_revisions_refuse_them(self, revision):
-        status, _, answer = self.batch(call_of(1, "echo", {"text": "a"}), revision=revision)
-        assert status == 400 and "batch" in answer["error"]["message"]
-
-    async def test_initialize_in_a_batch_opens_nothing(self):
-        async with http_calling(opened=False) as (caller, server):
-            assert (await caller.post([hello()]))[0] == 400
-            assert not server.endpoint.sessions
-
-    async def test_a_batch_that_says_something_first_becomes_a_stream(self):
-        async with http_calling(revision="2025-03-26") as (caller, _):
-            batch = [call_of(1, "count", {"to": 2}), call_of(2, "echo", {"text": "x"})]
-            *said, answers = await (await caller.events("POST", batch)).messages()
-            assert [item["params"]["n"] for item in said] == [1, 2]
-            assert sorted(answer["id"] for answer in answers) == [1, 2]
-
-    async def test_a_batch_of_which_everything_is_cancelled_ends(self):
-        app = sample_app()
-        async with http_calling(app, revision="2025-03-26") as (caller, _):
-            slow = asyncio.ensure_future(caller.post([call_of(1, "wait", {"gate": "g"})]))
-            await until(lambda: app.log)
-            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
-            await caller.post({**cancel, "params": {"requestId": 1}})
-            assert (await slow)[::2] == (200, b"")
-
-    async def test_its_requests_know_headers_and_principal(self):
-        auth = {"authorization": "Bearer t"}
-        async with http_calling(revision="2025-03-26", headers=auth, token={"t": "ann"}) as (
-            caller,
-            _,
-        ):
-            answers = (await caller.post([call_of(1, "who")], x_test="here"))[2]
-            assert answers[0]["result"]["content"][0]["text"] == '["ann","here"]'
-
-
-    @pytest.mark.parametrize("revision", ["2025-03-26", "2025-11-25"])
-    async def test_listeners_of_its_notifications_know_the_principal(self, revision):
-        app, heard = sample_app(), []
-
-        @app.on("acme/said")
-        async def said(params: dict, ctx: m.Context):
-            heard.append((ctx.principal, ctx.headers["x-test"]))
-
-        headers = {"authorization": "Bearer t", "x-test": "here"}
-        note = {"jsonrpc": "2.0", "method": "acme/said"}
-        options = {"revision": revision, "headers": headers, "token": {"t": "ann"}}
-        async with http_calling(app, **options) as (caller, _):
-            assert await caller.status("POST", note) == 202
-            if revision == "2025-03-26":
-                assert await caller.status("POST", [note]) == 202
-            await until(lambda: len(heard) == 1 + (revision == "2025-03-26"))
-            assert set(heard) == {("ann", "here")}
-
-
-class TestSessions:
-    """spec 2025-11-25: basic/transports#session-management"""
-
-    async def test_ids_are_visible_ascii_and_cannot_be_guessed(self):
-        async with http_calling(opened=False) as (caller, server):
-            ids = set()
-            for _ in range(50):
-                _, headers, _ = await caller.post(hello())
-                ids.add(headers["mcp-session-id"])
-            assert len(ids) == 50 and all(re.fullmatch(r"[\x21-\x7e]{22,}", id) for id in ids)
-            assert set(server.endpoint.sessions) == ids
-            caller.headers["mcp-session-id"] = min(ids)
-            _, headers, _ = await caller.post(call_of(1, "echo", {"text": "x"}))
-            assert "mcp-session-id" not in headers, "it is told once"
-
-    @pytest.mark.parametrize(
-        "msg",
-        [
-            {"jsonrpc": "2.0", "id": 1, "method": "initialize"},
-            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 5}},
-            {"jsonrpc": "2.0", "method": "initialize", "params": {}},
-            {"jsonrpc": "2.0", "id": [], "method": "initialize", "params": {}},
-        ],
-    )
-    async def test_a_failed_handshake_leaves_no_session(self, msg):
-        async with http_calling(opened=False) as (caller, server):
-            _, headers, answer = await caller.post(msg)
-            assert "error" in answer and "mcp-session-id" not in headers
-            assert not server.endpoint.sessions
-            assert len(server.server.conversations) == 0
-
-    async def test_delete_ends_it_and_what_runs_in_it(self):
-        app = sample_app()
-        async with http_calling(app) as (caller, server):
-            stream = await caller.events("GET")
-            slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "g"})))
-            await until(lambda: app.log)
-            assert (await caller.ask("DELETE"))[::2] == (204, b"")
-            assert await stream.message() is None
-            assert (await slow)[2]["error"]["message"] == "the session has ended"
-            assert app.log == ["g begins", "g cancelled"]
-            for method in ("POST", "GET", "DELETE"):
-                body = INITIALIZED if method == "POST" else b""
-                assert await caller.status(method, body) == 404
-            assert not server.endpoint.sessions and not app.conversations
-            assert not server.endpoint.streams and not server.endpoint.waiting
-
-    async def test_a_session_belongs_to_its_principal(self):
-        """CVE-2026-52869: with another valid token it does not even exist."""
-        for token in ({"a": "ann", "b": "bob"}, ["a", "b"]):
-            auth = {"authorization": "Bearer a"}
-            async with http_calling(token=token, headers=auth) as (caller, server):
-                session = caller.headers["mcp-session-id"]
-                stream = await caller.events("GET")
-                for method in ("POST", "GET", "DELETE"):
-                    body = INITIALIZED if method == "POST" else b""
-                    got = await caller.status(method, body, authorization="Bearer b")
-                    assert got == 404
-                    assert await caller.status(method, body, authorization=None) == 401
-                where = f"/messages?session_id={session}"
-                assert (
-                    await caller.status("POST", INITIALIZED, where, authorization="Bearer b")
-                    == 404
-                )
-                assert len(server.endpoint.sessions) == 1
-                assert await caller.status("POST", INITIALIZED) == 202
-                stream.drop()
-
-    async def test_idle_ones_expire_and_used_ones_do_not(self):
-        app = sample_app()
-        async with http_calling(app, session_seconds=100) as (idle, server):
-            endpoint = server.endpoint
-            async with Caller(server.url) as busy, Caller(server.url) as reader:
-                await busy.open()
-                await reader.open()
-                stream = await reader.events("GET")
-                slow = asyncio.ensure_future(busy.post(call_of(1, "wait", {"gate": "g"})))
-                await until(lambda: app.log)
-                for session in endpoint.sessions.values():
-                    session.used -= 101
-                endpoint._sweep()
-                await until(lambda: len(endpoint.sessions) == 2)
-                assert await idle.status("POST", INITIALIZED) == 404
-                app.gate_of("g").set_result(None)
-                assert (await slow)[0] == 200
-                # what was in use until a moment ago is not idle yet
-                for session in endpoint.sessions.values():
-                    session.used -= 50
-                stream.drop()
-                await until(lambda: not endpoint.streams)
-                endpoint._sweep()
-                assert len(endpoint.sessions) == 2
-                assert await reader.status("POST", INITIALIZED) == 202
-
-    async def test_busy_sessions_at_the_front_do_not_keep_others_alive(self):
-        async with http_calling(opened=False, session_seconds=100) as (caller, server):
-            endpoint = server.endpoint
-            for _ in range(300):
-                await caller.post(hello())
-            sessions = list(endpoint.sessions.values())
-            for number, session in enumerate(sessions):
-                session.used -= 200
-                if number < 150:
-                    session.conversation.peer.incoming[1] = types.SimpleNamespace(task=None)
-            endpoint._sweep()
-            await until(lambda: len(endpoint.sessions) == 150)
-            assert list(endpoint.sessions.values()) == sessions[:150]
-            for session in sessions[:150]:
-                session.conversation.peer.incoming.clear()
-
-    async def test_their_number_is_bounded_and_the_least_used_goes(self):
-        async with http_calling(max_sessions=3) as (first, server):
-            async with contextlib.AsyncExitStack() as stack:
-                others = [await stack.enter_async_context(Caller(server.url)) for _ in range(3)]
-                for other in others[:2]:
-                    await other.open()
-                assert (
-                    await first.status("POST", INITIALIZED) == 202
-                )  # now the second is oldest
-                await others[2].open()
-                assert len(server.endpoint.sessions) == 3
-                assert await others[0].status("POST", INITIALIZED) == 404
-                assert await first.status("POST", INITIALIZED) == 202
-                # nobody is thrown out who is busy
-                streams = [await each.events("GET") for each in (first, *others[1:])]
-                assert (await others[0].post(hello(), mcp_session_id=None))[0] == 503
-                for stream in streams:
-                    stream.drop()
-
-    async def test_abandoned_sessions_cost_nothing_in_the_end(self):
-        """CVE-2026-59951: sessions kept for ever."""
-        app = sample_app()
-        async with http_calling(app, opened=False, max_sessions=20) as (caller, server):
-            for _ in range(300):
-                await caller.post(hello())
-            await until(lambda: not server.endpoint.tasks.running)
-            assert len(server.endpoint.sessions) == 20 == len(app.conversations)
-
-    async def test_an_idle_session_is_small(self):
-        """DESIGN section 6: at most 4 KiB."""
-        import tracemalloc
-        async with sample_app().http(port=0) as server:
-            endpoint = server.endpoint
-
-            def open_one():
-                session = endpoint.open_session(m.KeptSession, m.Caller())
-                session.conversation.session.client_info = {"name": "x", "version": "1"}
-                session.conversation.session.state = m.AGREED
-
-            open_one()
-            gc.collect()
-            tracemalloc.start()
-            before = tracemalloc.get_traced_memory()[0]
-            for _ in range(1000):
-                open_one()
-            gc.collect()
-            size = (tracemalloc.get_traced_memory()[0] - before) / 1000
-            tracemalloc.stop()
-            assert size <= 4096
-
-    async def test_without_sessions_every_request_stands_alone(self):
-        """`sessions=False`"""
-        app = sample_app()
-        async with http_calling(app, opened=False, sessions=False) as (caller, server):
-            status, headers, answer = await caller.post(hello("2025-06-18"))
-            assert status == 200 and "mcp-session-id" not in headers
-            assert answer["result"]["protocolVersion"] == "2025-06-18"
-            assert await caller.status("POST", INITIALIZED) == 202
-            for _ in range(2):
-                _, headers, answer = await caller.post(call_of(1, "echo", {"text": "x"}))
-                assert answer["result"]["content"][0]["text"] == "x"
-            events = await caller.events(
-                "POST", call_of(1, "count", {"to": 2}), mcp_protocol_version="2025-11-25"
-            )
-            assert "mcp-session-id" not in events.head.headers
-            assert (await events.next()).id == "", "nobody can come back for it"
-            assert len(await events.messages()) == 2
-            # what no header says is the revision before the header: batches and all
-            status, _, answers = await caller.post([call_of(1, "echo", {"text": "x"})])
-            assert status == 200 and len(answers) == 1
-            for method in ("GET", "DELETE"):
-                status, headers, _ = await caller.ask(method)
-                assert (status, headers["allow"]) == (405, "POST, OPTIONS")
-            assert not server.endpoint.sessions and not app.conversations
-
-    @pytest.mark.parametrize("kept", [True, False])
-    async def test_where_no_session_is_kept_no_announcements_are_promised(self, kept):
-        app = watched_demo()
-        async with http_calling(app, opened=False, sessions=kept) as (caller, server):
-            _, headers, answer = await caller.post(hello("2025-11-25"))
-            offered = answer["result"]["capabilities"]
-            promise = {"listChanged": True} if kept else {}
-            assert offered["tools"] == promise
-            assert offered["resources"] == ({"subscribe": True, **promise} if kept else {})
-            id = headers.get("mcp-session-id")
-            _, _, answer = await caller.post(subscribing(1, "note://a"), mcp_session_id=id)
-            if kept:
-                assert answer["result"] == {}
-            else:
-                assert answer["error"]["code"] == -32601
-                assert "resources.subscribe" in answer["error"]["message"]
-
-
-class TestStreams:
-    """spec 2025-11-25: basic/transports#listening-for-messages-from-the-server"""
-
-    async def test_what_no_request_caused_comes_on_the_standalone_stream_only(self):
+    async def test_an_id_that_is_in_use_is_refused(self):
         app = sample_app()
         async with http_calling(app) as (caller, _):
-            stream = await caller.events("GET")
-            post = await caller.events("POST", call_of(1, "wait", {"gate": "g", "say": True}))
-            assert (await post.message())["params"]["data"] == "before"
-            app.tools_changed()
-            method = "notifications/tools/list_changed"
-            assert await stream.message() == {"jsonrpc": "2.0", "method": method}
+            wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
+            await until(lambda: app.log)
+            assert (await caller.post(PING))[2]["error"]["code"] == -32600
             app.gate_of("g").set_result(None)
-            assert [item["id"] for item in await post.messages()] == [1]
-            stream.drop()
+            assert json.loads((await wire.answer())[2])["result"]
 
-    @legacy_http
-    async def test_what_is_announced_before_the_stream_is_opened_waits_for_it(self, revision):
-        """Also what the first request causes: a client need not wait for its stream."""
-        app = watched_demo()
-        async with http_calling(app, revision=revision) as (caller, server):
-            for n in (1, 2):
-                status, _, answer = await caller.post(subscribing(n, f"note://{n}"))
-                assert (status, answer["result"]) == (200, {})
-            for _ in range(3):
-                app.resource_updated("note://2")
-                app.resource_updated("note://3")  # nobody wants to know
-                app.tools_changed()
-            stream = await caller.events("GET")
-            found = [await stream.message(), await stream.message()]
-            assert found == [
-                {"jsonrpc": "2.0", "method": "notifications/resources/updated",
-                 "params": {"uri": "note://2"}},
-                {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"},
-            ]  # fmt: skip
-            app.resource_updated("note://1")
-            assert (await stream.message())["params"] == {"uri": "note://1"}
-            stream.drop()
-
-    async def test_few_log_records_wait_for_a_stream_that_may_never_be_opened(self):
-        app, log = sample_app(), logging.getLogger("t44.early")
-        handler = app.log_handler()
-        log.addHandler(handler)
-        try:
-            async with http_calling(app) as (caller, server):
-                for n in range(27):
-                    log.warning("line %d", n)
-                app.tools_changed()
-                stream = await caller.events("GET")
-                lines = []
-                while (msg := await stream.message())["method"] == "notifications/message":
-                    lines.append(msg["params"]["data"])
-                assert lines == [f"line {n}" for n in range(25)]
-                stream.drop()
-        finally:
-            log.removeHandler(handler)
-
-    @pytest.mark.parametrize("missed", [False, True])
-    async def test_a_client_that_opens_its_stream_too_late_for_all_that_waits_learns_it(
-        self, missed, monkeypatch
-    ):
-        monkeypatch.setattr(m, "MAX_WAITING", 3)
-        app = watched_demo()
-        async with http_calling(app) as (caller, server):
-            for n in range(4):
-                assert await caller.status("POST", subscribing(n, f"note://{n}")) == 200
-            for n in range(3 + missed):
-                app.resource_updated(f"note://{n}")
-            if missed:  # so it begins a new session, and knows that there was a gap
-                assert await caller.status("GET") == 404
-            else:
-                stream = await caller.events("GET")
-                found = [(await stream.message())["params"]["uri"] for _ in range(3)]
-                assert found == ["note://0", "note://1", "note://2"]
-                stream.drop()
-
-    async def test_a_second_reader_is_refused_while_the_first_lives(self):
-        """CVE-2026-33946: the session's id alone must not take a stream away."""
+    async def test_a_cancelled_request_ends_its_post_without_an_answer(self):
         app = sample_app()
         async with http_calling(app) as (caller, _):
-            first = await caller.events("GET")
-            assert await caller.status("GET") == 409
-            for guess in ("0-0", "0000000000000000-0", f"{'f' * 16}-1"):
-                assert await caller.status("GET", last_event_id=guess) == 400
-            app.tools_changed()
-            assert await first.message()
-            # who has read it is the same reader on a new connection
-            second = await caller.events("GET", last_event_id=first.decoder.last_id)
-            assert await first.next() is None
-            app.prompts_changed()
-            app.tools_changed()
-            assert (await second.message())["method"] == "notifications/tools/list_changed"
-            second.drop()
-
-    async def test_after_a_cut_a_reader_gets_what_it_missed_once(self):
-        app = sample_app()
-        async with http_calling(app) as (caller, server):
-            first = await caller.events("GET")
-            for number in range(3):
-                server.endpoint.loop.call_soon(app.tools_changed)
-                assert await first.message(), number
-            seen = first.decoder.last_id
-            first.drop()
-            await until(lambda: not server.endpoint.streams)
-            [session] = server.endpoint.sessions.values()
-            for number in (4, 5):
-                app.tools_changed()
-                await until(lambda n=number: session.listening.last == n)
-            second = await caller.events("GET", last_event_id=seen)
-            assert await second.message() and await second.message()
-            assert second.decoder.last_id.endswith("-5")
-            second.drop()
-            await until(lambda: not server.endpoint.streams)
-            # what nobody has read goes to the first who comes, with or without an id
-            app.tools_changed()
-            await until(lambda: session.listening.last == 6)
-            third = await caller.events("GET")
-            assert await third.message() and third.decoder.last_id.endswith("-6")
-            third.drop()
-
-    async def test_a_quiet_stream_gets_comments(self):
-        async with http_calling() as (caller, server):
-            stream = await caller.events("GET")
-            await stream.next()
-            [ours] = server.endpoint.streams
-            server.endpoint._sweep()
-            assert not server.endpoint.tasks.running
-            ours.written -= m.KEEP_ALIVE_SECONDS + 1
-            server.endpoint._sweep()
-            assert await stream.answer.piece() == b":\n\n"
-            server.endpoint._sweep()
-            assert ours.written > server.endpoint.loop.time() - m.KEEP_ALIVE_SECONDS
-            stream.drop()
-
-    async def test_an_answer_that_takes_long_becomes_a_stream(self):
-        app = sample_app()
-        async with http_calling(app) as (caller, server):
-            answer = asyncio.ensure_future(
-                caller.events("POST", call_of(1, "wait", {"gate": "g"}))
-            )
-            await until(lambda: server.endpoint.waiting and app.log)
-            server.endpoint._sweep()
-            assert not answer.done()
-            [reply] = server.endpoint.waiting
-            reply.since -= m.KEEP_ALIVE_SECONDS + 1
-            server.endpoint._sweep()
-            events = await answer
-            app.gate_of("g").set_result(None)
-            assert [item["id"] for item in await events.messages()] == [1]
-            assert not server.endpoint.waiting and not server.endpoint.streams
+            for say in (False, True):
+                wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g", "say": say}))
+                await until(lambda: app.log[-1:] == ["g begins"])
+                msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+                assert await caller.status("POST", msg) == 202
+                status, headers, body = await wire.answer()
+                assert (status, headers["content-type"]) == (200, "text/event-stream") and b'"id":1' not in body
+                await until(lambda: app.log[-1:] == ["g cancelled"])
+                app.waiting.clear()
 
     async def test_the_server_asks_on_the_calls_own_stream_and_is_answered_by_another_post(self):
         async with http_calling(opened=False) as (caller, _):
             await caller.open(elicitation={})
             events = await caller.events("POST", call_of(1, "ask"))
-            asked = await events.message()
-            assert asked["method"] == "elicitation/create"
-            answer = {"action": "accept", "content": {"value": True}}
-            reply = {"jsonrpc": "2.0", "id": asked["id"], "result": answer}
-            assert await caller.status("POST", reply) == 202
-            [last] = await events.messages()
-            assert last["result"]["content"][0]["text"] == "accept True"
+            question = await events.message()
+            assert question["method"] == "elicitation/create"
+            result = {"action": "accept", "content": {"value": True}}
+            assert await caller.status("POST", {"jsonrpc": "2.0", "id": question["id"], "result": result}) == 202
+            assert (await events.message())["result"]["content"][0]["text"] == "accept True"
 
-    async def test_a_lost_connection_cancels_nothing(self):
-        """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
-        app = sample_app()
-        async with http_calling(app) as (caller, server):
-            for req_id, say in ((1, True), (2, False)):
-                gate = f"g{req_id}"
-                msg = call_of(req_id, "wait", {"gate": gate, "say": say, "after": True})
-                if say:
-                    events = await caller.events("POST", msg)
-                    await events.message()
-                    seen = events.decoder.last_id
-                    events.drop()
-                else:
-                    task = asyncio.ensure_future(caller.post(msg))
-                    await until(lambda: f"{gate} begins" in app.log)  # noqa: B023
-                    task.cancel()
-                    await asyncio.wait([task])
-                await until(lambda: not server.endpoint.streams)
-                app.gate_of(gate).set_result(None)
-                await until(lambda: f"{gate} ends" in app.log)  # noqa: B023
-                if say:
-                    events = await caller.events("GET", last_event_id=seen)
-                    said, answer = await events.messages()
-                    assert said["params"]["data"] == "after" and answer["id"] == 1
-            await until(lambda: not serving(server.listener))
 
-    @pytest.mark.parametrize("say", [False, True])
-    async def test_a_cancelled_request_ends_its_post_without_an_answer(self, say):
-        app = sample_app()
-        async with http_calling(app) as (caller, server):
-            msg = call_of(1, "wait", {"gate": "g", "say": say})
-            post = asyncio.ensure_future(caller.events("POST", msg))
-            await until(lambda: app.log)
-            params = {"requestId": 1}
-            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
-            assert await caller.status("POST", cancel) == 202
-            assert len(await (await post).messages()) == say
-            assert app.log == ["g begins", "g cancelled"]
-            assert not server.endpoint.waiting and not server.endpoint.streams
-            assert (await caller.post(call_of(1, "echo", {"text": "x"})))[0] == 200
+class TestSessionsOverHTTP:
+    """spec 2025-11-25: basic/transports#session-management"""
 
-    async def test_a_stream_closed_on_purpose_is_polled(self):
-        """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
+    async def test_an_id_cannot_be_guessed_and_goes_with_the_answer_to_initialize_only(self):
+        async with http_calling(opened=False) as (caller, _):
+            found = [(await caller.post(hello()))[1]["mcp-session-id"] for _ in range(20)]
+            assert len(set(found)) == 20 and all(re.fullmatch(r"[\x21-\x7e]{20,}", each) for each in found)
+            broken = hello()
+            del broken["params"]["clientInfo"]
+            _, headers, answer = await caller.post({**broken, "params": {"protocolVersion": 5}})
+            assert "error" in answer and "mcp-session-id" not in headers
+
+    async def test_delete_ends_it_and_what_runs_in_it(self):
         app = sample_app()
         async with http_calling(app) as (caller, _):
-            standalone = await caller.events("GET")  # is no obstacle
-            events = await caller.events("POST", call_of(1, "poll", {"gate": "g"}))
-            assert await events.message() is None
-            assert events.decoder.retry_ms == 5 and events.decoder.last_id
-            app.gate_of("g").set_result(None)
-            again = await caller.events("GET", last_event_id=events.decoder.last_id)
-            [answer] = await again.messages()
-            assert answer["id"] == 1 and app.log == [True]
-            standalone.drop()
+            wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
+            stream = await caller.events("GET")
+            await until(lambda: app.log)
+            assert await caller.status("DELETE") == 204
+            assert await stream.messages() == []
+            assert "error" in json.loads((await wire.answer())[2])
+            await until(lambda: app.log == ["g begins", "g cancelled"])
+            assert await caller.status("POST", PING) == 404
 
-    @pytest.mark.parametrize(
-        "options", [{"revision": "2025-06-18"}, {"sessions": False, "opened": False}]
-    )
-    async def test_where_nobody_would_come_back_the_stream_stays_open(self, options):
+    async def test_an_idle_one_expires_and_a_used_one_does_not(self):
         app = sample_app()
-        async with http_calling(app, **options) as (caller, _):
-            app.gate_of("g").set_result(None)
-            assert (await caller.post(call_of(1, "poll", {"gate": "g"})))[0] == 200
-            assert app.log == [False]
+        async with http_calling(app, session_seconds=100) as (caller, _):
+            async with Caller(caller.url) as other:
+                await other.open()
+                leap = time_machine()
+                for _ in range(3):
+                    leap(60)
+                    await asyncio.sleep(0.01)
+                    assert await caller.status("POST", PING) == 200
+                assert await other.status("POST", PING) == 404
+                stream = await caller.events("GET")  # whoever reads a stream uses it
+                leap(200)
+                await asyncio.sleep(0.01)
+                assert await caller.status("POST", PING) == 200
+                stream.drop()
+
+    async def test_without_sessions_every_request_stands_alone(self):
+        async with http_calling(sample_app(), opened=False, sessions=False) as (caller, _):
+            status, headers, answer = await caller.post(hello())
+            assert status == 200 and "mcp-session-id" not in headers
+            assert "listChanged" not in answer["result"]["capabilities"]["tools"]
+            assert (await caller.post(call_of(1, "echo", {"text": "x"})))[2]["result"]
+            assert await caller.status("GET") == 405 and await caller.status("DELETE") == 405
+            events = await caller.events("POST", call_of(1, "count", {"to": 2}))
+            assert len(await events.messages()) == 3
+
+    async def test_another_principals_session_is_not_there(self):
+        async with http_calling(token={"a": "alice", "b": "bob", "c": "alice"}, headers={"authorization": "Bearer a"}) as (caller, _):
+            assert await caller.status("POST", PING, authorization="Bearer c") == 200
+            for method, body in (("POST", PING), ("GET", b""), ("DELETE", b"")):
+                assert await caller.status(method, body, authorization="Bearer b") == 404
+            assert await caller.status("POST", PING) == 200
 
 
-class TestResuming:
+class TestStreamsOverHTTP:
     """spec 2025-11-25: basic/transports#resumability-and-redelivery"""
 
-    @pytest.mark.parametrize("revision, step", [("2025-06-18", 3), ("2025-11-25", 1)])
-    async def test_a_cut_at_any_byte_neither_loses_nor_doubles_anything(self, revision, step):
-        async with http_calling(revision=revision) as (caller, server):
-            body = json.dumps(call_of(1, "count", {"to": 3})).encode()
-            fields = {"host": caller.url.authority, "accept": JSON_BOTH, **caller.headers}
-            fields["content-type"] = "application/json"
-            request = m.encode_request("POST", "/mcp", fields, body)
-
-            async def cut(size):
-                """Read so many bytes of the answer; return the events that were whole."""
-                decoder, events = m.ResponseDecoder("POST"), m.SSEDecoder()
-                async with await Wire.open(server.url) as wire:
-                    wire.send(request)
-                    data = await wire.reader.readexactly(size)
-                    return sum(map(events.feed, decoder.feed(data)), []), events.last_id
-
-            async with await Wire.open(server.url) as wire:
-                wire.send(request.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
-                whole = len((await wire.everything()).replace(b"connection: close\r\n", b""))
-            lost = 0
-            for size in range(0, whole + 1, step):
-                events, last_id = await cut(size)
-                if last_id:
-                    again = await caller.events("GET", last_event_id=last_id)
-                    while (event := await again.next()) is not None:
-                        events.append(event)
-                    again.answer.close()
-                    found = [json.loads(event.data) for event in events if event.data]
-                    assert [item.get("params", item.get("id")) for item in found] == [
-                        {"n": 1}, {"n": 2}, {"n": 3}, 1,
-                    ], f"cut after {size} bytes"  # fmt: skip
-                    assert len({event.id for event in events}) == len(events)
-                else:
-                    lost = size
-            assert 0 < lost < whole / 2, "before the first id there is nothing to come back to"
-            [session] = server.endpoint.sessions.values()
-            await until(lambda: not serving(server.listener))
-            assert len(session.streams) <= m.MAX_KEPT_STREAMS + 1
-
-    async def test_a_stream_may_be_cut_again_and_again(self):
-        async with http_calling() as (caller, _):
-            events = await caller.events("POST", call_of(1, "count", {"to": 20}))
-            found = []
-            while True:
-                msg = await events.message()
-                found.append(msg)
-                last_id = events.decoder.last_id if not events.found else None
-                if "id" in msg:
-                    break
-                if last_id:
-                    events.drop()
-                    events = await caller.events("GET", last_event_id=last_id)
-            assert [msg.get("params", {}).get("n") for msg in found] == [*range(1, 21), None]
-
-    async def test_the_log_is_bounded_and_says_so(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_KEPT_EVENTS", 5)
-        async with http_calling() as (caller, server):
-            events = await caller.events("POST", call_of(1, "count", {"to": 20}))
-            ids = []
-            while (event := await events.next()) is not None:
-                ids.append(event.id)
-            assert len(ids) == 21 or len(ids) == 22
-            [session] = server.endpoint.sessions.values()
-            [stream] = session.streams.values()
-            assert len(stream.events) == 5
-            oldest = stream.last - len(stream.events)
-            name = stream.name
-            again = await caller.events("GET", last_event_id=f"{name}-{oldest}")
-            assert len(await again.messages()) == len(stream.events)
-            for gone in (oldest - 1, 0, stream.last + 1):
-                status, _, answer = await caller.ask("GET", last_event_id=f"{name}-{gone}")
-                assert status == 400 and "no longer kept" in answer["error"]["message"]
-
-    async def test_the_newest_event_is_kept_whatever_its_size(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_SESSION_BYTES", 10)
-        async with http_calling() as (caller, server):
-            events = await caller.events("POST", call_of(1, "count", {"to": 2}))
-            await events.messages()
-            [session] = server.endpoint.sessions.values()
-            [stream] = session.streams.values()
-            again = await caller.events("GET", last_event_id=f"{stream.name}-2")
-            assert len(await again.messages()) == 1
-
-    async def test_finished_streams_are_bounded_in_number(self):
-        async with http_calling() as (caller, server):
-            [session] = server.endpoint.sessions.values()
-            for _ in range(30):
-                await (await caller.events("POST", call_of(1, "count", {"to": 2}))).messages()
-            assert len(session.streams) == m.MAX_KEPT_STREAMS + 1
-
-    async def test_a_reader_that_is_overtaken_is_cut_off_and_nothing_waits_for_it(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_KEPT_EVENTS", 3)
-        async with http_calling() as (caller, server):
-            [session] = server.endpoint.sessions.values()
-            stream = await caller.events("GET")
-            await stream.next()
-            stream.answer.stream[1].transport.pause_reading()
-            big = {"jsonrpc": "2.0", "method": "acme/big", "params": {"x": "x" * 3_000_000}}
-            tasks = [asyncio.ensure_future(session.announce(big)) for _ in range(9)]
-            await until(lambda: session.listening.last == 9)
-            await until(lambda: sum(task.done() for task in tasks) >= 8)
-            stream.answer.stream[1].transport.resume_reading()
-            found = await stream.messages()
-            assert 1 <= len(found) < 9, "some are lost, and the stream says so by ending"
-            assert await caller.status("GET", last_event_id=stream.decoder.last_id) == 400
-            fresh = await caller.events("GET")
-            assert (await fresh.message())["method"] == "acme/big"
-            fresh.drop()
-            await asyncio.wait(tasks)
-
-    async def test_events_that_come_during_a_slow_replay_keep_their_order(self):
-        async with http_calling() as (caller, server):
-            [session] = server.endpoint.sessions.values()
-            first = await caller.events("GET")
-            start = (await first.next()).id
-            first.drop()
-            await until(lambda: not server.endpoint.streams)
-
-            def say(number):
-                params = {"n": number, "x": "x" * 100_000}
-                return session.announce(
-                    {"jsonrpc": "2.0", "method": "acme/n", "params": params}
-                )
-
-            for number in range(8):
-                await say(number)
-            again = await caller.events("GET", last_event_id=start)
-            again.answer.stream[1].transport.pause_reading()
-            more = [asyncio.ensure_future(say(number)) for number in range(8, 10)]
-            await asyncio.sleep(0)
-            again.answer.stream[1].transport.resume_reading()
-            assert [(await again.message())["params"]["n"] for _ in range(10)] == list(
-                range(10)
-            )
-            await asyncio.wait(more)
-            again.drop()
-
-
-class TestSecurity:
-    """One gate in front of every route. users-and-competitors.md 4.4, rule 1"""
-
-    ROUTES = [("POST", "/mcp"), ("GET", "/mcp"), ("DELETE", "/mcp"), ("OPTIONS", "/mcp"),
-              ("GET", "/sse"), ("POST", "/messages"), ("GET", "/open"), ("GET", "/closed"),
-              ("GET", "/nowhere")]  # fmt: skip
-
-    def app(self):
+    async def test_what_no_request_caused_comes_on_the_standalone_stream(self):
         app = sample_app()
-
-        @app.route("GET", "/open", public=True)
-        async def open_page(request):
-            return "for everybody"
-
-        @app.route("POST", "/open")
-        async def not_open(request):
-            return "for some"
-
-        @app.route("GET", "/closed")
-        def closed_page(request):
-            return {"query": request.query}
-
-        return app
-
-    @pytest.mark.parametrize("method, target", ROUTES)
-    async def test_foreign_hosts_and_origins_come_nowhere(self, method, target):
-        async with http_calling(self.app(), opened=False) as (caller, server):
-            body = hello() if method == "POST" else b""
-            for headers in (
-                {"host": "evil.example"},
-                {"origin": "http://evil.example"},
-                {"origin": "null"},
-                {"host": f"evil.example:{caller.url.port}", "origin": "http://evil.example"},
-            ):
-                status, fields, answer = await caller.ask(method, body, target, **headers)
-                assert status == 403 and "allowed_" in answer["error"]["message"]
-                assert "access-control-allow-origin" not in fields
-            assert not server.endpoint.sessions
-
-    @pytest.mark.parametrize("method, target", ROUTES)
-    def test_preflight_is_answered_before_authentication(self, method, target):
-        async def main():
-            async with http_calling(self.app(), opened=False, token="t") as (caller, _):
-                status, fields, _ = await caller.ask(
-                    "OPTIONS", b"", target, origin="http://localhost:3000",
-                    access_control_request_method=method,
-                    access_control_request_headers="mcp-session-id,authorization,mcp-param-x",
-                )  # fmt: skip
-                if target == "/nowhere":
-                    assert status == 404
-                    return
-                assert status == 204
-                assert fields["access-control-allow-origin"] == "http://localhost:3000"
-                assert method in fields["access-control-allow-methods"]
-                assert "mcp-param-x" in fields["access-control-allow-headers"]
-
-        run(main())
-
-    async def test_a_page_can_read_every_answer_also_refusals(self):
-        async with http_calling(token="t", opened=False) as (caller, _):
-            origin = "http://localhost:3000"
-            for auth, wanted in ((None, 401), ("Bearer t", 200)):
-                status, fields, _ = await caller.post(
-                    hello(), origin=origin, authorization=auth
-                )
-                assert (status, fields["access-control-allow-origin"]) == (wanted, origin)
-                assert "Mcp-Session-Id" in fields["access-control-expose-headers"]
-            caller.headers.update({"authorization": "Bearer t", "origin": origin})
-            await caller.open()
-            stream = await caller.events("GET")
-            assert stream.head.headers["access-control-allow-origin"] == origin
-            stream.drop()
-
-    async def test_who_has_no_right_token_is_told_so_everywhere_but_on_public_pages(self):
-        async with http_calling(self.app(), opened=False, token=["one", "two"]) as (
-            caller,
-            server,
-        ):
-            for method, target in self.ROUTES:
-                body = hello() if method == "POST" else b""
-                for auth in (
-                    None,
-                    "Bearer three",
-                    "Bearer",
-                    "Basic one",
-                    "Bearer oneone",
-                    "one",
-                ):
-                    status, fields, _ = await caller.ask(
-                        method, body, target, authorization=auth
-                    )
-                    if target in ("/open", "/nowhere") or method == "OPTIONS":
-                        assert status in (200, 204, 404)
-                    else:
-                        assert (status, fields["www-authenticate"]) == (401, "Bearer")
-            assert await caller.status("POST", b"{}", "/open") == 401, (
-                "another method of the path"
-            )
-            assert await caller.status("GET", b"", "/open/") == 200
-            assert not server.endpoint.sessions
-            for token in ("one", "two"):
-                assert (
-                    await caller.status("POST", hello(), authorization=f"bearer {token}") == 200
-                )
-
-    def test_verify_says_who_it_is(self):
-        async def verify(token):
-            return {"good": "ann", "kept": None}.get(token)
-
-        async def main():
-            for check in (verify, {"good": "ann"}.get):
-                async with http_calling(opened=False, verify=check, token={"fixed": "bob"}) as (
-                    caller,
-                    _,
-                ):
-                    for token, name in (
-                        ("good", "ann"),
-                        ("fixed", "bob"),
-                        ("kept", None),
-                        ("x", None),
-                    ):
-                        auth = {"authorization": f"Bearer {token}"}
-                        if name is None:
-                            assert await caller.status("POST", hello(), **auth) == 401
-                            continue
-                        caller.headers = dict(auth)
-                        await caller.open()
-                        answer = (await caller.post(call_of(1, "who"), x_test="yes"))[2]
-                        assert answer["result"]["structuredContent"] == {"result": [name, "yes"]}
-
-        run(main())
-
-    async def test_a_verifier_that_fails_lets_nobody_in(self, caplog):
-        async def verify(token):
-            raise KeyError("secret")
-
-        async with http_calling(opened=False, verify=verify) as (caller, _):
-            status, _, body = await caller.post(hello(), authorization="Bearer x")
-            assert status == 500 and b"secret" not in body
-
-    def test_an_open_door_is_pointed_out(self, caplog):
-        async def main(**options):
-            caplog.clear()
-            async with sample_app().http(port=0, **options) as server:
-                assert server.url.endswith("/mcp")
-            return [record.message for record in caplog.records if record.levelname == "WARNING"]
-
-        [said] = run(main(host="0.0.0.0"))
-        assert "0.0.0.0" in said and "token=" in said and "127.0.0.1" in said
-        assert run(main(host="0.0.0.0", token="t")) == []
-        assert run(main()) == run(main(host="localhost")) == []
-
-    @pytest.mark.parametrize("method, path", [
-        ("GET", "noslash"), ("GET", ""), ("GET", "/a?b"), ("GET", "/a/{id}"), ("GET", "/a/../b"),
-        ("GET", "/a#b"), ("GET", "/a\\b"), ("GET IT", "/a"), ("", "/a"),
-    ])  # fmt: skip
-    def test_a_page_that_could_never_be_reached_is_an_error(self, method, path):
-        with pytest.raises(ValueError, match="route"):
-            m.Server().route(method, path)
-
-    @pytest.mark.parametrize("method, path", [
-        ("GET", "/mcp"), ("POST", "/mcp/"), ("GET", "/healthz"), ("HEAD", "/readyz"), ("GET", "/sse"),
-    ])  # fmt: skip
-    async def test_a_page_that_would_replace_the_servers_own_is_an_error_at_the_start(self, method, path):
-        app = sample_app()
-        app.route(method, path)(lambda request: "mine")
-        with pytest.raises(ValueError, match="the server has a page there"):
-            await app.http(port=0, healthz=True).__aenter__()
-        with pytest.raises(ValueError, match="the server has a page there"):
-            async with app.asgi_with(healthz=True).lifespan():
-                pass
-        options = {"path": "/other", "legacy_sse": False}
-        async with http_calling(app, opened=False, **options) as (caller, _):
-            assert (await caller.ask(method, b"", path.rstrip("/")))[0] == 200
-
-    async def test_pages_beside_the_endpoint(self, caplog):
-        app = self.app()
-        values = {"text": "é", "bytes": b"\xff", "json": [1], "all": (404, "text/html", "<p>"),
-                  "split": (200, "a\r\nb: c", ""), "none": None,
-                  "headers": (201, {"content-type": "a/b", "location": "/text"}, "")}  # fmt: skip
-
-        @app.route("get", "/value/")
-        async def value(request):
-            return values[request.query]
-
-        async with http_calling(app, opened=False) as (caller, _):
-            for query, wanted in (
-                ("text", (200, "text/plain; charset=utf-8", "é".encode())),
-                ("bytes", (200, "text/plain; charset=utf-8", b"\xff")),
-                ("json", (200, "application/json", [1])),
-                ("all", (404, "text/html", b"<p>")),
-                ("none", (200, "application/json", None)),
-                ("headers", (201, "a/b", b"")),
-                ("split", (500, "text/plain", m.FAILED_PAGE)),
-                ("missing", (500, "text/plain", m.FAILED_PAGE)),
-            ):
-                status, fields, body = await caller.ask("GET", b"", f"/value?{query}")
-                assert (status, fields.get("content-type"), body) == wanted
-            assert await caller.ask("HEAD", b"", "/open")
-            answer = await caller.send("GET", b"", "/value?headers")
-            assert answer.head.headers["location"] == "/text"
-            answer.close()
-            status, fields, body = await caller.ask("GET", b"", "/closed?a=b")
-            assert body == {"query": "a=b"}
-            status, fields, _ = await caller.ask("DELETE", b"", "/closed")
-            assert (status, fields["allow"]) == (405, "GET, HEAD, OPTIONS")
-
-
-class TestOwnersOverHTTP:
-    """What belongs to a principal is bound to its stable key."""
-
-    def verifying(self, **facts):
-        count = itertools.count()
-
-        def verify(token):
-            return Named(issuer="https://a", subject=token[0], iat=next(count), **facts)
-
-        return verify
-
-    async def test_a_refreshed_token_keeps_its_session_and_another_ones_does_not_get_it(self):
-        bearer = "Bearer alice-{}".format
-        async with http_calling(
-            verify=self.verifying(), headers={"authorization": bearer(1)}
-        ) as (caller, _):
-            call = call_of(1, "echo", {"text": "hi"})
-            assert (await caller.post(call, authorization=bearer(2)))[0] == 200
-            assert (await caller.post(call, authorization="Bearer bob-1"))[0] == 404
-
-    def test_a_principal_without_a_stable_key_is_told_at_the_first_request(self, caplog):
-        async def main():
-            def verify(token):
-                return Named(name="x")
-
-            for options, status in (({}, 500), ({"key": lambda who: who.name}, 200)):
-                async with http_calling(opened=False, verify=verify, **options) as (caller, _):
-                    got = await caller.post(hello(), authorization="Bearer x")
-                    assert got[0] == status
-
-        run(main())
-        assert "give it issuer and subject, or key=" in caplog.text
-
-    @pytest.mark.parametrize("principal, told", [
-        ({"user": "x", "iat": 1}, "a dict without a subject"), (Named(user="x"), None),
-        ({"iss": "a", "sub": None}, "a dict without a subject"), ({"sub": ""}, "a dict without"),
-        ({"sub": "x"}, None), (Named(iss="a", sub="x"), None), ("x", None), (("a", "x"), None), (7, None),
-    ])  # fmt: skip
-    def test_a_principal_that_may_change_with_its_token_is_warned_of_once(
-        self, principal, told, caplog
-    ):
-        async def main():
-            async with http_calling(opened=False, verify=lambda token: principal) as (caller, _):
-                for _ in range(2):
-                    await caller.post(hello(), authorization="Bearer x")
-            async with http_calling(
-                opened=False, verify=lambda token: principal, key=lambda who: "x"
-            ) as (caller, _):
-                assert (await caller.post(hello(), authorization="Bearer x"))[0] == 200
-
-        run(main())
-        assert caplog.text.count("without a subject") == bool(told)
-        assert told is None or f"{told}" in caplog.text and "pass key=" in caplog.text
-
-    @pytest.mark.parametrize("options, told", [({}, 1), ({"key": lambda who: "all"}, 0)])
-    def test_a_judge_that_says_only_that_a_token_is_right_is_warned_of_once(self, options, told, caplog):
-        async def main():
-            async with http_calling(opened=False, verify=lambda token: True, **options) as (caller, _):
-                for token in "xy":
-                    assert (await caller.post(hello(), authorization=f"Bearer {token}"))[0] == 200
-
-        run(main())
-        assert caplog.text.count("verify= gave True: all who have a right token are one principal") == told
-
-    @pytest.mark.parametrize("issuer", ["issuer", "iss"])
-    @pytest.mark.parametrize("subject", ["subject", "sub"])
-    def test_issuer_and_subject_have_two_names_each_in_dicts_and_objects(self, issuer, subject):
-        known = m.owner_of({issuer: "https://a", subject: "7", "iat": 1})
-        assert known == m.owner_of(Named(**{issuer: "https://a", subject: "7", "iat": 2}))
-        assert known != m.owner_of({issuer: "https://b", subject: "7"})
-
-    @pytest.mark.parametrize("refusal", [None, False, "", {}, 0])
-    async def test_whoever_verify_refuses_does_not_come_in(self, refusal):
-        """A function that compares says False; and an empty principal is nobody."""
-        async with http_calling(opened=False, verify=lambda token: refusal) as (caller, _):
-            assert (await caller.post(hello(), authorization="Bearer x"))[0] == 401
-
-    @pytest.mark.parametrize(
-        "options, words",
-        [
-            ({"verify": 5}, "verify= is a function"), ({"key": "sub"}, "key= is a function"),
-            ({"token": ""}, "token=: each is a text"), ({"token": ["a b"]}, "without blanks"),
-            ({"token": "s\n"}, "without blanks"), ({"path": "mcp"}, "begins with a slash"),
-            ({"max_sessions": 0}, "a number above 0"), ({"max_body": 0}, "a number above 0"),
-            ({"session_seconds": 0}, "a number above 0"), ({"grace": -1}, "0 or more"),
-            ({"grace": float("nan")}, "0 or more"), ({"host": ""}, "0.0.0.0"), ({"uds": ""}, "path"),
-            ({"uds_mode": 0o660}, "give uds=, too"),
-            ({"uds": "x", "uds_mode": 0o1000}, "permissions are octal"), ({"ssl": ()}, "give an SSLContext"),
-            ({"ssl": ""}, "give an SSLContext"), ({"auth": "oauth"}, "is a Guard here"),
-            ({"auth": m.Entrance(), "token": "t"}, "leave out token="),
-            ({"token": []}, "nobody could come in"), ({"token": {}}, "nobody"), ({"token": 5}, "token= is a text"),
-            ({"allowed_hosts": 5}, "allowed_hosts= is a text, or several"),
-            ({"trusted_proxies": 5}, "trusted_proxies= is a text"), ({"key": 5}, "function"),
-            ({"allowed_hosts": ["https://mcp.example.com"]}, "give it whole, such as mcp.example.com, as in Host"),
-            ({"allowed_hosts": "*.example.com"}, "give it whole, such as mcp.example.com, as in Host"),
-            ({"allowed_origins": "https://*.example.com"}, "give it whole, such as https:"),
-            ({"allowed_origins": "https://a.example:443"}, "give it whole"),
-            ({"token": {"a": None}}, "a principal that is not None"), ({"token": {"a": ""}}, "nor empty"),
-            ({"key": str}, "give verify= or token=, too"), ({"path": "/mcp?x=1"}, "no parameters, query"),
-            ({"path": "/caf%C3%A9"}, "%, . or .."), ({"path": "/a/../b"}, "%, . or .."),
-            ({"path": "/a/.."}, "%, . or .."), ({"path": "/."}, "%, . or .."),
-            ({"path": "/sse"}, "is taken: choose another, or legacy_sse=False"),
-            ({"path": "/messages/"}, "legacy_sse=False"), ({"path": "/readyz", "healthz": True}, "healthz=False"),
-            ({"uds": "x"}, "one of these: host= and port=, uds=, sock="),
-            ({"sock": 3}, "one of these: host= and port=, uds=, sock="),
-        ],
-    )  # fmt: skip
-    async def test_options_that_nobody_can_mean_are_errors_at_the_start(self, options, words):
-        with pytest.raises((TypeError, ValueError), match=words):
-            await sample_app().http(port=0, **options).__aenter__()
-
-    async def test_where_python_has_no_unix_sockets_that_is_said(self, monkeypatch):
-        """Windows"""
-        monkeypatch.delattr(asyncio, "open_unix_connection", raising=False)
-        with pytest.raises(ValueError, match="uds='x': Python has no Unix sockets here"):
-            await sample_app().http(uds="x").__aenter__()
-        with pytest.raises(ValueError, match="uds='x': Python has no Unix sockets here"):
-            m.HTTPClient(m.parse_url("http://localhost/"), uds="x")
-
-    @pytest.mark.parametrize("options", [
-        {"token": ["s3cret", 5]}, {"token": "s3cret\n"}, {"token": {"s3 cret": "me"}},
-        {"auth": "s3cret"}, {"verify": "s3cret"}, {"key": "s3cret"},
-    ])  # fmt: skip
-    def test_an_error_about_an_option_repeats_no_secret(self, options):
-        with pytest.raises((TypeError, ValueError)) as caught:
-            sample_app().asgi_with(**options)
-        assert "cret" not in str(caught.value)
-
-    async def test_a_fixed_principal_without_a_stable_key_is_an_error_at_the_start(self):
-        with pytest.raises(TypeError, match="no stable key"):
-            await sample_app().http(port=0, token={"t": Named(name="x")}).__aenter__()
-
-    async def test_the_sessions_of_one_do_not_evict_anothers(self):
-        tokens = {"a": "alice", "b": "bob"}
-        async with sample_app().http(port=0, token=tokens, max_sessions=4) as server:
-            async with Caller(server.url) as alice, Caller(server.url) as bob:
-                alice.headers["authorization"] = "Bearer a"
-                bob.headers["authorization"] = "Bearer b"
-                await bob.open()
-                for _ in range(10):
-                    alice.headers = {"authorization": "Bearer a"}
-                    await alice.open()
-                assert (await bob.post(call_of(1, "echo", {"text": "hi"})))[0] == 200
-                owners = [item.owner for item in server.endpoint.sessions.values()]
-                assert len(owners) == 4 and len(set(owners)) == 2
-
-    @pytest.mark.parametrize("share, kept", [(2, 2), (1, 1)])
-    async def test_an_owner_has_a_share_of_sessions(self, monkeypatch, share, kept):
-        monkeypatch.setattr(m, "MAX_OWNER_SESSIONS", share)
-        async with sample_app().http(port=0, token={"a": "alice"}) as server:
-            async with Caller(server.url) as alice:
-                for _ in range(3):
-                    alice.headers = {"authorization": "Bearer a"}
-                    await alice.open()
-                assert len(server.endpoint.sessions) == kept
-                assert (await alice.post(call_of(1, "echo", {"text": "hi"})))[0] == 200
-
-
-class TestBeforeTheBody:
-    """A token is judged when the head is there: whoever has none makes us read no body."""
-
-    JUDGED = contextvars.ContextVar("judged", default="nobody")
-
-    def app(self):
-        app = sample_app()
-
-        @app.tool
-        async def judged() -> str:
-            return self.JUDGED.get()
-
-        return app
-
-    def verifier(self, seen):
-        async def verify(token):
-            await asyncio.sleep(0)
-            seen.append(token)
-            self.JUDGED.set(token)
-            return {"ann": "ann", "bob": "bob"}.get(token)
-
-        return verify
-
-    @staticmethod
-    def head(token, *more, size=None):
-        lines = ["POST /mcp HTTP/1.1", "Host: localhost", "Content-Type: application/json",
-                 f"Authorization: Bearer {token}", *more]  # fmt: skip
-        lines += [] if size is None else [f"Content-Length: {size}"]
-        return "\r\n".join([*lines, "", ""]).encode()
-
-    MODERN = ("MCP-Protocol-Version: 2026-07-28", "Mcp-Method: tools/call", "Mcp-Name: judged")
-
-    @pytest.mark.parametrize("how", ["token", "verify"])
-    @pytest.mark.parametrize("asgi", [False, True])
-    def test_a_wrong_token_is_refused_before_its_body_is_read(self, asgi, how):
-        async def main():
-            options = {how: "right" if how == "token" else self.verifier([])}
-            if asgi:
-                async with asgi_app(sample_app(), **options) as app:
-                    call = ASGI(app, body=b"x" * 100, pieces=50, authorization="Bearer wrong")
-                    assert (await call.answer())[0] == 401 and len(call.todo) == 50
-                return
-            async with sample_app().http(port=0, **options) as server:
-                async with await Wire.open(server.url) as wire:
-                    wire.send(self.head("wrong", size=15_000_000))
-                    status, fields, _ = await wire.answer()
-                    assert status == 401 and fields["connection"] == "close"
-                    assert await wire.everything() == b""
-
-        run(main())
-
-    async def test_each_token_is_judged_once_and_a_refusal_ends_the_connection(self):
-        seen = []
-        msg = call_of(1, "judged", _meta={"io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                                          "io.modelcontextprotocol/clientCapabilities": {}})  # fmt: skip
-        body = json.dumps(msg).encode()
-        async with self.app().http(port=0, verify=self.verifier(seen)) as server:
-            async with await Wire.open(server.url) as wire:
-                for token in ("ann", "bob", "eve"):
-                    wire.send(self.head(token, *self.MODERN, size=len(body)))
-                    await until(lambda token=token: seen[-1:] == [token])
-                    wire.send(body)
-                    status, fields, answer = await wire.answer()
-                    assert status == (401 if token == "eve" else 200)
-                    if status == 200:
-                        assert json.loads(answer)["result"]["content"][0]["text"] == token
-                assert fields["connection"] == "close" and await wire.everything() == b""
-        assert seen == ["ann", "bob", "eve"]
-
-    async def test_a_refused_body_is_not_waited_for_whatever_the_head_says_of_it(self):
-        async with sample_app().http(port=0, token="right") as server:
-            for more in (["Transfer-Encoding: chunked"],
-                         ["Expect: 100-continue", "Content-Length: 5"],
-                         ["Connection: close", "Content-Length: 5"]):  # fmt: skip
-                async with await Wire.open(server.url) as wire:
-                    wire.send(self.head("wrong", *more))
-                    status, fields, _ = await wire.answer()
-                    assert status == 401 and fields["connection"] == "close"
-                    assert await wire.everything() == b"", "no 100, and no second answer"
-
-    async def test_who_waits_for_100_hears_it_when_the_token_is_right(self):
-        seen = []
-        async with sample_app().http(port=0, verify=self.verifier(seen)) as server:
-            async with await Wire.open(server.url) as wire:
-                body = json.dumps(hello()).encode()
-                wire.send(self.head("ann", "Expect: 100-continue", size=len(body)))
-                assert await wire.reader.readline() == b"HTTP/1.1 100 Continue\r\n"
-                await wire.reader.readline()
-                wire.send(body)
-                assert (await wire.answer())[0] == 200 and seen == ["ann"]
-
-    async def test_a_refused_body_that_does_not_come_gets_no_second_answer(self, monkeypatch):
-        monkeypatch.setattr(m, "LINGER_SECONDS", -1.0)
-        monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
-        async with sample_app().http(port=0, token="right") as server:
-            async with await Wire.open(server.url) as wire:
-                wire.send(self.head("wrong", size=9) + b"x")
-                assert (await wire.answer())[0] == 401
-                assert await wire.everything() == b""
-
-    def test_a_judge_that_fails_answers_500_before_the_body_and_one_that_hangs_can_be_left(self, caplog):
-        async def main():
-            asked = asyncio.Event()
-
-            async def verify(token):
-                if token == "fail":
-                    raise ConnectionError("secret")
-                asked.set()
-                await asyncio.get_running_loop().create_future()
-
-            async with sample_app().http(port=0, verify=verify, grace=0.01) as server:
-                async with await Wire.open(server.url) as wire:
-                    wire.send(self.head("fail", size=15_000_000))
-                    status, _, body = await wire.answer()
-                    assert status == 500 and b"secret" not in body
-                wire = await Wire.open(server.url)
-                wire.send(self.head("hang", size=5))
-                await asked.wait()
-            wire.drop()
-
-        run(main())
-        assert "ConnectionError: secret" in caplog.text
-
-    @pytest.mark.parametrize("asgi", [False, True])
-    async def test_a_page_can_read_why_and_a_preflight_needs_no_token(self, asgi):
-        origin = "http://localhost:3000"
-        if asgi:
-            async with asgi_app(sample_app(), token="right") as app:
-                call = ASGI(app, body=b"x", origin=origin)
-                status, fields, _ = await call.answer()
-                asked = ASGI(app, "OPTIONS", origin=origin, access_control_request_method="POST")
-                assert (await asked.answer())[0] == 204
-        else:
-            async with sample_app().http(port=0, token="right") as server:
-                async with await Wire.open(server.url) as wire:
-                    wire.send(self.head("wrong", f"Origin: {origin}", size=5))
-                    status, fields, _ = await wire.answer()
-        assert (status, fields["access-control-allow-origin"]) == (401, origin)
-        assert "WWW-Authenticate" in fields["access-control-expose-headers"]
-
-
-class TestPages:
-    """Pages beside the endpoint: @app.route."""
-
-    @pytest.mark.parametrize(
-        "value",
-        [
-            (200, "text/plain", None), (200, "text/plain", {"a": 1}), ("200", "text/plain", b""),
-            (200, 7, b""), (200, "a\r\nb: c", b""), (99, "text/plain", b""), (1, 2), object(),
-            (200, {"x": 1}, b""), (600, "text/plain", b""), (True, "text/plain", b""),
-            (200, {"Content-Length": "2"}, b"ab"),
-        ],
-    )  # fmt: skip
-    @pytest.mark.parametrize("asgi", [False, True])
-    def test_a_page_that_gives_nonsense_is_an_error_and_never_hangs(self, value, asgi, caplog):
-        app = sample_app()
-
-        @app.route("GET", "/bad", public=True)
-        def bad(request):
-            return value
-
-        async def main():
-            if asgi:
-                async with asgi_app(app) as served:
-                    assert (await ASGI(served, "GET", "/bad").answer())[0] == 500
-                return
-            async with http_calling(app, opened=False) as (caller, _):
-                assert await caller.status("GET", target="/bad") == 500
-
-        run(main())
-        assert "/bad failed" in caplog.text
-
-    def test_a_function_that_does_not_take_the_request_is_refused_at_once(self):
-        app = sample_app()
-        with pytest.raises(TypeError, match="healthz: a page's function takes the request"):
-
-            @app.route("GET", "/healthz")
-            def healthz():
-                return "ok"
-
-    def test_a_page_without_a_token_is_for_known_hosts_even_where_others_need_a_token(self):
-        app = sample_app()
-
-        @app.route("GET", "/open", public=True)
-        def page(request):
-            return "ok"
-
-        async def main():
-            async with http_calling(app, opened=False, token="t") as (caller, _):
-                known, foreign = {"host": "localhost:1"}, {"host": "evil.example:1"}
-                assert await caller.status("GET", target="/open", **known) == 200
-                assert await caller.status("GET", target="/open", **foreign) == 403
-                assert await caller.status("POST", target="/mcp", **foreign) == 401
-
-        run(main())
-        for wrong in ({"public": "no"}, {"any_host": 1}):
-            with pytest.raises(TypeError, match="give bool"):
-                app.route("GET", "/more", **wrong)
-
-    def test_a_second_page_of_one_method_and_path_is_an_error_at_once(self):
-        app = m.Server("x")
-        app.route("GET", "/page")(lambda request: "")
-        app.route("POST", "/page")(lambda request: "")
-        with pytest.raises(ValueError, match=r"route\('get', '/page/'\): a page is there already"):
-            app.route("get", "/page/")
-
-    @pytest.mark.parametrize("options", [
-        {"path": "/sse", "legacy_sse": False}, {"path": "/healthz"}, {"path": "/"}, {"path": "/a/b/"}, {"path": "/.a/b.c/..d/"},
-        {"allowed_origins": ["https://a.example", "http://b.example:8080", "null"]},
-        {"token": {"t": "me"}, "key": str},
-    ])  # fmt: skip
-    def test_an_unusual_option_that_can_be_meant_is_taken(self, options):
-        m.Server("x").asgi_with(**options)
-
-    async def test_a_page_for_any_host_answers_probes(self):
-        app = sample_app()
-
-        @app.route("GET", "/healthz", public=True, any_host=True)
-        def healthz(request):
-            return "ok"
-
-        @app.route("GET", "/other", public=True)
-        def other(request):
-            return "ok"
-
-        async with http_calling(
-            app, opened=False, token="t", allowed_hosts="mcp.example.com"
-        ) as (caller, _):
-            where = {"host": "10.0.0.7:8000"}
-            assert await caller.status("GET", target="/healthz", **where) == 200
-            assert await caller.status("GET", target="/other", **where) == 403
-            assert await caller.status("POST", target="/mcp", **where) == 403
-
-    async def test_a_plain_page_waits_for_no_tool(self):
-        app = m.Server("busy", threads=1)
-        held, begun = threading.Event(), threading.Event()
-
-        @app.tool
-        def hold() -> str:
-            begun.set()
-            held.wait(20)
-            return "done"
-
-        @app.route("GET", "/healthz")
-        def healthz(request):
-            return "ok"
-
-        async with http_calling(app) as (caller, server), Caller(server.url) as probe:
-            call = asyncio.ensure_future(caller.post(call_of(1, "hold")))
-            await until(begun.is_set)
-            assert (await probe.ask("GET", target="/healthz"))[2] == b"ok"
-            held.set()
-            assert (await call)[0] == 200
-
-    async def test_a_url_without_its_path_is_told_where_the_endpoint_is(self):
-        async with http_calling(opened=False) as (caller, _):
-            status, _, answer = await caller.ask("POST", hello(), target="/")
-            assert status == 404 and "the endpoint is at '/mcp'" in answer["error"]["message"]
-
-
-class TestProbes:
-    """Pages for probes, from an option."""
-
-    @pytest.mark.parametrize("asgi", [False, True])
-    async def test_they_need_no_host_no_token_and_no_thread(self, asgi):
-        app = sample_app()
-        options = {"healthz": True, "token": "t", "allowed_hosts": ["mcp.example.com"]}
-        async with contextlib.AsyncExitStack() as stack:
-            if asgi:
-                served = await stack.enter_async_context(asgi_app(app, **options))
-                endpoint = served.run_here().endpoint
-
-                async def ask(method, path):
-                    return await ASGI(served, method, path, host="10.1.2.3:99").answer()
-            else:
-                options["opened"] = False
-                caller, server = await stack.enter_async_context(http_calling(app, **options))
-                endpoint = server.endpoint
-
-                async def ask(method, path):
-                    return await caller.ask(method, target=path, host="10.1.2.3:99")
-
-            endpoint.pages.close()  # no thread can be had any more
-            for path in ("/healthz", "/readyz", "/readyz/"):
-                status, headers, body = await ask("GET", path)
-                assert (status, body) == (200, b"ok\n") and headers["cache-control"] == "no-store"
-            assert (await ask("HEAD", "/healthz"))[0] == 200
-            endpoint.draining = True
-            assert (await ask("GET", "/readyz"))[::2] == (503, b"draining\n")
-            assert (await ask("GET", "/healthz"))[0] == 200
-
-    async def test_they_are_not_there_unless_asked_for(self):
-        async with http_calling(opened=False) as (caller, _):
-            assert await caller.status("GET", target="/readyz") == 404
-
-
-class TestBoundsOverHTTP:
-    """What is kept for clients who are gone, or do not read."""
-
-    async def test_events_that_nobody_reads_are_bounded_for_a_session_and_a_server(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_SESSION_BYTES", 50_000)
-        monkeypatch.setattr(m, "MAX_SERVER_BYTES", 80_000)
-        app = sample_app()
-
-        @app.tool
-        async def talk(ctx: m.Context) -> str:
-            for _ in range(10):
-                await ctx.exchange.send(m.notification("acme/n", {"text": "x" * 1000}))
-            await app.gate_of("end")
-            return "done"
-
-        async with http_calling(app) as (one, server), Caller(server.url) as two:
-            await two.open()
-            kept = server.endpoint.kept
-            for caller in (one, two):
-                for number in range(10):
-                    events = await caller.events("POST", call_of(number, "talk"))
-                    assert await events.message()
-                    events.drop()
-                await until(lambda: len(kept.sizes) == (1 if caller is one else 2))  # noqa: B023
-            assert kept.total <= 80_000 + 2000
-            assert max(kept.sizes.values()) <= 50_000 + 2000
-            assert kept.total == sum(kept.sizes.values())
-            app.gate_of("end").set_result(None)
-            for caller in (one, two):
-                assert await caller.status("DELETE") == 204
-            assert (kept.total, kept.sizes) == (0, {})
-
-    async def test_who_does_not_read_the_stream_of_the_first_revision_asks_nothing_more(self):
-        app = sample_app()
-
-        @app.tool
-        async def large() -> str:
-            served.append(1)
-            return "x" * 1_000_000
-
-        served = []
-        async with http_calling(app, opened=False) as (caller, server):
-            events = await caller.events("GET", target="/sse")
-            where = (await events.next()).data
-            assert await caller.status("POST", hello("2024-11-05"), where) == 202
-            assert (await events.message())["id"] == 0
-            events.answer.stream[1].transport.pause_reading()
-            posts = [
-                asyncio.ensure_future(self.post(server, where, call_of(n, "large")))
-                for n in range(1, 30)
-            ]
-            [stalled] = [c for c in server.listener.connections if c.response]
-            await until(stalled.turn.locked)
-            for _ in range(100):
-                await asyncio.sleep(0)
-                assert stalled.transport.get_write_buffer_size() < 2_500_000
-            late = asyncio.ensure_future(self.post(server, where, call_of(30, "large")))
-            for _ in range(200):
-                await asyncio.sleep(0)
-            assert len(served) < 30 and not late.done()
-            events.answer.stream[1].transport.resume_reading()
-            found = {(await events.message())["id"] for _ in range(30)}
-            assert found == set(range(1, 31)) and await late == 202
-            assert await asyncio.gather(*posts) == [202] * 29
+        async with http_calling(app) as (caller, _):
+            app.tools_changed()  # what is announced before it is opened waits for it
+            events = await caller.events("GET")
+            assert "list_changed" in (await events.message())["method"]
+            app.tools_changed()
+            assert "list_changed" in (await events.message())["method"]
+            assert await caller.status("GET") == 409  # a second reader
             events.drop()
-
-    async def post(self, server, where, msg):
-        async with Caller(server.url) as caller:
-            return await caller.status("POST", msg, where)
-
-    @pytest.mark.parametrize("prefix", ["a\r\nb", "a b", "\u00e9", "\x7f"])
-    async def test_a_prefix_that_no_header_can_carry_is_refused_at_the_start(self, prefix):
-        with pytest.raises(ValueError, match="session_prefix"):
-            await sample_app().http(port=0, session_prefix=prefix).__aenter__()
-
-    @pytest.mark.parametrize("size, fits", [(16 * 1024 * 1024, True), (16 * 1024 * 1024 + 1, False)])
-    def test_a_body_larger_than_a_message_can_be_is_refused_as_an_option(self, size, fits):
-        make = [lambda: sample_app().http(port=0, max_body=size), lambda: sample_app().asgi_with(max_body=size)]
-        for each in make:
-            if fits:
-                each()
-            else:
-                with pytest.raises(ValueError, match="a message is at most 16777216 bytes"):
-                    each()
-
-    def test_an_option_that_does_not_exist_is_an_error_at_the_call(self):
-        for make in (sample_app().http, sample_app().asgi_with):
-            with pytest.raises(TypeError, match="alowed_hosts"):
-                make(alowed_hosts=["x"])
-
-
-class TestShutdown:
-    """A server that ends says so."""
-
-    @pytest.mark.parametrize("modern", [False, True])
-    @pytest.mark.parametrize("say", [False, True])
-    async def test_a_request_that_is_cut_short_by_the_end_gets_an_error(self, modern, say):
-        app, records = sample_app(), []
-        app.observe(records.append)
-        server = app.http(port=0, grace=0.05)
-        await server.__aenter__()
-        async with Caller(server.url) as caller:
-            if modern:
-                meta = {m.PROTOCOL_VERSION: "2026-07-28", m.CLIENT_CAPABILITIES: {}}
-                meta[m.LOG_LEVEL] = "info"
-                msg = call_of(1, "wait", {"gate": "x", "say": say}, _meta=meta)
-                caller.headers = {"mcp-protocol-version": "2026-07-28"}
-                caller.headers.update({"mcp-method": "tools/call", "mcp-name": "wait"})
-            else:
-                await caller.open()
-                msg = call_of(1, "wait", {"gate": "x", "say": say})
-            call = asyncio.ensure_future(caller.send("POST", msg))
-            await until(lambda: "x begins" in app.log)
-            if say:
-                await call
-            ending = asyncio.ensure_future(server.__aexit__(None, None, None))
-            body = await (await call).body()
-            assert b"the server is shutting down" in body
-            await ending
-        assert app.log == ["x begins", "x cancelled"]
-        assert [(r.outcome, r.code) for r in records][-1] == ("error", m.TOO_BUSY)
-
-    async def test_nothing_that_an_endpoint_began_outlives_it(self):
-        async with http_calling(grace=0.01) as (_, server):
-            endpoint = server.endpoint
-            task = endpoint.tasks.spawn(asyncio.sleep(3600))
-        assert task.cancelled() and not endpoint.tasks.running
-
-    def test_the_end_of_a_session_waits_for_what_it_cancels(self):
-        app, ended = sample_app(), []
-
-        @app.tool
-        async def slow() -> str:
-            try:
-                await asyncio.get_running_loop().create_future()
-            finally:
-                await asyncio.sleep(0.01)
-                ended.append("slow")
-
-        async def main():
-            async with http_calling(app) as (caller, server), Caller(server.url) as other:
-                call = asyncio.ensure_future(caller.post(call_of(1, "slow")))
-                [session] = server.endpoint.sessions.values()
-                await until(lambda: session.busy)
-                assert await other.status("DELETE", **caller.headers) == 204
-                ended.append("deleted")
-                await call
-
-        run(main())
-        assert ended == ["slow", "deleted"]
-
-
-class TestRecordsOverHTTP:
-    """For what only HTTP has: sessions, owners, refusals."""
-
-    def test_principal_and_session_are_told_the_latter_in_part(self):
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        async def main():
-            tokens = {"t1": "alice", "t2": {"iss": "https://a", "sub": "bob", "iat": 1}}
-            async with app.http(port=0, token=tokens, session_prefix="w1.") as server:
-                for token in tokens:
-                    async with Caller(server.url) as caller:
-                        caller.headers["authorization"] = f"Bearer {token}"
-                        await caller.open()
-                        await caller.post(call_of(1, "who"))
-                        yield_id = caller.headers["mcp-session-id"]
-                        for record in records[-3:]:  # also the one that opened it
-                            assert record.session == yield_id[:10] and len(yield_id) > 20
-
-        run(main())
-        assert [r.principal for r in records] == ["alice"] * 3 + ["bob"] * 3
-
-    def test_a_request_that_is_refused_at_the_door_has_a_record(self):
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        async def main():
-            options = {"opened": False, "token": "good", "allowed_hosts": ["mcp.example.com"]}
-            async with http_calling(app, **options) as (caller, _):
-                assert await caller.status("POST", b"{}", authorization="Bearer bad") == 401
-                assert await caller.status("GET", target="/nowhere") == 404
-                assert await caller.status("POST", b"{}", host="evil.example.com") == 403
-                status, headers, _ = await caller.ask("PUT")
-                assert status == 405 and int(headers["content-length"]) == records[-1].bytes > 60
-
-        run(main())
-        assert [(r.method, r.target, r.outcome, r.code, r.address) for r in records] == [
-            ("", "POST /mcp", "refused", 401, "127.0.0.1"),
-            ("", "GET /nowhere", "refused", 404, "127.0.0.1"),
-            ("", "POST /mcp", "refused", 403, "127.0.0.1"),
-            ("", "PUT /mcp", "refused", 405, "127.0.0.1"),
-        ]
-        assert "bad" not in repr(records) and all(r.bytes > 60 for r in records)
-
-    def test_a_page_of_ones_own_has_a_record_and_a_probe_has_none(self):
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        @app.route("GET", "/page")
-        async def page(request):
-            return "hello"
-
-        @app.route("POST", "/page")
-        async def broken(request):
-            raise KeyError("secret")
-
-        @app.route("GET", "/wrong")
-        async def wrong(request):
-            return 400, {"content-type": "text/plain"}, "no"
-
-        async def main():
-            options = {"opened": False, "token": {"t": "alice"}, "healthz": True}
-            async with http_calling(app, **options) as (caller, _):
-                assert await caller.status("GET", target="/healthz") == 200
-                caller.headers["authorization"] = "Bearer t"
-                assert await caller.status("GET", target="/page") == 200
-                assert await caller.status("POST", target="/page") == 500
-                assert await caller.status("GET", target="/wrong") == 400
-
-        run(main())
-        assert [(r.method, r.target, r.outcome, r.code, r.principal, r.bytes) for r in records] == [
-            ("", "GET /page", "result", 200, "alice", 5),
-            ("", "POST /page", "error", 500, "alice", len(m.FAILED_PAGE)),
-            ("", "GET /wrong", "error", 400, "alice", 2),
-        ]
-        assert all(0 < r.ms < 20_000 and time.time() - 60 < r.time <= time.time() for r in records)
-
-    def test_a_request_is_refused_once_though_its_head_is_looked_at_before_its_body(self):
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        async def main():
-            async with app.http(port=0) as server, await Wire.open(server.url[:-4]) as wire:
-                wire.send(b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
-                assert (await wire.answer())[0] == 404
-
-        run(main())
-        assert [(r.target, r.code) for r in records] == [("POST /x", 404)]
-
-    @pytest.mark.parametrize("sent, code, reason", [
-        (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n", 414, "the first line is too long"),
-        (b"GET / HTTP/1.1\r\nX: " + b"a" * 40_000, 431, "the header fields are too long"),
-        (b"GET / HTTP/2.0\r\n\r\n", 505, "HTTP/2.0 is not spoken here"),
-        (b"POST /mcp HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "the header host is given twice"),
-        (b"POST /mcp HTTP/1.1\r\nHost", 408, "the request did not come in time"),
-    ])  # fmt: skip
-    def test_what_cannot_be_understood_has_a_record_with_the_reason(
-        self, monkeypatch, sent, code, reason
-    ):
-        monkeypatch.setitem(m.PATIENCE, "head", 0.0 if code == 408 else 60.0)
-        monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        async def main():
-            async with app.http(port=0) as server, await Wire.open(server.url[:-4]) as wire:
-                wire.send(sent)
-                assert (await wire.answer())[0] == code
-
-        run(main())
-        assert [(r.method, r.target, r.outcome, r.code, r.address, r.reason) for r in records] == [
-            ("", "", "refused", code, "127.0.0.1", reason)
-        ]
-
-    @pytest.mark.parametrize("asgi", [False, True])
-    def test_a_body_that_does_not_come_in_time_is_refused_and_has_a_record(self, monkeypatch, asgi):
-        monkeypatch.setattr(m, "SWEEP_SECONDS", 0.01)
-        monkeypatch.setitem(m.PATIENCE, "body", 0.05)
-        monkeypatch.setattr(m, "BODY_SECONDS", 0.05)
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        async def main():
-            if asgi:
-                async with asgi_app(app) as served:
-                    assert (await HalfSent(served, body=b"x").answer())[0] == 408
-                return
-            async with app.http(port=0) as server, await Wire.open(server.url[:-4]) as wire:
-                wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx")
-                assert (await wire.answer())[0] == 408
-
-        run(main())
-        assert [(r.target, r.outcome, r.code, r.reason) for r in records] == [
-            ("POST /mcp", "refused", 408, "the request did not come in time")
-        ]
-
-    @pytest.mark.parametrize("asgi", [False, True])
-    def test_half_sent_bodies_of_one_principal_leave_room_to_another(self, monkeypatch, asgi):
-        monkeypatch.setattr(m, "MAX_UNFINISHED_BYTES", 1000)
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        async def begin(post):
-            for _ in range(2):
-                assert not await post("bob", 250)
-            assert await post("bob", 250) == 503
-            assert not await post("alice", 200)
-
-        async def main():
-            async with contextlib.AsyncExitStack() as stack:
-                options = {"token": {"ta": "alice", "tb": "bob"}}
-                if asgi:
-                    served = await stack.enter_async_context(asgi_app(app, **options))
-                else:
-                    served = await stack.enter_async_context(app.http(port=0, **options))
-
-                async def post_wire(who, size):
-                    before, taken = records[:], served.listener.bodies
-                    had = taken.get(who_of(who), 0)
-                    wire = await stack.enter_async_context(await Wire.open(served.url[:-4]))
-                    wire.send(
-                        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer t%b\r\n"
-                        b"Content-Length: 900\r\n\r\n" % who[:1].encode() + b"x" * size
-                    )
-                    await until(lambda: records != before or taken.get(who_of(who), 0) > had)
-                    return records != before and (await wire.answer())[0]
-
-                async def post_asgi(who, size):
-                    before = records[:]
-                    token = f"Bearer t{who[0]}"
-                    request = HalfSent(served, body=b"x" * size, authorization=token)
-                    stack.callback(request.disconnect)
-                    await until(lambda: request.waiting or request.done)
-                    return records != before and request.status
-
-                await begin(post_asgi if asgi else post_wire)
-
-        def who_of(name):
-            return m.owner_of(name, None)
-
-        run(main())
-        assert [(r.outcome, r.code, r.principal, r.reason) for r in records] == [
-            ("refused", 503, "bob", m.TOO_MANY_BODIES)
-        ]
-
-    @pytest.mark.parametrize("asgi", [False, True])
-    def test_a_body_that_is_too_long_has_a_record(self, asgi):
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        async def main():
-            if asgi:
-                async with asgi_app(app, max_body=1000) as served:
-                    assert (await ASGI(served, body=b"x" * 1001).answer())[0] == 413
-                return
-            async with app.http(port=0, max_body=1000) as server, Caller(server.url) as caller:
-                assert await caller.status("POST", b"x" * 1001) == 413
-
-        run(main())
-        assert [(r.target, r.outcome, r.code) for r in records] == [("POST /mcp", "refused", 413)]
-
-    def test_an_answer_that_no_connection_takes_is_lost(self):
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        async def main():
-            async with app.http(port=0, sessions=False) as server:
-                wire = await Wire.open(server.url[:-4])
-                body = m.encode(call_of(1, "wait", {"gate": "x"}))
-                wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json"
-                          b"\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))  # fmt: skip
-                await until(lambda: "x begins" in app.log)
-                wire.reset()
-                await until(lambda: not server.listener.connections)
-                app.gate_of("x").set_result(None)
-                await until(lambda: records)
-
-        run(main())
-        assert [(r.target, r.outcome) for r in records] == [("wait", "lost")]
-
-    def test_a_header_that_contradicts_its_message_is_told_with_its_code(self):
-        app, records = sample_app(), []
-        app.observe(records.append)
-        headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/list"}
-
-        async def main():
-            async with http_calling(app, opened=False, headers=headers) as (caller, _):
-                meta = {m.PROTOCOL_VERSION: "2026-07-28", m.CLIENT_CAPABILITIES: {}}
-                await caller.post(call_of(5, "who", _meta=meta))
-
-        run(main())
-        assert [(r.request_id, r.outcome, r.code) for r in records] == [
-            (5, "error", m.HEADER_MISMATCH)
-        ]
-
-
-class TestBehindAProxy:
-    """With trusted_proxies, everything goes by the real client."""
-
-    def test_records_rates_and_pages_know_the_client_and_its_scheme(self):
-        app, records = m.Server("demo", rate_limit=(1, 3600)), []
-        app.observe(records.append)
-        app.add_tool(lambda: "x", name="x")
-
-        @app.route("GET", "/where", public=True)
-        async def where(request) -> str:
-            return f"{request.scheme}://{request.headers['host']}/ {request.address}"
-
-        async def main():
-            options = {"trusted_proxies": "127.0.0.1", "allowed_hosts": ["a.example"]}
-            async with http_calling(app, opened=False, sessions=False, **options) as (caller, _):
-                for client, status in (("192.0.2.1", 200), ("192.0.2.2", 200), ("192.0.2.1", 429)):
-                    headers = {"x_forwarded_for": client, "x_forwarded_proto": "https"}
-                    msg = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-                    assert (await caller.post(msg, **headers))[0] == status
-                headers["x_forwarded_host"] = "a.example"
-                page = (await caller.ask("GET", target="/where", **headers))[2]
-                assert page == b"https://a.example/ 192.0.2.1"
-
-        run(main())
-        assert [(r.address, r.scheme, r.outcome, r.code) for r in records] == [
-            ("192.0.2.1", "https", "result", None), ("192.0.2.2", "https", "result", None),
-            ("192.0.2.1", "https", "refused", m.TOO_FAST), ("192.0.2.1", "https", "result", 200),
-        ]  # fmt: skip
-
-    def test_a_request_that_is_refused_before_its_body_is_the_real_clients(self):
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        async def main():
-            async with app.http(port=0, trusted_proxies="127.0.0.1") as server:
-                async with await Wire.open(server.url[:-4]) as wire:
-                    wire.send(b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
-                              b"X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Proto: https\r\n\r\n")  # fmt: skip
-                    assert (await wire.answer())[0] == 404
-
-        run(main())
-        assert [(r.target, r.code, r.address, r.scheme) for r in records] == [
-            ("POST /x", 404, "192.0.2.1", "https")
-        ]
-
-    @pytest.mark.parametrize("headers, status", [
-        ({"x_forwarded_host": "a.example"}, 404),  # let in: there is no such page
-        ({"x_forwarded_host": "evil.example"}, 403),
-        ({"x_forwarded_host": "a.example", "forwarded": "host=evil.example"}, 403),
-        ({"x_forwarded_host": "a.example", "host": "evil.example"}, 403),
-        ({"host": "evil.example"}, 403),
-    ])  # fmt: skip
-    async def test_both_hosts_must_be_let_in(self, headers, status):
-        """A page whose name was bound to the proxy's address sends what headers it likes."""
-        options = {"trusted_proxies": ["127.0.0.0/8"], "allowed_hosts": ["a.example"]}
-        async with http_calling(opened=False, **options) as (caller, _):
-            assert await caller.status("GET", target="/none", **headers) == status
-
-    def test_without_trust_nothing_that_a_client_says_of_itself_counts(self):
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        async def main():
-            async with http_calling(app, opened=False) as (caller, _):
-                await caller.post(hello(), x_forwarded_for="192.0.2.1", forwarded="for=192.0.2.1")
-
-        run(main())
-        assert records[0].address == "127.0.0.1"
-
-    async def test_a_trusted_proxy_may_have_as_many_connections_as_it_wants(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_CONNECTIONS_PER_HOST", 1)
-        async with http_calling(opened=False, trusted_proxies="192.0.2.1") as (_, server):
-
-            listener = server.listener
-            listener.addresses.update({"192.0.2.1": 1, "192.0.2.2": 1})
-            for address, admitted in (("192.0.2.1", True), ("192.0.2.2", False)):
-                connection = m.Connection(listener)
-                connection.address = address
-                assert listener.admit(connection) == admitted
-                listener.forget(connection)
-
-    @pytest.mark.parametrize("given, problem", [
-        ({"trusted_proxies": "nginx"}, "trusted_proxies: 'nginx'"), ({"path": 7}, "path=7: give str"),
-        ({"sessions": "no"}, "sessions='no': give bool"), ({"grace": "2"}, "grace='2': give float"),
-        ({"max_sessions": True}, "max_sessions=True: give int"), ({"token": {"t": object()}}, "stable"),
-    ])  # fmt: skip
-    def test_a_wrong_option_is_an_error_where_it_is_given(self, given, problem):
-        for make in (m.Server().asgi_with, m.Server().http):
-            with pytest.raises((TypeError, ValueError), match=problem):
-                make(**given)
-
-    @pytest.mark.parametrize("port, kind", [("8000", TypeError), (65536, ValueError), (-1, ValueError)])
-    def test_a_port_is_a_number(self, port, kind):
-        with pytest.raises(kind, match="port="):
-            m.Server().http(port=port)
-
-
-class TestAwkwardMoments:
-    """What comes when nobody expects it, and who leaves."""
-
-    MODERN = (
-        b'POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\n'
-        b"Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
-        b"MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: %b\r\n%bContent-Length: %d\r\n\r\n%b"
-    )
-    META = (
-        b'"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
-        b'"io.modelcontextprotocol/clientCapabilities":{}}'
-    )
-    STREAM = b"Host: localhost\r\nAuthorization: Bearer x\r\nAccept: text/event-stream\r\n"
-
-    def modern(self, method, name, params):
-        body = b'{"jsonrpc":"2.0","id":1,"method":"%b","params":{%b,%b}}'
-        body %= (method, params, self.META)
-        return self.MODERN % (method, name, len(body), body)
-
-    @pytest.mark.parametrize("kind", ["listen", "call", "sse", "get"])
-    async def test_who_leaves_while_its_token_is_verified_leaves_nothing_behind(self, kind):
-        """spec: basic/transports/streamable-http#cancellation"""
-        app, asked, answer = sample_app(), asyncio.Event(), asyncio.Event()
-        answer.set()
-
-        async def verify(token):
-            asked.set()
-            await answer.wait()
-            return "me"
-
-        bearer = {"authorization": "Bearer x"}
-        async with http_calling(app, verify=verify, headers=bearer) as (caller, server):
-            get = b"GET /mcp HTTP/1.1\r\nMcp-Session-Id: %b\r\n" + self.STREAM + b"\r\n"
-            listen = b'"notifications":{"toolsListChanged":true}'
-            call = b'"name":"wait","arguments":{"gate":"a"}'
-            data = {
-                "listen": self.modern(b"subscriptions/listen", b"", listen),
-                "call": self.modern(b"tools/call", b"Mcp-Name: wait\r\n", call),
-                "sse": b"GET /sse HTTP/1.1\r\n" + self.STREAM + b"\r\n",
-                "get": get % caller.headers["mcp-session-id"].encode(),
-            }[kind]
-            asked.clear()
-            answer.clear()
-            before = set(server.listener.connections)
-            _, writer = await asyncio.open_connection(caller.url.host, caller.url.port)
-            writer.write(data)
-            await asked.wait()
-            sock, reset = writer.get_extra_info("socket"), struct.pack("ii", 1, 0)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
-            writer.transport.abort()
-            await eventually(lambda: not server.listener.connections - before)
-            answer.set()
-            await eventually(lambda: not serving(server.listener))
-            endpoint = server.endpoint
-            assert not app.feeds and not endpoint.modern.conversation.peer.incoming
-            assert not endpoint.streams and not endpoint.waiting and not app.log
-            assert [session.idle for session in endpoint.sessions.values()] == [True]
-
-    @pytest.mark.parametrize("say", [False, True])
-    async def test_keeping_alive_comes_too_late_for_what_has_been_said(self, say):
-        """The task that is to open a stream may run when the answer has left, or begun."""
+            await asyncio.sleep(0.01)
+            app.tools_changed()
+            again = await caller.events("GET")
+            assert "list_changed" in (await again.message())["method"]
+
+    async def test_who_comes_back_gets_what_it_missed_once_even_while_another_reads(self):
         app = sample_app()
-        async with http_calling(app) as (caller, server):
-            msg = call_of(1, "wait", {"gate": "a", "say": say})
-            asking = asyncio.ensure_future(caller.post(msg))
-            endpoint = server.endpoint
-            await eventually(lambda: endpoint.streams if say else endpoint.waiting)
-            [session] = server.endpoint.sessions.values()
-            [exchange] = session.conversation.peer.incoming.values()
-            reply, stream = exchange.send, exchange.send.stream
-            assert (stream is None) is not say
-            if not say:
-                app.gate_of("a").set_result(None)
-                await asking
-            await reply.keep_alive()
-            assert reply.stream is stream
-            if say:
-                app.gate_of("a").set_result(None)
-                await asking
-            assert not server.endpoint.streams and session.idle
+        async with http_calling(app) as (caller, _):
+            first = await caller.events("GET")
+            app.resource_updated("note://none")
+            for _ in range(3):
+                app.tools_changed()
+            seen = [await first.next() for _ in range(4)]
+            second = await caller.events("GET", last_event_id=seen[1].id)
+            assert [(await second.next()).id for _ in range(2)] == [event.id for event in seen[2:]]
+            assert await first.next() is None  # its stream is another's now
 
-    @pytest.mark.parametrize(
-        "options, fields, status, more",
-        [
-            ({}, b"Host: evil.example\r\n", 403, b""),
-            ({}, b"Host: localhost\r\nOrigin: http://evil.example\r\n", 403, b""),
-            ({"token": "t"}, b"Host: localhost\r\n", 401, b"www-authenticate: Bearer\r\n"),
-            ({"path": "/elsewhere"}, b"Host: localhost\r\n", 404, b""),
-        ],
-    )
-    async def test_a_body_is_not_waited_for_where_the_head_is_reason_enough(
-        self, options, fields, status, more
-    ):
-        async with sample_app().http(port=0, **options) as server:
-            url = m.parse_url(server.url)
-            reader, writer = await asyncio.open_connection(url.host, url.port)
-            writer.write(b"POST /mcp HTTP/1.1\r\nExpect: 100-continue\r\n" + fields)
-            writer.write(b"Content-Type: application/json\r\nContent-Length: 1000000\r\n\r\n")
-            answer = await reader.read()
-            assert answer.startswith(b"HTTP/1.1 %d " % status) and more in answer
-            writer.close()
-            await writer.wait_closed()
+    @pytest.mark.parametrize("revision", LEGACY_DATES[1:])
+    async def test_an_answer_that_was_cut_is_taken_up_after_any_event(self, revision):
+        async with http_calling(revision=revision) as (caller, _):
+            for after in range(4):
+                events = await caller.events("POST", call_of(1, "count", {"to": 3}))
+                seen = [event for event in [await events.next() for _ in range(4 + (revision == V4))] if event.data]
+                rest = await caller.events("GET", last_event_id=seen[after].id)
+                assert [event.data for event in seen[after + 1 :]] == [
+                    (await rest.next()).data for _ in seen[after + 1 :]]  # fmt: skip
+                assert await rest.next() is None
 
-    async def test_a_rate_limit_holds_without_sessions_too(self):
-        app = m.Server(rate_limit=(2, 3600))
-        app.add_tool(lambda: 1, name="one")
-        listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-        async with http_calling(app, opened=False, sessions=False) as (caller, _):
-            assert await caller.status("POST", hello()) == 200
-            codes = [(await caller.post(listing))[2].get("error", {}).get("code")
-                     for _ in range(3)]  # fmt: skip
-            assert codes == [None, None, 429]
-            caller.headers["mcp-protocol-version"] = "2025-03-26"
-            (answer,) = (await caller.post([listing]))[2]
-            assert answer["error"]["code"] == 429
-
-
-class TestLargeRequestsOverHTTP:
-    """What one client keeps us busy with is bounded in bytes, over all its sessions."""
-
-    MUCH = {"x": "x" * m.SMALL_BYTES}
-
-    async def test_calls_whose_client_left_count_until_they_end(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_PEER_BYTES", 3 * m.SMALL_BYTES)
+    async def test_a_cut_before_the_answer_loses_nothing(self):
         app = sample_app()
-        async with http_calling(app) as (one, server), Caller(server.url) as two:
-            await two.open()
-            loads = server.endpoint.loads
-            msg = call_of(1, "wait", {"gate": "a"}, _meta=self.MUCH)
-            for number, caller in enumerate((one, two), 1):
-                leaving = asyncio.ensure_future(caller.post(msg))
-                await until(lambda n=number: sum(loads.values()) > n * m.SMALL_BYTES)
-                leaving.cancel()
-                await asyncio.wait([leaving])
-            more = {**msg, "id": 2}
-            status, _, answer = await two.post(more)
-            assert (status, answer["id"], answer["error"]["code"]) == (200, 2, 503)
-            assert (await two.post(call_of(3, "echo", {"text": "a"})))[2]["result"]
-            app.gate_of("a").set_result(None)
-            await until(lambda: not loads)
-            assert (await two.post(more))[2]["result"]
+        async with http_calling(app) as (caller, _):
+            events = await caller.events("POST", call_of(1, "wait", {"gate": "g", "say": True, "after": True}))
+            primed, said = await events.next(), await events.next()
+            assert primed.data == "" and "before" in said.data
+            events.answer.reset()
+            await asyncio.sleep(0.01)
+            app.gate_of("g").set_result(None)
+            await until(lambda: "g ends" in app.log)
+            rest = await caller.events("GET", last_event_id=said.id)
+            assert [msg.get("id", msg.get("method")) for msg in await rest.messages()] == ["acme/after", 1]
 
-    async def test_a_large_request_of_a_batch_counts_until_it_ends_and_for_itself(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * m.SMALL_BYTES)
+    async def test_a_stream_closed_on_purpose_is_polled(self):
         app = sample_app()
-        async with http_calling(app, revision="2025-03-26") as (caller, server):
-            loads = server.endpoint.loads
-            large = call_of(1, "wait", {"gate": "a"}, _meta=self.MUCH)
-            small = call_of(2, "echo", {"text": "a"})
-            first = asyncio.ensure_future(caller.post([large, small]))
+        async with http_calling(app) as (caller, _):
+            events = await caller.events("POST", call_of(1, "poll", {"gate": "g"}))
+            seen = [await events.next(), await events.next()]
+            assert seen[0].id and seen[1].retry == "5" and await events.next() is None
+            rest = await caller.events("GET", last_event_id=seen[0].id)
+            app.gate_of("g").set_result(None)
+            assert (await rest.messages())[0]["result"]["structuredContent"] == {"result": True}
+        async with http_calling(app, revision=V3) as (caller, _):  # nobody would come back
+            app.waiting.clear()
+            asked = asyncio.ensure_future(caller.post(call_of(1, "poll", {"gate": "g"})))
             await until(lambda: app.waiting)
-            assert sum(loads.values()) > m.SMALL_BYTES
-            answers = (await caller.post([{**large, "id": 3}, {**small, "id": 4}]))[2]
-            assert {item["id"]: "result" in item for item in answers} == {3: False, 4: True}
-            assert [item["error"]["code"] for item in answers if item["id"] == 3] == [503]
-            app.gate_of("a").set_result(None)
-            assert ["result" in item for item in (await first)[2]] == [True, True]
-            assert not loads
+            app.gate_of("g").set_result(None)
+            assert (await asked)[2]["result"]["structuredContent"] == {"result": False}
 
-    async def test_a_task_counts_until_it_ends_and_for_its_principal_alone(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_PEER_BYTES", 2 * m.SMALL_BYTES)
-        app, gate = m.Server(), asyncio.Event()
-
-        @app.tool(task=True)
-        async def job() -> str:
-            await gate.wait()
-            return "done"
-
-        def ask(who):
-            msg = calling(1, "job", meta=self.MUCH, capabilities=TASKS)
-            fields = {"mcp_method": "tools/call", "mcp_name": "job",
-                      "mcp_protocol_version": "2026-07-28"}  # fmt: skip
-            return caller.post(msg, authorization=f"Bearer {who}", **fields)
-
-        options = {"opened": False, "revision": "2026-07-28", "verify": lambda token: token}
-        async with http_calling(app, **options) as (caller, server):
-            assert (await ask("ann"))[2]["result"]["resultType"] == "task"
-            assert len(server.endpoint.loads) == 1
-            status, fields, answer = await ask("ann")
-            assert (status, answer["error"]["code"]) == (503, 503) and "retry-after" in fields
-            assert (await ask("bob"))[0] == 200
-            gate.set()
-            await until(lambda: not server.endpoint.loads)
-            assert (await ask("ann"))[0] == 200
-
-    async def test_a_large_request_is_forgotten_when_all_that_serves_it_has_ended(self):
-        """A timer that was cancelled keeps the context of its request for as long as it had to run."""
-        app, gate, seen = m.Server(), asyncio.Event(), []
+    async def test_what_is_kept_is_bounded_and_who_comes_too_late_is_told(self):
+        app = m.Server()
 
         @app.tool
-        async def hasty(ctx: m.Context) -> str:
-            asyncio.get_running_loop().call_later(3600, print).cancel()
-            seen.append(ctx)
-            return ctx.params["name"]
+        async def flood(ctx: m.Context) -> int:
+            for _ in range(80):
+                await ctx.notify("acme/n", {"text": "x" * 1_000_000})
+            return 0
 
-        @app.tool(task=True)
-        async def slow(ctx: m.Context) -> str:
-            seen.append(ctx)
-            await gate.wait()
-            return ctx.params["name"]
+        async with http_calling(app) as (caller, _):
+            events = await caller.events("POST", call_of(1, "flood"))
+            first = await events.next()
+            seen = [event.id async for event in _each(events)]
+            assert await caller.status("GET", last_event_id=first.id) == 400
+            rest = await caller.events("GET", last_event_id=seen[-2])
+            assert len(await rest.messages()) == 1
 
-        def ask(name, meta):
-            msg = calling(1, name, meta=meta, capabilities=TASKS)
-            fields = {"mcp_method": "tools/call", "mcp_name": name,
-                      "mcp_protocol_version": "2026-07-28"}  # fmt: skip
-            return caller.post(msg, **fields)
-
-        async with http_calling(app, opened=False, revision="2026-07-28") as (caller, server):
-            for name, meta in (("hasty", self.MUCH), ("hasty", {}), ("slow", self.MUCH)):
-                assert (await ask(name, meta))[0] == 200
-            large, small, task = seen
-            assert (large.params, large.exchange.msg) == ({}, {}) and "name" in small.params
-            assert "x" in task.params["_meta"]
-            gate.set()
-            await until(lambda: not task.params)
-
-    @pytest.mark.parametrize("proxied", [False, True])
-    async def test_a_running_call_keeps_no_second_copy_of_its_request(self, proxied):
+    async def test_the_first_revision_has_a_pair_of_urls(self):
+        """spec 2024-11-05: basic/transports#http-with-sse"""
         app = sample_app()
-        options = {"trusted_proxies": ["127.0.0.1"]} if proxied else {}
-        async with http_calling(app, **options) as (caller, server):
-            msg = call_of(1, "wait", {"gate": "a"}, _meta={"x": "x" * 1_000_000})
-            body = m.encode(msg)
-            fields = {"Host": "localhost", "Accept": JSON_BOTH, "Content-Type": "application/json",
-                      **caller.headers}  # fmt: skip
-            data = m.encode_request("POST", "/mcp", fields, body)
-            async with await Wire.open(server.url) as wire:
-                with tracing_bytes():
-                    wire.send(data)
-                    await until(lambda: app.waiting)
-                    await until(lambda: not wire.writer.transport.get_write_buffer_size())
-                    assert 1_000_000 < traced_bytes() < 1_700_000
-                app.gate_of("a").set_result(None)
-                assert (await wire.answer())[0] == 200
-
-    async def test_under_asgi_a_running_call_keeps_no_second_copy_either(self):
-        app = sample_app()
-        msg = call_of(1, "wait", {"gate": "a"}, _meta={"x": "x" * 1_000_000})
-        body = m.encode(msg)
-        async with asgi_app(app, sessions=False) as asgi:
-            with tracing_bytes():
-                asked = ASGI(asgi, body=body, mcp_protocol_version=NEWEST_SESSION)
-                await until(lambda: app.waiting)
-                assert 1_000_000 < traced_bytes() < 1_700_000
-            app.gate_of("a").set_result(None)
-            assert (await asked.answer())[0] == 200
-
-
-class TestRunningOverHTTP:
-    """Ways to begin, and to end in good order."""
-
-    async def test_stopping_lets_running_requests_finish_and_ends_streams(self):
-        app = sample_app()
-        async with app.http(port=0, grace=60) as server, Caller(server.url) as caller:
-            await caller.open()
-            stream = await caller.events("GET")
-            said = await caller.events("POST", call_of(1, "wait", {"gate": "a", "say": True}))
-            plain = asyncio.ensure_future(caller.post(call_of(2, "wait", {"gate": "b"})))
-            await until(lambda: len(app.log) == 2)
-            stopping = asyncio.ensure_future(server.__aexit__(None, None, None))
-            assert await stream.messages() == []
-            app.gate_of("a").set_result(None)
-            app.gate_of("b").set_result(None)
-            assert [msg.get("id") for msg in await said.messages()] == [None, 1]
-            assert (await plain)[2]["id"] == 2
-            await stopping
-            with pytest.raises(m.ConnectionClosed):
-                await caller.post(hello())
-            server.endpoint.sessions.clear()
-
-    def test_stopping_cancels_what_is_late_within_the_grace_period(self):
-        async def main():
-            app = sample_app()
-            for options in ({}, {"sessions": False, "opened": False}):
-                app.log.clear()
-                async with http_calling(app, grace=0.05, **options) as (caller, server):
-                    slow = asyncio.ensure_future(caller.post(call_of(1, "wait", {"gate": "never"})))
-                    await until(lambda: app.log)
-                    await server.__aexit__(None, None, None)
-                    with contextlib.suppress(m.ConnectionClosed):
-                        await slow
-                    assert app.log == ["never begins", "never cancelled"]
-                    server.__class__ = type("Stopped", (), {"__aexit__": None})
-
-        with contextlib.suppress(TypeError):
-            run(main())
-
-    def test_the_ways_to_serve(self, tmp_path):
-        async def talk(url, **options):
-            async with m.Client(url, **options) as client:
-                return await client.call("echo", {"text": "hi"})
-
-        app = sample_app()
-        handle = app.start_in_thread("http", port=0)
-        try:
-            assert run(talk(handle.url)) == "hi"
-        finally:
-            handle.stop()
-
-        async def main():
-            found = asyncio.get_running_loop().create_future()
-            path = str(tmp_path / "s")
-            serving = asyncio.ensure_future(
-                app.serve_on("http", found.set_result, {"uds": path, "path": "/x/"})
-            )
-            url = await found
-            assert url == "http://localhost/x"
-            assert await talk(url, uds=path) == "hi"
-            serving.cancel()
-            await asyncio.wait([serving])
-            assert not os.path.exists(path)
-
-        run(main())
-
-    def test_run_serves_until_a_signal(self):
-        code = (
-            "import sys; sys.path.insert(0, %r); import mcp_lite as m\n"
-            "app = m.Server('x')\n"
-            "@app.tool\ndef one() -> int: return 1\n"
-            "app.run('http', port=0)" % str(HERE)
-        )
-        with Forked([sys.executable, "-c", code], stderr=subprocess.PIPE) as child:
-            line = child.stderr.readline().decode()
-            url = line.split()[-1]
-            assert "serves http://127.0.0.1:" in line
-
-            async def main():
-                async with m.Client(url) as client:
-                    return await client.call("one")
-
-            assert run(main()) == 1
-            child.send_signal(signal.SIGTERM)
-            assert child.wait(20) == 0
-
-    def test_a_log_on_a_full_disk_keeps_nobody_from_serving(self, monkeypatch):
-        class Full(io.StringIO):
-            def write(self, text):
-                raise OSError(errno.ENOSPC, text)
-
-        async def main():
-            app, found = sample_app(), asyncio.get_running_loop().create_future()
-            work = app.serve_on("http", found.set_result, {"port": 0}, signals=True)
-            serving = asyncio.ensure_future(work)
-            url = await found
-            monkeypatch.undo()
-            async with m.Client(url) as client:
-                assert await client.call("echo", {"text": "hi"}) == "hi"
-            serving.cancel()
-            await asyncio.wait([serving])
-
-        monkeypatch.setattr(sys, "stderr", Full())
-        run(main())
-
-    def test_a_socket_that_is_lent_is_handed_over_without_a_lost_call(self, monkeypatch):
-        """As systemd lends it: what comes while a server ends waits for the next one."""
-        monkeypatch.setattr(m, "HAND_OVER_SECONDS", 60)  # each connection ends before
-
-        def app(name):
-            server, server.begun, server.gate = m.Server(name), asyncio.Event(), asyncio.Event()
-            server.add_tool(lambda: name, name="who")
-
-            @server.tool
-            async def wait() -> str:
-                server.begun.set()
-                await server.gate.wait()
-                return name
-
-            return server
-
-        async def main():
-            first, second = app("first"), app("second")
-            with socket.create_server(("127.0.0.1", 0)) as held:
-                old = first.http(sock=held, grace=60)
-                await old.__aenter__()
-                assert old.url == f"http://127.0.0.1:{held.getsockname()[1]}/mcp"
-                async with m.Client(old.url) as c:
-                    running = asyncio.ensure_future(c.call("wait"))
-                    await first.begun.wait()
-                    assert await c.call("who") == "first"  # its connection is kept
-                    stopping = asyncio.ensure_future(old.__aexit__(None, None, None))
-                    await until(lambda: old.listener.stopping)
-                    late = m.Client(old.url)
-                    coming = asyncio.ensure_future(late.connect())
-                    assert await c.call("who") == "first"
-                    first.gate.set()
-                    assert await running == "first"
-                    await stopping
-                    monkeypatch.setattr(m, "HAND_OVER_SECONDS", 0)
-                    async with second.http(sock=held):
-                        await coming
-                        assert (await late.call("who"), await c.call("who")) == ("second",) * 2
-                        await late.close()
-
-        run(main())
-
-    async def test_a_connection_without_a_last_request_is_not_waited_for_long(self, monkeypatch):
-        monkeypatch.setattr(m, "HAND_OVER_SECONDS", 0.01)
-        with socket.socket(type=socket.SOCK_DGRAM) as datagrams:
-            for wrong in (3, datagrams):
-                with pytest.raises(TypeError, match="sock=.*: give a TCP or Unix socket: socket.socket"):
-                    sample_app().http(sock=wrong)
-        with pytest.raises(ValueError, match="one of these"):
-            sample_app().http(sock=3, uds="x")
-        with socket.create_server(("127.0.0.1", 0)) as held:
-            async with sample_app().http(sock=held, grace=60) as server:
-                wire = await Wire.open(server.url)
-                wire.send(b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                assert (await wire.answer())[0] == 404
-            assert await wire.everything() == b""
-            wire.drop()
-
-    async def test_tls_from_end_to_end(self, certificate):
-        async with sample_app().http(port=0, ssl=certificate) as server:
-            assert server.url.startswith("https://127.0.0.1:")
-            async with m.Client(server.url, ssl=certificate[0]) as client:
-                assert await client.call("count", {"to": 3}) == 3
-            with pytest.raises(m.ConnectionClosed, match="certificate"):
-                asyncio.get_running_loop().set_exception_handler(lambda *args: None)
-                await m.Client(server.url).connect()
-
-    async def test_an_open_stream_is_small(self):
-        """DESIGN section 6: at most 40 KiB."""
-        import tracemalloc
-        async with http_calling(opened=False) as (caller, server):
-            wires = [await Wire.open(server.url) for _ in range(40)]
-            ids = []
-            for _ in wires:
-                await caller.post(hello(), mcp_session_id=None)
-            ids = list(server.endpoint.sessions)
-            gc.collect()
-            tracemalloc.start()
-            before = tracemalloc.get_traced_memory()[0]
-            for wire, id in zip(wires, ids):
-                wire.send(b"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n")
-                wire.send(f"Mcp-Session-Id: {id}\r\n\r\n".encode())
-            await until(lambda: len(server.endpoint.streams) == 40)
-            gc.collect()
-            size = (tracemalloc.get_traced_memory()[0] - before) / 40
-            tracemalloc.stop()
-            assert size <= 40 * 1024
-            for wire in wires:
-                wire.drop()
-
-
-class TestFirstRevision:
-    """HTTP+SSE, spec 2024-11-05: basic/transports#http-with-sse"""
-
-    async def test_everything_comes_on_the_one_stream(self):
-        app = sample_app()
-        async with http_calling(app, opened=False) as (caller, server):
+        async with http_calling(app, opened=False) as (caller, _):
             events = await caller.events("GET", b"", "/sse")
             first = await events.next()
             assert first.event == "endpoint" and first.data.startswith("/messages?session_id=")
             where = first.data
-            status, _, body = await caller.ask("POST", hello("2024-11-05"), where)
+            status, _, body = await caller.ask("POST", hello(V1), where)
             assert (status, body) == (202, b"Accepted")
-            answer = await events.message()
-            assert answer["result"]["protocolVersion"] == "2024-11-05"
+            assert (await events.message())["result"]["protocolVersion"] == V1
             assert await caller.status("POST", INITIALIZED, where) == 202
             await caller.ask("POST", call_of(1, "count", {"to": 2}), where)
             assert [(await events.message()).get("id") for _ in range(3)] == [None, None, 1]
             app.tools_changed()
             assert "list_changed" in (await events.message())["method"]
-            await caller.ask("POST", call_of(2, "who"), where, x_test="yes")
-            assert "yes" in (await events.message())["result"]["content"][0]["text"]
             await caller.ask("POST", b"{", where)
             assert (await events.message())["error"]["code"] == -32700
-            assert (
-                await caller.status("POST", INITIALIZED, where, content_type="text/plain")
-                == 415
-            )
-            assert await caller.status("POST", INITIALIZED, "/messages") == 404
-            assert await caller.status("POST", INITIALIZED, "/messages?session_id=x") == 404
+            assert await caller.status("POST", INITIALIZED, where, content_type="text/plain") == 415
+            for wrong in ("/messages", "/messages?session_id=x"):
+                assert await caller.status("POST", INITIALIZED, wrong) == 404
             await caller.ask("POST", call_of(3, "wait", {"gate": "g"}), where)
             await until(lambda: app.log)
             events.drop()
-            await until(lambda: not server.endpoint.sessions)
+            await eventually(lambda: app.log == ["g begins", "g cancelled"])
             assert await caller.status("POST", INITIALIZED, where) == 404
-            await until(lambda: app.log == ["g begins", "g cancelled"])
-
-    async def test_it_can_be_switched_off(self):
         async with http_calling(opened=False, legacy_sse=False) as (caller, _):
             assert await caller.status("GET", b"", "/sse") == 404
-            assert await caller.status("POST", INITIALIZED, "/messages?session_id=x") == 404
 
-    async def test_our_client_falls_back_to_it(self):
-        async with sample_app().http(port=0) as server:
-            url = server.url.replace("/mcp", "/sse")
-            async with m.Client(url, revision="2024-11-05") as client:
-                assert client.revision == "2024-11-05"
-                assert await client.call("echo", {"text": "old"}) == "old"
-                assert await client.call("count", {"to": 2}) == "2"
-                await asyncio.gather(*(client.call("echo", {"text": "x"}) for _ in range(20)))
-            await until(lambda: not server.endpoint.sessions)
+    async def test_who_does_not_read_the_stream_of_the_pair_asks_nothing_more(self):
+        app = m.Server()
 
-    @pytest.mark.parametrize(
-        "events, match",
-        [
-            (b"", "ended its stream"),
-            (b"event: endpoint\ndata: http://elsewhere.example/x\n\n", "endpoint elsewhere"),
-            (b"event: endpoint\ndata: ftp://x/\n\n", "URL|endpoint"),
-            (b"data: {}\n\n", "ended its stream"),
-        ],
-    )
-    async def test_a_bad_endpoint_is_an_error(self, events, match):
-        async def old(wire):
-            head, _ = await one_request(wire)
-            if head.method == "POST":
-                wire.send(b"HTTP/1.1 405 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-            else:
-                wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + events)
-            wire.writer.close()
+        @app.tool(structured=False)
+        async def big() -> str:
+            return "x" * 8_000_000
 
-        async with scripted(old) as url:
-            with pytest.raises((m.MCPError, ValueError), match=match):
-                await m.Client(url).connect()
+        async with http_calling(app, opened=False) as (caller, _):
+            events = await caller.events("GET", b"", "/sse")
+            where = (await events.next()).data
+            await caller.status("POST", hello(V1), where)
+            await events.message()
+            await caller.status("POST", INITIALIZED, where)
+            events.answer.writer.transport.pause_reading()
+            await caller.status("POST", call_of(1, "big"), where)
+            await asyncio.sleep(0.1)
+            stuck = asyncio.ensure_future(caller.status("POST", PING, where))
+            await asyncio.wait([stuck], timeout=0.05)
+            assert not stuck.done()
+            events.answer.writer.transport.resume_reading()
+            assert (await events.message())["id"] == 1 and await stuck == 202
+
+
+async def _each(events):
+    while (event := await events.next()) is not None:
+        yield event
+
+
+HOSTS_AND_ORIGINS = [  # options, Host, Origin, status of a ping without a session (400) or a refusal (403)
+    ({}, "localhost", None, 400), ({}, "LOCALHOST:1", None, 400), ({}, "127.0.0.1:8000", None, 400),
+    ({}, "[::1]:80", None, 400), ({}, "evil.example", None, 403), ({}, "localhost.evil.example", None, 403),
+    ({}, "192.0.2.7", None, 400), ({}, "[2001:db8::1]:81", None, 400), ({}, "1.2.3.4.evil.example", None, 403),
+    ({}, "localhost", "http://localhost:3000", 400), ({}, "localhost", "https://evil.example", 403),
+    ({}, "localhost", "null", 403), ({}, "localhost", "nonsense", 403),
+    ({"allowed_hosts": "a.example"}, "A.example:81", None, 400), ({"allowed_hosts": "a.example"}, "b.example", None, 403),
+    ({"allowed_hosts": "a.example"}, "192.0.2.7", None, 403), ({"allowed_hosts": "a.example"}, "localhost", None, 400),
+    ({"allowed_hosts": "a.example"}, "a.example", "https://a.example", 400),
+    ({"allowed_hosts": "*"}, "evil.example", None, 400),
+    ({"allowed_hosts": "*"}, "evil.example", "https://evil.example", 403),
+    ({"allowed_origins": "https://app.example"}, "localhost", "https://app.example", 400),
+    ({"allowed_origins": "https://app.example"}, "localhost", "https://app.example.evil", 403),
+    ({"allowed_origins": "*"}, "localhost", "https://any.example", 400),
+    ({"token": "t"}, "evil.example", None, 401),  # a page that binds its name has no token
+    ({"token": "t"}, "evil.example", "https://evil.example", 403),
+]  # fmt: skip
+#: Options that are refused when the server is made.
+BAD_OPTIONS = [
+    {"allowed_hosts": "https://a.example"}, {"allowed_hosts": "a.example/x"}, {"allowed_origins": "a.example"},
+    {"token": ""}, {"token": []}, {"token": "a b"}, {"token": {"a": None}}, {"path": "mcp"}, {"path": "/sse"},
+    {"port": 70000}, {"port": "80"}, {"host": ""}, {"max_body": 1 << 30}, {"auth": "oauth"},
+    {"nonsense": 1}, {"ssl": ""},
+]  # fmt: skip
+
+
+class TestWhoMayComeIn:
+    """Host, Origin and token, in this order, before the body."""
+
+    @pytest.mark.parametrize("options, host, origin, status", HOSTS_AND_ORIGINS)
+    async def test_hosts_and_origins(self, options, host, origin, status):
+        """DNS rebinding: a page binds its own name to our address."""
+        async with http_calling(opened=False, **options) as (caller, _):
+            for _ in range(2):
+                got, headers, answer = await caller.post(PING, host=host, origin=origin)
+                assert got == status, answer
+                assert status != 403 or "allowed_" in answer["error"]["message"]
+                if origin and status != 403:  # a page can read the answer
+                    assert headers["access-control-allow-origin"] == origin
+                    assert "Mcp-Session-Id" in headers["access-control-expose-headers"]
+
+    async def test_a_preflight_needs_no_token_and_a_page_can_read_a_refusal(self):
+        origin = "http://localhost:3000"
+        async with http_calling(opened=False, token="t") as (caller, _):
+            status, headers, _ = await caller.ask("OPTIONS", origin=origin, access_control_request_method="POST",
+                                                  access_control_request_headers="mcp-param-x")  # fmt: skip
+            assert status == 204 and headers["access-control-allow-origin"] == origin
+            assert headers["access-control-allow-headers"] == "mcp-param-x"
+            assert "POST" in headers["access-control-allow-methods"]
+            status, headers, _ = await caller.post(PING, origin=origin)
+            assert status == 401 and headers["access-control-allow-origin"] == origin
+            assert headers["www-authenticate"].startswith("Bearer")
+
+    async def test_a_token_says_who_it_is_and_no_handler_sees_it(self):
+        def verify(token):
+            return {"sub": token[2:]} if token.startswith("v-") else None
+
+        for options, token, wanted in (
+            ({"token": "t"}, "t", "bearer-1"), ({"token": ["s", "t"]}, "t", "bearer-2"),
+            ({"token": {"t": {"name": "ann"}}}, "t", {"name": "ann"}), ({"verify": verify}, "v-ann", {"sub": "ann"}),
+        ):  # fmt: skip
+            fields = {"authorization": f"bearer {token}", "x-test": "yes"}
+            async with http_calling(headers=fields, **options) as (caller, _):
+                answer = (await caller.post(call_of(1, "who")))[2]
+                assert answer["result"]["structuredContent"]["result"] == [wanted, None, "yes"]
+                for wrong in ("Bearer", "Bearer x", "Basic t", "t", None, f"Bearer x{token}"):
+                    assert await caller.status("POST", PING, authorization=wrong) == 401
+
+    async def test_whoever_has_no_right_token_is_refused_before_the_body_is_read(self):
+        judged = []
+
+        async def verify(token):
+            judged.append(token)
+            if token == "bad":
+                raise ValueError("the judge is ill")
+            return token == "right" and "ann"
+
+        async with sample_app().http(port=0, verify=verify) as server:
+            for token, body, wanted in (
+                ("wrong", b"Content-Length: 999999\r\n\r\n", 401), ("wrong", b"Transfer-Encoding: chunked\r\n\r\n", 401),
+                ("bad", b"Content-Length: 999999\r\n\r\n", 500),
+                ("right", b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n", 100),
+                ("wrong", b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n", 401),
+            ):  # fmt: skip
+                async with await Wire.open(server.url) as wire:
+                    wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                              b"Authorization: Bearer " + token.encode() + b"\r\n" + body)  # fmt: skip
+                    head = await wire.read_head()
+                    assert head.status == wanted
+                    if wanted == 100:
+                        wire.send(b"{}")
+                        assert (await wire.answer())[0] == 400
+                    else:
+                        await wire.body()
+                        assert await wire.everything() == b""
+        assert judged == ["wrong", "wrong", "bad", "right", "wrong"], "each is judged once"
+
+    async def test_who_leaves_while_its_token_is_judged_leaves_nothing(self):
+        begun = []
+
+        async def verify(token):
+            begun.append(asyncio.get_running_loop().create_future())
+            await begun[-1]
+            return "ann"
+
+        async with http_calling(opened=False, verify=verify) as (caller, server):
+            for method, body in (("POST", hello()), ("GET", b"")):
+                wire = await caller.begin(method, body, authorization="Bearer x")
+                await until(lambda: begun)
+                wire.drop()
+                await asyncio.sleep(0.01)
+                begun.pop().set_result(None)
+                await idle()
+
+    @pytest.mark.parametrize("options", BAD_OPTIONS)
+    async def test_an_option_that_nobody_can_mean_is_an_error_at_the_start(self, options):
+        with pytest.raises((ValueError, TypeError, m.CannotServe)):
+            async with m.Server().http(**{"port": 0, **options}):
+                pass
+
+    async def test_pages_beside_the_endpoint(self):
+        app = m.Server()
+        bodies = {"/text": "hé", "/bytes": b"\0", "/json": {"a": [1]}, "/all": (404, "text/x", "y"),
+                  "/headers": (302, {"location": "/x"}, b""), "/none": (204, "text/plain", "")}  # fmt: skip
+        for path, value in bodies.items():
+            app.route("GET", path, public=path != "/text")(lambda request, value=value: value)
+        with pytest.raises(ValueError, match="already|has a page"):
+            app.route("GET", "/text")(lambda request: "")
+        async with app.http(port=0, token="t", healthz=True) as server:
+            found = {path: await get(server.url, target=path) for path in bodies}
+            assert found.pop("/text")[0] == 401
+            assert [(status, headers.get("content-type"), body) for status, headers, body in found.values()] == [
+                (200, "text/plain; charset=utf-8", b"\0"), (200, "application/json", b'{"a":[1]}'),
+                (404, "text/x", b"y"), (302, None, b""), (204, "text/plain", b"")]  # fmt: skip
+            assert (await get(server.url, "Authorization: Bearer t\r\n", target="/text"))[2] == "hé".encode()
+            async with await Wire.open(server.url) as wire:  # a probe calls by an address, without a token
+                wire.send(b"GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+                assert (await wire.answer())[::2] == (200, b"ok\n")
+            assert (await get(server.url, target="/readyz"))[0] == 200
+
+
+class TestRunningAPort:
+    """TCP, Unix sockets and TLS; how it ends."""
+
+    async def test_a_port_that_is_taken_is_an_error_that_says_so(self):
+        async with m.Server().http(port=0) as server:
+            with pytest.raises(m.CannotServe, match="in use|taken|already"):
+                async with m.Server().http(port=urllib.parse.urlsplit(server.url).port):
+                    pass
+
+    @posix
+    async def test_a_unix_socket(self, tmp_path):
+        path = str(tmp_path / "s")
+        for _ in range(2):  # a stale one is replaced
+            async with sample_app().http(uds=path) as server, Caller(server.url, uds=path) as caller:
+                await caller.open()
+                assert (await caller.post(PING))[0] == 200
+                async with m.Client(server.url, uds=path) as client:
+                    assert await client.call("echo", {"text": "x"}) == "x"
+
+    async def test_a_socket_of_somebody_elses(self):
+        sock = socket.create_server(("127.0.0.1", 0))
+        try:
+            async with sample_app().http(sock=sock) as server, m.Client(server.url) as client:
+                assert await client.call("echo", {"text": "x"}) == "x"
+        finally:
+            sock.close()
+
+    async def test_both_ends_speak_tls(self, certificate, tmp_path):
+        context = ssl.create_default_context(cafile=certificate[0])
+        async with sample_app().http(port=0, ssl=certificate) as server:
+            assert server.url.startswith("https://")
+            for trust in (certificate[0], context):
+                async with m.Client(server.url, ssl=trust) as client:
+                    assert await client.call("echo", {"text": "x" * 100_000}) == "x" * 100_000
+                    assert await client.call("count", {"to": 2}) == 2
+            with pytest.raises(m.ConnectionClosed, match=r"(?s)cannot reach https.*certificate"):
+                await m.Client(server.url).connect()
+            with pytest.raises(m.ConnectionClosed):
+                await m.Client(server.url.replace("https", "http")).connect()
+            async with await Wire.open(server.url) as wire:  # garbage in place of a handshake
+                wire.send(b"GET / HTTP/1.1\r\n\r\n")
+                await wire.everything()
+            async with await Wire.open(server.url, ssl=context) as wire:
+                wire.send(b"POST /mcp HTTP/1.1\r\nHost: h\r\nContent-Length: 1x\r\n\r\n")
+                assert (await wire.answer())[0] == 400
+        for bad in (str(tmp_path / "none.pem"), __file__):
+            with pytest.raises((ValueError, m.MCPError, OSError), match=re.escape(bad)):
+                async with m.Server().http(port=0, ssl=bad):
+                    pass
+
+    async def test_a_tls_server_ends_without_a_lost_answer(self, certificate):
+        app = sample_app()
+        context = ssl.create_default_context(cafile=certificate[0])
+        async with app.http(port=0, ssl=certificate, grace=5) as server:
+            url = server.url
+            wire = await Wire.open(url, ssl=context)
+            data = json.dumps(hello()).encode()
+            wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                      b"Content-Length: %d\r\n\r\n%b" % (len(data), data))  # fmt: skip
+            assert (await wire.answer())[0] == 200
+        assert await wire.everything() == b""
+        wire.drop()
+
+    async def test_new_work_is_refused_and_what_runs_finishes_within_the_grace(self):
+        app = sample_app()
+        server = await app.http(port=0, grace=10, healthz=True).__aenter__()
+        async with Caller(server.url) as caller, Caller(server.url) as other:
+            other.headers = (await caller.open()).headers
+            stream = await caller.events("GET")
+            call = asyncio.ensure_future(other.post(call_of(7, "wait", {"gate": "x"})))
+            await until(lambda: app.log)
+            ending = asyncio.ensure_future(server.__aexit__(None, None, None))
+            assert await stream.messages() == []  # who only listens is let go at once
+            assert (await caller.ask("GET", target="/readyz"))[0] == 503
+            status, headers, answer = await caller.post(hello(), mcp_session_id=None)
+            assert (status, headers["retry-after"], headers["connection"]) == (503, "2", "close")
+            assert answer["error"]["message"] == "the server is shutting down"
+            assert await caller.status("POST", INITIALIZED) == 202
+            app.gate_of("x").set_result(None)
+            assert (await call)[2]["result"]["content"][0]["text"] == "x"
+            await ending
+
+    @pytest.mark.parametrize("kind", ["session", "modern", "alone"])
+    async def test_what_is_late_is_answered_with_an_error_and_cancelled(self, kind):
+        app = sample_app()
+        server = await app.http(port=0, grace=0, sessions=kind != "alone").__aenter__()
+        async with Caller(server.url) as caller:
+            if kind == "session":
+                await caller.open()
+            msg, fields = modern_call(7, "wait", {"gate": "x"})
+            msg, fields = (msg, fields) if kind == "modern" else (call_of(7, "wait", {"gate": "x"}), {})
+            call = asyncio.ensure_future(caller.post(msg, **fields))
+            await until(lambda: app.log)
+            await server.__aexit__(None, None, None)
+            assert (await call)[2]["error"]["message"] == "the server is shutting down"
+            assert app.log == ["x begins", "x cancelled"]
+
+    async def test_a_server_in_a_thread_has_a_url_and_stops(self):
+        handle = sample_app().start_in_thread("http", port=0)
+        try:
+            async with m.Client(handle.url) as client:
+                assert await client.call("echo", {"text": "x"}) == "x"
+        finally:
+            handle.stop()
+
+    async def test_an_open_door_is_pointed_out(self, caplog):
+        async with m.Server().http(host="0.0.0.0", port=0):
+            assert "without authentication" in caplog.text
+        caplog.clear()
+        async with m.Server().http(host="0.0.0.0", port=0, token="t"):
+            assert "without authentication" not in caplog.text
 
 
 class ASGI:
     """An ASGI server in a function: one request, fed and read in process."""
 
-    def __init__(self, app, method="POST", path="/mcp", body=b"", *, root="", pieces=1, **headers):
+    def __init__(self, app, method="POST", path="/mcp", body=b"", *, root="", pieces=1, whole=True, **headers):
         if not isinstance(body, bytes):
             body = json.dumps(body).encode()
         fields = {"host": "localhost", "accept": JSON_BOTH, **headers}
@@ -12318,16 +7773,16 @@ class ASGI:
             "headers": [(k.replace("_", "-").encode(), v.encode()) for k, v in fields.items() if v],
         }  # fmt: skip
         step = -(-len(body) // pieces) or 1
-        self.todo = [body[i : i + step] for i in range(0, len(body), step)] or [b""]
+        self.todo, self.whole = [body[i : i + step] for i in range(0, len(body), step)] or [b""], whole
         self.gone = asyncio.get_running_loop().create_future()
-        self.got, self.done = [], False
+        self.done = False
         self.status, self.headers, self.body = None, {}, b""
         self.task = asyncio.ensure_future(app(self.scope, self.receive, self.send))
 
     async def receive(self):
         if self.todo:
             body = self.todo.pop(0)
-            return {"type": "http.request", "body": body, "more_body": bool(self.todo)}
+            return {"type": "http.request", "body": body, "more_body": bool(self.todo) or not self.whole}
         await asyncio.wait([self.gone])
         return {"type": "http.disconnect"}
 
@@ -12355,18 +7810,6 @@ class ASGI:
         return self.status, self.headers, body
 
 
-class HalfSent(ASGI):
-    """A request whose body is not complete."""
-
-    waiting = False
-
-    async def receive(self):
-        if self.todo:
-            return {"type": "http.request", "body": self.todo.pop(0), "more_body": True}
-        self.waiting = True
-        return await super().receive()
-
-
 @contextlib.asynccontextmanager
 async def asgi_app(app, **options):
     """The app as an ASGI application whose lifespan is held open."""
@@ -12384,342 +7827,98 @@ async def asgi_app(app, **options):
 
 
 class TestASGI:
-    def test_each_event_loop_has_its_own_lifespan(self):
-        """Without lifespan events, in a second loop."""
+    """The same endpoint under a server of somebody else's."""
 
-        @contextlib.asynccontextmanager
-        async def lifespan(server):
-            yield {"loop": id(asyncio.get_running_loop())}
-
-        app = m.Server("demo", lifespan=lifespan)
-
-        @app.tool
-        async def same(ctx: m.Context) -> bool:
-            return ctx.lifespan["loop"] == id(asyncio.get_running_loop())
-
-        asgi = app.asgi_with(sessions=False)
-
-        async def main():
-            for _ in range(2):
-                answer = await ASGI(asgi, body=call_of(1, "same")).answer()
-                assert answer[2]["result"]["content"][0]["text"] == "true"
-            await asgi.close()
-
-        for _ in range(2):
-            run(main())
-
-
-    async def test_an_application_serves_again_after_its_end(self):
-        app = sample_app()
-        asgi = app.asgi_with(sessions=False)
-        endpoints = []
-        for _ in range(2):
-            answer = await ASGI(asgi, body=call_of(1, "echo", {"text": "hi"})).answer()
-            assert answer[0] == 200
-            endpoints.append(asgi.run_here().endpoint)
-            await asgi.close()
-        assert endpoints[0] is not endpoints[1]
-
-    @pytest.mark.parametrize(
-        "host, options, warned",
-        [
-            ("192.0.2.1", {}, True),
-            ("127.0.0.1", {}, False),
-            ("192.0.2.1", {"token": "t"}, False),
-        ],
-    )
-    def test_an_open_door_is_told_by_the_address_it_is_reached_at(
-        self, host, options, warned, caplog
-    ):
-        async def main():
-            async with asgi_app(sample_app(), **options) as app:
-                for _ in range(2):
-                    call = ASGI(app, body=hello())
-                    call.scope["server"] = (host, 8000)
-                    await call.answer()
-
-        run(main())
-        assert caplog.text.count("without authentication") == warned
-
-    """The same endpoint under any ASGI server."""
-
-    async def test_a_session_in_process(self):
-        app = sample_app()
-        async with asgi_app(app) as asgi:
-            status, headers, answer = await ASGI(asgi, body=hello(), pieces=7).answer()
-            assert status == 200 and answer["result"]["serverInfo"]["name"] == "demo"
-            assert headers["content-length"]
-            session = {"mcp_session_id": headers["mcp-session-id"]}
-            assert (await ASGI(asgi, body=INITIALIZED, **session).answer())[0] == 202
-            call = ASGI(asgi, body=call_of(1, "count", {"to": 2}), **session)
-            status, headers, body = await call.answer()
-            assert headers["content-type"] == "text/event-stream"
-            events = [event for event in m.SSEDecoder().feed(body) if event.data]
-            assert [json.loads(event.data).get("id") for event in events] == [None, None, 1]
-            for request, wanted in (
-                (ASGI(asgi, "PUT"), 405),
-                (ASGI(asgi, path="/x"), 404),
-                (ASGI(asgi, body=hello(), host="evil.example"), 403),
-                (ASGI(asgi, body=hello(), host="evil.example, localhost"), 403),
-                (ASGI(asgi, body=hello(), content_type="text/plain"), 415),
-                (ASGI(asgi, "DELETE", **session), 204),
-                (ASGI(asgi, "DELETE", **session), 404),
-                (ASGI(asgi, body=b"{"), 400),
-            ):
-                assert (await request.answer())[0] == wanted
-
-    async def test_a_body_is_bounded(self):
+    async def test_a_session(self):
         async with asgi_app(sample_app(), max_body=1000) as asgi:
-            for size, wanted in ((1000, 400), (1001, 413)):
-                for pieces in (1, 10):
-                    request = ASGI(asgi, body=b" " * size, pieces=pieces)
-                    assert (await request.answer())[0] == wanted
+            status, headers, answer = await ASGI(asgi, body=hello(), pieces=7, x_test=" ").answer()
+            assert status == 200 and answer["result"]["protocolVersion"] == V4
+            session = {"mcp_session_id": headers["mcp-session-id"], "mcp_protocol_version": V4}
+            assert (await ASGI(asgi, body=INITIALIZED, **session).answer())[0] == 202
+            status, headers, answer = await ASGI(asgi, body=call_of(1, "echo", {"text": "x"}), **session).answer()
+            assert int(headers["content-length"]) > 20 and answer["id"] == 1
+            status, headers, body = await ASGI(asgi, body=call_of(2, "count", {"to": 2}), **session).answer()
+            assert headers["content-type"] == "text/event-stream" and body.count(b"acme/n") == 2
+            assert (await ASGI(asgi, body=call_of(1, "echo", {"text": "x" * 1000}), **session).answer())[0] == 413
+            assert (await ASGI(asgi, "GET", "/nowhere").answer())[0] == 404
+            assert (await ASGI(asgi, body=hello(), host="evil.example").answer())[0] == 403
+            assert (await ASGI(asgi, "DELETE", **session).answer())[0] == 204
 
-    async def test_a_client_that_goes_away_cancels_nothing(self):
-        """Not even where the ASGI server cancels the application."""
-        for way in ("disconnect", "cancel"):
-            app = sample_app()
-            async with asgi_app(app) as asgi:
-                _, headers, _ = await ASGI(asgi, body=hello()).answer()
-                session = {"mcp_session_id": headers["mcp-session-id"]}
-                msg = call_of(1, "wait", {"gate": "g", "say": True, "after": True})
-                call = ASGI(asgi, body=msg, **session)
-                await until(lambda: b"before" in call.body)  # noqa: B023
-                if way == "disconnect":
-                    call.disconnect()
-                    await call.answer()
-                else:
-                    call.task.cancel()
-                    await asyncio.wait([call.task])
-                app.gate_of("g").set_result(None)
-                await until(lambda: "g ends" in app.log)  # noqa: B023
-                events = m.SSEDecoder()
-                events.feed(call.body)
-                again = ASGI(asgi, "GET", last_event_id=events.last_id, **session)
-                _, _, body = await again.answer()
-                found = [json.loads(event.data) for event in m.SSEDecoder().feed(body)]
-                assert [msg.get("id") for msg in found] == [None, 1]
-
-    async def test_the_standalone_stream_ends_with_its_reader_and_with_the_server(self):
+    async def test_a_lost_client_cancels_nothing_in_a_session_and_its_call_elsewhere(self):
         app = sample_app()
         async with asgi_app(app) as asgi:
             _, headers, _ = await ASGI(asgi, body=hello()).answer()
-            session = {"mcp_session_id": headers["mcp-session-id"]}
+            session = {"mcp_session_id": headers["mcp-session-id"], "mcp_protocol_version": V4}
             await ASGI(asgi, body=INITIALIZED, **session).answer()
-            first = ASGI(asgi, "GET", **session)
-            await until(lambda: first.status)
-            assert (await ASGI(asgi, "GET", **session).answer())[0] == 409
-            first.disconnect()
-            await first.answer()
-            second = ASGI(asgi, "GET", **session)
-            await until(lambda: second.status == 200)
-            app.tools_changed()
-            await until(lambda: b"list_changed" in second.body)
-        assert (await second.answer())[0] == 200 and second.done
+            for msg, fields, end in ((call_of(1, "wait", {"gate": "a"}), session, "a ends"),
+                                     (*modern_call(1, "wait", {"gate": "b"}), "b cancelled")):  # fmt: skip
+                asked = ASGI(asgi, body=msg, **fields)
+                await until(lambda: app.log and app.log[-1].endswith("begins"))
+                asked.disconnect()
+                await asked.task
+                app.gate_of(end[0]).done() or app.gate_of(end[0]).set_result(None)
+                await until(lambda end=end: app.log[-1] == end)
+            stream = ASGI(asgi, "GET", **session)
+            await until(lambda: stream.status)
+            stream.disconnect()
+            await stream.task
+            again = ASGI(asgi, "GET", **session)  # the standalone stream has no reader now
+            await until(lambda: again.status == 200)
+        await again.task  # and ends with the server
 
     async def test_a_client_that_is_gone_before_its_request_is_whole_gets_nothing(self):
         async with asgi_app(sample_app()) as asgi:
-            request = ASGI(asgi, body=hello(), pieces=2)
-            request.todo.pop()
-            request.disconnect()
-            await request.answer()
-            assert request.status is None
-
-    @pytest.mark.parametrize("error", [OSError, RuntimeError])
-    def test_an_answer_that_an_asgi_server_cannot_send_is_lost_and_says_so(self, error, caplog):
-        """Servers raise the one or the other when a client is gone."""
-
-        class Broken(ASGI):
-            async def send(self, message):
-                self.disconnect()
-                raise error("the client is gone")
-
-        app, records = sample_app(), []
-        app.observe(records.append)
-
-        async def main():
-            async with asgi_app(app, sessions=False) as asgi:
-                await Broken(asgi, body=call_of(1, "echo", {"text": "hi"})).answer()
-                await until(lambda: records)
-
-        run(main())
-        assert [(r.target, r.outcome, r.bytes) for r in records] == [("echo", "lost", 0)]
-        assert "failed" not in caplog.text
+            asked = ASGI(asgi, body=hello(), whole=False)
+            await idle()
+            asked.disconnect()
+            await asked.task
+            assert asked.status is None
 
     async def test_mounted_somewhere(self):
-        """Both ways in which frameworks tell the path; no lifespan is told of."""
-        app = sample_app()
+        async with asgi_app(sample_app()) as asgi:
+            for path in ("/app/mcp", "/app", "/app/"):
+                assert (await ASGI(asgi, path=path, root="/app", body=hello()).answer())[0] == 200
+            stream = ASGI(asgi, "GET", "/app/sse", root="/app")
+            await until(lambda: stream.body)
+            assert b"data: /app/messages?session_id=" in stream.body
+            stream.disconnect()
+            await stream.task
+
+    async def test_it_starts_without_a_lifespan_and_once_for_all_who_wait(self):
+        entered = []
+
+        @contextlib.asynccontextmanager
+        async def life(app):
+            entered.append("in")
+            await asyncio.sleep(0)
+            yield
+            entered.append("out")
+
+        app = sample_app(lifespan=life)
         asgi = app.asgi_with()
-        for root, path in (
-            ("", "/mcp"),
-            ("/api", "/api/mcp"),
-            ("/api", "/mcp"),
-            ("/api", "/api"),
-            ("/api/", "/api/"),
-            ("/mcp", "/mcp"),
-            ("/mcp", "/mcp/"),
-            ("/a", "/a/mcp/"),
-        ):
-            request = ASGI(asgi, path=path, root=root, body=hello())
-            assert (await request.answer())[0] == 200, (root, path)
-        status, _, answer = await ASGI(asgi, path="/apix/mcp", root="/api", body=hello()).answer()
-        assert status == 404 and "the endpoint is at '/api/mcp'" in answer["error"]["message"]
-        sse = ASGI(asgi, "GET", "/api/sse", root="/api")
-        await until(lambda: sse.body)
-        assert b"data: /api/messages?session_id=" in sse.body
-        sse.disconnect()
-        await sse.answer()
+        found = [ASGI(asgi, body=hello()) for _ in range(5)]
+        assert [(await each.answer())[0] for each in found] == [200] * 5 and entered == ["in"]
         await asgi.close()
+        assert entered == ["in", "out"]
+        async with asgi.lifespan(None):  # for the application that it is mounted in
+            assert (await ASGI(asgi, body=hello()).answer())[0] == 200
+        assert entered == ["in", "out"] * 2
 
-    async def test_the_lifespan_is_entered_once_and_before_any_request(self):
-        gate, log = asyncio.get_running_loop().create_future(), []
-
+    async def test_a_lifespan_that_fails_is_told(self):
         @contextlib.asynccontextmanager
-        async def lifespan(server):
-            log.append("begins")
-            await gate
-            yield 5
-            log.append("ends")
-
-        app = m.Server("x", lifespan=lifespan)
-
-        @app.tool
-        async def five(ctx: m.Context) -> int:
-            return ctx.lifespan
-
-        asgi = app.asgi_with(sessions=False)
-        calls = [ASGI(asgi, body=call_of(1, "five")) for _ in range(3)]
-        await until(lambda: log)
-        gate.set_result(None)
-        for call in calls:
-            assert (await call.answer())[2]["result"]["content"][0]["text"] == "5"
-        await asgi.close()
-        assert log == ["begins", "ends"]
-
-    async def test_a_lifespan_that_fails_is_told_and_tried_again(self):
-        tries = []
-
-        @contextlib.asynccontextmanager
-        async def lifespan(server):
-            tries.append(1)
-            if len(tries) < 2:
-                raise ValueError("no database")
+        async def life(app):
+            raise ValueError("no database")
             yield
 
-        asgi = m.Server("x", lifespan=lifespan).asgi_with()
-        said = []
+        events, said = asyncio.Queue(), []
 
-        async def receive():
-            return {"type": "lifespan.startup"}
-
-        async def send(message):
+        async def say(message):
             said.append(message)
 
-        await asgi({"type": "lifespan"}, receive, send)
+        events.put_nowait({"type": "lifespan.startup"})
+        asgi = sample_app(lifespan=life).asgi_with()
+        await asgi({"type": "lifespan"}, events.get, say)
         assert said == [{"type": "lifespan.startup.failed", "message": "no database"}]
-        assert (await ASGI(asgi, body=hello()).answer())[0] == 200
-        await asgi.close()
-        with pytest.raises(RuntimeError, match="websocket"):
-            await asgi({"type": "websocket"}, receive, send)
-
-    def test_an_answer_is_not_lost_that_the_server_takes_and_hangs_up_after(self):
-        """hypercorn says http.disconnect before its send() returns, when it is to end."""
-        records = []
-
-        class HangingUp(ASGI):
-            async def send(self, message):
-                await super().send(message)
-                if self.done:
-                    self.disconnect()
-                    for _ in range(9):
-                        await asyncio.sleep(0)
-
-        async def main():
-            app = sample_app()
-            app.observe(records.append)
-            async with asgi_app(app) as asgi:
-                assert (await HangingUp(asgi, body=hello()).answer())[0] == 200
-                await until(lambda: records)
-
-        run(main())
-        assert [(record.outcome, record.bytes > 0) for record in records] == [("result", True)]
-
-    async def test_a_mount_whose_application_forgets_the_lifespan_is_told_the_line_to_write(self, caplog):
-        asgi = sample_app().asgi_with(healthz=True)
-        for _ in range(2):
-            assert (await ASGI(asgi, "GET", "/ai/healthz", root="/ai").answer())[0] == 200
-        await asgi.close()
-        assert caplog.text.count("write FastAPI(lifespan=asgi.lifespan)") == 1
-        caplog.clear()
-        for root in ("/ai", ""):
-            async with asgi.lifespan():
-                await ASGI(asgi, "GET", f"{root}/healthz", root=root).answer()
-        assert "FastAPI" not in caplog.text
-
-    @pytest.mark.parametrize("options", [
-        {}, {"token": "t"}, {"allowed_hosts": ["a.example"]}, {"allowed_hosts": "*"},
-        {"token": "t", "allowed_hosts": "a.example"}, {"verify": len}, {"allowed_hosts": []},
-    ])  # fmt: skip
-    @pytest.mark.parametrize("listen", ["127.0.0.1", "0.0.0.0"])
-    async def test_the_same_options_let_in_the_same_hosts_whoever_listens(self, options, listen):
-        """To loopback names; to addresses and, with a token, to all, if no names are listed."""
-        hosts = ["localhost", "127.0.0.1", "10.1.2.3", "a.example", "evil.example"]
-        found = []
-        async with asgi_app(sample_app(), **options) as asgi:
-            for host in hosts:
-                found.append((await ASGI(asgi, body=hello(), host=host).answer())[0])
-        async with sample_app().http(host=listen, port=0, **options) as server:
-            async with Caller(server.url.replace("0.0.0.0", "127.0.0.1")) as caller:
-                for host, status in zip(hosts, found):
-                    assert (await caller.post(hello(), host=host))[0] == status
-        closed, listed = {"token", "verify"} & {*options}, options.get("allowed_hosts")
-        known = {"localhost", "127.0.0.1", *(listed or ())} | ({listed} & {"a.example"}
-                                                              if isinstance(listed, str) else set())  # fmt: skip
-        if listed is None:
-            known.add("10.1.2.3")
-        everybody = listed == "*" or listed is None and closed
-        let_in = [host in known or everybody for host in hosts]
-        assert found == [(401 if closed else 200) if ok else 403 for ok in let_in]
-
-    async def test_a_page_that_fails_is_a_500(self, caplog):
-        app = sample_app()
-
-        @app.route("GET", "/bad")
-        async def bad(request):
-            raise ValueError("secret")
-
-        async with asgi_app(app) as asgi:
-            status, _, body = await ASGI(asgi, "GET", "/bad").answer()
-            assert (status, body) == (500, b"This page failed. The server's log says why.\n")
-        assert "GET /bad failed" in caplog.text
-
-    async def test_writes_keep_their_order_under_a_slow_server(self):
-        app = sample_app()
-        async with asgi_app(app) as asgi:
-            _, headers, _ = await ASGI(asgi, body=hello()).answer()
-
-            class Slow(ASGI):
-                async def send(self, message):
-                    for _ in range(dice.randint(0, 5)):
-                        await asyncio.sleep(0)
-                    await super().send(message)
-
-            dice = rng("slow asgi")
-            session = {"mcp_session_id": headers["mcp-session-id"]}
-            for _ in range(5):
-                call = Slow(asgi, body=call_of(1, "count", {"to": 20}), **session)
-                _, _, body = await call.answer()
-                found = [json.loads(e.data) for e in m.SSEDecoder().feed(body) if e.data]
-                assert [msg.get("params", {}).get("n") for msg in found] == [
-                    *range(1, 21),
-                    None,
-                ]
-
-
-def http_answer(body, **result):
-    """The bytes of a JSON answer to the request in `body`."""
-    msg = {"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": result}
-    return framed("application/json", json.dumps(msg).encode())
 
 
 def framed(kind, data, status="200 OK", more=""):
@@ -12727,18 +7926,25 @@ def framed(kind, data, status="200 OK", more=""):
     return head.encode() + data
 
 
-def greeting(body, more=""):
-    """The bytes of the answer to `initialize`."""
-    result = {"protocolVersion": json.loads(body)["params"]["protocolVersion"]}
-    result.update(capabilities={"tools": {}}, serverInfo={"name": "s", "version": "1"})
+def http_answer(body, more="", **result):
+    """The bytes of a JSON answer to the request in `body`."""
     msg = {"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": result}
     return framed("application/json", json.dumps(msg).encode(), more=more)
+
+
+def greeting(body, more=""):
+    """The bytes of the answer to `initialize`."""
+    revision = json.loads(body)["params"]["protocolVersion"]
+    return http_answer(body, more, protocolVersion=revision, capabilities={"tools": {}},
+                       serverInfo={"name": "s", "version": "1"})  # fmt: skip
 
 
 NO_BODY = b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"
 NOT_HERE = b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\n\r\n"
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 SESSION = "Mcp-Session-Id: s1\r\n"
+OK = b"HTTP/1.1 200 OK\r\n"
+JSON_OK = OK + b"Content-Type: application/json\r\n"
 
 
 class Scripted:
@@ -12750,7 +7956,7 @@ class Scripted:
 
     async def __call__(self, wire):
         while True:
-            head, body = await one_request(wire)
+            head, body = await wire.request()
             msg = json.loads(body) if body else None
             self.seen.append((head.method, head.headers, msg))
             if head.method == "GET" and self.on_get is not None:
@@ -12758,8 +7964,7 @@ class Scripted:
             elif head.method != "POST":
                 wire.send(NOT_HERE)
             elif msg.get("method") == "initialize":
-                more = self.more() if callable(self.more) else self.more
-                wire.send(greeting(body, more))
+                wire.send(greeting(body, self.more() if callable(self.more) else self.more))
             elif "id" not in msg or "method" not in msg:
                 wire.send(NO_BODY)
             else:
@@ -12769,1270 +7974,514 @@ class Scripted:
         return [msg["method"] if msg else method for method, _, msg in self.seen]
 
 
+@contextlib.asynccontextmanager
+async def talking(script, **options):
+    """Give a client that is connected to a scripted server."""
+    async with scripted(script) as url:
+        async with m.Client(url, revision=options.pop("revision", NEWEST_SESSION), **options) as client:
+            yield client
+
+
 def talk(script, work, **options):
     """Run `await work(client)` against a scripted server."""
 
     async def main():
-        async with scripted(script) as url:
-            async with m.Client(
-                url, revision=options.pop("revision", NEWEST_SESSION), **options
-            ) as c:
-                return await work(c)
+        async with talking(script, **options) as client:
+            return await work(client)
 
     return run(main())
 
 
 def sse(msg, id=None):
-    return m.encode_event(json.dumps(msg), id=id)
+    return (f"id: {id}\n" if id else "").encode() + f"data: {json.dumps(msg)}\n\n".encode()
+
+
+def result_of(msg, **result):
+    return {"jsonrpc": "2.0", "id": msg["id"], "result": result}
+
+
+#: What a server answers a request with; ANSWER is a message with its answer, SIZE the length of that.
+GOOD_ANSWERS = [
+    JSON_OK + b"Content-Length: SIZE\r\n\r\nANSWER",
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Hints\r\nLink: x\r\n\r\n" + JSON_OK + b"Content-Length: SIZE\r\n\r\nANSWER",
+    JSON_OK + b"Transfer-Encoding: chunked\r\n\r\n1;x=y\r\n \r\nHEXA\r\nANSWER\r\n0\r\nT: dropped\r\n\r\n",
+    JSON_OK + b"Connection: close\r\n\r\nANSWER", b"HTTP/1.0 200 fine\r\nContent-Type: application/json\r\n\r\nANSWER",
+    b"HTTP/1.1 200\r\nContent-Type: Application/JSON; charset=utf-8\r\nContent-Length: SIZE\r\n\r\nANSWER",
+    STREAM + b": hi\n\nevent: other\ndata: {}\n\ndata: ANSWER\n\n", STREAM + b"data: ANSWER\r\r",
+    OK + b"Content-Type: text/event-stream; x\r\nTransfer-Encoding: chunked\r\n\r\n6\r\ndata: \r\nHEXA\r\nANSWER\r\n2\r\n\n\n\r\n0\r\n\r\n",
+    STREAM + b"data: [ANSWER]\n\n", STREAM + b"data: ANSWER\n\ngarbage\xff\n\ndata: {\n\n",
+]  # fmt: skip
+BAD_ANSWERS = [
+    (b"", "ended|reset"), (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", ""), (b"HTTP/2 200 OK\r\n\r\n", ""),
+    (b"HTTP/1.1  200 OK\r\n\r\n", ""), (b"HTTP/1.1 20 OK\r\n\r\n", ""), (b"HTTP/1.1 600 OK\r\n\r\n", ""),
+    (b"HTTP/1.1 200 O\x00K\r\n\r\n", ""), (b"SSH-2.0-OpenSSH_9\r\n\r\n", ""),
+    (b"HTTP/1.1 200 OK\nContent-Length: 0\n\n\r\n\r\n", ""), (b"HTTP/1.1 100 Continue\r\n\r\n" * 20, ""),
+    (JSON_OK + b"Content-Length: 1\r\nContent-Length: 1\r\n\r\nx", "twice"), (JSON_OK + b"Content-Length: 1, 1\r\n\r\nx", ""),
+    (JSON_OK + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", ""), (JSON_OK + b"Transfer-Encoding: gzip\r\n\r\n", ""),
+    (b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", ""), (OK + b" X: y\r\n\r\n", ""),
+    (JSON_OK + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", ""),
+    (JSON_OK + b"Content-Length: 999\r\n\r\n{", "ended"), (JSON_OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\nx", "ended"),
+    (b"HTTP/1.1 200 OK\r\n", "ended"), (OK + b"X: y\r\n" * 200 + b"\r\n", ""), (OK + b"X: " + b"y" * 40_000, ""),
+    (JSON_OK + b"Content-Length: 1\r\n\r\n{", "JSON|message"), (JSON_OK + b"Content-Length: 2\r\n\r\n[]", ""),
+    (framed("text/html", b"<h1>a proxy</h1>"), "<h1>a proxy"), (OK + b"Content-Length: 0\r\n\r\n", "content type"),
+    (framed("text/plain", b"out of order", "500 Broken"), "500 Broken: out of order"),
+    (framed("text/plain", b"", "404 Not Found"), "session|404"), (framed("text/plain", b"who?", "401 No"), "401"),
+    (framed("text/plain", b"", "403 Forbidden"), "403"), (STREAM + b"data: {}\n\n", ""), (STREAM, "without a response"),
+    (STREAM + b"data: " + b"x" * 17_000_000, ""), (STREAM + b"data: [5]\n\n", ""),
+]  # fmt: skip
+PROXIES = [  # the variables, the scheme of the URL, whether the proxy is asked
+    ({"HTTP_PROXY": "P"}, "http", True), ({"http_proxy": "P", "HTTP_PROXY": "http://127.0.0.1:1"}, "http", True),
+    ({"HTTPS_PROXY": "P"}, "http", False), ({"ALL_PROXY": "P"}, "http", True), ({"https_proxy": "P"}, "https", True),
+    ({"HTTP_PROXY": "P", "NO_PROXY": "*"}, "http", False), ({"HTTP_PROXY": "P", "NO_PROXY": "b.c, invalid"}, "http", False),
+    ({"HTTP_PROXY": "P", "no_proxy": ".invalid"}, "http", False), ({"HTTP_PROXY": "P", "no_proxy": "nvalid"}, "http", True),
+    ({"HTTP_PROXY": "P", "REQUEST_METHOD": "GET"}, "http", False),
+]  # fmt: skip
+
+
+@pytest.fixture
+def no_proxies(monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    return monkeypatch
 
 
 class TestClientOverHTTP:
-    """spec 2025-11-25: basic/transports, the client's side"""
+    """A Client, and servers of every kind."""
 
-    def test_json_and_event_answers(self):
+    async def test_an_answer_is_read_however_it_is_framed_and_cut(self):
         async def on_call(wire, head, msg):
-            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {"n": len(script.seen)}}
-            if msg["method"] == "acme/json":
-                wire.send(framed("Application/JSON; charset=utf-8", json.dumps(answer).encode()))
-            else:
-                log = {"jsonrpc": "2.0", "method": "acme/x"}
-                wire.send(framed("text/event-stream", b": hi\n\n" + sse(log) + sse(answer)))
+            data = json.dumps(result_of(msg, n=msg["params"]["n"])).encode()
+            row = GOOD_ANSWERS[msg["params"]["n"]].replace(b"HEXA", b"%x" % len(data))
+            row = row.replace(b"SIZE", b"%d" % len(data)).replace(b"ANSWER", data)
+            await wire.send_pieces(ways(row)[msg["params"]["way"]])
+            if b"\r\nTransfer" not in row and b"\r\nContent-Length" not in row:
+                await wire.writer.drain()
+                wire.writer.close()
 
-        async def work(client):
-            assert (await client.request("acme/json"))["n"]
-            assert (await client.request("acme/events"))["n"]
+        async with talking(Scripted(on_call)) as client:
+            for n in range(len(GOOD_ANSWERS)):
+                for way in range(3):
+                    assert await client.request("acme/x", {"n": n, "way": way}) == {"n": n}, (n, way)
+
+    @pytest.mark.parametrize("data, match", BAD_ANSWERS, ids=[x[0][:40].decode("latin-1") + str(i) for i, x in enumerate(BAD_ANSWERS)])
+    async def test_what_is_no_answer_fails_the_request_with_a_reason(self, data, match):
+        """And it is not sent again: nobody knows whether it was served."""
+
+        async def on_call(wire, head, msg):
+            await wire.send_pieces(ways(data)[2])
+            await wire.writer.drain()
+            wire.writer.close()
+
+        script = Scripted(on_call, more="")
+        async with talking(script) as client:
+            with pytest.raises(m.MCPError, match=match or "."):
+                await client.request("acme/x", timeout=20)
+        assert script.methods().count("acme/x") == 1
+
+    async def test_what_a_request_says(self):
+        async def on_call(wire, head, msg):
+            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
 
         script = Scripted(on_call)
-        talk(script, work)
-        for method, headers, msg in script.seen:
+        async with talking(script, headers={"X-A": "b"}, token=lambda: "secret") as client:
+            await client.request("acme/x")
+        methods = [method for method, _, _ in script.seen]
+        assert methods == ["POST", "POST", "GET", "POST", "DELETE"]
+        for method, headers, _ in script.seen:
+            assert headers["x-a"] == "b" and headers["authorization"] == "Bearer secret"
+            assert headers["accept-encoding"] == "identity" and headers["user-agent"]
             if method == "POST":
-                assert headers["content-type"] == "application/json"
-                assert (
-                    "application/json" in headers["accept"]
-                    and "text/event-stream" in headers["accept"]
-                )
-            opening = msg is not None and msg["method"] == "initialize"
-            assert headers.get("mcp-session-id") == (None if opening else "s1")
-            assert headers.get("mcp-protocol-version") == (None if opening else NEWEST_SESSION)
-            assert headers["accept-encoding"] == "identity"
-        assert script.methods() == [
-            "initialize", "notifications/initialized", "GET", "acme/json", "acme/events", "DELETE",
-        ]  # fmt: skip
+                assert headers["content-type"] == "application/json" and headers["accept"] == JSON_BOTH
+        assert ["mcp-session-id" in headers for _, headers, _ in script.seen] == [False, True, True, True, True]
+        assert {headers["mcp-protocol-version"] for _, headers, _ in script.seen[1:]} == {V4}
 
-    def test_without_a_session_there_is_nothing_to_delete(self):
-        script = Scripted(None, more="")
-        talk(script, lambda client: asyncio.sleep(0))
-        assert "DELETE" not in script.methods()
-        assert all("mcp-session-id" not in headers for _, headers, _ in script.seen)
-
-    @pytest.mark.parametrize(
-        "status", ["405 Method Not Allowed", "404 Not Found", "400 Bad Request"]
-    )
-    def test_a_server_without_a_standalone_stream_is_fine(self, status):
-        async def on_get(wire, head):
-            wire.send(framed("text/plain", b"no", status))
-
+    async def test_a_modern_request_repeats_itself_in_headers(self):
         async def on_call(wire, head, msg):
-            wire.send(http_answer(json.dumps(msg)))
-
-        script = Scripted(on_call, on_get=on_get)
-        talk(script, lambda client: client.ping())
-        assert script.methods().count("GET") == 1, "it is not asked again"
-
-    @pytest.mark.parametrize("how", ["static", "callable", "async"])
-    def test_headers(self, how):
-        calls = []
-
-        def fresh():
-            calls.append(1)
-            return {"Authorization": f"Bearer {len(calls)}"}
-
-        async def later():
-            return fresh()
-
-        given = {"static": {"Authorization": "Bearer 1"}, "callable": fresh, "async": later}[how]
-
-        async def on_call(wire, head, msg):
-            wire.send(http_answer(json.dumps(msg)))
+            tool = {"name": "été", "inputSchema": {"type": "object", "properties": {
+                "r": {"type": "string", "x-mcp-header": "Region"}, "n": {"type": "integer", "x-mcp-header": "N"}}}}  # fmt: skip
+            results = {"server/discover": {"supportedVersions": [V5], "capabilities": {"tools": {}}},
+                       "tools/list": {"tools": [tool]}, "tools/call": {"content": []}}  # fmt: skip
+            wire.send(framed("application/json", json.dumps(result_of(msg, **results[msg["method"]])).encode()))
 
         script = Scripted(on_call)
-        talk(script, lambda client: client.ping(), headers=given)
-        sent = [headers["authorization"] for _, headers, _ in script.seen]
-        wanted = [f"Bearer {n}" for n in range(1, len(sent) + 1)]
-        assert sent == (["Bearer 1"] * len(sent) if how == "static" else wanted)
+        async with talking(script, revision=V5) as client:
+            await client.list_tools()
+            await client.call("été", {"r": " us", "n": 7})
+            with pytest.raises(m.RPCError):
+                await client.call("été", {"n": 2**53})
+        headers = script.seen[-1][1]
+        assert headers["mcp-protocol-version"] == V5 and headers["mcp-method"] == "tools/call"
+        assert headers["mcp-name"] == "=?base64?w6l0w6k=?=" and "mcp-session-id" not in headers
+        assert headers["mcp-param-region"] == "=?base64?IHVz?=" and headers["mcp-param-n"] == "7"
 
-    def test_an_authorizer_has_a_refused_request_sent_once_more(self, monkeypatch):
-        """The same bytes, with its own headers, and for the standalone stream too."""
+    async def test_connections_are_used_again_unless_something_came_unasked_or_they_are_old(self):
+        wires = []
 
-        class Knock(m.Authorizer):
-            knocks = 0
+        async def on_call(wire, head, msg):
+            wires.append(wire)
+            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
+            if msg["method"] == "acme/more":
+                wire.send(framed("application/json", json.dumps(result_of({"id": msg["id"] + 1}, evil=1)).encode()))
 
-            async def headers(self, method, target, ask):
-                return {"authorization": f"Bearer {self.knocks}"} if self.knocks else {}
+        async with talking(Scripted(on_call)) as client:
+            leap = time_machine()
+            for method in ("acme/x", "acme/x", "acme/more"):
+                await client.request(method)
+            assert len(set(map(id, wires))) == 1
+            await asyncio.sleep(0.01)
+            assert await client.request("acme/x") == {}
+            assert len(set(map(id, wires))) == 2
+            leap(40)
+            assert await client.request("acme/x") == {}
+            assert len(set(map(id, wires))) == 3
 
-            async def settle(self, answer, sent, steps):
-                if answer.head.status != 401 or len(steps) == 2:
-                    return False
-                steps.append("knock")
-                self.knocks += 1
-                return True
+    @pytest.mark.parametrize("method, count", [("tools/list", 2), ("tools/call", 1), ("acme/x", 1)])
+    async def test_only_what_reads_is_sent_once_more_when_its_connection_ends(self, method, count):
+        """RFC 9110 §9.2.2"""
 
-        monkeypatch.setattr(m, "AUTHORIZERS", [lambda transport, auth: auth(transport.http)])
+        async def on_call(wire, head, msg):
+            wire.drop()
+
+        script = Scripted(on_call)
+        async with talking(script) as client:
+            with pytest.raises(m.ConnectionClosed):
+                await client.request(method, {"name": "x"})
+        assert script.methods().count(method) == count
+
+    @pytest.mark.parametrize("status, location, fine", [
+        (307, "/b?c", True), (308, "//HOST/b", True), (307, "http://HOST/b#x", True), (302, "/b", False),
+        (307, "http://localhost:1/b", False), (307, "ftp://x/", False), (307, "https://HOST/b", False),
+    ])  # fmt: skip
+    async def test_redirects_stay_within_the_origin(self, status, location, fine):
         seen = []
 
         async def serve(wire):
             while True:
-                head, body = await one_request(wire)
-                seen.append((head.method, head.headers.get("authorization"), body))
-                if head.headers.get("authorization") != "Bearer 2":
-                    wire.send(framed("text/plain", b"no", "401 Unauthorized"))
-                elif b'"initialize"' in body:
-                    wire.send(greeting(body, SESSION))
+                head, body = await wire.request()
+                seen.append(head.target)
+                if head.target == "/":
+                    where = location.replace("HOST", head.headers["host"])
+                    wire.send(f"HTTP/1.1 {status} Go\r\nLocation: {where}\r\nContent-Length: 0\r\n\r\n".encode())
                 else:
-                    wire.send(NO_BODY)
-
-        async def main():
-            async with scripted(serve) as url:
-                async with m.Client(url, revision=NEWEST_SESSION, auth=Knock):
-                    pass
-                assert [token for _, token, _ in seen[:3]] == [None, "Bearer 1", "Bearer 2"]
-                assert len({body for _, _, body in seen[:3]}) == 1
-                assert {method for method, token, _ in seen[3:] if token == "Bearer 2"} == {
-                    "POST", "GET", "DELETE",
-                }  # fmt: skip
-                with pytest.raises(m.AuthError, match="401"):
-                    async with m.Client(url, revision=NEWEST_SESSION, auth=Stubborn):
-                        pass
-
-        class Stubborn(Knock):
-            async def headers(self, method, target, ask):
-                return {}
-
-        run(main())
-
-    async def test_an_auth_that_nothing_makes_an_authorizer_of_is_a_mistake(self, monkeypatch):
-        monkeypatch.setattr(m, "AUTHORIZERS", [])
-        with pytest.raises(TypeError, match="auth= cannot be of type object: give"):
-            async with m.Client("http://127.0.0.1:9/", auth=object()):
-                pass
-
-    def test_waiting_for_a_person_costs_no_request_its_timeout(self, monkeypatch):
-        class Person(m.Authorizer):
-            async def headers(self, method, target, ask):
-                if not self.asked:
-                    self.asked = self.transport.waits_for_person = True
-                    time_machine()(20)
-                    await idle()
-                    self.transport.waits_for_person = False
-                return {}
-
-            def __init__(self, transport, auth):
-                super().__init__(transport.http)
-                self.transport, self.asked = transport, False
-
-        monkeypatch.setattr(m, "AUTHORIZERS", [Person])
-
-        async def on_call(wire, head, msg):
-            wire.send(http_answer(json.dumps({"jsonrpc": "2.0", "id": msg["id"], "result": {}})))
-
-        talk(Scripted(on_call), lambda client: client.ping(), auth="a person", timeout=15)
-
-    @pytest.mark.parametrize("headers, why", [
-        ("A: b", "give a mapping from names to values"), ({"a": 1}, "all of them str"), ({1: "a"}, "all of them str"),
-        ({"a b": "c"}, "cannot be sent"), ({"a": "b\nc"}, "cannot be sent"), ({"A": "b", "a": "c"}, "given twice"),
-        ({"Content-Length": "3"}, "leave out Content-Length"),
-    ])  # fmt: skip
-    async def test_headers_that_no_request_can_carry_are_an_error_that_names_the_option(self, headers, why):
-        with pytest.raises((TypeError, ValueError), match=f"headers=(: .*{why}| is a mapping)"):
-            await m.Client("http://127.0.0.1:9/mcp", headers=headers).connect()
-        with pytest.raises(m.ConnectionClosed, match=f"headers=: .*{why}"):
-            await m.Client("http://127.0.0.1:9/mcp", headers=lambda: headers).connect()
-
-    @pytest.mark.parametrize("options", [
-        {"token": "secret"}, {"auth": "secret"}, {"headers": {"Authorization": "Basic secret"}}, {},
-    ])  # fmt: skip
-    def test_a_token_that_all_can_read_on_its_way_is_warned_of_once(self, options, monkeypatch, caplog):
-        monkeypatch.setenv("http_proxy", "127.0.0.1:9")  # where nobody listens
-        m.warn_of_exposure.cache_clear()
-
-        async def main():
-            for url in ("http://a.example/mcp", "http://a.example/mcp", "http://127.0.0.1:9/mcp"):
-                client = m.Client(url, **options)
-                with pytest.raises(m.ConnectionClosed):
-                    await client.connect()
-
-        run(main())
-        told = [record.getMessage() for record in caplog.records]
-        warning = "a token goes to http://a.example/mcp unencrypted, for all on the way to read: use https"
-        assert told == [warning] * bool(options)
-
-    def test_headers_that_cannot_be_had_fail_the_request_at_once(self):
-        async def on_call(wire, head, msg):
-            wire.send(http_answer(json.dumps(msg)))
-
-        broken = []
-
-        def headers():
-            if broken:
-                raise KeyError("token")
-            return {}
-
-        async def work(client):
-            broken.append(1)
-            with pytest.raises(m.ConnectionClosed, match="KeyError"):
-                await client.ping()
-            broken.clear()
-            assert await client.ping() >= 0
-
-        talk(Scripted(on_call), work, headers=headers)
-
-    @pytest.mark.parametrize(
-        "answer, kind, match",
-        [
-            (
-                framed("text/html", b"<html>\nlogin", "502 Bad Gateway"),
-                m.ConnectionClosed,
-                "http://127.*/ answered 502 Bad Gateway: <html>$",
-            ),
-            (framed("text/plain", b"", "500 Oops"), m.ConnectionClosed, "answered 500 Oops$"),
-            (framed("text/plain", b"no", "401 Unauthorized"), m.AuthError, "401 Unauthorized: no"),
-            (framed("text/plain", b"no", "403 Forbidden"), m.AuthError, "403"),
-            (framed("text/plain", b"cut", "401 No").replace(b": 3", b": 9"), m.AuthError, "401 No$"),
-            (
-                framed(
-                    "application/json",
-                    b'{"jsonrpc":"2.0","error":{"code":-32600,"message":"bad"}}',
-                    "400 Bad",
-                ),
-                m.RemoteError,
-                "bad .*HTTP 400",
-            ),
-            (
-                framed("text/html", b"<p>hello\nyou"),
-                m.ConnectionClosed,
-                "answered with text/html: <p>hello$",
-            ),
-            (
-                b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
-                m.ConnectionClosed,
-                "no content type: hi",
-            ),
-            (framed("application/json", b"<p>"), m.ProtocolError, "^http://127.*not JSON.*<p>"),
-            (framed("application/json", b"{}"), m.MCPError, "without a response|malformed"),
-            (framed("application/json", b"[]"), m.MCPError, "without a response"),
-            (
-                framed("application/json", b'{"jsonrpc":"2.0","id":999,"result":{}}'),
-                m.ConnectionClosed,
-                "without a response",
-            ),
-            (framed("text/event-stream", b""), m.ConnectionClosed, "without a response"),
-            (framed("text/event-stream", b"data: {\n\n"), m.ProtocolError, "^http://127.*not JSON"),
-            (framed("text/event-stream", b"data: 1"), m.ConnectionClosed, "without a response"),
-            (NO_BODY, m.ConnectionClosed, "no content type"),
-            (
-                STREAM.replace(b"\r\n\r\n", b"\r\nContent-Length: 9\r\n\r\ndata"),
-                m.ConnectionClosed,
-                "without",
-            ),
-            (b"garbage\r\n\r\n", m.ConnectionClosed, "not HTTP"),
-            (b"", m.ConnectionClosed, "ended before the answer"),
-        ],
-    )
-    def test_what_is_no_answer_fails_the_request_with_a_reason(self, answer, kind, match):
-        async def on_call(wire, head, msg):
-            wire.send(answer)
-            wire.writer.close()
-
-        async def work(client):
-            with pytest.raises(kind, match=match):
-                await client.request("acme/x")
-
-        talk(Scripted(on_call), work)
-
-    def test_giant_events_and_bodies_end(self, monkeypatch):
-        monkeypatch.setattr(m.SSEDecoder.__init__, "__defaults__", ("", 10_000))
-        monkeypatch.setattr(m.HTTPAnswer.body, "__defaults__", (10_000,))
-
-        async def on_call(wire, head, msg):
-            events = msg["method"] == "acme/events"
-            kind = b"text/event-stream" if events else b"application/json"
-            wire.send(b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\n\r\ndata: ")
-            while True:
-                wire.send(b"x" * 10_000)
-                await wire.writer.drain()
-
-        async def work(client):
-            for method in ("acme/events", "acme/json"):
-                with pytest.raises(m.LimitExceeded, match="^http://127.*longer than 10000"):
-                    await client.request(method)
-
-        talk(Scripted(on_call), work)
-
-    def test_a_stream_that_is_cut_is_resumed_after_its_last_event(self, monkeypatch):
-        monkeypatch.setattr(m, "RETRY_MS", 1)
-        """spec 2025-11-25: basic/transports#resumability-and-redelivery"""
-        said = []
-
-        async def on_call(wire, head, msg):
-            note = {"jsonrpc": "2.0", "method": "notifications/message"}
-            note["params"] = {"level": "info", "data": 1}
-            wire.send(STREAM + b"retry: 1\n\n" + sse(note, "a-1") + b'id: a-2\ndata: {"half')
-            script.open_id = msg["id"]
-            wire.writer.close()
-
-        async def on_get(wire, head):
-            last = head.headers.get("last-event-id")
-            if last is None:
-                wire.send(NOT_HERE)
-            elif last == "a-1" and script.methods().count("GET") == 2:
-                wire.writer.close()  # no answer at all
-                await wire.reader.read()
-            elif last == "a-1":
-                note = {"jsonrpc": "2.0", "method": "notifications/message"}
-                note["params"] = {"level": "info", "data": 2}
-                wire.send(STREAM + sse(note, "a-2"))
-                wire.writer.close()
-            else:
-                assert last == "a-2"
-                answer = {"jsonrpc": "2.0", "id": script.open_id, "result": {"done": True}}
-                wire.send(framed("text/event-stream", sse(answer, "a-3")))
-
-        async def work(client):
-            assert await client.request("acme/x") == {"done": True}
-
-        script = Scripted(on_call, on_get=on_get)
-        talk(script, work, log=lambda level, data, logger: said.append(data))
-        assert said == [1, 2] and script.methods().count("acme/x") == 1
-
-    def test_it_gives_up_after_some_attempts(self, monkeypatch):
-        monkeypatch.setattr(m, "RETRY_MS", 1)
-        monkeypatch.setattr(m, "MAX_RESUMES", 2)
-
-        async def on_call(wire, head, msg):
-            wire.send(STREAM + b"retry: 1\nid: a\ndata:\n\n")
-            wire.writer.close()
-
-        async def on_get(wire, head):
-            if "last-event-id" not in head.headers:
-                wire.send(NOT_HERE)
-            else:
-                wire.send(STREAM)
-                wire.writer.close()
-
-        async def work(client):
-            with pytest.raises(m.ConnectionClosed, match="without a response"):
-                await client.request("acme/x")
-
-        script = Scripted(on_call, on_get=on_get)
-        talk(script, work)
-        assert script.methods().count("GET") == 3
-
-    def test_a_server_that_stays_away_is_said_to_be_away_and_why(self, monkeypatch):
-        monkeypatch.setattr(m, "RETRY_MS", 1)
-        monkeypatch.setattr(m, "MAX_RESUMES", 1)
-        away = r"it was not reached for the last [0-9.]+ seconds: http://.*"
-
-        async def on_call(wire, head, msg):
-            wire.send(STREAM + b"retry: 1\nid: a\ndata:\n\n")
-            wire.writer.close()
-
-        async def on_get(wire, head):
-            wire.writer.close()  # as one that is killed
-            await wire.reader.read()
-
-        async def work(client):
-            with pytest.raises(m.ConnectionClosed, match=f"without a response; {away}"):
-                await client.request("acme/x")
-            monkeypatch.setattr(m, "MAX_RESUMES", 1000)
-            with pytest.raises(m.RequestTimeout, match=f"within 0.5 seconds; {away}"):
-                await client.request("acme/x", timeout=0.5)
-
-        talk(Scripted(on_call, on_get=on_get), work)
-
-    @pytest.mark.parametrize("noticed", ["here", "elsewhere"])
-    def test_a_call_whose_session_ended_before_its_answer_is_not_made_twice(self, noticed, monkeypatch):
-        monkeypatch.setattr(m, "RETRY_MS", 1)
-        clients = []
-
-        async def on_call(wire, head, msg):
-            wire.send(STREAM + b"retry: 1\nid: a\ndata:\n\n")
-            wire.writer.close()
-
-        async def on_get(wire, head):
-            if "last-event-id" not in head.headers:
-                wire.send(NOT_HERE)
-            elif noticed == "here":
-                wire.send(framed("text/plain", b"gone", "404 Not Found"))
-            else:  # another request has found it, and begun a session anew
-                clients[0].transport.session_id = "s2"
-                wire.writer.close()
-                await wire.reader.read()
-
-        async def work(client):
-            clients.append(client)
-            problem = "knows our session no longer, so the answer is lost; call again, if"
-            with pytest.raises(m.ConnectionClosed, match=problem):
-                await client.request("acme/x")
-
-        script = Scripted(on_call, on_get=on_get)
-        talk(script, work)
-        assert script.methods().count("acme/x") == 1
-
-    def test_a_refusal_ends_the_attempts_and_the_request_says_why(self, monkeypatch):
-        monkeypatch.setattr(m, "RETRY_MS", 1)
-
-        async def on_call(wire, head, msg):
-            wire.send(STREAM + b"retry: 1\nid: a\ndata:\n\n")
-            wire.writer.close()
-
-        async def on_get(wire, head):
-            gone = framed("text/plain", b"the events are gone", "410 Gone")
-            wire.send(gone if "last-event-id" in head.headers else NOT_HERE)
-
-        async def work(client):
-            with pytest.raises(m.ConnectionClosed, match="answered 410 Gone: the events are gone"):
-                await client.request("acme/x")
-
-        script = Scripted(on_call, on_get=on_get)
-        talk(script, work)
-        assert script.methods().count("GET") == 2
-
-    @pytest.mark.parametrize("status", ["410 Gone", "403 Forbidden"])
-    def test_a_standalone_stream_that_is_refused_later_is_missed_aloud(self, status, monkeypatch, caplog):
-        monkeypatch.setattr(m, "RETRY_MS", 1)
-        gets = []
-
-        async def on_get(wire, head):
-            gets.append(head)
-            changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
-            if len(gets) == 1:
-                wire.send(STREAM + b"retry: 1\n" + sse(changed, "x-1"))
-                wire.writer.close()
-            else:
-                wire.send(framed("text/plain", b"no", status))
-
-        async def work(client):
-            await until(lambda: "announces nothing any more" in caplog.text)
-
-        talk(Scripted(None, on_get=on_get), work)
-        assert len(gets) == 2 and status in caplog.text
-
-    def test_a_session_that_ended_unasked_is_begun_anew_until_the_server_refuses(self, monkeypatch, caplog):
-        """It is the standalone stream that finds it gone, and the server is away at first."""
-        monkeypatch.setattr(m, "RETRY_MS", 1)
-        caplog.set_level("INFO", "mcp_lite")
-        refused = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "not today"}}
-        greetings, gets = [], []
-
-        async def serve(wire):
-            while True:
-                head, body = await one_request(wire)
-                if head.method == "GET":
-                    gets.append(head)
-                    changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
-                    first = STREAM + b"retry: 1\n" + sse(changed, "x-1")
-                    wire.send(first if len(gets) == 1 else framed("text/plain", b"", "404 Not Found"))
-                    if len(gets) == 1:
-                        wire.writer.close()
-                elif b'"initialize"' in body:
-                    greetings.append(json.loads(body)["id"])
-                    away = framed("text/plain", b"", "503 Service Unavailable")
-                    error = json.dumps({**refused, "id": greetings[-1]}).encode()
-                    answers = [greeting(body, SESSION), away, framed("application/json", error)]
-                    wire.send(answers[len(greetings) - 1])
-                else:
-                    wire.send(NO_BODY)
-
-        async def main():
-            async with scripted(serve) as url, m.Client(url, revision=NEWEST_SESSION):
-                await until(lambda: "announces nothing any more: not today" in caplog.text)
-
-        run(main())
-        assert len(greetings) == 3 and "the session is not renewed yet: " in caplog.text
-
-    @pytest.mark.parametrize("get, problem", [
-        (framed("text/plain", b"no", "404 Not Found"), "answered 405 Method Not Allowed"),
-        (framed("text/html", b"hello"), "answered 405 Method Not Allowed"),
-        (framed("text/plain", b"log in", "401 Unauthorized"), "answered 401 Unauthorized: log in"),
-        (STREAM, "sent no endpoint event"),
-        (STREAM + b"event: endpoint\ndata: http://192.0.2.1/x\n\n", "an endpoint elsewhere"),
-    ])  # fmt: skip
-    async def test_a_server_that_takes_no_handshake_says_why_unless_it_has_the_first_transport(
-        self, get, problem, monkeypatch
-    ):
-        """spec 2025-11-25: basic/transports#backwards-compatibility"""
-        monkeypatch.setattr(m, "CONNECT_SECONDS", 0.2)
-
-        async def serve(wire):
-            while True:
-                head, _ = await one_request(wire)
-                wire.send(NOT_HERE if head.method == "POST" else get)
+                    wire.send(greeting(body) if b'"initialize"' in body else NO_BODY if body else NOT_HERE)
 
         async with scripted(serve) as url:
-            with pytest.raises((m.ConnectionClosed, m.AuthError), match=problem):
-                await m.Client(url, revision=NEWEST_SESSION).connect()
+            client = m.Client(url, revision=V4)
+            if fine:
+                async with client:
+                    assert seen[1].startswith("/b")
+            else:
+                with pytest.raises(m.MCPError, match="redirects to"):
+                    await client.connect()
+                assert seen == ["/"]
 
-    def test_the_retry_field_is_respected(self):
-        times = []
+    async def test_redirects_without_end_end(self):
+        async def serve(wire):
+            while True:
+                await wire.request()
+                wire.send(b"HTTP/1.1 307 Go\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
+
+        async with scripted(serve) as url:
+            with pytest.raises(m.ConnectionClosed, match="redirects"):
+                await m.Client(url, revision=V4).connect()
+
+    async def test_a_stream_that_is_cut_is_taken_up_after_its_last_event(self):
+        asked = []
 
         async def on_call(wire, head, msg):
-            wire.send(STREAM + b"retry: 60\nid: a\ndata:\n\n")
-            script.open_id = msg["id"]
-            times.append(time.monotonic())
+            asked.append(msg)
+            wire.send(STREAM + b"retry: 5\n\n" + sse({"jsonrpc": "2.0", "method": "acme/1"}, "e1") + b"id: lost\ndata: {")
             wire.writer.close()
 
         async def on_get(wire, head):
-            if "last-event-id" not in head.headers:
+            asked.append(head.headers.get("last-event-id"))
+            if not isinstance(asked[0], dict):
                 wire.send(NOT_HERE)
-                return
-            times.append(time.monotonic())
-            answer = {"jsonrpc": "2.0", "id": script.open_id, "result": {}}
-            wire.send(framed("text/event-stream", sse(answer)))
+                asked.clear()
+            elif asked[-1] == "e1":
+                wire.send(STREAM + sse({"jsonrpc": "2.0", "method": "acme/2"}, "e2"))
+                wire.writer.close()
+            else:
+                wire.send(STREAM + sse(result_of(asked[0], n=3), "e3"))
+
+        heard = []
+        async with talking(Scripted(on_call, on_get=on_get)) as client:
+            for method in ("acme/1", "acme/2"):
+                client.on(method)(lambda params, method=method: heard.append(method))
+            assert await client.request("acme/x") == {"n": 3}
+        assert asked[1:] == ["e1", "e2"] and heard == ["acme/1", "acme/2"]
+
+    @pytest.mark.parametrize("refused, match, error", [
+        (b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "answer is lost", m.ConnectionClosed),
+        (b"HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n", "400", m.ConnectionClosed),
+    ])  # fmt: skip
+    async def test_a_call_whose_answer_is_lost_is_not_made_twice(self, refused, match, error):
+        async def on_call(wire, head, msg):
+            wire.send(STREAM + b"retry: 1\nid: e1\ndata:\n\n")
+            wire.writer.close()
+
+        async def on_get(wire, head):
+            wire.send(refused if "last-event-id" in head.headers else NOT_HERE)
 
         script = Scripted(on_call, on_get=on_get)
-        talk(script, lambda client: client.request("acme/x"))
-        assert times[1] - times[0] >= 0.055
+        async with talking(script) as client:
+            with pytest.raises(error, match=match):
+                await client.request("tools/call", {"name": "x"})
+        assert script.methods().count("tools/call") == 1 and script.methods().count("initialize") == 1
 
-    def test_the_wait_before_a_stream_is_taken_up_is_never_shorter_than_told(self):
-        """spec 2025-11-25: basic/transports#sending-messages-to-the-server"""
-        pace = m.Pace()
-        waits = [pace.wait(None, good, 0) for good in (True, False, False, *[False] * 9)]
-        assert waits[:4] == [1, 2, 4, 8] and waits[-1] == m.STALL_SECONDS
-        assert [pace.wait(60_000, good, 99) for good in (True, False, False)] == [60, 60, 60]
-        pace = m.Pace()  # 0 may be meant for once, and not for a server that is in trouble
-        assert [pace.wait(0, good, 0) for good in (True, False)] == [0, 2]
-
-    def test_however_often_a_stream_is_opened_again_it_is_once_a_second_in_the_long_run(self):
-        """With `retry: 0`, and an event each time."""
-        pace, now, attempts = m.Pace(), 0.0, 0
-        while now < 60:
-            now += pace.wait(0, True, now)
-            attempts += 1
-        assert 60 <= attempts <= 60 + m.FREE_RETRIES
-
-    @pytest.mark.parametrize("stream", [b"", b"id: a\ndata:\n\n"], ids=["empty", "an event"])
-    def test_a_stream_that_always_ends_at_once_is_not_opened_without_pause(self, stream):
-        """29,523 GETs in three seconds"""
-
-        async def on_get(wire, head):
-            gets.append(time.monotonic())
-            wire.send(framed("text/event-stream", b"retry: 0\n\n" + stream))
+    async def test_an_id_that_no_header_can_carry_is_not_sent(self):
+        asked = []
 
         async def on_call(wire, head, msg):
-            wire.send(http_answer(json.dumps(msg)))
-
-        async def work(client):
-            for _ in range(100):
-                await client.ping()
-            later = time.monotonic() - gets[0]  # one more for each second of a slow machine
-            assert 1 <= len(gets) <= 2 + m.FREE_RETRIES + later
-
-        gets = []
-        talk(Scripted(on_call, on_get=on_get), work)
-
-    def test_an_array_holds_the_answer_though_the_revision_has_no_batches(self):
-        async def on_call(wire, head, msg):
-            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {"n": 5}}
-            if msg["method"] == "acme/json":
-                wire.send(framed("application/json", json.dumps([answer]).encode()))
-            else:
-                wire.send(framed("text/event-stream", sse([answer])))
-
-        async def work(client):
-            for method in ("acme/json", "acme/events"):
-                assert await client.request(method) == {"n": 5}
-
-        talk(Scripted(on_call), work)
-
-    def test_an_array_without_the_answer_fails_at_once(self):
-        async def on_call(wire, head, msg):
-            wire.send(framed("application/json", b'[{"jsonrpc":"2.0","id":99,"result":{}}]'))
-
-        async def work(client):
-            with pytest.raises(m.ConnectionClosed, match="without a response"):
-                await client.request("acme/x")
-
-        talk(Scripted(on_call), work)
-
-    @pytest.mark.parametrize("garbage", [b"data: {\n\n", b"data: [1,\n\n", b"\xff\xfe\n\n"])
-    def test_garbage_after_the_answer_does_not_fail_the_call(self, garbage):
-        async def on_call(wire, head, msg):
-            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {"n": 5}}
-            wire.send(framed("text/event-stream", sse(answer) + garbage))
-
-        async def work(client):
-            assert await client.request("acme/x") == {"n": 5}
-
-        talk(Scripted(on_call), work)
-
-    def test_the_wait_that_a_server_asked_for_holds_from_the_second_reconnection_on(self, monkeypatch):
-        """mutants 10717"""
-        monkeypatch.setattr(m, "RETRY_MS", 3_600_000)  # our own, which is not to be waited for
-
-        async def on_get(wire, head):
-            gets.append(time.monotonic())
-            if len(gets) == 1:
-                wire.send(framed("text/event-stream", b"retry: 30\nid: a\ndata:\n\n"))
-            elif len(gets) < 4:
-                wire.send(framed("text/event-stream", b"id: a\ndata:\n\n"))
-            else:
-                wire.send(STREAM)
-                await wire.reader.read()
-
-        gets = []
-        talk(Scripted(None, on_get=on_get), lambda client: until(lambda: len(gets) == 4))
-        waits = [b - a for a, b in zip(gets, gets[1:])]
-        assert min(waits) >= 0.025
-
-    @pytest.mark.parametrize("how", ["text", "function", "async"])
-    def test_a_token_is_sent_with_every_request(self, how):
-        async def later():
-            return "s3cret"
-
-        given = {"text": "s3cret", "function": lambda: "s3cret", "async": later}[how]
-
-        async def on_call(wire, head, msg):
-            wire.send(http_answer(json.dumps(msg)))
-
-        script = Scripted(on_call)
-        talk(script, lambda client: client.ping(), token=given)
-        assert {headers["authorization"] for _, headers, _ in script.seen} == {"Bearer s3cret"}
-
-    def test_an_id_that_no_header_can_carry_is_not_sent(self):
-        assert [m.sendable(text) for text in ("a-1", "", "a\x01b", "a\tb", "\x7f")] == [
-            "a-1", None, None, "a\tb", None,
-        ]  # fmt: skip
-
-    def test_what_comes_unasked_on_an_idle_connection_is_no_answer(self):
-        """RFC 9112 §9.2"""
-
-        told = []
-
-        async def on_call(wire, head, msg):
-            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {"t": "right"}}
-            wire.send(framed("application/json", json.dumps(answer).encode()))
-            if msg["method"] == "acme/first":
-                told.append(asyncio.Event())
-                await told[0].wait()
-                answer = {"jsonrpc": "2.0", "id": msg["id"] + 1, "result": {"t": "wrong"}}
-                wire.send(framed("application/json", json.dumps(answer).encode()))
-
-        async def work(client):
-            assert await client.request("acme/first") == {"t": "right"}
-            await eventually(lambda: told and client.transport.http.idle)
-            told[0].set()
-            idle = client.transport.http.idle
-            await eventually(lambda: not all(m.is_quiet(each.stream[0]) for each in idle))
-            assert await client.request("acme/second") == {"t": "right"}
-
-        talk(Scripted(on_call), work)
-
-    @pytest.mark.parametrize("told, reused", [("timeout=5", True), ("timeout=1", False),
-                                              ("max=9", True), ("timeout=0", False)])  # fmt: skip
-    def test_a_connection_is_not_used_up_to_the_moment_when_the_server_hangs_up(self, told, reused):
-        """Node closes idle connections after five seconds, and says so."""
-
-        async def serve(wire):
-            wires.append(wire)
-            while True:
-                _, body = await one_request(wire)
-                answer = {"jsonrpc": "2.0", "id": 1, "result": {}}
-                whole = framed("application/json", json.dumps(answer).encode())
-                head = f"\r\nKeep-Alive: {told}\r\n".encode()
-                wire.send(whole.replace(b"\r\n", head, 1))
-
-        async def main():
-            async with scripted(serve) as url, Caller(url) as caller:
-                for _ in range(3):
-                    await (await caller.send("POST", b"{}")).body()
-                    for answer in list(caller.http.busy):
-                        answer.close()
-
-        wires = []
-        run(main())
-        assert len(wires) == (1 if reused else 3)
-
-    @pytest.mark.parametrize("method, losses, asked", [
-        ("tools/list", 1, 2), ("tools/list", 2, 2), ("tools/call", 1, 1), ("acme/x", 1, 1),
-    ])  # fmt: skip
-    def test_what_only_reads_is_asked_once_more_when_its_connection_is_lost(self, method, losses, asked):
-        """RFC 9110 §9.2.2: a server may end an idle connection just when a request is sent."""
-
-        async def on_call(wire, head, msg):
-            if script.methods().count(method) <= losses:
-                raise ConnectionResetError  # which ends the connection
-            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {"tools": [], "content": []}}
-            wire.send(framed("application/json", json.dumps(answer).encode()))
-
-        async def work(client):
-            params = {"tools/list": {}, "tools/call": {"name": "a"}, "acme/x": {}}
-            if asked > losses:
-                assert await client.request(method, params[method]) == {"tools": [], "content": []}
-            else:
-                with pytest.raises(m.ConnectionClosed):
-                    await client.request(method, params[method])
-
-        script = Scripted(on_call)
-        talk(script, work)
-        assert script.methods().count(method) == asked
-
-    def test_a_202_without_an_end_holds_nobody_up(self, monkeypatch):
-        monkeypatch.setattr(m, "LINGER_SECONDS", 0.02)
-
-        async def serve(wire):
-            while True:
-                head, body = await one_request(wire)
-                msg = json.loads(body) if body else {"method": head.method}
-                if msg["method"] == "initialize":
-                    wire.send(greeting(body, SESSION))
-                elif msg["method"] == "notifications/initialized":
-                    wire.send(b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n:\r\n")
-                else:
-                    wire.send(NOT_HERE)
-
-        async def main():
-            async with scripted(serve) as url:
-                async with m.Client(url, revision=NEWEST_SESSION, timeout=20) as c:
-                    return c.revision
-
-        assert run(main()) == NEWEST_SESSION
-
-    def test_an_expired_session_is_renewed_once_for_all_requests(self):
-        """spec 2025-11-25: basic/transports#session-management"""
-        opened = []
-
-        def more():
-            opened.append(1)
-            return f"Mcp-Session-Id: s{len(opened)}\r\n"
-
-        async def on_call(wire, head, msg):
-            if head.headers["mcp-session-id"] == "s1":
-                wire.send(framed("text/plain", b"gone", "404 Not Found"))
-            else:
-                wire.send(http_answer(json.dumps(msg), n=msg["params"]["n"]))
-
-        async def work(client):
-            jobs = [client.request("acme/x", {"n": number}) for number in range(20)]
-            assert [answer["n"] for answer in await asyncio.gather(*jobs)] == list(range(20))
-            assert (await client.request("acme/x", {"n": 5}))["n"] == 5
-
-        script = Scripted(on_call, more=more)
-        talk(script, work)
-        assert len(opened) == 2
-        assert script.seen[-1][0] == "DELETE" and script.seen[-1][1]["mcp-session-id"] == "s2"
-
-    def test_requests_wait_while_the_session_is_renewed(self):
-        """What was sent without a session would be refused."""
-        opened, gate = [], []
-
-        async def on_call(wire, head, msg):
-            if head.headers["mcp-session-id"] == "s1":
-                wire.send(framed("text/plain", b"gone", "404 Not Found"))
-            else:
-                wire.send(http_answer(json.dumps(msg)))
-
-        async def serve(wire):
-            while True:
-                head, body = await one_request(wire)
-                msg = json.loads(body) if body else None
-                if msg and msg.get("method") == "initialize":
-                    opened.append(1)
-                    if len(opened) == 2:
-                        gate.append(asyncio.get_running_loop().create_future())
-                        await gate[0]
-                    wire.send(greeting(body, f"Mcp-Session-Id: s{len(opened)}\r\n"))
-                elif not msg:
-                    wire.send(NOT_HERE)
-                elif "id" in msg:
-                    await on_call(wire, head, msg)
-                else:
-                    wire.send(NO_BODY)
-
-        async def work(client):
-            first = asyncio.ensure_future(client.request("acme/x"))
-            await until(lambda: gate)
-            second = asyncio.ensure_future(client.request("acme/x"))
-            for _ in range(50):
-                await asyncio.sleep(0)
-            gate[0].set_result(None)
-            assert await first == await second == {}
-
-        talk(serve, work)
-        assert len(opened) == 2
-
-    def test_a_session_that_expires_again_at_once_is_an_error(self):
-        async def on_call(wire, head, msg):
-            wire.send(framed("text/plain", b"gone", "404 Not Found"))
-
-        async def work(client):
-            with pytest.raises(m.ConnectionClosed, match="session"):
-                await client.request("acme/x")
-
-        script = Scripted(on_call)
-        talk(script, work)
-        assert script.methods().count("initialize") == 2
-        assert script.methods().count("acme/x") == 2
-
-    def test_404_without_a_session_is_just_an_error(self):
-        async def on_call(wire, head, msg):
-            wire.send(framed("text/plain", b"what?", "404 Not Found"))
-
-        async def work(client):
-            with pytest.raises(m.ConnectionClosed, match="404 Not Found: what"):
-                await client.request("acme/x")
-
-        script = Scripted(on_call, more="")
-        talk(script, work)
-        assert script.methods().count("initialize") == 1
-
-    def test_the_standalone_stream_is_kept_alive_and_resumed(self, monkeypatch):
-        monkeypatch.setattr(m, "RETRY_MS", 1)
-        heard = []
-
-        async def on_get(wire, head):
-            changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
-            last = head.headers.get("last-event-id")
-            gets.append(last)
-            if last is None:
-                wire.send(STREAM + b"retry: 1\n" + sse(changed, "x-1"))
-                wire.writer.close()
-            elif len(gets) == 2:
-                wire.send(framed("text/plain", b"busy", "503 Service Unavailable"))
-            elif len(gets) == 3:
-                wire.send(framed("text/plain", b"too old", "400 Bad Request"))
-            else:
-                wire.send(STREAM + sse(changed, "x-2"))
-                await wire.reader.read()
-
-        gets = []
-
-        async def work(client):
-            await until(lambda: len(heard) == 2 and len(gets) >= 4)
-
-        def changed():
-            heard.append(1)
-            if len(heard) == 2:
-                gets.append("stop")
-
-        talk(Scripted(None, on_get=on_get), work, on_tools_changed=changed)
-        assert gets[:3] == [None, "x-1", "x-1"] and gets[3] is None
-
-    def test_a_server_that_forgets_each_session_at_once_is_not_hammered(self):
-        async def on_get(wire, head):
-            gets.append(1)
-            if len(gets) % 2:  # a stream that brings something, and ends: the next look finds a 404
-                wire.send(framed("text/event-stream", b"retry: 0\nid: 1\ndata:\n\n"))
-            else:
-                wire.send(framed("text/plain", b"gone", "404 Not Found"))
-
-        gets = []
-
-        async def work(client):
-            clock, now = asyncio.get_running_loop(), [asyncio.get_running_loop().time()]
-            clock.time = lambda: now[0]  # stands still, until it is set forward
-            free = 1 + m.FREE_RETRIES
-            await until(lambda: script.methods().count("initialize") == free)
-            await until(lambda: script.methods()[-1] == "GET" and len(gets) == 2 * free)
-            for _ in range(10):
-                await idle()
-            assert script.methods().count("initialize") == free
-            now[0] += m.RETRY_SECONDS
-            await until(lambda: script.methods().count("initialize") == free + 1)
-            del clock.time
-
-        script = Scripted(None, on_get=on_get)
-        talk(script, work)
-
-    @pytest.mark.parametrize("id", [" x", "x\t", "  "])
-    def test_an_id_that_no_header_can_carry_ends_no_stream(self, id, monkeypatch):
-        monkeypatch.setattr(m, "RETRY_MS", 1)
-
-        async def on_get(wire, head):
-            said.append(head.headers.get("last-event-id"))
-            wire.send(framed("text/event-stream", f"retry: 1\nid: {id}\ndata:\n\n".encode()))
-
-        said = []
-
-        async def work(client):
-            await until(lambda: len(said) > 2)
-
-        talk(Scripted(None, on_get=on_get), work)
-        assert said[:3] == [None, None, None]
-
-    def test_a_server_that_asks_much_gets_a_few_answers_at_once(self):
-        async def on_call(wire, head, msg):
-            wire.send(STREAM)
-            for number in range(m.MAX_TELLING + 20):
-                wire.send(sse({"jsonrpc": "2.0", "id": f"q{number}", "method": "ping"}))
-            await gate.wait()
-            wire.send(sse({"jsonrpc": "2.0", "id": msg["id"], "result": {}}))
+            wire.send(STREAM + b"retry: 1\nid: a\x01b\ndata:\n\n")
             wire.writer.close()
 
-        class Slow(Scripted):
-            async def __call__(self, wire):
-                while True:
-                    head, body = await one_request(wire)
-                    msg = json.loads(body) if body else {}
-                    if "result" in msg:
-                        answers.append(msg["id"])
-                        await gate.wait()
-                        wire.send(NO_BODY)
-                    elif "id" not in msg:
-                        wire.send(NO_BODY if msg else NOT_HERE)
-                    elif msg["method"] == "initialize":
-                        wire.send(greeting(body, SESSION))
-                    else:
-                        await on_call(wire, head, msg)
+        async def on_get(wire, head):
+            asked.append(head.headers)
+            wire.send(NOT_HERE)
 
-        answers = []
-
-        async def work(client):
-            nonlocal gate
-            gate = asyncio.Event()
-            asked = asyncio.ensure_future(client.request("acme/x"))
-            await until(lambda: len(answers) == m.MAX_TELLING)
-            await idle()
-            assert len(answers) == m.MAX_TELLING
-            gate.set()
-            await until(lambda: len(answers) == m.MAX_TELLING + 20)
-            assert await asked == {}
-
-        gate = None
-        talk(Slow(None), work)
-
-    def test_a_client_closes_while_an_answer_of_it_is_on_its_way(self):
-        async def on_call(wire, head, msg):
-            wire.send(STREAM + sse({"jsonrpc": "2.0", "id": "q", "method": "ping"}))
-            await wire.reader.read()
-
-        class Deaf(Scripted):
-            async def __call__(self, wire):
-                while True:
-                    head, body = await one_request(wire)
-                    msg = json.loads(body) if body else {}
-                    if "result" in msg:
-                        answers.append(msg["id"])
-                        await wire.reader.read()
-                        return
-                    if msg.get("method") == "initialize":
-                        wire.send(greeting(body, SESSION))
-                    elif msg.get("method") == "acme/x":
-                        await on_call(wire, head, msg)
-                    else:
-                        wire.send(NO_BODY if msg else NOT_HERE)
-
-        answers = []
-
-        async def work(client):
-            asked = asyncio.ensure_future(client.request("acme/x"))
-            await until(lambda: answers)
-            await client.close()
+        async with talking(Scripted(on_call, on_get=on_get)) as client:
             with pytest.raises(m.ConnectionClosed):
-                await asked
+                await client.request("acme/x")
+        assert len(asked) == 1
 
-        talk(Deaf(None), work)
+    async def test_an_expired_session_is_renewed_once_for_all_and_messages_wait_for_it(self):
+        sessions, calls = [], []
 
-    @pytest.mark.parametrize("id", ["", "x-1"])
-    def test_a_stream_that_is_taken_up_nobody_knows_where_is_a_gap(self, id, monkeypatch):
-        """spec 2025-11-25: basic/transports#resumability-and-redelivery -- servers MAY give ids"""
-        monkeypatch.setattr(m, "RETRY_MS", 1)
+        async def on_call(wire, head, msg):
+            if head.headers["mcp-session-id"] == "s1":
+                wire.send(b"HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n")
+            else:
+                calls.append(head.headers["mcp-session-id"])
+                wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
+
+        def more():
+            sessions.append(f"s{len(sessions) + 1}")
+            return f"Mcp-Session-Id: {sessions[-1]}\r\n"
+
+        async with talking(Scripted(on_call, more=more)) as client:
+            await asyncio.gather(*(client.request("tools/call", {"name": "x"}) for _ in range(5)))
+        assert sessions == ["s1", "s2"] and calls == ["s2"] * 5
+
+    async def test_the_standalone_stream_is_opened_again_and_paced(self):
+        gets, heard = [], []
+
+        async def on_call(wire, head, msg):
+            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
 
         async def on_get(wire, head):
-            said.append(head.headers.get("last-event-id", ""))
-            changed = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
-            wire.send(STREAM + b"retry: 1\n" + sse(changed, id))
-            if len(said) == 1:
+            gets.append(head.headers.get("last-event-id"))
+            if len(gets) == 3:
+                wire.send(b"HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n")
+                return
+            wire.send(STREAM + b"retry: 1\n\n" + sse({"jsonrpc": "2.0", "method": "acme/n"}, f"e{len(gets)}"))
+            if len(gets) < 4:
                 wire.writer.close()
             else:
                 await wire.reader.read()
 
-        said, heard = [], []
+        async with talking(Scripted(on_call, on_get=on_get)) as client:
+            client.on("acme/n")(lambda params: heard.append(1))
+            leap = time_machine()
 
-        async def work(client):
-            await until(lambda: heard.count("changed") == 2)
+            def heard_all():
+                leap(0.5)
+                return len(gets) == 4
 
-        options = {"on_tools_changed": lambda: heard.append("changed")}
-        options["on_reconnect"] = lambda: heard.append("gap")
-        talk(Scripted(None, on_get=on_get), work, **options)
-        assert said[:2] == ["", id]
-        assert heard == (["changed", "changed"] if id else ["changed", "gap", "changed"])
+            await eventually(heard_all)
+        assert gets == [None, "e1", "e2", "e2"] and len(heard) >= 2
 
-    def test_an_abandoned_request_closes_its_connection_and_is_cancelled(self):
+    @pytest.mark.parametrize("status, again", [(405, False), (404, False), (400, False), (409, True), (429, True), (503, True)])
+    async def test_a_standalone_stream_that_is_refused_is_asked_for_again_where_that_may_pass(self, status, again):
+        gets = []
+
+        async def on_get(wire, head):
+            gets.append(1)
+            wire.send(f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode())
+
         async def on_call(wire, head, msg):
-            assert await wire.reader.read() == b""
-            closed.append(msg["id"])
+            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
 
+        async with talking(Scripted(on_call, on_get=on_get)) as client:
+            leap = time_machine()
+            for _ in range(5):
+                leap(20)
+                await asyncio.sleep(0.005)
+            await client.request("acme/x")
+        assert (len(gets) > 1) == again
+
+    async def test_an_abandoned_modern_request_closes_its_connection(self):
         closed = []
 
-        async def work(client):
-            leap = time_machine()
-            asked = asyncio.ensure_future(client.request("acme/slow", timeout=20))
-            await until(lambda: "acme/slow" in script.methods())
-            leap(20)
-            with pytest.raises(m.RequestTimeout):
-                await asked
-            await until(lambda: closed)
-            await until(lambda: "notifications/cancelled" in script.methods())
-            [cancelled] = [msg for _, _, msg in script.seen if msg and "cancelled" in msg["method"]]
-            assert cancelled["params"]["requestId"] == closed[0]
+        async def on_call(wire, head, msg):
+            if msg["method"] == "server/discover":
+                result = {"supportedVersions": [V5], "capabilities": {}}
+                wire.send(framed("application/json", json.dumps(result_of(msg, **result)).encode()))
+            else:
+                closed.append(await wire.reader.read())
 
         script = Scripted(on_call)
-        talk(script, work)
+        async with talking(script, revision=V5) as client:
+            with pytest.raises(m.RequestTimeout):
+                await client.request("acme/x", timeout=0.05)
+            await eventually(lambda: closed == [b""])
+        assert "notifications/cancelled" not in script.methods()
 
-    def test_giving_up_one_request_of_a_batch_leaves_the_others(self):
-        async def on_call(wire, head, msgs):
-            await gate
-            answers = [{"jsonrpc": "2.0", "id": msg["id"], "result": {}} for msg in msgs]
-            wire.send(framed("application/json", json.dumps(answers).encode()))
+    @pytest.mark.parametrize("events, match", [
+        (b"", "ended"), (b"event: endpoint\ndata: http://elsewhere.example/x\n\n", "elsewhere"),
+        (b"event: endpoint\ndata: ftp://x/\n\n", "URL|endpoint"), (b"data: {}\n\n", "ended"),
+    ])  # fmt: skip
+    async def test_the_pair_of_the_first_revision_must_name_an_endpoint_of_its_origin(self, events, match):
+        async def old(wire):
+            head, _ = await wire.request()
+            if head.method == "POST":
+                wire.send(b"HTTP/1.1 405 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            else:
+                wire.send(STREAM + events)
+            wire.writer.close()
 
-        async def main():
-            nonlocal gate
-            gate = asyncio.get_running_loop().create_future()
+        async with scripted(old) as url:
+            with pytest.raises((m.MCPError, ValueError), match=match):
+                await m.Client(url).connect()
 
-            async def serve(wire):
-                head, body = await one_request(wire)
-                await on_call(wire, head, json.loads(body))
+    async def test_our_client_falls_back_to_the_pair(self):
+        async with sample_app().http(port=0) as server:
+            async with m.Client(server.url.replace("/mcp", "/sse"), revision=V1) as client:
+                assert await client.call("echo", {"text": "old"}) == "old"
+                assert await client.call("count", {"to": 2}) == "2"
+                await asyncio.gather(*(client.call("echo", {"text": "x"}) for _ in range(20)))
 
-            async with scripted(serve) as url:
-                transport = m.HTTPTransport(url)
-                failed = []
-                transport.failed = lambda req_id, exc: failed.append(req_id)
-                await transport.write([m.request(1, "a"), m.request(2, "b")])
-                await until(lambda: transport.http.busy)
-                transport.abandon(1)
-                await asyncio.sleep(0)
-                gate.set_result(None)
-                [answers] = await transport.read()
-                assert [answer["id"] for answer in answers] == [1, 2] and not failed
-                await transport.close()
-
-        gate = None
-        run(main())
-
-    async def test_a_server_that_floods_is_slowed_down(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_INBOX", 10)
-
-        async def flood(wire):
-            await one_request(wire)
-            wire.send(STREAM)
-            while True:
-                wire.send(sse({"jsonrpc": "2.0", "method": "acme/x"}) * 100)
-                await wire.writer.drain()
-
-        async with scripted(flood) as url:
-            transport = m.HTTPTransport(url)
-            await transport.write(m.request(1, "a"))
-            for _ in range(5):
-                await until(lambda: len(transport.inbox.items) == 10)
-                for _ in range(20):
-                    await asyncio.sleep(0)
-                assert len(await transport.read()) == 10
-            await transport.close()
-
-    async def test_what_is_written_after_the_end_is_an_error(self):
-        transport = m.HTTPTransport("http://127.0.0.1:9/mcp")
-        await transport.close()
-        with pytest.raises(m.ConnectionClosed, match="^http://127.0.0.1:9/mcp "):
-            await transport.write(m.request(1, "a"))
-
-    async def test_closing_ends_the_session_also_when_two_close(self):
-        app = sample_app()
+    async def test_a_client_goes_on_with_a_server_that_was_restarted(self):
+        app, url = sample_app(), None
         async with app.http(port=0) as server:
-            client = m.Client(server.url)
-            await client.connect()
-            assert len(server.endpoint.sessions) <= 1
-            await asyncio.gather(client.close(), client.close())
-            await until(lambda: not server.endpoint.sessions)
-
-    async def test_closing_does_not_wait_for_a_server_that_is_gone(self, monkeypatch):
-        monkeypatch.setattr(m, "GRACE_SECONDS", 0.05)
-
-        async def silent(wire):
-            await wire.reader.read()
-
-        async with scripted(silent) as url:
-            transport = m.HTTPTransport(url)
-            transport.session_id = "s1"
-            await transport.close()
-
-    @pytest.mark.parametrize("revision", [None, *m.REVISIONS])
-    async def test_connecting_to_nobody_says_where(self, revision):
-        with pytest.raises(m.ConnectionClosed, match="cannot reach http://127.0.0.1:1/mcp"):
-            await m.Client("http://127.0.0.1:1/mcp", revision=revision).connect()
-
-    @pytest.mark.parametrize(
-        "url", ["http://", "http://user:pw@x/", "http://x/#a", "http://x:99999/"]
-    )
-    def test_urls_that_cannot_be(self, url):
-        with pytest.raises(ValueError):
-            m.HTTPTransport(url)
-
-    async def test_a_client_and_a_server_that_is_restarted(self):
-        """python-sdk#3556"""
-        app = sample_app()
-        async with app.http(port=0) as server:
-            port = m.parse_url(server.url).port
-            client = m.Client(server.url, revision=NEWEST_SESSION)
+            url = server.url
+            client = m.Client(url, revision=V4)
             await client.connect()
             assert await client.call("echo", {"text": "a"}) == "a"
-        async with app.http(port=port) as server:
+        async with app.http(port=urllib.parse.urlsplit(url).port):
             assert await client.call("echo", {"text": "b"}) == "b"
-            assert len(server.endpoint.sessions) == 1
             await client.close()
 
+    async def test_connecting_to_nobody_says_where(self, no_proxies):
+        with socket.create_server(("127.0.0.1", 0)) as sock:
+            port = sock.getsockname()[1]
+        with pytest.raises(m.ConnectionClosed, match=f"cannot reach http://127.0.0.1:{port}/mcp"):
+            await m.Client(f"http://127.0.0.1:{port}/mcp").connect()
+        no_proxies.setenv("HTTP_PROXY", "http://me:secret@127.0.0.1:1")
+        with pytest.raises(m.ConnectionClosed, match="through the proxy http://127.0.0.1:1/") as caught:
+            await m.Client("http://server.invalid/mcp").connect()
+        assert "secret" not in str(caught.value)
 
-class TestAfterARestart:
-    """What a program wanted to hear goes on, or it is told."""
+    @pytest.mark.parametrize("url", ["http://", "http://a b/", "http://u:p@h/", "http://h:99999/", "http://h/#x"])
+    async def test_a_url_that_cannot_be_is_an_error(self, url):
+        with pytest.raises(ValueError):
+            await m.Client(url).connect()
 
-    @staticmethod
-    def server():
-        app = m.Server("restarted")
-
-        @app.resource("note://a")
-        def note() -> str:
-            return "a"
-
-        @app.tool
-        async def talk(ctx: m.Context) -> str:
-            await ctx.log("info", "quiet")
-            await ctx.log("error", "loud")
-            return "done"
-
-        return app
-
-    @pytest.mark.parametrize("revision", [r for r in m.REVISIONS if r != "2024-11-05"])
-    async def test_a_client_that_only_listens_hears_on(self, revision, monkeypatch):
-        monkeypatch.setattr(m, "RETRY_MS", 1)
-        heard, back, app = [], [], self.server()
-        server = await app.http(port=0).__aenter__()
-        port = m.parse_url(server.url).port
-        async with m.Client(
-            server.url, revision=revision, on_reconnect=lambda: back.append(1),
-            on_tools_changed=lambda: heard.append("tools"),
-            log=lambda level, data, logger: heard.append(data),
-        ) as c:  # fmt: skip
-            updates = await c.subscribe("note://a", lambda params: heard.append(params["uri"]))
-            await c.set_log_level("error")
-            app.resource_updated("note://a")
-            app.tools_changed()
-            await until(lambda: sorted(heard) == ["note://a", "tools"])
-            await server.__aexit__(None, None, None)
-            heard.clear()
-            async with app.http(port=port):
-                # Modern: one more subscription, of the callback for tools.
-                await until(lambda: back)
-                app.resource_updated("note://a")
-                app.tools_changed()
-                await until(lambda: sorted(heard) == ["note://a", "tools"])
-                assert await c.call("talk") == "done"
-                await until(lambda: len(heard) == 3)
-                assert heard[2] == "loud" and len(back) == 1
-                await updates.close()
-
-    def test_a_request_that_renews_the_session_brings_back_subscriptions_and_log_level(self):
-        opened = []
-
-        def more():
-            opened.append(1)
-            return f"Mcp-Session-Id: s{len(opened)}\r\n"
-
+    async def test_closing_does_not_wait_for_a_server_that_is_silent(self):
         async def on_call(wire, head, msg):
-            if head.headers["mcp-session-id"] == "s1" and expired:
-                wire.send(framed("text/plain", b"gone", "404 Not Found"))
-            else:
-                wire.send(http_answer(json.dumps(msg)))
+            await wire.reader.read()
 
-        async def work(client):
-            client.server_capabilities = {"resources": {"subscribe": True}, "logging": {}}
-            await client.set_log_level("error")
-            await client.subscribe("x://a")
-            await client.subscribe("x://b", print)
-            expired.append(1)
-            del script.seen[:]
-            await client.request("acme/x")
-
-        expired, back = [], []
-        script = Scripted(on_call, more=more)
-        talk(script, work, on_reconnect=lambda: back.append(1))
-        said = [(msg["method"], {k: v for k, v in msg["params"].items() if k != "_meta"})
-                for method, headers, msg in script.seen
-                if msg and headers.get("mcp-session-id") == "s2" and "id" in msg]  # fmt: skip
-        assert said[0] == ("logging/setLevel", {"level": "error"})
-        assert sorted(map(repr, said[1:-1])) == [
-            repr(("resources/subscribe", {"uri": uri})) for uri in ("x://a", "x://b")
-        ]
-        assert said[-1] == ("acme/x", {}) and back == [1]
-
-    def test_a_subscription_that_cannot_be_had_again_ends_and_is_logged(self, caplog):
-        opened, seen = [], []
-
-        def more():
-            opened.append(1)
-            return f"Mcp-Session-Id: s{len(opened)}\r\n"
-
-        async def on_call(wire, head, msg):
-            if head.headers["mcp-session-id"] == "s1" and seen:
-                wire.send(framed("text/plain", b"gone", "404 Not Found"))
-            elif msg["method"] == "resources/subscribe" and seen:
-                problem = {"code": -32002, "message": "no such note"}
-                answer = {"jsonrpc": "2.0", "id": msg["id"], "error": problem}
-                wire.send(framed("application/json", json.dumps(answer).encode()))
-            else:
-                wire.send(http_answer(json.dumps(msg)))
-
-        async def work(client):
-            client.server_capabilities = {"resources": {"subscribe": True}}
-            updates = await client.subscribe("x://a")
-            seen.append(1)
-            await client.request("acme/x")
-            assert [update async for update in updates] == [] and client.subscriptions == []
-
-        talk(Scripted(on_call, more=more), work)
-        assert "lost the subscription to x://a: no such note" in caplog.text
-
-    def test_a_handshake_that_fails_is_tried_again_by_the_next_request(self):
-        opened = []
-
-        async def serve(wire):
-            while True:
-                head, body = await one_request(wire)
-                msg = json.loads(body) if body else {"method": head.method}
-                session = head.headers.get("mcp-session-id")
-                if msg["method"] == "initialize":
-                    opened.append(1)
-                    if len(opened) == 2:
-                        wire.send(framed("text/plain", b"starting", "503 Service Unavailable"))
-                    else:
-                        wire.send(greeting(body, f"Mcp-Session-Id: s{len(opened)}\r\n"))
-                elif "id" not in msg:
-                    wire.send(NO_BODY if head.method == "POST" else NOT_HERE)
-                elif session == "s3":
-                    wire.send(http_answer(json.dumps(msg)))
-                else:
-                    wire.send(framed("text/plain", b"gone", "404 Not Found"))
-
-        async def work(client):
-            with pytest.raises(m.ConnectionClosed, match="503 Service Unavailable: starting"):
-                await client.request("acme/x")
-            assert await client.request("acme/x") == {}
-
-        talk(serve, work)
-        assert len(opened) == 3
-
-    @pytest.mark.parametrize("revision", [NEWEST_SESSION, "2026-07-28"])
-    async def test_a_server_that_dies_in_a_call_and_stays_away_is_one_error(self, revision, monkeypatch):
-        """`run()` fails if asyncio complains."""
-        monkeypatch.setattr(m, "RETRY_MS", 1)
-        app = sample_app()
-        server = await app.http(port=0, grace=0).__aenter__()
-        async with m.Client(server.url, revision=revision) as c:
-            call = asyncio.ensure_future(c.call("wait", {"gate": "a", "say": True}))
-            await until(lambda: app.log)
-            await server.__aexit__(None, None, None)
-            with pytest.raises(m.MCPError):
-                await call
+        async with talking(Scripted(on_call)) as client:
+            asked = asyncio.ensure_future(client.request("acme/x"))
+            await idle()
+            await client.close()
             with pytest.raises(m.ConnectionClosed):
-                await c.call("echo", {"text": "a"})
+                await asked
+
+    @pytest.mark.parametrize("variables, scheme, through", PROXIES)
+    async def test_which_proxy_is_asked(self, no_proxies, variables, scheme, through):
+        """Plain HTTP in absolute form, RFC 9112 §3.2.2; TLS through a tunnel, RFC 9110 §9.3.6."""
+        seen = []
+
+        async def proxy(wire):
+            head, _ = await wire.request()
+            seen.append(head)
+            wire.send(b"HTTP/1.1 407 Who are you\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+        async with scripted(proxy) as url:
+            mine = url.replace("//", "//us%40er:pa@") + "/"
+            for name, value in variables.items():
+                no_proxies.setenv(name, mine if value == "P" else value)
+            with pytest.raises(m.MCPError, match="407|cannot reach"):
+                await m.Client(f"{scheme}://server.invalid:81/mcp", revision=V4).connect()
+        assert bool(seen) == through
+        if seen:
+            wanted = "http://server.invalid:81/mcp" if scheme == "http" else "server.invalid:81"
+            assert seen[0].target == wanted and seen[0].headers["host"] == "server.invalid:81"
+            assert seen[0].headers["proxy-authorization"] == "Basic dXNAZXI6cGE="
+
+    @pytest.mark.parametrize("proxy", ["socks5://p:1", "https://me:secret@p:1", "http://p:1/path", "p:1:2"])
+    async def test_a_proxy_that_cannot_be_used_is_an_error_without_its_password(self, no_proxies, proxy):
+        no_proxies.setenv("HTTP_PROXY", proxy)
+        with pytest.raises(ValueError, match="proxy|host") as caught:
+            await m.Client("http://server.invalid/").connect()
+        assert "secret" not in str(caught.value)
+
+    async def test_tls_goes_through_a_tunnel_that_the_proxy_cannot_read(self, no_proxies, certificate):
+        seen = []
+        name = "tunnel.invalid"  # which the proxy is to resolve
+        async with sample_app().http(port=0, ssl=certificate, allowed_hosts="*") as server:
+
+            async def proxy(wire):
+                seen.append(await wire.reader.readuntil(b"\r\n\r\n"))
+                wire.send(b"HTTP/1.1 200 Connection established\r\nX: y\r\n\r\n")
+
+                async def pump(source, sink):
+                    with contextlib.suppress(ConnectionError):
+                        while data := await source.reader.read(65536):
+                            seen.append(data)
+                            sink.send(data)
+                    sink.drop()
+
+                async with await Wire.open(server.url) as there:
+                    await asyncio.gather(pump(wire, there), pump(there, wire))
+
+            context = ssl.create_default_context(cafile=certificate[0])
+            context.check_hostname = False
+            async with scripted(proxy) as url:
+                no_proxies.setenv("https_proxy", url)
+                async with m.Client(f"https://{name}:44/mcp", ssl=context, token="secret") as client:
+                    for _ in range(3):
+                        assert await client.call("echo", {"text": "x" * 1000}) == "x" * 1000
+        assert seen[0].startswith(f"CONNECT {name}:44 HTTP/1.1\r\n".encode())
+        assert b"secret" not in b"".join(seen)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """A certificate for localhost and 127.0.0.1, and its key, made by the openssl command."""
+    folder = tmp_path_factory.mktemp("tls")
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
+    command += " -keyout key.pem -out cert.pem -subj /CN=localhost"
+    command += " -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+    try:
+        subprocess.run(command.split(), cwd=folder, check=True, capture_output=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as exc:
+        pytest.skip(f"no certificate, so TLS is not tested: {exc!r}")
+    return str(folder / "cert.pem"), str(folder / "key.pem")
+
+
+@contextlib.asynccontextmanager
+async def client_of(url):
+    yield url
+
+
+async def fetch(url, target="/"):
+    """Get a page as a browser does: (status, body)."""
+    status, _, body = await get(url, "Connection: close\r\n", target=target)
+    return status, body
+
+
+@contextlib.asynccontextmanager
+async def listening(handle):
+    """Serve with a handler of Part VI itself."""
+    listener = m.Listener(handle)
+    listener.root = await listener.start("127.0.0.1", 0)
+    try:
+        yield listener
+    finally:
+        await listener.stop(0)
 
 
 ###############################################################################
@@ -18182,7 +12631,7 @@ class TestTranscripts:
 
         async def main():
             async with listening(handle) as listener, await Wire.open(listener.root) as wire:
-                wire.send(GET)
+                wire.send(NEXT)
                 await wire.answer("GET")
 
         m.set_trace(lambda *what: shown.append(what))
