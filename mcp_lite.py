@@ -17925,8 +17925,8 @@ def read_client(doc: JSON, asked: Msg, where: str) -> Msg:
     if method != "none" and (method not in SECRET_METHODS or not isinstance(secret, str)):
         raise AuthError(f"{where}: token_endpoint_auth_method is {show(method)}: without "
                         "client_secret, or we do not know it")  # fmt: skip
-    names = ("client_id", "client_secret", "client_secret_expires_at", "token_endpoint_auth_method")
-    return {name: told[name] for name in names if told.get(name)}  # 0 is never
+    secret = {"client_secret": secret} if secret else {}
+    return {"client_id": id, "token_endpoint_auth_method": method, **secret}
 
 
 def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
@@ -18046,11 +18046,11 @@ def code_of(params: Fields, server: Msg) -> str:
 
 
 def read_tokens(doc: JSON, now: float, scope: str, scheme: str, where: str) -> Msg:
-    """Check a token answer; return what is kept of it, and when the token expires. RFC 6749 §5.1
+    """Check a token answer; return what is kept of it, and when to refresh. RFC 6749 §5.1
 
     >>> doc = {"access_token": "t", "token_type": "bearer", "expires_in": "60"}
-    >>> read_tokens(doc, 1000, "a", "Bearer", "x")["expires_at"]
-    1060.0
+    >>> read_tokens(doc, 1000, "a", "Bearer", "x")["refresh_at"]
+    1054.0
     """
     told: Msg = doc if isinstance(doc, dict) else {}
     token, kind = told.get("access_token"), told.get("token_type")
@@ -18066,7 +18066,7 @@ def read_tokens(doc: JSON, now: float, scope: str, scheme: str, where: str) -> M
         kept["refresh_token"] = refresh
     with contextlib.suppress(TypeError, ValueError):  # it need not say
         left = max(float(str(life)), 0)
-        kept.update(expires_at=now + left, refresh_at=now + left - min(REFRESH_SECONDS, left / 10))
+        kept["refresh_at"] = now + left - min(REFRESH_SECONDS, left / 10)
     return kept
 
 ###############################################################################
@@ -18314,10 +18314,6 @@ class TokenStore:
         else:
             self.kept[key] = json.dumps(value)
 
-    async def clear(self) -> None:
-        """Forget everything."""
-        self.kept.clear()
-
     def try_lock(self, key: Key) -> Callable[[], None] | None:
         """Return a function that gives the lock back; None if somebody else has the lock."""
         if key in self.locked:
@@ -18387,13 +18383,6 @@ class FileStore(TokenStore):
             logger.warning(problem, self.path, exc, STORE_VARIABLE)
             await super().save(key, value)
 
-    async def clear(self) -> None:
-        """Forget everything."""
-        await super().clear()
-        for name in os.listdir(self.path) if os.path.isdir(self.path) else ():
-            if re.fullmatch(r"[0-9a-f]{64}\.json.*", name):
-                os.unlink(os.path.join(self.path, name))
-
     def try_lock(self, key: Key) -> Callable[[], None] | None:
         """Lock a file beside the entry, which stays: the system unlocks it if we die."""
         file = None
@@ -18410,7 +18399,6 @@ class FileStore(TokenStore):
             return None if busy else super().try_lock(key)
 
 
-
 def lock_file(descriptor: int) -> None:
     """Lock a file until it is closed; OSError if somebody else has locked it."""
     try:
@@ -18423,15 +18411,16 @@ def lock_file(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
 
 
-def write_whole(path: str, data: bytes, mode: int = 0o600) -> None:
+def write_whole(path: str, data: bytes) -> None:
     """Write beside a file and put that in its place: there is a whole one at any time; OSError."""
-    beside = f"{path}.{os.getpid()}-{threading.get_ident()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
-    with open(os.open(beside, flags, mode), "wb") as file:
+    from secrets import token_hex
+
+    beside = f"{path}.{token_hex(8)}"  # and nobody else's: others may write into the folder
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with open(os.open(beside, flags, 0o600), "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    os.chmod(beside, mode)  # which os.open() gives only as far as the umask lets it
     os.replace(beside, path)
 
 
@@ -18608,13 +18597,17 @@ class Fetcher:
         sent = {"content-type": "application/x-www-form-urlencoded", **headers}
         return await self.fetch("POST", url, sent, urlencode(form).encode())
 
-    async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, JSON]:
-        """Return the first document that is there; ("", None) if all answered 4xx.
+    async def server_of(self, issuer: str) -> Msg | None:
+        """Return the metadata of an authorization server; None if it has none."""
+        where, doc = await self.first_of(server_metadata_urls(issuer), "server metadata")
+        return check_server(doc, issuer, where) if where else None
 
-        Anything else is an error: an outage must not lead to guesses. But a page in the place of a
+    async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, JSON]:
+        """Return the first document that is there; ("", None) if all answered 4xx, or with a page.
+
+        Anything else is an error: an outage must not lead to guesses. A page in the place of a
         document may come from a server that has one page for all that it does not know.
         """
-        page = ""
         for text in urls:
             url = oauth_url(text, what)
             # spec 2025-03-26: basic/authorization#server-metadata-discovery-headers
@@ -18623,9 +18616,6 @@ class Fetcher:
                 return str(url), doc
             if status != 200 and not 400 <= status < 500:
                 raise ConnectionClosed(f"{url} answered {status}: no {what}")
-            page = str(url) if status == 200 else page
-        if page:
-            raise ConnectionClosed(f"{page} answered with no JSON: no {what}")
         return "", None
 
 ###############################################################################
@@ -18645,7 +18635,7 @@ class Fetcher:
 
 __all__ += ["OAuth", "paste_redirect"]
 
-NEVER = float("inf")  # the end of a token whose server names none
+NEVER = float("inf")  # the time to refresh a token whose server names no end
 FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
 #: A client ID that is the URL of a document. draft-ietf-oauth-client-id-metadata-document §3
 DOCUMENT_ID = r"(?!.*/\.{1,2}(?:[/?]|$))https://[^/?#@\s]+/[^#\s]+"
@@ -18727,7 +18717,7 @@ class OAuth(Authorizer):
         transport.http.admit = self.fetcher.note_address
         #: {"tokens", "asked" (the scope), "client", "server" (its metadata), "resource"}
         self.login: Msg | None = None
-        self.loaded = False
+        self.loaded, self.place = False, ("login", str(self.url))
         self.work: asyncio.Task[str] | None = None  # the login or the refresh under way
 
     # For the transport.
@@ -18737,11 +18727,6 @@ class OAuth(Authorizer):
         """The tokens that we have, perhaps none."""
         return self.login["tokens"] if self.login else {}
 
-    def usable(self) -> str:
-        """Return the access token, "" if there is none that is still good."""
-        good = time.time() < self.tokens.get("expires_at", NEVER)
-        return str(self.tokens.get("access_token", "")) if good else ""
-
     async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
         """Return the header with the token, refreshed if it is about to expire."""
         if not self.loaded:
@@ -18750,7 +18735,7 @@ class OAuth(Authorizer):
         if ask and time.time() >= tokens.get("refresh_at", NEVER):
             if "refresh_token" in tokens or not self.person:
                 await self.together({}, tokens["access_token"], [], False)
-        token = self.usable()
+        token = self.tokens.get("access_token")
         return {"authorization": f"{self.scheme} {token}"} if token else {}
 
     async def settle(self, answer: HTTPAnswer, sent: Fields, steps: list[str]) -> bool:
@@ -18778,11 +18763,9 @@ class OAuth(Authorizer):
             self.work.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self.work)
 
-    async def mend(
-        self, challenge: Fields, used: str, steps: Sequence[str], more: bool
-    ) -> str:
+    async def mend(self, challenge: Fields, used: str, steps: Sequence[str], more: bool) -> str:
         """Get another token than the one that was used, the cheapest way; return which that was."""
-        if self.usable() not in ("", used):
+        if self.tokens.get("access_token", used) != used:
             return "repeat"  # it came while the request was under way
         if not more and "refresh" not in steps and await self.refresh(used):
             return "refresh"
@@ -18805,11 +18788,6 @@ class OAuth(Authorizer):
             await asyncio.wait([self.work])
 
     # Keeping.
-
-    @property
-    def place(self) -> Key:
-        """The key under which the login to this server is kept."""
-        return "login", str(self.url)
 
     async def load(self) -> Msg | None:
         """Return the login that is kept for this server, if it is for the client that we are."""
@@ -18841,11 +18819,10 @@ class OAuth(Authorizer):
             login = await self.load()
             if login is None:
                 return False
-            where, tokens = login["server"].get("revocation_endpoint"), login["tokens"]
+            server, tokens, where = login["server"], login["tokens"], "revocation_endpoint"
             form = {"token": tokens.get("refresh_token") or tokens["access_token"]}
-            if where:
-                with contextlib.suppress(MCPError):  # RFC 7009 -- gone here, whatever happens there
-                    await self.token_request(login["server"], login["client"], form, where)
+            with contextlib.suppress(MCPError):  # RFC 7009 -- gone here, whatever happens there
+                await self.token_request(server, login["client"], form, where)
             await self.store.save(self.place, None)
             return True
 
@@ -18896,10 +18873,10 @@ class OAuth(Authorizer):
         return {"resource": resource} if resource else {}
 
     async def token_request(
-        self, server: Msg, client: Msg, fields: Fields, where: str | None = None
+        self, server: Msg, client: Msg, fields: Fields, where: str = "token_endpoint"
     ) -> Msg:
-        """Send a token request; TokenRefused if the answer is an error. RFC 6749 §3.2"""
-        url = oauth_url(where or server.get("token_endpoint"), "token_endpoint")
+        """Send a request for tokens, or about them; TokenRefused for an error. RFC 6749 §3.2"""
+        url = oauth_url(server.get(where), where)
         headers, more = client_credentials(client, server)
         if self.assertion and client["client_id"] == self.client_id:
             headers, more = {}, {
@@ -18958,12 +18935,12 @@ class OAuth(Authorizer):
             issuer = origin_of(self.url)
             # spec: basic/authorization/index#canonical-server-uri -- "without the trailing slash"
             resource = str(self.url).rstrip("/")
-        places = server_metadata_urls(issuer)
-        found, doc = await self.fetcher.first_of(places, "server metadata")
-        if not found and where:
-            raise AuthError(f"{issuer}: none of {', '.join(places)} is there")
-        server = check_server(doc, issuer, found) if found else default_server(self.url)
-        oauth_url(server.get("token_endpoint"), f"{found}: token_endpoint")
+        server = await self.fetcher.server_of(issuer)
+        if server is None and where:
+            places = ", ".join(server_metadata_urls(issuer))
+            raise AuthError(f"{issuer}: none of {places} is there")
+        server = server or default_server(self.url)
+        oauth_url(server.get("token_endpoint"), f"{issuer}: token_endpoint")
         self.choose([server["issuer"]])
         self.remember(server["issuer"])
         return str(resource), strings(about, "scopes_supported"), server
@@ -18993,8 +18970,6 @@ class OAuth(Authorizer):
         redirect = Redirect(state)
         try:
             kept = await self.store.load(("client", server["issuer"])) or {}
-            if kept.get("client_secret_expires_at", NEVER) <= time.time():
-                kept = {}
             uri = await redirect.open(self.redirect_uri, kept.get("redirect_uri", ""))
             client = await self.client_for(server, kept, uri, scope)
             page = authorization_url(server, {
@@ -19211,12 +19186,12 @@ class KeySet:
 
     async def get(self, anew: bool = False) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was done just now; Refused without any."""
-        now, loop = time.monotonic(), asyncio.get_running_loop()
+        now = time.monotonic()
         if anew or self.keys is None or now - self.fetched > KEYS_SECONDS:
             pause = NO_KEYS_SECONDS if self.keys is None else REFETCH_SECONDS
-            under_way = self.work and not self.work.done() and self.work.get_loop() is loop
+            under_way = self.work and not self.work.done()
             if not under_way and now - self.tried > pause:
-                self.tried, self.work = now, loop.create_task(self.fetch())
+                self.tried, self.work = now, asyncio.ensure_future(self.fetch())
                 under_way = True
             if under_way and self.work:
                 await asyncio.shield(self.work)
@@ -19229,9 +19204,7 @@ class KeySet:
         self.fetcher.left, uri = SERVERS_SECONDS, self.uri
         try:
             if uri is None:
-                places = server_metadata_urls(self.issuer)
-                where, doc = await self.fetcher.first_of(places, "server metadata")
-                uri = check_server(doc, self.issuer, where or self.issuer).get("jwks_uri")
+                uri = (await self.fetcher.server_of(self.issuer) or {}).get("jwks_uri")
             _, doc = await self.fetcher.first_of([str(uri)], "jwks_uri")
             if not isinstance(doc, dict) or not isinstance(doc.get("keys"), list):
                 raise AuthError(f"{uri} has no keys")
