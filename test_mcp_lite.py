@@ -8489,6 +8489,21 @@ async def listening(handle):
 ###############################################################################
 # Sections 47 to 52. A real Client logs in at an authorization server that tells the truth, or one
 # lie; a real Server is guarded. Documents, challenges and tokens stand as text in tables.
+#
+# What is lost easily, and the test that holds it:
+#   the URL that a browser opens is quoted         no_character_of_the_page_means_anything_to_a_shell
+#   one consent for one request                    a_token_that_is_refused_at_once_costs_one_consent
+#   no private address, no http                    a_public_server_leads_to_no_private_place
+#   state, then iss, then error and code           a_lie_ends_the_login..., a_redirect_that_anybody...
+#   the resource covers our URL; one slash         a_lie_ends_the_login..., an_issuer_is_compared_as_it_is...
+#   whose the client ID is, for all who share it   a_secret_is_shown_to_its_issuer_alone
+#   refreshing: locked, saved, shielded            programs_that_share..., what_a_refresh_gave..., a_refused_refresh...
+#   a failed login forgets the registration        a_login_that_fails_forgets_the_registration
+#   the redirect's port is kept; 127.0.0.1         a_registration_is_kept..., we_listen_where_redirect_uri_says...
+#   4xx goes on, 5xx stops; bounds of a fetch      metadata_are_looked_for..., an_outage..., a_document_...
+#   JWTs                                           TestTokens, TestJudges
+#   503, the cache, the query, scopes held         TestGuard
+#   files: the owner's, whole, 0600 in 0700        files_are_whole_and_for_their_owner_alone
 
 RESOURCE_PAGE = "/.well-known/oauth-protected-resource/mcp"
 SERVER_PAGE = "/.well-known/oauth-authorization-server"
