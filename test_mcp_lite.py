@@ -3167,69 +3167,1654 @@ class TestTemplates:
 
 
 ###############################################################################
-# T17. Rounds
+# T17. A server
 ###############################################################################
 
+BOTH_ERAS = pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+TASKS_KNOWN = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
-class TestTheRecord:
-    """What one round tells the next, as it travels through the client."""
 
-    ASK = ("elicitation/create", {"message": "Delete a?"})
-    OTHER = ("elicitation/create", {"message": "Delete b?"})
-    YES = {"action": "accept"}
+def asking_server():
+    """A server whose tools ask the client."""
+    app = m.Server("asking", state_key="k" * 16, ttl_ms=5000)
+    files, orders = ["a.txt", "b.txt"], []
 
-    def after(self, responses, *asked):
-        """Return the second round of a call whose first asked these, under the keys k1, k2 ..."""
-        first = m.Rounds({}, {})
-        for number, question in enumerate(asked, 1):
-            first.ask(f"k{number}", *question)
-        return m.Rounds(json.loads(json.dumps(first.record())), responses)
+    @app.tool(structured=False)
+    async def delete(ctx: m.Context) -> str:
+        files.append(files.pop(0))  # each run finds another file first
+        answer = await ctx.elicit(f"Delete {files[0]}?")
+        return f"{answer.action} {files[0]}"
 
-    def test_an_answer_is_found_by_its_key_and_its_question(self):
-        second = self.after({"k1": self.YES}, self.ASK)
-        assert second.answer("k1", *self.ASK) == self.YES
-        assert second.answer("k1", *self.OTHER) is None
-        assert second.answer("k1", "roots/list", self.ASK[1]) is None
-        assert second.answer("k2", *self.ASK) is None
+    @app.tool(structured=False)
+    async def two(ctx: m.Context) -> str:
+        one, other = await asyncio.gather(ctx.elicit("A?", int), ctx.elicit("B?", int))
+        return f"{one.data} {other.data}"
 
-    @pytest.mark.parametrize("response", [None, 5, "yes", [], True])
-    def test_a_response_that_is_no_object_is_no_answer(self, response):
-        assert self.after({"k1": response}, self.ASK).answers == {}
+    @app.tool(structured=False)
+    async def order(item: str, ctx: m.Context) -> str:
+        def book(item):
+            orders.append(item)
+            return len(orders)
 
-    def test_a_response_to_no_question_is_not_kept(self):
-        second = self.after({"k1": self.YES, "k2": self.YES, "": {}}, self.ASK)
-        assert list(second.record()["answers"]) == ["k1"]
+        number = await ctx.once(book, item)
+        other = await ctx.once(book, "box")
+        sure = await ctx.elicit("Sure?")
+        return f"{sure.action} {number} {other} {len(orders)}"
 
-    def test_the_first_answer_stays(self):
-        second = self.after({"k1": self.YES}, self.ASK)
-        third = m.Rounds(second.record(), {"k1": {"action": "decline"}})
-        assert third.answer("k1", *self.ASK) == self.YES
+    @app.tool(structured=False)
+    async def careless(ctx: m.Context) -> str:
+        try:
+            return (await ctx.elicit("Go on?")).action
+        except Exception:
+            return "caught"
 
-    def test_an_answer_goes_when_its_question_is_asked_again(self):
-        second = self.after({"k1": self.YES}, self.ASK)
-        second.ask("k1", *self.OTHER)
-        assert m.Rounds(second.record(), {}).answers == {}
+    @app.tool(structured=False)
+    async def greedy(ctx: m.Context) -> str:
+        try:
+            return (await ctx.elicit("Go on?")).action
+        except BaseException:
+            return "caught"
 
-    def test_a_function_that_raised_is_not_recorded_as_done(self):
-        first = m.Rounds({}, {})
-        first.once("pay")  # and nothing was appended
-        assert first.record()["done"] == {}
-        first.once("ship").append(7)
-        again = m.Rounds(first.record(), {})
-        assert (again.once("pay"), again.once("ship")) == (["pay"], ["ship", 7])
+    @app.tool(structured=False)
+    async def collect(ctx: m.Context) -> str:
+        (answer,) = await asyncio.gather(ctx.elicit("Go on?"), return_exceptions=True)
+        return answer.action
 
-    def test_what_tells_one_call_of_once_from_another(self):
-        here, there = lambda: 1, lambda: 1
-        lines = [
-            lambda: 1,
-            lambda: 1,
-        ]
-        assert m.mark_of(lines[0], []) != m.mark_of(lines[1], [])
-        assert m.mark_of(here, []) == m.mark_of(there, [])  # they stand on one line
-        assert m.mark_of(print, [1]) != m.mark_of(print, ["1"])
-        assert m.mark_of(print, [object()]) == m.mark_of(print, [object()])
-        assert m.mark_of(print, [object()]) != m.mark_of(print, [Exception()])
-        assert m.mark_of(functools.partial(print, 1), [2]) == m.mark_of(print, [1, {}, 2])
+    @app.tool(structured=False)
+    async def patient(ctx: m.Context) -> str:
+        return (await asyncio.wait_for(ctx.elicit("Go on?"), 60)).action
+
+    @app.tool(structured=False)
+    def thread(ctx: m.Context) -> str:
+        try:
+            return ctx.elicit("Go on?").action
+        except Exception:
+            return "caught"
+
+    @app.tool(structured=False)
+    async def name(ctx: m.Context) -> str:
+        return (await ctx.elicit("Name?", str)).data
+
+    @app.tool(structured=False)
+    async def plain() -> str:
+        return "done"
+
+    @app.prompt
+    async def greet(ctx: m.Context) -> str:
+        return (await ctx.elicit("Name?", str)).data
+
+    @app.resource("x://greeting")
+    async def greeting(ctx: m.Context) -> str:
+        return (await ctx.elicit("Name?", str)).data
+
+    @app.method("acme/ask")
+    async def ask(ctx, params):
+        return {"name": (await ctx.elicit("Name?", str)).data}
+
+    return app
+
+
+class TestQuestionsInRounds:
+    """A question in the modern era ends its request; the answer comes with the next one."""
+
+    test_it_goes_as_written = conversations("""
+A yes to one question is no answer to another one of the same kind.
+[modern] spec: basic/patterns/mrtr capabilities {"elicitation": {}}
+    --> 1 tools/call {"name": "delete"}
+    <-- 1 {"resultType": "input_required", "requestState": ?s,
+          "inputRequests": {?q: {"method": "elicitation/create", "params": {"message": "Delete b.txt?", ...}}}}
+    --> 2 tools/call {"name": "delete", "requestState": ?s, "inputResponses": {?q: {"action": "accept"}}}
+    <-- 2 {"resultType": "input_required", "requestState": ...,
+          "inputRequests": {?r: {"method": "elicitation/create", "params": {"message": "Delete a.txt?", ...}}}}
+
+An answer to a question that was never asked is ignored.
+[modern] spec: basic/patterns/mrtr#error-handling capabilities {"elicitation": {}}
+    --> 1 tools/call {"name": "name", "inputResponses": {"elicitation": {"action": "decline"}, "elicitation-1": {"action": "decline"}}}
+    <-- 1 {"resultType": "input_required", ...}
+
+An answer that does not fit the form is asked for again, and so is one that is no object.
+[modern] spec: basic/patterns/mrtr#error-handling capabilities {"elicitation": {}}
+    --> 1 tools/call {"name": "name"}
+    <-- 1 {"resultType": "input_required", "requestState": ?s, "inputRequests": {?q: ...}}
+    --> 2 tools/call {"name": "name", "requestState": ?s, "inputResponses": {?q: {"action": "accept", "content": {"value": 5}}}}
+    <-- 2 {"resultType": "input_required", "requestState": ?t, "inputRequests": {?r: ...}}
+    --> 3 tools/call {"name": "name", "requestState": ?t, "inputResponses": {?r: "Ann"}}
+    <-- 3 {"resultType": "input_required", "requestState": ?u, "inputRequests": {?z: ...}}
+    --> 4 tools/call {"name": "name", "requestState": ?u, "inputResponses": {?z: {"action": "accept", "content": {"value": "Ann"}}}}
+    <-- 4 {"content": [{"type": "text", "text": "Ann"}]}
+
+What is asked together goes out in one round, and each answer finds its question.
+[modern] spec: basic/patterns/mrtr capabilities {"elicitation": {}}
+    --> 1 tools/call {"name": "two"}
+    <-- 1 {"resultType": "input_required", "requestState": ?s, "inputRequests": {
+          ?a: {"method": "elicitation/create", "params": {"message": "A?", ...}},
+          ?b: {"method": "elicitation/create", "params": {"message": "B?", ...}}}}
+    --> 2 tools/call {"name": "two", "requestState": ?s, "inputResponses": {
+          ?b: {"action": "accept", "content": {"value": 2}}}}
+    <-- 2 {"resultType": "input_required", "requestState": ?t, "inputRequests": {
+          ?a: {"method": "elicitation/create", "params": {"message": "A?", ...}}}}
+    --> 3 tools/call {"name": "two", "requestState": ?t, "inputResponses": {
+          ?a: {"action": "accept", "content": {"value": 1}}}}
+    <-- 3 {"content": [{"type": "text", "text": "1 2"}]}
+
+What once() has computed is not computed again in a later round.
+[modern] spec: basic/patterns/mrtr capabilities {"elicitation": {}}
+    --> 1 tools/call {"name": "order", "arguments": {"item": "pen"}}
+    <-- 1 {"resultType": "input_required", "requestState": ?s, "inputRequests": {?q: ...}}
+    --> 2 tools/call {"name": "order", "arguments": {"item": "pen"}, "requestState": ?s,
+          "inputResponses": {?q: {"action": "accept"}}}
+    <-- 2 {"content": [{"type": "text", "text": "accept 1 2 2"}]}
+
+A question passes the except-clauses of a handler, whatever they catch and wherever it runs.
+[modern] spec: basic/patterns/mrtr capabilities {"elicitation": {}}
+    --> 1 tools/call {"name": "careless"}
+    <-- 1 {"resultType": "input_required", ...}
+    --> 2 tools/call {"name": "greedy"}
+    <-- 2 {"resultType": "input_required", ...}
+    --> 3 tools/call {"name": "patient"}
+    <-- 3 {"resultType": "input_required", ...}
+    --> 4 tools/call {"name": "thread"}
+    <-- 4 {"resultType": "input_required", ...}
+    --> 5 tools/call {"name": "collect"}
+    <-- 5 {"resultType": "input_required", "requestState": ?s, "inputRequests": {?q: ...}}
+    --> 6 tools/call {"name": "collect", "requestState": ?s, "inputResponses": {?q: {"action": "accept"}}}
+    <-- 6 {"content": [{"type": "text", "text": "accept"}]}
+
+The state of one request is refused in every other request.
+[modern] spec: basic/patterns/mrtr#server-requirements-basic-workflow capabilities {"elicitation": {}}
+    --> 1 tools/call {"name": "name"}
+    <-- 1 {"resultType": "input_required", "requestState": ?s, ...}
+    --> 2 tools/call {"name": "thread", "requestState": ?s}
+    <-- 2 error -32602 "requestState"
+    --> 3 tools/call {"name": "plain", "requestState": ?s}
+    <-- 3 error -32602 "requestState"
+    --> 4 prompts/get {"name": "name", "requestState": ?s}
+    <-- 4 error -32602 "requestState"
+    --> 5 tools/call {"name": "name", "requestState": "eyJhIjoxfQ==.AAAA"}
+    <-- 5 error -32602 "requestState"
+    --> 6 tools/call {"name": "plain", "requestState": 5}
+    <-- 6 error -32602 "requestState"
+    --> 7 tools/call {"name": "name", "inputResponses": []}
+    <-- 7 error -32602 "inputResponses"
+
+Prompts and resources ask as tools do, and what depends on an answer is not to be kept.
+[modern] spec: server/utilities/caching#cache-key capabilities {"elicitation": {}}
+    --> 1 prompts/get {"name": "greet"}
+    <-- 1 {"resultType": "input_required", "requestState": ?s, "inputRequests": {?q: ...}}
+    --> 2 prompts/get {"name": "greet", "requestState": ?s,
+          "inputResponses": {?q: {"action": "accept", "content": {"value": "Ann"}}}}
+    <-- 2 {"messages": [{"role": "user", "content": {"type": "text", "text": "Ann"}}]}
+    --> 3 resources/read {"uri": "x://greeting"}
+    <-- 3 {"resultType": "input_required", "requestState": ?t, "inputRequests": {?r: ...}}
+    --> 4 resources/read {"uri": "x://greeting", "requestState": ?t,
+          "inputResponses": {?r: {"action": "accept", "content": {"value": "Ann"}}}}
+    <-- 4 {"contents": [{"text": "Ann", ...}], "ttlMs": 0, "cacheScope": "private"}
+
+A client that did not say it can be asked is not asked.
+[modern] spec: basic/versioning
+    --> 1 tools/call {"name": "name"}
+    <-- 1 error -32021 "elicitation" {"requiredCapabilities": {"elicitation": {}}}
+
+A client of the legacy era that cannot be asked gets a tool result that says so.
+[legacy >= 2025-06-18] spec: client/elicitation#capabilities
+    --> 1 tools/call {"name": "name"}
+    <-- 1 {"isError": true, "content": [{"type": "text", "text": ...}]}
+
+A method that cannot end in a question cannot ask.
+[modern] spec: basic/patterns/mrtr#supported-requests capabilities {"elicitation": {}}
+    --> 1 acme/ask {}
+    <-- 1 error -32603 "Internal error"
+
+A question of the legacy era is a request, and an answer that does not fit fails the tool alone.
+[legacy >= 2025-06-18] spec: client/elicitation capabilities {"elicitation": {}}
+    --> 1 tools/call {"name": "name"}
+    <-- ?q elicitation/create {...}
+    --> ?q {"action": "accept", "content": {"value": 5}}
+    <-- 1 {"isError": true, "content": [{"type": "text", "text": ...}]}
+    --> 2 tools/call {"name": "name"}
+    <-- ?r elicitation/create {...}
+    --> ?r error -1 "nobody is here"
+    <-- 2 {"isError": true, "content": [{"type": "text", "text": ...}]}
+""", asking_server, ["memory", "http"])  # fmt: skip
+
+    test_time_passes = conversations("""
+A question of the legacy era is withdrawn when its request is cancelled, and nothing is answered.
+[legacy >= 2025-06-18] spec: basic/utilities/cancellation capabilities {"elicitation": {}}
+    --> 1 tools/call {"name": "thread"}
+    <-- ?q elicitation/create {...}
+    --> notifications/cancelled {"requestId": 1}
+    <-- notifications/cancelled {"requestId": ?q, ...}
+    --> 2 tools/call {"name": "plain"}
+    <-- 2 {"content": [{"type": "text", "text": "done"}]}
+""", asking_server, ["memory"])
+
+    @staticmethod
+    async def ask(app, params, capabilities=None, method="tools/call", owner=None):
+        """Return the answer to one modern request; no client of ours is in between."""
+        door = MemoryDoor(lambda: app, "2026-07-28", {"bare": False, "capabilities": capabilities or {"elicitation": {}}})
+        await door.open()
+        try:
+            await door.say({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+            return await door.next()
+        finally:
+            await door.close()
+
+    async def test_a_state_lapses_after_15_minutes(self, monkeypatch):
+        app, now = asking_server(), time.time()
+        first = (await self.ask(app, {"name": "name"}))["result"]
+        (key,) = first["inputRequests"]
+        given = {key: {"action": "accept", "content": {"value": "Ann"}}}
+        again = {"name": "name", "requestState": first["requestState"], "inputResponses": given}
+        monkeypatch.setattr(time, "time", lambda: now + 880)
+        assert (await self.ask(app, again))["result"]["content"][0]["text"] == "Ann"
+        monkeypatch.setattr(time, "time", lambda: now + 920)
+        assert (await self.ask(app, again))["error"]["code"] == -32602
+
+    async def test_another_process_with_the_same_key_goes_on_with_the_call(self):
+        first = (await self.ask(asking_server(), {"name": "name"}))["result"]
+        (key,) = first["inputRequests"]
+        given = {key: {"action": "accept", "content": {"value": "Ann"}}}
+        again = {"name": "name", "requestState": first["requestState"], "inputResponses": given}
+        assert (await self.ask(asking_server(), again))["result"]["content"][0]["text"] == "Ann"
+        other = m.Server()  # with a key of its own
+        other.add_tool(lambda: "", name="name")
+        assert (await self.ask(other, again))["error"]["code"] == -32602
+
+    def test_a_key_that_can_be_guessed_is_refused(self):
+        with pytest.raises(ValueError, match="16"):
+            m.Server(state_key=b"x" * 15)
+
+    async def test_a_record_has_a_bound(self):
+        app = m.Server()
+
+        @app.tool
+        async def big(n: int, ctx: m.Context) -> str:
+            await ctx.once(lambda: "x" * n)
+            return (await ctx.elicit("?", str)).data
+
+        fits = await self.ask(app, {"name": "big", "arguments": {"n": 150_000}})
+        assert fits["result"]["resultType"] == "input_required"
+        beyond = await self.ask(app, {"name": "big", "arguments": {"n": 300_000}})
+        assert beyond["error"]["code"] == -32603 and "262144" in beyond["error"]["message"]
+
+    @BOTH_ERAS
+    async def test_a_call_has_one_name_in_all_its_rounds(self, era):
+        app, names = m.Server(), []
+
+        @app.tool
+        async def pay(ctx: m.Context) -> str:
+            names.append(ctx.call_id)
+            await ctx.elicit("One?")
+            await ctx.elicit("Two?")
+            return ctx.call_id
+
+        async with m.Client(app, revision=era, elicit=lambda message, schema: {}) as c:
+            one, other = await c.call("pay"), await c.call("pay")
+        assert set(names) == {one, other} and one != other and len(one) >= 32
+        assert len(names) == (6 if era > "2026" else 2)
+
+    @BOTH_ERAS
+    async def test_names_tell_questions_apart_and_a_name_stands_for_one(self, era):
+        app, asked = m.Server(), []
+
+        @app.tool
+        async def which(ctx: m.Context) -> str:
+            kinds = await asyncio.gather(ctx.elicit("A?", str, key="a"), ctx.elicit("B?", str, key="b"), ctx.roots())
+            return f"{kinds[0].data}{kinds[1].data}{len(kinds[2])}"
+
+        def answer(message, schema):
+            asked.append(message)
+            return {"value": message[0]}
+
+        async with m.Client(app, revision=era, elicit=answer, roots=["/tmp"]) as c:
+            assert await c.call("which") == "AB1"
+        assert sorted(asked) == ["A?", "B?"]
+
+    @BOTH_ERAS
+    async def test_once_keeps_json_and_what_failed_is_tried_again(self, era):
+        app, runs = m.Server(), []
+
+        def flaky():
+            runs.append("flaky")
+            if len(runs) == 1:
+                raise ValueError("not yet")
+            return {"n": [1]}
+
+        @app.tool
+        async def use(ctx: m.Context) -> str:
+            with contextlib.suppress(ValueError):
+                kept = await ctx.once(flaky)
+                kept["n"].append(2)  # what is recorded does not change
+            await ctx.elicit("Go on?")
+            kept = await ctx.once(flaky)
+            return f"{kept} {len(runs)}"
+
+        async with m.Client(app, revision=era, elicit=lambda message, schema: {}) as c:
+            assert await c.call("use") == ("{'n': [1]} 3" if era > "2026" else "{'n': [1]} 2")
+
+    async def test_a_function_of_once_beside_a_question_ends_and_is_recorded(self):
+        app, runs = m.Server(), []
+
+        async def slow():
+            runs.append("begun")
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            runs.append("ended")
+            return 7
+
+        @app.tool
+        async def both(ctx: m.Context) -> str:
+            number, sure = await asyncio.gather(ctx.once(slow), ctx.elicit("Sure?"))
+            return f"{number} {sure.action}"
+
+        async with m.Client(app, elicit=lambda message, schema: {}) as c:
+            assert await c.call("both") == "7 accept"
+        assert runs == ["begun", "ended"]
+
+    async def test_a_function_of_once_runs_in_the_thread_of_its_handler(self):
+        app = m.Server()
+
+        @app.tool
+        def here(ctx: m.Context) -> str:
+            mine = threading.get_ident()
+            return str(ctx.once(threading.get_ident) == mine)
+
+        async with m.Client(app) as c:
+            assert await c.call("here") == "True"
+
+    async def test_blocks_of_a_handler_end_when_a_question_ends_it(self):
+        app, log = m.Server(threads=1), []
+
+        @contextlib.asynccontextmanager
+        async def opened():
+            log.append("open")
+            try:
+                yield
+            finally:
+                await asyncio.sleep(0)
+                log.append("close")
+
+        @app.tool
+        async def look(ctx: m.Context) -> str:
+            async with opened():
+                return (await ctx.elicit("?")).action
+
+        @app.tool
+        def thread(ctx: m.Context) -> str:
+            log.append("open")
+            try:
+                return ctx.elicit("1").action + ctx.elicit("2").action
+            finally:
+                log.append("close")
+
+        async with m.Client(app, elicit=lambda message, schema: {}) as c:
+            assert await c.call("look") == "accept"
+            assert log == ["open", "close"] * 2
+            assert await c.call("thread") == "acceptaccept"
+        assert log == ["open", "close"] * 5
+
+    async def test_a_middleware_may_ask_before_a_tool(self):
+        app = m.Server()
+        app.tool(lambda: "done", name="work")
+
+        @app.middleware
+        async def confirm(ctx, call_next):
+            if ctx.method == "tools/call" and (await ctx.elicit("Sure?")).action != "accept":
+                raise m.RPCError(1, "not sure")
+            return await call_next(ctx)
+
+        for era in ("2025-11-25", "2026-07-28"):
+            async with m.Client(app, revision=era, elicit=lambda message, schema: {}) as c:
+                assert await c.call("work") == "done"
+
+    async def test_calls_at_the_same_time_do_not_mix_their_answers(self):
+        app = m.Server()
+
+        @app.tool
+        async def name(n: int, ctx: m.Context) -> str:
+            answer = await ctx.elicit(f"{n}?", int)
+            await asyncio.sleep(0)
+            return f"{n}={answer.data}"
+
+        async with m.Client(app, elicit=lambda message, schema: {"value": int(message[:-1])}) as c:
+            answers = await asyncio.gather(*[c.call("name", {"n": n}) for n in range(30)])
+        assert answers == [f"{n}={n}" for n in range(30)]
+
+    async def test_a_state_is_its_principals(self):
+        app = asking_server()
+
+        async def alone(token, params):
+            head = {"authorization": f"Bearer {token}", "mcp-protocol-version": "2026-07-28",
+                    "mcp-method": "tools/call", "mcp-name": "name", "content-type": "application/json",
+                    "accept": "application/json, text/event-stream"}  # fmt: skip
+            meta = {META + "protocolVersion": "2026-07-28", META + "clientCapabilities": {"elicitation": {}},
+                    META + "clientInfo": {"name": "t", "version": "1"}}  # fmt: skip
+            msg = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {**params, "_meta": meta}}
+            call = functools.partial(urllib.request.urlopen, urllib.request.Request(server.url, json.dumps(msg).encode(), head))
+            try:
+                with await asyncio.get_running_loop().run_in_executor(None, call) as response:
+                    return json.load(response)
+            except urllib.error.HTTPError as exc:
+                with exc:
+                    return json.load(exc)
+
+        async with app.http(port=0, verify=lambda token: m.Principal("i", token)) as server:
+            first = (await alone("ann", {"name": "name"}))["result"]
+            (key,) = first["inputRequests"]
+            given = {key: {"action": "accept", "content": {"value": "Ann"}}}
+            again = {"name": "name", "requestState": first["requestState"], "inputResponses": given}
+            assert (await alone("bob", again))["error"]["code"] == -32602
+            assert (await alone("ann", again))["result"]["content"][0]["text"] == "Ann"
+
+
+def busy_server():
+    """A server with tools that report, that fail, and that return what a program may return."""
+    app = m.Server("busy", "2.0", page_size=3, title="Busy", instructions="Look.", ttl_ms=7, cache_scope="public")
+    app.seen = {}
+
+    class Own(BaseException):
+        pass
+
+    @app.on("notifications/open")
+    async def open_gate(params):
+        app.gate().set()
+
+    app.gate = lambda: app.seen.setdefault("gate", None) or app.seen.update(gate=asyncio.Event()) or app.seen["gate"]
+
+    @app.tool(structured=False)
+    async def flood(n: int, ctx: m.Context) -> str:
+        for step in range(n):
+            await ctx.report_progress(step + 1, n)
+        await ctx.report_progress(1, n, "one that does not grow")
+        return "done"
+
+    @app.tool(structured=False)
+    async def after(ctx: m.Context) -> str:
+        async def late():
+            await app.gate().wait()
+            await ctx.report_progress(1)
+            await ctx.error("too late")
+
+        app.seen["late"] = asyncio.ensure_future(late())
+        return "done"
+
+    @app.tool(structured=False)
+    async def levels(ctx: m.Context) -> str:
+        await ctx.debug("d")
+        await ctx.warning({"w": 1}, logger="l")
+        return "done"
+
+    @app.tool(structured=False)
+    def raising(kind: str) -> str:
+        if kind == "key":
+            raise KeyError("color")
+        if kind == "interrupt":
+            raise KeyboardInterrupt
+        if kind == "generator":
+            raise GeneratorExit
+        if kind == "exit":
+            raise SystemExit(3)
+        if kind == "own":
+            raise Own("mine")
+        if kind == "stop":
+            raise StopIteration
+        raise m.RPCError(-32042 if kind == "reserved" else 17, "refused", {"kind": kind})
+
+    @app.tool
+    async def odd_list() -> typing.List[int]:
+        return [1, 2]
+
+    @app.tool(output_schema={"type": "array", "items": {"type": "integer"}})
+    async def array():
+        return [1, 2]
+
+    @app.tool(output_schema={"type": "object", "required": ["x"]})
+    async def broken():
+        return {"y": 1}
+
+    @app.tool
+    async def unsayable():
+        return object()
+
+    @app.tool
+    async def data():
+        return {"x": 1}
+
+    @app.tool(structured=False)
+    async def text_only():
+        return {"x": 1}
+
+    @app.tool
+    async def whole():
+        return {"content": [{"type": "text", "text": "hi"}], "isError": True, "_meta": {"a": 1}}
+
+    @app.tool
+    async def half():
+        return {"content": [{"type": "image", "data": "AA=="}]}
+
+    @app.tool
+    async def mixed():
+        return ["see", m.Link("x://a", "a"), b"\0"]
+
+    @app.tool(title="Typed", annotations={"readOnlyHint": True}, meta={"a": 1})
+    async def typed(n: int, items: typing.List[int] = [], deep: typing.Optional[dict] = None) -> str:  # noqa: B006
+        """Take numbers.
+
+        Args:
+            n: a number
+        """
+        return f"{n} {items} {deep}"
+
+    @app.tool(structured=False)
+    async def grow() -> str:
+        app.add_prompt(lambda: "p", name="late")
+        app.add_resource("y://late", "late")
+        return "grown"
+
+    @app.tool(structured=False)
+    async def shrink() -> str:
+        for name in list(app.prompts):
+            app.remove_prompt(name)
+        return "shrunk"
+
+    @app.tool(structured=False)
+    async def say_custom(ctx: m.Context) -> str:
+        await ctx.notify("notifications/acme/news", {"n": 1})
+        return "said"
+
+    @app.method("acme/echo")
+    async def echo(ctx, params):
+        return {"said": params.get("text")}
+
+    @app.method("acme/nothing")
+    async def nothing(ctx, params):
+        return None
+
+    @app.resource("note://{name}/{number}", ttl_ms=9, cache_scope="private")
+    def note(name: str, number: int) -> dict:
+        return {"name": name, "number": number}
+
+    app.add_resource("x://bytes", b"\xff", name="bytes")
+    app.add_resource("x://text", "text", mime_type="text/markdown")
+
+    @app.resource("x://several")
+    def several():
+        return [m.Resource("x://1", "one"), {"uri": "x://2", "blob": "AA=="}]
+
+    @app.resource("x://failing")
+    def failing():
+        raise ValueError("a secret")
+
+    @app.resource("x://refusing")
+    def refusing():
+        raise m.ToolError("not today")
+
+    @app.prompt(description="Say hi.")
+    def talk(name: str, times: int = 1, tone: typing.Literal["kind", "dry"] = "kind"):
+        return [m.Message(f"hi {name} {times + 0}"), m.Message("hello", role="assistant")]
+
+    @app.prompt
+    def silent():
+        return None
+
+    @app.complete("talk", "name")
+    def names(value: str, arguments: dict) -> list:
+        return [f"{value}{arguments.get('tone', '')}{n}" for n in range(150)]
+
+    return app
+
+
+class TestHandlersOnTheWire:
+    """What a handler says and returns, as each revision has it."""
+
+    test_it_goes_as_written = conversations("""
+The last of many reports of progress comes before the answer, and none that does not grow.
+[all] spec: basic/utilities/progress#progress-flow doors memory
+    --> 1 tools/call {"name": "flood", "arguments": {"n": 2}, "_meta": {"progressToken": 0}}
+    <-- notifications/progress {"progressToken": 0, "progress": 1, "total": 2}
+    <-- notifications/progress {"progressToken": 0, "progress": 2, "total": 2}
+    <-- 1 {"content": [{"type": "text", "text": "done"}]}
+    --> 2 tools/call {"name": "flood", "arguments": {"n": 2}}
+    <-- 2 {"content": [{"type": "text", "text": "done"}]}
+    --> 3 tools/call {"name": "flood", "arguments": {"n": 2}, "_meta": {"progressToken": [1]}}
+    <-- 3 {"content": [{"type": "text", "text": "done"}]}
+
+Nothing is said for a request after its answer.
+[all] spec: basic/utilities/progress#implementation-notes
+    --> 1 tools/call {"name": "after", "_meta": {"progressToken": "t"}}
+    <-- 1 {"content": [{"type": "text", "text": "done"}]}
+    open
+    quiet
+
+A session hears of the log what it wants to hear.
+[legacy] spec: server/utilities/logging
+    --> 1 tools/call {"name": "levels"}
+    <-- notifications/message {"level": "warning", "data": {"w": 1}, "logger": "l"}
+    <-- 1 {"content": [{"type": "text", "text": "done"}]}
+    --> 2 logging/setLevel {"level": "debug"}
+    <-- 2 {}
+    --> 3 tools/call {"name": "levels"}
+    <-- notifications/message {"level": "debug", "data": "d"}
+    <-- notifications/message {"level": "warning", "data": {"w": 1}, "logger": "l"}
+    <-- 3 {"content": [{"type": "text", "text": "done"}]}
+    --> 4 logging/setLevel {"level": "loud"}
+    <-- 4 error -32602 "level"
+
+A request hears of the log only what it asks for itself.
+[modern] spec: server/utilities/logging
+    --> 1 tools/call {"name": "levels"}
+    <-- 1 {"content": [{"type": "text", "text": "done"}]}
+    --> 2 tools/call {"name": "levels", "_meta": {"io.modelcontextprotocol/logLevel": "info"}}
+    <-- notifications/message {"level": "warning", "data": {"w": 1}, "logger": "l"}
+    <-- 2 {"content": [{"type": "text", "text": "done"}]}
+
+Whatever a tool raises ends its own call alone, and a KeyError says what it is.
+[all] spec: server/tools#error-handling
+    --> 1 tools/call {"name": "raising", "arguments": {"kind": "key"}}
+    <-- 1 {"content": [{"type": "text", "text": "KeyError: 'color'"}], "isError": true}
+    --> 2 tools/call {"name": "raising", "arguments": {"kind": "interrupt"}}
+    <-- 2 {"content": [...], "isError": true}
+    --> 3 tools/call {"name": "raising", "arguments": {"kind": "generator"}}
+    <-- 3 {"content": [...], "isError": true}
+    --> 4 tools/call {"name": "raising", "arguments": {"kind": "exit"}}
+    <-- 4 {"content": [...], "isError": true}
+    --> 5 tools/call {"name": "raising", "arguments": {"kind": "own"}}
+    <-- 5 {"content": [{"type": "text", "text": "mine"}], "isError": true}
+    --> 6 tools/call {"name": "raising", "arguments": {"kind": "stop"}}
+    <-- 6 {"content": [...], "isError": true}
+    --> 7 tools/call {"name": "raising", "arguments": {"kind": "own code"}}
+    <-- 7 error 17 "refused" {"kind": "own code"}
+
+An error that the tool gives a code travels as an error, and a reserved code that means something else does not.
+[modern] spec: basic/index#error-codes
+    --> 1 tools/call {"name": "raising", "arguments": {"kind": "reserved"}}
+    <-- 1 error -32603 "refused"
+
+Wrong arguments are for the model to mend.
+[>= 2025-11-25] spec: server/tools#error-handling
+    --> 1 tools/call {"name": "typed", "arguments": {"n": "many"}}
+    <-- 1 {"content": [{"type": "text", "text": "n: expected integer, got string"}], "isError": true}
+    --> 2 tools/call {"name": "typed"}
+    <-- 2 {"content": [{"type": "text", "text": "n: is required"}], "isError": true}
+
+Wrong arguments are an error of the protocol in the older revisions.
+[<= 2025-06-18] spec: server/tools#error-handling
+    --> 1 tools/call {"name": "typed", "arguments": {"n": "many"}}
+    <-- 1 error -32602 "n: expected integer"
+
+Arguments that models write as text are understood where the type is no text.
+[all]
+    --> 1 tools/call {"name": "typed", "arguments": {"n": "3", "items": "[1, 2]", "deep": null}}
+    <-- 1 {"content": [{"type": "text", "text": "3 [1, 2] None"}], ...}
+    --> 2 tools/call {"name": "typed", "arguments": {"n": 3, "items": null, "deep": "{\\"a\\": 1}"}}
+    <-- 2 {"content": [{"type": "text", "text": "3 [] {'a': 1}"}], ...}
+
+A tool that is not there is an error of the protocol.
+[all] spec: server/tools#error-handling
+    --> 1 tools/call {"name": "missing"}
+    <-- 1 error -32602 "missing"
+    --> 2 prompts/get {"name": "missing"}
+    <-- 2 error -32602 "missing"
+    --> 3 acme/missing {}
+    <-- 3 error -32601 ""
+    --> 5 acme/echo {"text": "hi"}
+    <-- 5 {"said": "hi"}
+    --> 6 acme/nothing {}
+    <-- 6 error -32603 "Internal error"
+
+Output that breaks the tool's own schema is an error of the server; what JSON cannot say fails the tool.
+[all] spec: server/tools#output-schema
+    --> 1 tools/call {"name": "broken"}
+    <-- 1 error -32603 "output schema"
+    --> 2 tools/call {"name": "unsayable"}
+    <-- 2 {"content": [{"type": "text", "text": ...}], "isError": true}
+    --> 3 tools/call {"name": "half"}
+    <-- 3 {"content": [{"type": "text", "text": ...}], "isError": true}
+
+A dict is structured by itself unless the tool says otherwise, and a list is wrapped.
+[>= 2025-06-18] spec: server/tools#structured-content
+    --> 1 tools/call {"name": "data"}
+    <-- 1 {"content": [{"type": "text", "text": "{\\"x\\":1}"}], "structuredContent": {"x": 1}}
+    --> 2 tools/call {"name": "text_only"}
+    <-- 2 {"content": [{"type": "text", "text": "{\\"x\\":1}"}]}
+    --> 3 tools/call {"name": "odd_list"}
+    <-- 3 {"content": [{"type": "text", "text": "[1,2]"}], "structuredContent": {"result": [1, 2]}}
+    --> 4 tools/call {"name": "whole"}
+    <-- 4 {"content": [{"type": "text", "text": "hi"}], "isError": true, "_meta": {"a": 1, ...}}
+    --> 5 tools/call {"name": "mixed"}
+    <-- 5 {"content": [{"type": "text", "text": "see"}, {"type": "resource_link", "uri": "x://a", "name": "a"},
+          {"type": "resource", "resource": {"blob": "AA==", ...}}]}
+
+Structured output that is no object is told to modern clients.
+[modern] spec: server/tools#structured-content
+    --> 1 tools/call {"name": "array"}
+    <-- 1 {"content": [{"type": "text", "text": "[1,2]"}], "structuredContent": [1, 2]}
+
+Structured output that is no object stays untold in the legacy era.
+[legacy] spec: server/tools#structured-content
+    --> 1 tools/call {"name": "array"}
+    <-- 1 {"content": [{"type": "text", "text": "[1,2]"}]}
+
+Older revisions know no structured output and no links.
+[<= 2025-03-26] spec: server/tools#tool-result
+    --> 1 tools/call {"name": "data"}
+    <-- 1 {"content": [{"type": "text", "text": "{\\"x\\":1}"}]}
+    --> 2 tools/call {"name": "mixed"}
+    <-- 2 {"content": [{"type": "text", "text": "see"}, {"type": "text", "text": ...}, {"type": "resource", "resource": {...}}]}
+
+A notification of the author's own goes out before the answer.
+[all] doors memory
+    --> 1 tools/call {"name": "say_custom"}
+    <-- notifications/acme/news {"n": 1}
+    <-- 1 {"content": [{"type": "text", "text": "said"}]}
+
+Resources are read as what they are, and an error of theirs tells nothing that was not meant for the client.
+[all] spec: server/resources#reading-resources
+    --> 1 resources/read {"uri": "x://bytes"}
+    <-- 1 {"contents": [{"uri": "x://bytes", "mimeType": "application/octet-stream", "blob": "/w=="}]}
+    --> 2 resources/read {"uri": "x://text"}
+    <-- 2 {"contents": [{"uri": "x://text", "mimeType": "text/markdown", "text": "text"}]}
+    --> 3 resources/read {"uri": "note://a%20b/7"}
+    <-- 3 {"contents": [{"uri": "note://a%20b/7", "mimeType": "application/json", "text": "{\\"name\\":\\"a b\\",\\"number\\":7}"}]}
+    --> 4 resources/read {"uri": "x://several"}
+    <-- 4 {"contents": [{"uri": "x://1", "mimeType": "text/plain", "text": "one"}, {"uri": "x://2", "blob": "AA=="}]}
+    --> 5 resources/read {"uri": "x://failing"}
+    <-- 5 error -32603 "Internal error"
+    --> 6 resources/read {"uri": "x://refusing"}
+    <-- 6 error -32603 "not today"
+    --> 7 resources/read {"uri": "note://a/b"}
+    <-- 7 error -32602 "number"
+
+A resource that is not there has the code of its revision.
+[legacy] spec: server/resources#error-handling
+    --> 1 resources/read {"uri": "x://missing"}
+    <-- 1 error -32002 "x://missing" {"uri": "x://missing"}
+
+A resource that is not there is a wrong parameter in the modern era.
+[modern] spec: server/resources#error-handling
+    --> 1 resources/read {"uri": "x://missing"}
+    <-- 1 error -32602 "x://missing" {"uri": "x://missing"}
+
+Prompts have messages with one block each, and arguments as types.
+[all] spec: server/prompts
+    --> 1 prompts/get {"name": "talk", "arguments": {"name": "Ann", "times": "3"}}
+    <-- 1 {"description": "Say hi.", "messages": [
+          {"role": "user", "content": {"type": "text", "text": "hi Ann 3"}},
+          {"role": "assistant", "content": {"type": "text", "text": "hello"}}]}
+    --> 2 prompts/get {"name": "talk"}
+    <-- 2 error -32602 "name: is required"
+    --> 3 prompts/get {"name": "silent"}
+    <-- 3 error -32603 ""
+
+Suggestions come from the author's function, a hundred at most.
+[all] spec: server/utilities/completion doors memory
+    --> 1 completion/complete {"ref": {"type": "ref/prompt", "name": "talk"}, "argument": {"name": "name", "value": "A"},
+          "context": {"arguments": {"tone": "dry"}}}
+    <-- 1 {"completion": {"values": ["Adry0", "Adry1", ...], "total": 150, "hasMore": true}}
+    --> 2 completion/complete {"ref": {"type": "ref/prompt", "name": "gone"}, "argument": {"name": "name", "value": ""}}
+    <-- 2 error -32602 "gone"
+    --> 3 completion/complete {"ref": {"type": "ref/tool", "name": "talk"}, "argument": {"name": "name", "value": ""}}
+    <-- 3 error -32602 "ref"
+    --> 4 completion/complete {"ref": {"type": "ref/prompt", "name": "talk"}, "argument": {"name": "name"}}
+    <-- 4 error -32602 "argument"
+    --> 5 completion/complete {"ref": {"type": "ref/resource", "uri": "note://{name}/{number}"}, "argument": {"name": "name", "value": ""}}
+    <-- 5 {"completion": {"values": [], ...}}
+
+Lists come in pages, and a cursor that the server did not give is refused.
+[all] spec: server/utilities/pagination
+    --> 1 resources/list {}
+    <-- 1 {"resources": [{"uri": "x://bytes", "name": "bytes", "size": 1}, {"uri": "x://text", "name": "x://text", "mimeType": "text/markdown", "size": 4},
+          {"uri": "x://several", ...}], "nextCursor": ?next}
+    --> 2 resources/list {"cursor": ?next}
+    <-- 2 {"resources": [{"uri": "x://failing", ...}, {"uri": "x://refusing", ...}]}
+    --> 3 resources/list {"cursor": "forged"}
+    <-- 3 error -32602 "cursor"
+    --> 4 resources/list {"cursor": 5}
+    <-- 4 error -32602 "cursor"
+    --> 5 tools/list {"cursor": ?next}
+    <-- 5 ...
+    --> 6 resources/templates/list {}
+    <-- 6 {"resourceTemplates": [{"uriTemplate": "note://{name}/{number}", "name": "note"}]}
+    --> 7 prompts/list {}
+    <-- 7 {"prompts": [{"name": "talk", "description": "Say hi.", "arguments": [{"name": "name", "required": true}, {"name": "times", "required": false}, {"name": "tone", "required": false}]}, {"name": "silent"}]}
+
+Each result of the modern era says what it is, who made it, and how long it may be kept.
+[modern] spec: server/utilities/caching doors memory
+    --> 1 server/discover {}
+    <-- 1 {"resultType": "complete", "supportedVersions": ["2026-07-28", ...], "instructions": "Look.",
+          "capabilities": {"tools": {"listChanged": true}, "logging": {}, ...},
+          "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "busy", "version": "2.0", "title": "Busy"}}, "ttlMs": 7, "cacheScope": "public"}
+    --> 2 prompts/list {}
+    <-- 2 {"resultType": "complete", "prompts": [...], "ttlMs": 7, "cacheScope": "public", "_meta": {...}}
+    --> 3 resources/read {"uri": "note://a/1"}
+    <-- 3 {"resultType": "complete", "contents": [...], "ttlMs": 9, "cacheScope": "private", "_meta": {...}}
+    --> 4 tools/call {"name": "data"}
+    <-- 4 {"resultType": "complete", "content": [...], "structuredContent": {"x": 1}, "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "busy", ...}}}
+
+The handshake says what a server has; what comes later was not agreed on, and what goes stays declared.
+[legacy] spec: basic/lifecycle#initialization bare doors memory
+    --> 0 initialize {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    <-- 0 {"protocolVersion": "2025-03-26", "serverInfo": {"name": "busy", "version": "2.0", ...}, "instructions": "Look.",
+          "capabilities": {"tools": {"listChanged": true}, "prompts": {"listChanged": true}, "logging": {}, "completions": {},
+          "resources": {"subscribe": true, "listChanged": true}}}
+    --> notifications/initialized
+    --> 1 tools/call {"name": "shrink"}
+    <-- notifications/prompts/list_changed
+    <-- notifications/prompts/list_changed
+    <-- 1 {"content": [{"type": "text", "text": "shrunk"}]}
+    --> 2 prompts/list {}
+    <-- 2 {"prompts": []}
+    --> 3 initialize {"protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    <-- 3 error -32600 "initialize"
+
+An unknown revision is answered with the newest that has a handshake.
+[= 2025-11-25] spec: basic/lifecycle#version-negotiation bare doors memory
+    --> 0 initialize {"protocolVersion": "1999-01-01", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    <-- 0 {"protocolVersion": "2025-11-25", ...}
+
+A line that is piped into a server needs no handshake.
+[= 2025-11-25] bare doors memory stdio
+    --> 1 tools/call {"name": "data"}
+    <-- 1 {"content": [...], "structuredContent": {"x": 1}}
+""", busy_server, ["memory"])  # fmt: skip
+
+    test_of_announcements = conversations("""
+A session hears of changes, and of the resources that it subscribed to.
+[legacy] spec: server/resources#subscriptions
+    --> 1 tools/call {"name": "change"}
+    <-- notifications/tools/list_changed
+    <-- 1 {...}
+    --> 2 resources/subscribe {"uri": "note://a"}
+    <-- 2 {}
+    --> 3 tools/call {"name": "touch", "arguments": {"uri": "note://a"}}
+    <-- notifications/resources/updated {"uri": "note://a"}
+    <-- 3 {...}
+    --> 4 tools/call {"name": "touch", "arguments": {"uri": "note://b"}}
+    <-- 4 {...}
+    --> 5 resources/unsubscribe {"uri": "note://a"}
+    <-- 5 {}
+    --> 6 tools/call {"name": "touch", "arguments": {"uri": "note://a"}}
+    <-- 6 {...}
+    --> 7 resources/subscribe {"uri": "gone://a"}
+    <-- 7 error -32002 "gone://a"
+
+Announcements wait until the handshake has ended.
+[legacy] spec: basic/lifecycle#operation bare doors memory
+    --> 0 initialize {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    <-- 0 {...}
+    --> 1 tools/call {"name": "change"}
+    <-- 1 {...}
+    --> notifications/initialized
+    <-- notifications/tools/list_changed
+
+A modern client hears what it listens for, and nothing else; the acknowledgment comes first.
+[modern] spec: basic/patterns/subscriptions doors http asgi
+    --> 1 subscriptions/listen {"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["note://a"], "colors": true}}
+    <-- notifications/subscriptions/acknowledged {"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["note://a"]},
+          "_meta": {"io.modelcontextprotocol/subscriptionId": 1}}
+    --> 2 tools/call {"name": "touch", "arguments": {"uri": "note://b"}}
+    <-- 2 {...}
+    --> 3 tools/call {"name": "touch", "arguments": {"uri": "note://a"}}
+    <-- notifications/resources/updated {"uri": "note://a", "_meta": {"io.modelcontextprotocol/subscriptionId": 1}}
+    <-- 3 {...}
+    --> 4 tools/call {"name": "change"}
+    <-- notifications/tools/list_changed {"_meta": {"io.modelcontextprotocol/subscriptionId": 1}}
+    <-- 4 {...}
+    --> notifications/cancelled {"requestId": 1}
+    quiet
+    --> 5 tools/call {"name": "touch", "arguments": {"uri": "note://a"}}
+    <-- 5 {...}
+""", doors=("memory", "http", "asgi"))  # fmt: skip
+
+    async def test_a_flood_of_progress_is_thinned_out_but_the_last_value_arrives(self):
+        steps = []
+        async with m.Client(busy_server(), progress=lambda *step: steps.append(step[0])) as c:
+            await c.call("flood", {"n": 500})
+        assert len(steps) < 120 and steps[-1] == 500 and steps == sorted(steps)
+
+    async def test_masked_errors_say_nothing_but_what_was_meant_to_be_said(self):
+        def fail(kind: str) -> str:
+            raise (m.ToolError if kind == "said" else ValueError)("the reason")
+
+        app = m.Server(mask_errors=True)
+        app.add_tool(fail)
+        app.add_resource("x://r", lambda: fail("said"), name="r")
+        async with m.Client(app) as c:
+            for kind, text in (("said", "the reason"), ("kept", "failed")):
+                with pytest.raises(m.ToolError, match=text) as failed:
+                    await c.call("fail", {"kind": kind})
+                assert ("the reason" in str(failed.value)) == (kind == "said")
+            with pytest.raises(m.RemoteError, match="the reason"):
+                await c.read("x://r")
+
+    async def test_a_failure_is_in_the_log_with_its_traceback_and_one_for_the_client_is_not(self, caplog):
+        app = m.Server()
+
+        @app.tool
+        def fail(kind: str) -> str:
+            raise (m.ToolError if kind == "said" else ValueError)("the reason")
+
+        async with m.Client(app) as c:
+            for kind in ("said", "unsaid"):
+                with pytest.raises(m.ToolError):
+                    await c.call("fail", {"kind": kind})
+        (record,) = [r for r in caplog.records if r.levelno >= logging.ERROR]
+        assert "tools/call" in record.getMessage() and "'fail'" in record.getMessage()
+        assert record.exc_info and record.exc_info[0] is ValueError
+
+    async def test_a_handler_knows_its_request(self):
+        app, seen = m.Server(), {}
+
+        @app.tool
+        async def look(ctx: m.Context) -> str:
+            ctx.state["count"] = ctx.state.get("count", 0) + 1
+            seen.update(method=ctx.method, id=ctx.request_id, revision=ctx.revision, owner=ctx.owner,
+                        info=ctx.client_info["name"], can=ctx.client_capabilities, principal=ctx.principal,
+                        headers=dict(ctx.headers), cancelled=ctx.cancelled, params=ctx.params["name"],
+                        meta=ctx.meta.get("acme/x"), server=ctx.server, count=ctx.state["count"])  # fmt: skip
+            return "seen"
+
+        for era, count in (("2025-11-25", 2), ("2026-07-28", 1)):
+            async with m.Client(app, name="me", revision=era, roots=[]) as c:
+                for _ in range(2):
+                    await c.call_tool("look", {}, meta={"acme/x": 1})
+            assert seen.pop("id") and "roots" in seen.pop("can")
+            assert seen == {"method": "tools/call", "revision": era, "owner": "", "info": "me", "meta": 1,
+                            "principal": None, "headers": {}, "cancelled": False, "params": "look",
+                            "server": app, "count": count}  # fmt: skip
+
+    @BOTH_ERAS
+    async def test_a_plain_function_runs_in_a_thread_and_speaks_without_await(self, era):
+        app, logs, steps, variable = m.Server(), [], [], contextvars.ContextVar("variable")
+
+        @app.middleware
+        async def set_variable(ctx, call_next):
+            variable.set("seen")
+            return await call_next(ctx)
+
+        @app.tool
+        def work(ctx: m.Context) -> str:
+            assert threading.current_thread() is not threading.main_thread()
+            ctx.report_progress(1, 2, "half")
+            ctx.info({"n": 1})
+            return f"{ctx.read_resource('x://r')[0]['text']} {variable.get()}"
+
+        app.add_resource("x://r", "inside")
+        options = {"log": lambda *log: logs.append(log), "progress": lambda *step: steps.append(step)}
+        async with m.Client(app, revision=era, **options) as c:
+            assert await c.call("work") == "inside seen"
+        assert logs == [("info", {"n": 1}, None)] and steps == [(1, 2, "half")]
+
+    @BOTH_ERAS
+    async def test_threads_that_wait_for_the_loop_give_up_their_places(self, era):
+        app = m.Server(threads=2)
+
+        @app.resource("x://slow")
+        def slow() -> str:
+            return "read"
+
+        @app.tool
+        def read(ctx: m.Context) -> str:
+            return ctx.read_resource("x://slow")[0]["text"]
+
+        @app.tool
+        def ask(ctx: m.Context) -> str:
+            return ctx.elicit("Go on?").action
+
+        async def answer(message, schema):
+            waiting.append(1)
+            if len(waiting) == 40 or era > "2026":
+                answered.set()
+            await answered.wait()
+            return {}
+
+        waiting, answered = [], asyncio.Event()
+        async with m.Client(app, revision=era, elicit=answer) as c:
+            assert await asyncio.gather(*[c.call("read") for _ in range(8)]) == ["read"] * 8
+            asked = await asyncio.gather(*[c.call("ask") for _ in range(40)])
+        assert asked == ["accept"] * 40
+
+    async def test_a_thread_sees_that_its_request_was_cancelled_and_a_question_of_it_ends(self):
+        app, ended, asking = m.Server(), [], threading.Event()
+
+        @app.tool
+        def watch(ctx: m.Context) -> str:
+            asking.set()
+            while not ctx.cancelled:
+                time.sleep(0.001)
+            ended.append("seen")
+
+        @app.tool
+        def ask(ctx: m.Context) -> str:
+            try:
+                ctx.elicit("Go on?")
+            except BaseException as exc:
+                ended.append(type(exc))
+                raise
+
+        begun = asyncio.Event()
+
+        async def answer(message, schema):
+            begun.set()
+            await asyncio.Event().wait()
+
+        async with m.Client(app, revision="2025-11-25", elicit=answer) as c:
+            for name, when in (("watch", asking.is_set), ("ask", begun.is_set)):
+                call = asyncio.ensure_future(c.call(name))
+                await eventually(when)
+                call.cancel()
+                await asyncio.wait([call])
+            await eventually(lambda: len(ended) == 2)
+        assert set(ended) == {"seen", asyncio.CancelledError}
+
+    async def test_a_host_runs_plain_functions_where_it_wants(self):
+        pool, seen = concurrent.futures.ThreadPoolExecutor(1), []
+
+        async def call_sync(job):
+            return await asyncio.get_running_loop().run_in_executor(pool, job)
+
+        app = m.Server(call_sync=call_sync)
+
+        @app.tool
+        def move(x: int, ctx: m.Context) -> int:
+            seen.append(threading.get_ident())
+            ctx.report_progress(1)
+            if x < 0:
+                raise ValueError("negative")
+            return x if ctx.elicit("Sure?").action == "accept" else 0
+
+        with pool:
+            home = pool.submit(threading.get_ident).result()
+            async with m.Client(app, elicit=lambda message, schema: {}) as c:
+                assert await c.call("move", {"x": 3}) == 3
+                with pytest.raises(m.ToolError, match="negative"):
+                    await c.call("move", {"x": -3})
+        assert set(seen) == {home}
+
+    async def test_middlewares_wrap_in_the_order_of_registration_and_must_answer(self, caplog):
+        app, steps = m.Server(), []
+        app.tool(lambda: "done", name="work")
+        for name in ("outer", "inner"):
+
+            @app.middleware
+            async def around(ctx, call_next, name=name):
+                steps.append(name)
+                answer = await call_next(ctx)
+                steps.append(name)
+                return None if ctx.params.get("name") == "forget" else answer
+
+        app.tool(lambda: "done", name="forget")
+        async with m.Client(app, revision="2025-11-25") as c:
+            steps.clear()
+            assert await c.call("work") == "done"
+            assert steps == ["outer", "inner", "inner", "outer"]
+            with pytest.raises(m.RemoteError, match="Internal error"):
+                await c.call("forget")
+        assert "return await call_next(ctx)" in caplog.text
+
+    async def test_the_programs_log_reaches_the_client_whose_request_caused_it_and_nobody_else(self):
+        app, log = m.Server(), logging.getLogger("t17.program")
+        handler = app.log_handler(logging.DEBUG)
+
+        @app.tool
+        def work():
+            log.info("from %s", "a thread")
+            logging.getLogger("mcp_lite").error("never this")
+            return "done"
+
+        said, unsaid = [], []
+        log.addHandler(handler)
+        logging.getLogger("mcp_lite").addHandler(handler)
+        log.setLevel(logging.DEBUG)
+        try:
+            for era in ("2025-11-25", "2026-07-28"):
+                options = {"revision": era, "log": lambda *args: said.append(args)}
+                async with m.Client(app, **options) as c:
+                    async with m.Client(app, revision=era, log=lambda *args: unsaid.append(args)) as other:
+                        assert await c.call("work") == "done"
+                        assert said.pop() == ("info", "from a thread", "t17.program")
+                        await other.ping()
+            assert (said, unsaid) == ([], [])
+        finally:
+            log.removeHandler(handler)
+            logging.getLogger("mcp_lite").removeHandler(handler)
+
+    async def test_what_a_session_holds_is_bounded(self):
+        app = m.Server()
+        app.add_resource("x://{n}", lambda n: n, name="n")
+        app.tool(lambda **given: "taken", name="many", input_schema={"type": "object"})
+        door = MemoryDoor(lambda: app, "2025-11-25", {"bare": True})
+        await door.open()
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x" * 65536, "version": "1"}}
+        await door.say({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+        assert (await door.next())["error"]["code"] == -32602
+        hello["clientInfo"]["name"] = "t"
+        await door.say({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
+        assert "result" in await door.next()
+        for n in range(1001):
+            await door.say({"jsonrpc": "2.0", "id": n, "method": "resources/subscribe", "params": {"uri": f"x://{n}"}})
+            assert ("result" in await door.next()) == (n < 1000)
+        for size in (1000, 1001):
+            call = {"name": "many", "arguments": dict.fromkeys(map(str, range(size)), 1)}
+            await door.say({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": call})
+            assert (await door.next())["result"].get("isError", False) == (size > 1000)
+        await door.close()
+
+    async def test_a_strict_server_wants_its_handshake(self):
+        door = MemoryDoor(lambda: m.Server(strict=True), "2025-11-25", {"bare": True})
+        await door.open()
+        await door.say({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        answer = await door.next()
+        assert answer["error"]["code"] == -32600 and "initialize" in answer["error"]["message"]
+        await door.say({"jsonrpc": "2.0", "id": 2, "method": "ping"})
+        assert (await door.next())["result"] == {}
+        await door.close()
+
+    async def test_requests_are_rationed_for_each_client(self):
+        app = m.Server(rate_limit=(3, 3600.0))
+        app.tool(lambda: "done", name="work")
+        async with m.Client(app, revision="2025-11-25") as one, m.Client(app, revision="2025-11-25") as other:
+            for c in (one, other):
+                for n in range(4):
+                    await c.ping()
+                    if n < 3:
+                        await c.send_request("tools/call", {"name": "work"})
+                with pytest.raises(m.RemoteError, match="3 requests") as refused:
+                    await c.send_request("tools/call", {"name": "work"})
+                assert refused.value.code == -32029 or refused.value.data["retryAfter"] >= 1
+
+    async def test_registering_twice_replaces_and_removing_what_is_not_there_names_it(self, caplog):
+        app = m.Server()
+        app.tool(lambda: "old", name="work")
+        app.tool(lambda: "x", name="other")
+        app.tool(lambda: "new", name="work")
+        assert "'work' was registered again" in caplog.text
+        async with m.Client(app) as c:
+            assert [tool["name"] for tool in await c.list_tools()] == ["work", "other"]
+            assert await c.call("work") == "new"
+        with pytest.raises(KeyError, match="gone"):
+            app.remove_tool("gone")
+
+    @pytest.mark.parametrize("wrong, says", [
+        (lambda app: app.tool(lambda: 1), "name="),
+        (lambda app: app.resource(lambda: 1), "URI"),
+        (lambda app: app.add_resource("x://{a}", lambda: 1, name="n"), "no parameter a"),
+        (lambda app: app.add_resource("x://{a}", lambda a, b: 1, name="n"), "template has no b"),
+        (lambda app: app.method("tools/list"), "middleware"),
+        (lambda app: app.tool(task="maybe"), "manual"),
+        (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
+        (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
+        (lambda app: app.run("pigeon"), "pigeon"),
+    ])  # fmt: skip
+    def test_misuse_is_an_error_at_once(self, wrong, says):
+        with pytest.raises((TypeError, ValueError), match=says):
+            made = wrong(m.Server())
+            made(lambda: 1)
+
+    async def test_decorators_give_the_function_back(self):
+        app = m.Server()
+
+        def fn(name: str) -> str:
+            return name
+
+        given = [app.tool(fn), app.tool("other")(fn), app.prompt(fn), app.resource("x://{name}")(fn),
+                 app.complete("fn", "name")(fn), app.method("acme/x")(fn), app.on("notifications/x")(fn),
+                 app.middleware(fn), app.add_tool(fn, name="third"), app.add_prompt(fn, name="p")]  # fmt: skip
+        assert given == [fn] * len(given)
+        assert list(app.tools) == ["fn", "other", "third"]
+
+
+def working_server():
+    """A server whose tools may go on as tasks."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(server):
+        app.opened = asyncio.Event()
+        yield
+
+    app = m.Server("working", lifespan=lifespan)
+    app.ended, app.gate = [], lambda: app.opened
+
+    @app.on("notifications/open")
+    async def open_gate(params):
+        app.opened.set()
+
+    @app.tool(task=True, structured=False)
+    async def work(ctx: m.Context) -> str:
+        await ctx.report_progress(1, 3)
+        try:
+            await app.opened.wait()
+        finally:
+            app.ended.append("work")
+        return "done"
+
+    @app.tool(task=True, structured=False)
+    async def fails(how: str) -> str:
+        if how == "value":
+            raise ValueError("broken")
+        if how == "unsayable":
+            return {"content": [{"type": "text", "text": "x"}], "_meta": {"a": object()}}
+        raise m.RPCError(-32042 if how == "reserved" else 1050, "no such thing", {"n": 1})
+
+    @app.tool(task="required", structured=False)
+    async def required() -> str:
+        return "done"
+
+    @app.tool(task=True, structured=False)
+    async def asks(ctx: m.Context) -> str:
+        one, two = await asyncio.gather(ctx.elicit("1", int, key="a"), ctx.elicit("2", int, key="b"))
+        three = await ctx.elicit("3", int, key="a")
+        return f"{one.data} {two.data} {three.data}"
+
+    @app.tool(task=True, structured=False)
+    def thread(ctx: m.Context) -> str:
+        return f"{ctx.elicit('?', int, key='a').data} {ctx.once(int)}"
+
+    @app.tool(task="manual", structured=False)
+    async def manual(ctx: m.Context) -> str:
+        name = (await ctx.elicit("Name?", str, key="name")).data
+        await ctx.start_task()
+        return f"{name} {(await ctx.elicit('Size?', int, key='size')).data}"
+
+    return app
+
+
+class TestTasks:
+    """The extension io.modelcontextprotocol/tasks: a call goes on, and its client comes back."""
+
+    test_it_goes_as_written = conversations("""
+A call becomes a task, says how far it is, and gives its result; the handle has no result yet.
+[modern] spec: extensions/tasks capabilities {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    --> 1 tools/call {"name": "work"}
+    <-- 1 {"resultType": "task", "taskId": ?id, "status": "working", "createdAt": ?t, "lastUpdatedAt": ..., "ttlMs": 3600000,
+          "pollIntervalMs": 500, ...}
+    --> 2 tasks/get {"taskId": ?id}
+    <-- 2 {"taskId": ?id, "status": "working", "statusMessage": "1/3", "createdAt": ?t, "lastUpdatedAt": ...,
+          "ttlMs": 3600000, "pollIntervalMs": 500}
+    --> 3 tasks/cancel {"taskId": ?id}
+    <-- 3 {}
+    --> 4 tasks/get {"taskId": ?id}
+    <-- 4 {"taskId": ?id, "status": "cancelled", ...}
+    --> 5 tasks/get {"taskId": "unknown"}
+    <-- 5 error -32602 "unknown"
+
+A client that knows no tasks gets an ordinary answer, or an error where a task is required.
+[modern] spec: extensions/tasks
+    --> 1 tools/call {"name": "work"}
+    open
+    <-- 1 {"content": [{"type": "text", "text": "done"}]}
+    --> 2 tools/call {"name": "required"}
+    <-- 2 error -32021 "tasks" {"requiredCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
+    --> 3 tasks/get {"taskId": "x"}
+    <-- 3 error -32021 "tasks"
+
+A legacy client knows no tasks, and its answers are ordinary ones.
+[legacy]
+    --> 1 tools/call {"name": "required"}
+    <-- 1 {"content": [{"type": "text", "text": "done"}]}
+    --> 2 tasks/get {"taskId": "x"}
+    <-- 2 error -32601 ""
+
+What a client listens for says how its task ends.
+[modern] spec: extensions/tasks capabilities {"extensions": {"io.modelcontextprotocol/tasks": {}}} doors memory
+    --> 1 tools/call {"name": "work"}
+    <-- 1 {"resultType": "task", "taskId": ?id, ...}
+    --> 2 subscriptions/listen {"notifications": {"taskIds": [?id, "unknown"]}}
+    <-- notifications/subscriptions/acknowledged {"notifications": {"taskIds": [?id]}, ...}
+    open
+    <-- notifications/tasks {"taskId": ?id, "status": "completed", "result": {"content": [{"type": "text", "text": "done"}]}, ...}
+    --> notifications/cancelled {"requestId": 2}
+""", working_server, ["memory", "http"])  # fmt: skip
+
+    @staticmethod
+    @contextlib.asynccontextmanager
+    async def session(app, owner=None):
+        """Give a function that sends a modern request of a client that knows tasks, and returns the answer."""
+        door = MemoryDoor(lambda: app, "2026-07-28", {"bare": False, "capabilities": {**TASKS_KNOWN, "elicitation": {}}})
+        await door.open()
+
+        async def send(method, **params):
+            await door.say({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+            answer = await door.next()
+            return answer.get("result") or answer["error"]
+
+        yield send
+        await door.close()
+
+    @staticmethod
+    async def until(send, task_id, *statuses):
+        while True:
+            task = await send("tasks/get", taskId=task_id)
+            if task["status"] in statuses:
+                return task
+            await asyncio.sleep(0)
+
+    @pytest.mark.parametrize("how, status, says", [
+        ("value", "completed", {"content": [{"type": "text", "text": "broken"}], "isError": True}),
+        ("code", "failed", {"code": 1050, "message": "no such thing", "data": {"n": 1}}),
+        ("reserved", "failed", {"code": -32603, "message": "no such thing", "data": {"n": 1}}),
+        ("unsayable", "failed", None),
+    ])  # fmt: skip
+    async def test_failures_of_the_tool_and_of_the_protocol_are_told_apart(self, how, status, says):
+        async with self.session(working_server()) as send:
+            made = await send("tools/call", name="fails", arguments={"how": how})
+            task = await self.until(send, made["taskId"], "completed", "failed")
+        outcome = task.get("result") or task["error"]
+        assert task["status"] == status and (outcome == says or says is None and outcome["code"] == -32603)
+
+    async def test_questions_of_a_task_are_answered_by_updates_and_no_name_comes_twice(self):
+        async with self.session(working_server()) as send:
+            made = await send("tools/call", name="asks")
+            assert "inputRequests" not in made
+            task = await self.until(send, made["taskId"], "input_required")
+            assert task["inputRequests"]["a"]["params"]["message"] == "1"
+            one = {"action": "accept", "content": {"value": 1}}
+            assert await send("tasks/update", taskId=made["taskId"], inputResponses={"a": one, "c": one}) is not None
+            task = await self.until(send, made["taskId"], "input_required")
+            assert [*task["inputRequests"]] == ["b"]
+            await send("tasks/update", taskId=made["taskId"], inputResponses={"b": {"action": "accept", "content": {}}})
+            task = await self.until(send, made["taskId"], "input_required")
+            (again,) = task["inputRequests"]  # an answer that does not fit is asked for again
+            await send("tasks/update", taskId=made["taskId"], inputResponses={again: {"action": "accept", "content": {"value": 2}}})
+            task = await self.until(send, made["taskId"], "input_required")
+            (third,) = task["inputRequests"]
+            assert len({"a", "b", again, third}) == 4
+            await send("tasks/update", taskId=made["taskId"], inputResponses={third: {"action": "accept", "content": {"value": 3}}})
+            task = await self.until(send, made["taskId"], "completed")
+            assert task["result"]["content"][0]["text"] == "1 2 3"
+
+    async def test_a_thread_asks_in_a_task_and_a_cancelled_one_ends(self):
+        async with self.session(working_server()) as send:
+            made = await send("tools/call", name="thread")
+            task = await self.until(send, made["taskId"], "input_required")
+            (name,) = task["inputRequests"]
+            given = {name: {"action": "accept", "content": {"value": 5}}}
+            await send("tasks/update", taskId=made["taskId"], inputResponses=given)
+            assert (await self.until(send, made["taskId"], "completed"))["result"]["content"][0]["text"] == "5 0"
+            made = await send("tools/call", name="thread")
+            await self.until(send, made["taskId"], "input_required")
+            await send("tasks/cancel", taskId=made["taskId"])
+            assert (await send("tasks/get", taskId=made["taskId"]))["status"] == "cancelled"
+
+    async def test_questions_before_a_task_begins_come_in_rounds_and_later_ones_in_the_task(self):
+        async with self.session(working_server()) as send:
+            first = await send("tools/call", name="manual")
+            assert first["resultType"] == "input_required"
+            given = {"name": {"action": "accept", "content": {"value": "Ann"}}}
+            made = await send("tools/call", name="manual", requestState=first["requestState"], inputResponses=given)
+            assert made["resultType"] == "task" and "inputRequests" not in made
+            task = await self.until(send, made["taskId"], "input_required")
+            assert [*task["inputRequests"]] == ["size"]
+            given = {"size": {"action": "accept", "content": {"value": 4}}}
+            await send("tasks/update", taskId=made["taskId"], inputResponses=given)
+            assert (await self.until(send, made["taskId"], "completed"))["result"]["content"][0]["text"] == "Ann 4"
+
+    async def test_a_cancelled_task_stays_cancelled_and_its_work_ends(self):
+        app = working_server()
+        async with self.session(app) as send:
+            made = await send("tools/call", name="work")
+            await send("tasks/cancel", taskId=made["taskId"])
+            await eventually(lambda: app.ended == ["work"])
+            app.opened.set()
+            assert (await send("tasks/get", taskId=made["taskId"]))["status"] == "cancelled"
+
+    async def test_tasks_are_bounded_and_old_results_make_room(self):
+        app = working_server()
+        async with self.session(app) as send:
+            ids = []
+            for n in range(1100):
+                made = await send("tools/call", name="work" if n < 3 else "fails", arguments={} if n < 3 else {"how": "value"})
+                ids.append(made["taskId"])
+                if n >= 3:
+                    await self.until(send, ids[-1], "completed")
+            assert "code" in await send("tasks/get", taskId=ids[3])
+            for task_id, status in ((ids[0], "working"), (ids[-1], "completed")):
+                assert (await send("tasks/get", taskId=task_id))["status"] == status
+
+    async def test_too_many_running_tasks_are_refused(self):
+        async with self.session(working_server()) as send:
+            for _ in range(1000):
+                made = await send("tools/call", name="work")
+                if "taskId" not in made:
+                    break
+            else:
+                made = await send("tools/call", name="work")
+            assert "too many tasks" in made["message"]
+
+    async def test_a_client_polls_a_task_and_answers_its_questions(self):
+        given = iter([1, 2, 3])
+        async with m.Client(working_server(), elicit=lambda message, schema: {"value": next(given)}) as c:
+            assert await c.call("asks") in ("1 2 3", "2 1 3")
+
+    async def test_a_task_is_its_principals(self):
+        app = working_server()
+
+        async with app.http(port=0, verify=lambda token: m.Principal("i", token)) as server:
+            async with m.Client(server.url, token="ann") as ann, m.Client(server.url, token="bob") as bob:
+                call = asyncio.ensure_future(ann.call("work"))
+                await eventually(lambda: app.jobs)
+                (task_id,) = app.jobs
+                with pytest.raises(m.RemoteError, match="Unknown task"):
+                    await bob.request("tasks/cancel", {"taskId": task_id})
+                app.opened.set()
+                assert await call == "done"
+
+
+class TestServing:
+    """What surrounds all conversations: the lifespan, threads, transports, an end in good order."""
+
+    async def test_a_lifespan_is_entered_and_left_by_one_task_and_never_twice_at_a_time(self):
+        steps, tasks = [], []
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            assert steps[-1:] != ["entered"]
+            steps.append("entered")
+            tasks.append(asyncio.current_task())
+            await asyncio.sleep(0)
+            yield {"db": 1}
+            tasks.append(asyncio.current_task())
+            await asyncio.sleep(0)
+            steps.append("left")
+
+        app = m.Server("s", lifespan=lifespan)
+        app.tool(lambda ctx: str(ctx.lifespan), name="get")
+
+        async def use(era):
+            async with m.Client(app, revision=era) as c:
+                assert await c.call("get") == "{'db': 1}"
+
+        await asyncio.gather(use("2025-11-25"), use("2026-07-28"))
+        assert steps == ["entered", "left"] and tasks[0] is tasks[1]
+        for _ in range(3):
+            await asyncio.gather(use("2025-11-25"), use("2025-11-25"))
+        assert steps == ["entered", "left"] * 4
+
+    async def test_a_lifespan_that_fails_is_the_reason_and_can_be_tried_again(self, caplog):
+        broken = [True]
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            if broken.pop():
+                raise RuntimeError("no database")
+            yield
+
+        app = m.Server(lifespan=lifespan)
+        with pytest.raises(m.ConnectionClosed, match="no database"):
+            async with m.Client(app):
+                pass
+        broken[:] = [False]
+        async with m.Client(app) as c:
+            await c.ping()
+
+    async def test_a_lifespan_that_is_no_context_manager_is_an_error(self, caplog):
+        async def lifespan(server):
+            yield
+
+        with pytest.raises(m.ConnectionClosed):
+            async with m.Client(m.Server(lifespan=lifespan)):
+                pass
+
+    async def test_a_lifespan_that_fails_at_its_end_is_heard_of(self, caplog):
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            yield
+            raise RuntimeError("cannot close")
+
+        async with m.Client(m.Server(lifespan=lifespan)):
+            pass
+        assert "cannot close" in caplog.text
+
+    def test_a_server_in_a_thread_serves_is_changed_and_is_stopped(self):
+        app, waiting = m.Server(), []
+
+        @app.tool
+        async def wait():
+            waiting.append(threading.current_thread())
+            await asyncio.Event().wait()
+
+        ours, theirs = m.memory_transports()
+        handle = app.start_in_thread(theirs)
+        assert handle.url is None
+
+        async def main():
+            async with m.Client(ours, revision="2025-11-25") as c:
+                changed = asyncio.Event()
+                c.on("notifications/tools/list_changed")(lambda params: changed.set())
+                app.add_tool(lambda: 1, name="new")  # from a thread that is not the server's
+                await changed.wait()
+                call = asyncio.ensure_future(c.call("wait"))
+                await eventually(lambda: waiting)
+                await asyncio.get_running_loop().run_in_executor(None, handle.stop)
+                with pytest.raises(m.RemoteError, match="shutting down"):
+                    await call
+                with pytest.raises(m.ConnectionClosed):
+                    await c.call("wait")
+
+        run(main())
+        handle.stop()
+        assert not waiting[0].is_alive()
+        with pytest.raises(ValueError, match="no transport 'pigeon'"):
+            app.start_in_thread("pigeon")
+
+    async def test_threads_get_a_moment_to_see_that_the_server_ends(self):
+        app, ended, begun = m.Server(), [], threading.Event()
+
+        @app.tool
+        def watch(ctx: m.Context) -> str:
+            begun.set()
+            while not ctx.cancelled:
+                time.sleep(0.001)
+            ended.append("seen")
+
+        c = m.Client(app)
+        await c.connect()
+        call = asyncio.ensure_future(c.call("watch"))
+        await eventually(begun.is_set)
+        await c.close()
+        await asyncio.wait([call])
+        call.exception()
+        assert ended == ["seen"]
+
+    async def test_a_reader_who_is_too_slow_for_changes_is_let_go_and_they_are_bounded(self):
+        app, stopped = m.Server(), asyncio.Event()
+        app.add_resource("x://{n}", lambda n: n, name="n")
+
+        class Slow(m.Transport):
+            def __init__(self):
+                self.items, self.closed = asyncio.Queue(), asyncio.Event()
+
+            async def read(self):
+                return await self.items.get()
+
+            async def write(self, msg):
+                if "method" in msg:
+                    stopped.set()
+                    await self.closed.wait()
+                    raise m.ConnectionClosed("closed")
+
+            async def close(self):
+                self.closed.set()
+                self.items.put_nowait([])
+
+        slow = Slow()
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        lines = [{"id": 0, "method": "initialize", "params": hello}, {"method": "notifications/initialized"}]
+        lines += [{"id": n + 1, "method": "resources/subscribe", "params": {"uri": f"x://{n}"}} for n in range(900)]
+        for line in lines:
+            slow.items.put_nowait([json.dumps({"jsonrpc": "2.0", **line}).encode()])
+        serving = asyncio.ensure_future(app.serve(slow))
+        await idle()
+        for _ in range(3000):  # of the same change the last one is enough
+            app.tools_changed()
+        await stopped.wait()
+        assert not slow.closed.is_set()
+        slow.items.put_nowait([])
+        await serving
+
+    async def test_a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation(self):
+        door = MemoryDoor(demo, "2026-07-28", {"bare": False})
+        await door.open()
+        await door.say({"jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen",
+                        "params": {"notifications": {"toolsListChanged": True}}})  # fmt: skip
+        assert (await door.next())["method"] == "notifications/subscriptions/acknowledged"
+        door.theirs.inbox.close()  # the input has ended, and answers can still be written
+        result, cancelled = await door.next(), await door.next()
+        assert result["result"]["_meta"][META + "subscriptionId"] == 7
+        assert cancelled["method"] == "notifications/cancelled" and cancelled["params"]["requestId"] == 7
+        await door.close()
+
+    async def test_tools_are_registered_from_any_thread_while_lists_are_read(self):
+        app = m.Server()
+        app.tool(lambda: 1, name="first")
+
+        def register():
+            for n in range(300):
+                app.add_tool(lambda: 1, name=f"t{n}")
+
+        async with m.Client(app) as c:
+            thread = threading.Thread(target=register)
+            thread.start()
+            while thread.is_alive():
+                await c.list_tools()
+            assert len(await c.list_tools()) == 301
+
+    async def test_both_eras_talk_on_one_pipe_and_a_session_keeps_its_state_to_itself(self):
+        app = m.Server()
+
+        @app.tool(structured=False)
+        async def count(ctx: m.Context) -> str:
+            ctx.state["n"] = ctx.state.get("n", 0) + 1
+            return f"{ctx.revision} {ctx.state['n']}"
+
+        door = MemoryDoor(lambda: app, "2025-06-18", {"bare": False})
+        await door.open()
+        modern = {META + "protocolVersion": "2026-07-28", META + "clientInfo": {"name": "t", "version": "1"},
+                  META + "clientCapabilities": {}}  # fmt: skip
+        said = []
+        for meta in ({}, modern, {}, modern):
+            params = {"name": "count", **({"_meta": meta} if meta else {})}
+            await door.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+            said.append((await door.next())["result"]["content"][0]["text"])
+        await door.close()
+        assert said == ["2025-06-18 1", "2026-07-28 1", "2025-06-18 2", "2026-07-28 1"]
+
+    def test_a_server_ends_though_a_handler_swallows_its_cancellation(self):
+        code = """
+            import asyncio, mcp_lite
+            app = mcp_lite.Server()
+            @app.tool
+            async def stubborn():
+                while True:
+                    try:
+                        await asyncio.sleep(60)
+                    except asyncio.CancelledError:
+                        pass
+            app.run()
+        """
+        line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stubborn"}}\n'
+        ended = run_forked([sys.executable, "-c", textwrap.dedent(code)], input=line, timeout=60, cwd=HERE)
+        assert ended.returncode == 1
 
 
 ###############################################################################
