@@ -35,7 +35,7 @@ if HERE.name == "programs":  # mcp_lite.py lies two folders up, as in its reposi
 
 import mcp_lite as mcp  # noqa: E402
 
-SPECIFICATION = "modelcontextprotocol.io/specification/2026-07-28/"
+SPECIFICATION = "https://modelcontextprotocol.io/specification/2026-07-28/"
 MODERN = "2026-07-28"  # the first revision without a handshake
 #: What a client says first, to a server that it does not know, and to one with a handshake.
 DISCOVER = """{"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {
@@ -102,22 +102,22 @@ RULES = {
         "spec: server/tools#tool-names"),
     "refused-name": Rule(
         "warning", "applications refuse the name, or all tools because of it",
-        "at most 60 of a-z 0-9 _ -, and a letter first", "github.com/openai/codex/issues/8694",
+        "at most 60 of a-z 0-9 _ -, and a letter first", "https://github.com/openai/codex/issues/8694",
         [*NAME_PATTERNS]),
     "long-name": Rule(
         "warning", "the server's and the tool's name are too long together: the tool vanishes",
-        "shorten one of them", "github.com/sparfenyuk/mcp-proxy/issues/45", ["cursor"]),
+        "shorten one of them", "https://github.com/sparfenyuk/mcp-proxy/issues/45", ["cursor"]),
     "many-tools": Rule(
         "warning", "there are more tools than an application takes",
         "join tools that belong together, or split the server",
-        "github.com/microsoft/vscode-copilot-release/issues/11653", [*MOST_TOOLS]),
+        "https://github.com/microsoft/vscode-copilot-release/issues/11653", [*MOST_TOOLS]),
     "no-description": Rule(
         "warning", "there is no description: the model has the name alone",
         "say when to use it, and what comes back", "spec: server/tools#tool"),
     "long-description": Rule(
         "warning", "the description is longer than a provider takes",
         f"at most {MAX_DESCRIPTION_CHARS:,} characters",
-        "github.com/cejor6/mcpconform", ["openai"]),
+        "https://github.com/cejor6/mcpconform", ["openai"]),
     "long-instructions": Rule(
         "warning", "the instructions are cut off",
         f"at most {MAX_INSTRUCTIONS_CHARS:,} characters", "measured with Claude Code 2.1.285",
@@ -132,31 +132,31 @@ RULES = {
         "spec: server/tools#tool"),
     "required-unknown": Rule(
         "error", "an argument is required that the schema does not have",
-        "add it to properties, or take it out of required", "github.com/cejor6/mcpconform"),
+        "add it to properties, or take it out of required", "https://github.com/cejor6/mcpconform"),
     "choice-on-top": Rule(
         "error", "oneOf, anyOf or allOf at the top of an inputSchema: all tools are refused, or "
         "this one vanishes", "put the choice into a property",
-        "github.com/anthropics/claude-code/issues/95504", ["claude", "openai"]),
+        "https://github.com/anthropics/claude-code/issues/95504", ["claude", "openai"]),
     "no-items": Rule(
         "warning", "an array without items: the tool is refused", "say what the array holds",
-        "github.com/microsoft/vscode/issues/246119", ["gemini", "openai", "vscode"]),
+        "https://github.com/microsoft/vscode/issues/246119", ["gemini", "openai", "vscode"]),
     "bad-default": Rule(
         "warning", "the default does not fit its own schema", "correct one of them",
         "JSON Schema 2020-12 §9.2"),
     "not-for-gemini": Rule(
         "warning", "keywords that a declaration of a function has not",
         "say it in simpler ones, or in the description",
-        "github.com/taylorwilsdon/google_workspace_mcp/issues/1099", ["gemini"]),
+        "https://github.com/taylorwilsdon/google_workspace_mcp/issues/1099", ["gemini"]),
     "output-not-object": Rule(
         "warning", "the outputSchema is not of an object: clients before the newest revision may "
-        "drop all tools", '{"type": "object", ...}', "github.com/opentokenz/mcpx/issues/28"),
+        "drop all tools", '{"type": "object", ...}', "https://github.com/opentokenz/mcpx/issues/28"),
     # A server at work.
     "stdout": Rule(
         "error", "it prints to standard output, which is the protocol's",
         "print to standard error", "spec: basic/transports/stdio"),
     "slow-start": Rule(
         "warning", "it is slow to start: applications give up after 10 s or so",
-        "import and connect when the first call needs it", "github.com/openai/codex"),
+        "import and connect when the first call needs it", "https://github.com/openai/codex"),
     "ends-early": Rule(
         "warning", "it does not answer a first message other than `initialize`: newer clients "
         "begin with server/discover", "answer with an error",
@@ -175,7 +175,7 @@ RULES = {
     "blocks": Rule(
         "warning", "it answers nothing else meanwhile: it blocks its event loop",
         "let what blocks run in a thread: with mcp_lite, a plain `def` does",
-        "github.com/modelcontextprotocol/python-sdk/issues/1839"),
+        "https://github.com/modelcontextprotocol/python-sdk/issues/1839"),
     "failed-call": Rule(
         "warning", "a call without arguments failed", "see its message",
         "spec: server/tools#error-handling"),
@@ -510,7 +510,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     found = [each for each in found if not each["breaks"] or apps & {*each["breaks"]}]
     if args.json:
         print(*map(json.dumps, found), sep="\n", end="\n" * bool(found))
-    else:
+    elif found or not why:
         report(found, checkup.seen)
     if why:
         print(f"error: {harmless(why)}", file=sys.stderr)
