@@ -43,7 +43,7 @@ def test_only_the_public_interface_is_used(program):
             assert mine or not private(node.attr), f"line {node.lineno}: {node.attr}"
             if isinstance(node.value, ast.Name) and node.value.id in modules:
                 found.append(node.attr)
-    assert found and {*found} <= {*mcp_lite.__all__, "main", "__version__"}
+    assert found and {*found} <= {*mcp_lite.__all__, "__file__", "main"}
 
 
 def test_no_method_of_a_class_of_mcp_lite_that_is_private_is_used_or_replaced(program):

@@ -104,7 +104,7 @@ def test_what_is_said_once_has_its_limits_too():
 
 
 def test_whatever_a_server_lists_a_judgement_comes_of_it():
-    words = "type properties required items anyOf default enum $ref format const description".split()
+    words = "type properties required items anyOf default enum $ref format const description odd".split()
     dice = random.Random("lists")
 
     def anything(depth=0):

@@ -290,7 +290,7 @@ def judge_node(place: str, node: dict[str, Any]) -> Iterator[Finding]:
     kind, known = node.get("type"), as_dict(node.get("properties"))
     if "array" in (kind, *as_list(kind)) and not {"items", "prefixItems"} & node.keys():
         yield finding("no-items", place)
-    unknown = [str(name) for name in as_list(node.get("required")) if name not in known]
+    unknown = [name for name in map(str, as_list(node.get("required"))) if name not in known]
     if unknown and kind == "object" and "patternProperties" not in node:
         yield finding("required-unknown", place, ", ".join(unknown))
     if "default" in node and "$ref" not in str(node):  # what it refers to stands elsewhere
