@@ -88,175 +88,67 @@ ONE CALL ON THE WIRE   --> is what the client sends, <-- the server. On a pipe e
     --> {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
 
 
-THE MAP      A section uses only what stands above it. Annotations may name a class from below, of
-             which an object is passed in. Whoever stops before the name of a Part, as a reader or
-             with a pair of scissors, has a complete product.
+THE MAP      A section uses only what stands above it; annotations may name a class from below.
+             Whoever stops before the name of a Part, as a reader or with a pair of scissors, has a
+             complete product. `grep -n '^# [0-9]' mcp_lite.py` lists the sections.
 
-     1  Names
-    Part I    Messages
-     2  Errors
-     3  JSON-RPC
-     4  Revisions and methods
-    Part II   One conversation
-     5  Requests in flight
-     6  Lifecycle
-     7  Tasks and threads
-     8  Channels
-     9  Requests of ours
-    10  Peer
-    Part III  A server
-    11  JSON Schema
-    12  Schema documents
-    13  Python annotations
-    14  Python signatures
-    15  URI templates
-    16  Content and forms
-    17  Rounds
-    18  Context
-    19  Registrations
-    20  Lifespans
-    21  Records
-    22  Conversations
-    23  Server
-    24  Handlers
-    25  Tasks, the extension
-    Part IV   stdio
-    26  Lines and pipes
-    27  Standard streams
-    Part V    A client
-    28  Questions and announcements
-    29  Connecting
-    30  One request
-    31  Client
-    32  Child processes
-    Part VI   HTTP
-    33  HTTP/1.1, heads and values
-    34  HTTP/1.1, messages
-    35  Server-sent events
-    36  HTTP rules
-    37  Mirrored headers
-    38  Requests and answers
-    39  Connections
-    40  Listeners
-    41  Streams and sessions
-    42  Entrances and pages
-    43  The endpoint
-    44  Engines
-    45  HTTP client
-    46  Streamable HTTP, the client's end
-    Part VII  Authorization
-    47  OAuth rules
-    48  Keys and tokens
-    49  Keeping, listening, fetching
-    50  Logging in
-    51  Ways to a token
-    52  Guarding a server
-    Part VIII Forwarding
-    53  Cutting to measure
-    54  Requests on their way
-    55  The far end
-    56  Forwarding
-    57  Mounting
-    58  Configurations
-    Part IX   The command line
-    59  Showing
-    60  The trace
-    61  The person
-    62  Verbs
-    63  Options and main
+    Part I    Messages           errors, JSON-RPC, the tables of revisions and methods: all pure
+    Part II   One conversation   its lifecycle, tasks and threads, channels, Peer
+    Part III  A server           JSON Schema, functions, URI templates, content; then rounds, the
+                                 context of a request, registrations, Server, a function a method
+    Part IV   stdio              lines over two files
+    Part V    A client           Client, and servers as child processes
+    Part VI   HTTP               HTTP/1.1 and SSE by hand; the server's end, then the client's
+    Part VII  Authorization      OAuth: how a client logs in, and how a server is guarded
+    Part VIII The command line   what `python3 mcp_lite.py` does
 
 
-THE LIFE OF ONE CALL, as a server on stdio sees it; the number is the section
+THE LIFE OF ONE CALL, as a server on stdio sees it
 
-    [26] A StreamReader brings bytes from a pipe, LineDecoder cuts them into lines.
-    [10] Peer.run() hands each line to Peer.receive(), with `send`, the way back.
-    [ 3] decode() checks the bounds, then parses; classify() says that it is a request.
-    [10] Peer.accept() makes it an Exchange (5), which can be cancelled from now on; a task begins.
-    [22] Conversation.serve() asks admit() (6) whether this may be called, and checks parameters.
-    [22] A Context (18) is made: it holds the facts of the session, or of the request itself.
-    [24] HANDLERS leads, through the author's middlewares, to call_tool().
-    [19] Tool.bind() validates (12); Signature.call_args() (14) turns JSON into Python values.
-    [19] Entry.call() runs the function, on the loop or in a thread (7).
-    [18] What it reports meanwhile goes out by `send`: progress, logs, questions.
-    [19] Tool.result() makes content and structured output; strip_unknown() (4) takes out what
-         the client's revision does not know.
-    [22] In the modern era whole_result() adds `resultType` and `_meta`.
-    [10] Peer.reply() gives the answer to `send`, unless the request was cancelled.
-    [26] LineTransport.write() encodes it (3), LineWriter puts the line into the pipe.
+    LineTransport reads bytes from a pipe, and LineDecoder cuts them into lines.
+    Peer.receive() takes a line, with `send`, the way back. decode() checks its bounds and parses
+    it; classify() says that it is a request. It gets a task, and can be cancelled from now on.
+    Conversation.serve() makes its Context: the facts of the session, or of the request itself. It
+    asks whether this may be called, and leads through the author's middlewares to call_tool().
+    Tool checks the arguments against the schema and makes Python values of them. The function runs,
+    on the loop or in a thread. What it reports meanwhile goes out by `send`: progress, logs,
+    questions. Of what it returns, Tool makes content and structured output.
+    Peer.reply() gives the answer to `send`, unless the request was cancelled.
 
-    And as its client sees it:
-
-    [31] Client.call() checks that the server has declared what is needed, and looks into its cache.
-    [30] A Call sees the request through to its result: rounds of questions, or looks at a task.
-    [ 9] Asker.ask() opens a Pending (5): an id, a deadline, a future. The Transport (8) sends it.
-    [10] Peer.run() reads on. Progress that comes meanwhile renews the deadline (5).
-    [ 9] Asker.settle() puts the answer into the future: a result, or a RemoteError (2).
-    [28] Answers puts a question in it to the program; the Call asks again, with the answer.
-    [30] value_of() makes a Python value of the result.
+    And as its client sees it: Client.call() checks that the server has declared what is needed.
+    Peer.ask() gives the request an id, a deadline and a future, and writes it. Progress that comes
+    meanwhile renews the deadline; a question goes to the program. The answer, a result or a
+    RemoteError, ends the wait, and call() makes a Python value of it.
 
 
 NOTATION
 
-    msg         one JSON-RPC message as a dict, exactly as on the wire
-    params, result, meta    the dicts of those names in a message; their keys stay camelCase
-    req_id      a request id, int or str, never changed
-    rev         a Revision: one row of the table of history
-    send        the way back to the peer, for all that a message causes: its answer goes last
-    peer        the other end; the class Peer is our end of a conversation with it
-    ours, outgoing; theirs, incoming    as seen from here
-    handler     the function of a server's author that answers: a tool, a prompt, a resource
-    exchange    one request of the peer, from its arrival to our answer
-    run         one pass through a handler, from its top; a call runs it once in each round
-    legacy      revisions that begin with a handshake; modern: every request says it all
-    head, body, data, line are bytes; text is str
-
-    The words for how things end:
-
-    end, ended      it is over, whoever ended it: a task, a stream, the input, a session
-    close, closed   we end it, and nothing of it stays: no task, no descriptor, no message
-    lose, lost      the other end is gone: nothing arrives there, and no answer comes from there
-    done            it is complete: a request is answered, an answer is written
-    drain           wait until all that runs has ended by itself
-    stop            end what would go on for ever, or a request that we serve
-    cancel          say that the answer to a request is not wanted any more; end a task of asyncio
-    abandon         drop the answer to a request of ours, and cancel it where it is served
-    fail            end a request of ours with an exception: there will be no answer
-    refuse          answer a request with an error, and do not begin it
-    cut off         answer a request that has begun with an error, because we end
-    settle          give a future its value or its exception
-    forget, drop    take out of a table; nobody is told
+    msg, params, result, meta   dicts, exactly as on the wire: their keys stay camelCase
+    req_id, rev                 a request id, int or str; a revision of the protocol
+    send                        the way back to the peer, for all that a message causes
+    peer                        the other end; the class Peer is our end of a conversation with it
+    handler                     the function of a server's author that answers
+    head, body, data, line      bytes; text is str
+    close, end                  we end it, and nothing of it stays; it is over, whoever ended it
 
     # spec: basic/patterns/progress#progress-flow       a page of the newest specification
     # spec 2025-11-25: basic/lifecycle#shutdown         a page of an older one
     # RFC 9112 §6.3                                     stands where the rule is obeyed
 
-
-THE FIRST HOUR   Read Parts I and II from the start. They are 3,000 lines; section 7 can wait.
-Section 2 says who is to blame for an error, and 3 what a message is. Section 4 is the whole history
-of the protocol in a few tables: read its METHODS row by row. Sections 5 and 6 are the lives of a
-request and of a session. Sections 8 to 10 put them on a channel: after them, two programs talk.
-Then read section 17 for the one idea that is not obvious: how a call that asks is run again.
-Sections 11 to 15 are tools of a server, and not the protocol: leave them for later.
-
-To add a method to the protocol: one row of METHODS in 4, one function under @handles in 24. To add
-one of your own to a server: @app.method (19). A limit stands at the head of the section that
-enforces it. `python3 mcp_lite.py --trace ...` shows the wire while you read.
+    To add a method to the protocol: a row of METHODS, and a function under @handles. Read Parts I
+    and II first, then "Rounds": the one idea that is not obvious, how a call that asks runs again.
 """
 
 ###############################################################################
 # 1. Names
 ###############################################################################
-# Problem.  A reader wants every import, every public name and every alias in one place.
+# Problem.  A reader wants every import and every alias in one place.
 # Rules.    1. Imports that only some users need (ssl, hashlib, argparse, subprocess ...) are made
 #              where they are needed, so that `import mcp_lite` costs little more than asyncio.
-#              Patterns that are not for every message are text: `re` compiles them when it must.
 #           2. `__all__` is the contract, and grows with the sections. Other names are there to be
 #              read, not to be relied on.
-#           3. Every limit and deadline of the file is a constant with its unit and the reason for
-#              its size. It stands at the head of the section that enforces it, and is checked
-#              before memory is spent.
-# Plan.     Imports; the log; aliases; reserved keys of `_meta`; Row.
-# Not here. Protocol revisions and methods: they are data, and stand in section 4.
+#           3. A limit is a constant with its unit and the reason for its size. It stands at the
+#              head of the section that enforces it, and is checked before memory is spent.
 
 from __future__ import annotations
 
