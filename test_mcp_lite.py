@@ -25,7 +25,6 @@ import datetime
 import decimal
 import doctest
 import enum
-import errno
 import functools
 import gc
 import hashlib
@@ -1082,7 +1081,7 @@ def said_as(wanted, msg, names, modern=False):
 class Conversation(typing.NamedTuple):
     promise: str
     revisions: list
-    options: dict  # capabilities, doors, bare
+    options: dict  # capabilities, doors, bare, unpinned (a client may choose the revision)
     lines: list
 
 
@@ -1095,7 +1094,7 @@ def read_conversation(block):
     for sign, date in re.findall(r"([<>]?=?)\s*(\d{4}-\d\d-\d\d)", which):
         keeps = {">=": operator.ge, "<=": operator.le}.get(sign, operator.eq)
         chosen = [rev for rev in chosen if keeps(rev, date)]
-    options = {"bare": " bare" in rest}
+    options = {"bare": " bare" in rest, "unpinned": " unpinned" in rest}
     if " doors " in rest:
         options["doors"] = re.findall(r"memory|stdio|http|asgi", rest.partition(" doors ")[2])
     if " capabilities {" in rest:
@@ -1511,7 +1510,8 @@ async def with_client(conversation, revision, options):
     names, asked = {}, None
     end = ScriptedServer(revision, conversation.options)
     leap = time_machine() if any(x.startswith("later") for x in conversation.lines) else None
-    c = m.Client(end, revision=revision, **options)
+    pinned = None if conversation.options["unpinned"] else revision
+    c = m.Client(end, revision=pinned, **options)
     scope = {"c": c, "m": m, "asyncio": asyncio, "test": conversation}
     wire = lambda: "\n".join(end.transcript)  # noqa: E731
     if not conversation.options["bare"]:
@@ -5300,70 +5300,27 @@ class TestLines:
         "data, lines",
         [
             (b'{"id":1}\n{"id":2}\n', [b'{"id":1}', b'{"id":2}']),
-            (b'{"id":1}\r\n{"id":2}\r\n', [b'{"id":1}', b'{"id":2}']),
-            (b"\n\n\r\n\n", []),
-            (b"a\n\n\nb\n", [b"a", b"b"]),
+            (b'{"id":1}\r\n\r\n\n{"id":2}\r\n', [b'{"id":1}', b'{"id":2}']),
             (b"a", []),
             (b"\xff\x00\n\x80\n", [b"\xff\x00", b"\x80"]),
             ("é\u2028\x0b\x0c\x1c\x85\n".encode(), ["é\u2028\x0b\x0c\x1c\x85".encode()]),
             (b"a\rb\n", [b"a\rb"]),
-            (b"", []),
         ],
     )
     def test_lines_end_with_newlines_and_nothing_else(self, data, lines):
         assert feed_every_way(m.LineDecoder, data, exact=True) == lines
 
-    def test_a_decoder_has_let_go_of_a_line_that_it_gave_out(self):
-        decoder, line = m.LineDecoder(), b"x" * 1_000_000
-        with tracing_bytes():
-            decoder.feed(line)
-            assert traced_bytes() >= 1_000_000
-            assert len(decoder.feed(b"\n")[0]) == 1_000_000
-            assert traced_bytes() < 100_000
-
-    def test_last_line_needs_no_newline(self):
-        """`python server.py < requests.jsonl`, from an editor that adds none."""
+    def test_the_last_line_needs_no_newline(self):
         assert feed_every_way(m.LineDecoder, b"a\nb", eof=True, exact=True) == [b"a", b"b"]
-        assert feed_every_way(m.LineDecoder, b"a\r\nb\r", eof=True, exact=True) == [b"a", b"b"]
 
-    def test_line_at_the_limit_passes_and_one_byte_more_does_not(self):
+    def test_a_line_at_the_limit_passes_and_a_longer_one_is_one_error(self):
         def make():
             return m.LineDecoder(limit=8)
 
-        data = b"12345678\n123456789\nok\n12345678"
+        data = b"12345678\n" + b"x" * 30 + b"\nok\n123456789"
         first, second, third, last = feed_every_way(make, data, eof=True, exact=True)
-        assert (first, third, last) == (b"12345678", b"ok", b"12345678")
-        assert isinstance(second, m.LimitExceeded) and "8 bytes" in str(second)
-        _, late = feed_every_way(make, b"ok\n123456789", eof=True, exact=True)
-        assert isinstance(late, m.LimitExceeded)
-
-    def test_default_limit_is_that_of_a_message(self):
-        decoder = m.LineDecoder()
-        line = b"a" * m.MAX_MESSAGE_BYTES
-        assert decoder.feed(line) == [] and decoder.feed(b"\n") == [line]
-        assert decoder.feed(line) == []
-        assert isinstance(decoder.feed(b"a")[0], m.LimitExceeded)
-        assert decoder.feed(line + b"\nnext\n") == [b"next"]
-
-    def test_line_over_the_limit_is_told_once_and_kept_nowhere(self):
-        """Rule 3: everything is bounded. The stream goes on with the next line."""
-        decoder = m.LineDecoder(limit=100)
-        told = []
-        for _ in range(1000):
-            told += decoder.feed(b"x" * 60)
-            assert len(decoder.line) <= 160
-        assert [type(item) for item in told] == [m.LimitExceeded]
-        assert decoder.feed(b"tail\n{}\n") == [b"{}"]
-        assert decoder.eof() == []
-
-    def test_random_bytes_are_split_as_split_would(self):
-        dice = rng("lines")
-        for _ in range(30):
-            data = bytes(dice.choices(b"ab\n\r", k=dice.randint(0, 60)))
-            lines = [line.rstrip(b"\r") for line in data.split(b"\n")]
-            assert feed_every_way(m.LineDecoder, data, eof=True, exact=True) == [
-                line for line in lines if line
-            ]
+        assert (first, third) == (b"12345678", b"ok")
+        assert {type(second), type(last)} == {m.LimitExceeded} and "8 bytes" in str(second)
 
 
 def wait_until(condition):
@@ -5372,317 +5329,6 @@ def wait_until(condition):
     while not condition():
         assert time.monotonic() < deadline, "it never came about"
         time.sleep(0.002)
-
-
-def is_open(fd):
-    """Return whether a descriptor is open."""
-    try:
-        return os.fstat(fd) is not None
-    except OSError:
-        return False
-
-
-class UnwatchedLoop(asyncio.SelectorEventLoop):
-    """A loop that can watch neither pipes nor processes, as one of Windows': threads must do it."""
-
-    async def connect_read_pipe(self, *args, **options):
-        raise NotImplementedError
-
-    connect_write_pipe = subprocess_exec = connect_read_pipe
-
-
-def run_both_ways(main):
-    """Run a coroutine function in a usual loop, and in one that cannot watch descriptors."""
-    run(main())
-    before = (open_descriptors(), child_processes(), lasting_threads())
-    loop = UnwatchedLoop()
-    try:
-        loop.set_debug(True)
-        with short_memory():
-            loop.run_until_complete(within(main(), 60))
-    finally:
-        loop.close()
-    check_nothing_left(before)
-
-
-async def pipe(limit):
-    """Return the lines that come out of a pipe, and the writer into it."""
-    theirs, ours = os.pipe()
-    return await m.read_lines(theirs, limit), await m.write_lines(ours)
-
-
-@posix
-class TestPipes:
-    """Lines come and go through streams, whatever the descriptor and the loop are."""
-
-    def test_lines_come_through_a_pipe(self):
-        async def main():
-            reader, writer = await pipe(100)
-            await writer.write(b"one\ntw")
-            assert await reader.read() == [b"one"]
-            await writer.write(b"o\n\n" + b"3" * 101 + b"\n4\n")
-            items = await reader.read()
-            assert (items[0], type(items[1]), items[2:]) == (b"two", m.LimitExceeded, [b"4"])
-            await writer.write(b"half")
-            await writer.close()
-            assert [await reader.read(), await reader.read()] == [[b"half"], []]
-            reader.close()
-            reader.close()
-
-        run_both_ways(main)
-
-    async def test_what_is_written_in_one_turn_leaves_in_one_piece(self):
-        theirs, ours = os.pipe()
-        writer = await m.write_lines(ours)
-        for i in range(10):
-            await writer.write(b"%d" % i)
-        os.set_blocking(theirs, False)
-        with pytest.raises(BlockingIOError):
-            os.read(theirs, 100)
-        await asyncio.sleep(0)
-        assert os.read(theirs, 100) == b"0123456789"
-        await writer.close()
-        os.close(theirs)
-
-    async def test_a_slow_reader_makes_writers_wait(self):
-        """MAX_UNSENT_BYTES may be unsent; with one byte more, the next writer waits."""
-        theirs, ours = os.pipe()
-        with contextlib.suppress(BlockingIOError):
-            os.set_blocking(ours, False)
-            while True:
-                os.write(ours, b"x" * 4095 + b"\n")
-        writer = await m.write_lines(ours)
-        await writer.write(b"y" * (m.MAX_UNSENT_BYTES - 1) + b"\n")
-        await writer.write(b"z")
-        await idle()
-        waiting = [asyncio.ensure_future(writer.write(b"\n%d\n" % i)) for i in range(3)]
-        await idle()
-        assert writer.unsent() == m.MAX_UNSENT_BYTES + 1
-        assert not any(each.done() for each in waiting)
-        reader = await m.read_lines(theirs, 2 * m.MAX_UNSENT_BYTES)
-        lines = []
-        while b"2" not in lines:
-            lines += await reader.read()
-        assert lines[-4:] == [b"z", b"0", b"1", b"2"]
-        await asyncio.gather(*waiting)
-        await writer.close()
-        assert await reader.read() == []
-        reader.close()
-
-    async def test_what_waits_for_a_slow_reader_is_bounded_in_bytes(self, monkeypatch):
-        """MAX_UNTAKEN_BYTES may wait; a byte more is an error, unless the line is a short one."""
-        monkeypatch.setattr(m, "MAX_UNTAKEN_BYTES", 100_000)
-        theirs, ours = os.pipe()
-        writer = await m.write_lines(ours)
-        await writer.write(b"x" * (m.MAX_UNSENT_BYTES + 100_000))
-        waiting = [asyncio.ensure_future(writer.write(b"y" * 50_000)) for _ in range(2)]
-        await idle()
-        with pytest.raises(m.LimitExceeded, match="more than 100000 bytes"):
-            await writer.write(b"z" * (m.SMALL_BYTES + 1))
-        waiting.append(asyncio.ensure_future(writer.write(b"z" * m.SMALL_BYTES)))
-        await idle()
-        assert not any(each.done() for each in waiting)
-        os.close(theirs)
-        for each in waiting:
-            with pytest.raises(BrokenPipeError):
-                await each
-        await writer.close()
-
-    def test_many_writers_together_leave_no_more_unsent_than_one(self):
-        async def main():
-            theirs, ours = os.pipe()
-            writer = await m.write_lines(ours)
-            line = b"x" * 9999 + b"\n"
-            writers = [asyncio.ensure_future(writer.write(line)) for _ in range(500)]
-            for _ in range(100):
-                await asyncio.sleep(0)
-                assert writer.unsent() <= m.MAX_UNSENT_BYTES + m.READ_BYTES + len(line)
-            assert not all(each.done() for each in writers)
-            reader, count = await m.read_lines(theirs, 100_000), 0
-            while count < 500:
-                count += len(await reader.read())
-            await asyncio.gather(*writers)
-            await writer.close()
-            assert await reader.read() == []
-            reader.close()
-
-        run_both_ways(main)
-
-    def test_a_writer_that_is_cancelled_while_it_waits_says_nothing(self):
-        async def main():
-            theirs, ours = os.pipe()
-            writer = await m.write_lines(ours)
-            await writer.write(b"x" * (m.MAX_UNSENT_BYTES + 500_000) + b"\n")
-            waiting = [asyncio.ensure_future(writer.write(b"%d\n" % i)) for i in range(3)]
-            await idle()
-            waiting[0].cancel()
-            waiting[1].cancel()
-            reader, lines = await m.read_lines(theirs, 2 * m.MAX_UNSENT_BYTES), []
-            while b"2" not in lines:
-                lines += await reader.read()
-            assert len(lines) == 2
-            await asyncio.wait(waiting)
-            await writer.close()
-            reader.close()
-
-        run_both_ways(main)
-
-    def test_a_slow_reader_makes_the_other_end_wait(self):
-        """Nothing is read ahead but what the stream holds: twice READ_BYTES, and one read more."""
-
-        async def main():
-            theirs, ours = os.pipe()
-            reader = await m.read_lines(theirs, 100_000)
-            os.set_blocking(ours, False)
-            chunk, sent = b"x" * 4095 + b"\n", 0
-            for _ in range(1000):
-                with contextlib.suppress(BlockingIOError):
-                    sent += os.write(ours, chunk)
-                await asyncio.sleep(0)
-            assert sent < 600_000 < 1000 * len(chunk)
-            os.close(ours)
-            received = 0
-            while True:
-                lines = await reader.read()
-                if not lines:
-                    break
-                received += sum(len(line) + 1 for line in lines)
-            assert received == sent
-            reader.close()
-
-        run_both_ways(main)
-
-    def test_nobody_reads(self):
-        async def main():
-            theirs, ours = os.pipe()
-            writer = await m.write_lines(ours)
-            os.close(theirs)
-            with pytest.raises(BrokenPipeError):
-                while True:
-                    await writer.write(b"x")
-                    await asyncio.sleep(0)
-            await writer.close()
-
-        run_both_ways(main)
-
-    def test_a_waiting_writer_learns_that_nobody_reads(self):
-        async def main():
-            theirs, ours = os.pipe()
-            writer = await m.write_lines(ours)
-            await writer.write(b"x" * (m.MAX_UNSENT_BYTES + 500_000))
-            waiting = [asyncio.ensure_future(writer.write(b"x")) for _ in range(3)]
-            await idle()
-            assert not any(each.done() for each in waiting)
-            os.close(theirs)
-            for each in waiting:
-                with pytest.raises(BrokenPipeError):
-                    await each
-            await writer.close()
-
-        run_both_ways(main)
-
-    def test_a_reader_that_takes_nothing_delays_the_end_for_a_bounded_time(self, monkeypatch):
-        monkeypatch.setattr(m, "FLUSH_SECONDS", 0.01)
-
-        async def main():
-            theirs, ours = os.pipe()
-            writer = await m.write_lines(ours)
-            await writer.write(b"x" * 500_000)
-            await writer.close()
-            os.close(theirs)
-
-        run_both_ways(main)
-
-    def test_close_wakes_the_reader(self):
-        async def main():
-            theirs, ours = os.pipe()
-            reader = await m.read_lines(theirs, 100)
-            waiting = asyncio.ensure_future(reader.read())
-            await idle()
-            reader.close()
-            assert await waiting == []
-            if reader.transport.get_extra_info("pipe") is None:
-                # While a thread is in read(), nothing else may get the number of its descriptor.
-                assert is_open(theirs)
-            os.close(ours)
-            await idle()
-            wait_until(lambda: not is_open(theirs))
-
-        run_both_ways(main)
-
-    def test_what_is_dropped_does_not_block_its_writer(self):
-        async def main():
-            reader, writer = await pipe(100)
-            waiting = asyncio.ensure_future(reader.read())
-            await idle()
-            reader.drop()
-            assert [await waiting, await reader.read()] == [[], []]
-            for _ in range(20):
-                await writer.write(b"x" * m.MAX_UNSENT_BYTES)
-            await writer.close()
-            reader.close()
-
-        run_both_ways(main)
-
-    async def test_files_are_read_and_written_by_threads(self, tmp_path):
-        path = tmp_path / "lines"
-        flags = os.O_CREAT | os.O_WRONLY | os.O_APPEND
-        writer = await m.write_lines(os.open(path, flags))
-        for i in range(1000):
-            await writer.write(b"%d\n" % i)
-        await writer.close()
-        reader, lines = await m.read_lines(os.open(path, os.O_RDONLY), 100), []
-        while not lines or lines[-1] != b"999":
-            lines += await reader.read()
-        assert lines == [b"%d" % i for i in range(1000)]
-        assert await reader.read() == []
-        reader.close()
-
-    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full device")
-    async def test_a_full_disk_is_a_broken_pipe_and_is_told(self, caplog):
-        writer = await m.write_lines(os.open("/dev/full", os.O_WRONLY))
-        with pytest.raises(BrokenPipeError):
-            while True:
-                await writer.write(b"x")
-                await asyncio.sleep(0)
-        await writer.close()
-        problem = "[Errno 28] No space left on device"
-        assert caplog.messages == [f"what was written is lost: {problem}"]
-
-    async def test_a_timeout_of_all_sockets_is_not_for_files(self, tmp_path):
-        """A library may have called socket.setdefaulttimeout(); 0 is the shortest."""
-        socket.setdefaulttimeout(0)
-        try:
-            writer = await m.write_lines(os.open(tmp_path / "lines", os.O_CREAT | os.O_WRONLY))
-        finally:
-            socket.setdefaulttimeout(None)
-        for _ in range(100):
-            await writer.write(b"x" * m.READ_BYTES)
-            await asyncio.sleep(0)
-        await writer.close()
-        assert (tmp_path / "lines").stat().st_size == 100 * m.READ_BYTES
-
-    async def test_a_file_that_fails_when_it_is_closed_ends_its_thread(self):
-        """Over a network, close() tells of a full disk."""
-
-        class Full(io.FileIO):
-            def close(self):
-                super().close()
-                raise OSError(errno.ENOSPC, "No space left on device")
-
-        pump = m.Pump(Full(os.devnull, "w"), m.Pump.write_file)
-        pump.ours.close()
-        await pump.done
-
-    async def test_without_threads_a_file_is_an_error_and_no_descriptor_is_left(self, monkeypatch):
-        def refuse(self):
-            raise RuntimeError("can't start new thread")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(threading.Thread, "start", refuse)
-            for connect in (m.write_lines, functools.partial(m.read_lines, limit=100)):
-                with pytest.raises(RuntimeError, match="can't start new thread"):
-                    await connect(os.open(os.devnull, os.O_RDWR))
 
 
 ###############################################################################
@@ -5694,15 +5340,11 @@ import asyncio, json, logging, os, signal, subprocess, sys, threading, time
 logging.getLogger("asyncio").setLevel("ERROR")  # it warns of slow callbacks, if the machine is slow
 sys.path.insert(0, {str(HERE)!r})
 import mcp_lite as m
-m.BLOCKED_SECONDS = 60  # on a busy machine, a loop may seem to stand still
 """
 
 SERVER = (
     PRELUDE
     + """
-m.Transport.grace = 20
-m.GRACE_SECONDS = 20
-m.PARENT_POLL_SECONDS = 0.01
 app = m.Server("t17")
 
 @app.tool
@@ -5748,14 +5390,7 @@ def spawn() -> int:
 """
 )
 
-RUN = (
-    SERVER
-    + """
-buffered = sys.stdout.line_buffering
-app.run()
-print('afterwards' if sys.stdout.line_buffering == buffered else 'sys.stdout was changed')
-"""
-)
+RUN = SERVER + "app.run()\nprint('afterwards')\n"
 
 
 def call(req_id, name, **arguments):
@@ -5815,32 +5450,18 @@ class TestForked:
     """A process that is forked, which most of those here are, is like one that starts anew."""
 
     @pytest.mark.parametrize("end", [
-        "", "sys.exit(3)", "sys.exit('a reason')", "1 / 0", "os.kill(os.getpid(), 9)", "os._exit(4)",
-        "raise KeyboardInterrupt", "threading.Thread(target=print, args=['later']).start()",
-        "atexit.register(print, 'last')", "warnings.warn('an error')",
+        "", "sys.exit('a reason')", "1 / 0", "os.kill(os.getpid(), 9)", "os._exit(4)",
+        "threading.Thread(target=print, args=['later']).start()",
     ])  # fmt: skip
     def test_it_has_the_same_world_and_the_same_end(self, end, tmp_path):
         code = (
-            "import atexit, os, signal, sys, threading, warnings\n"
+            "import os, signal, sys, threading\n"
             "print(__name__, sys.argv, os.getcwd(), os.environ['X'], sys.stdin.read(), flush=True)\n"
             "print(sys.path, sys.warnoptions, signal.getsignal(signal.SIGINT), flush=True)\n"
             f"print(os.getppid(), os.getpid() == os.getpgid(0), flush=True)\n{end}\n"
         )
         wanted = self.outcome(subprocess.Popen, tmp_path, "-c", code)
         assert self.outcome(Forked, tmp_path, "-c", code + "# mcp_lite") == wanted
-
-    def test_a_script_knows_where_it_stands(self, tmp_path):
-        path = tmp_path / "folder" / "script.py"
-        path.parent.mkdir()
-        path.write_text("import sys\nprint(__name__, __file__, sys.argv, sys.path[0])\n1 / 0  # mcp_lite")
-        for name in (path, "folder/script.py"):
-            outcomes = [self.outcome(kind, tmp_path, name) for kind in (Forked, subprocess.Popen)]
-            assert outcomes[0] == outcomes[1]
-
-    def test_it_imports_no_more_than_others(self, tmp_path):
-        for code in ("import mcp_lite", "import sys\nprint('mcp_lite' in sys.modules, 1 / 0)"):
-            outcomes = [self.outcome(kind, tmp_path, "-c", code) for kind in (Forked, subprocess.Popen)]
-            assert outcomes[0] == outcomes[1] and outcomes[0][0] == 1
 
     def outcome(self, kind, folder, *words):
         command = [sys.executable, "-W", "error", *map(str, words), "a", "b"]
@@ -5856,23 +5477,15 @@ class TestServerStreams:
     spec: basic/transports/stdio
     """
 
-    def test_a_line_piped_into_a_server_is_answered(self):
-        status, out, err = converse(RUN, call(1, "add", a=1, b=2))
-        assert (status, texts(out), err) == (0, {1: "3"}, b"")
-
-    def test_the_last_line_needs_no_newline(self):
+    def test_lines_are_answered_and_the_last_needs_no_newline(self):
         status, out, err = converse(RUN, call(1, "add", a=1) + call(2, "add", a=2).strip())
         assert (status, texts(out), err) == (0, {1: "1", 2: "2"}, b"")
 
-    def test_streams_may_be_files(self, tmp_path):
-        """server.py < requests.jsonl > answers.jsonl; and nothing limits how long that takes."""
+    def test_both_streams_may_be_files_and_all_in_them_is_answered(self, tmp_path):
         requests, answers = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
-        requests.write_bytes(
-            b"".join(call(i, "add", a=i) for i in range(300)) + call(300, "linger")
-        )
-        code = RUN.replace("m.Transport.grace = 20", "m.Transport.grace = 0")
+        requests.write_bytes(b"".join(call(i, "add", a=i) for i in range(300)) + call(300, "linger"))
         with requests.open("rb") as stdin, answers.open("wb") as stdout:
-            with python(code, stdin=stdin, stdout=stdout) as process:
+            with python(RUN, stdin=stdin, stdout=stdout) as process:
                 assert (process.wait(20), process.stderr.read()) == (0, b"")
         said = answers.read_bytes()
         assert said.endswith(b"\nafterwards\n")
@@ -5883,7 +5496,7 @@ class TestServerStreams:
         assert (status, out, err) == (0, b"afterwards\n", b"")
 
     @posix
-    def test_streams_may_be_a_socket(self):
+    def test_one_socket_may_be_both_streams(self):
         ours, theirs = socket.socketpair()
         with ours, python(RUN, stdin=theirs, stdout=theirs) as process:
             theirs.close()
@@ -5894,7 +5507,7 @@ class TestServerStreams:
             assert (process.wait(20), process.stderr.read()) == (0, b"")
 
     @posix
-    def test_streams_may_be_a_terminal(self):
+    def test_the_streams_may_be_a_terminal(self):
         import pty
         import tty
 
@@ -5909,15 +5522,8 @@ class TestServerStreams:
             assert texts(line) == {1: "5"}
             process.send_signal(signal.SIGTERM)  # raw mode has no ^D; the thread is in read()
             assert process.wait(20) == 0
-            hint = process.stderr.read().splitlines()
-            assert hint == [
-                b"t17 is an MCP server: it waits for messages of a client on its standard input.",
-                f"Try it with: python3 {os.path.relpath(m.__file__)} tools -c".encode(),
-                b"End it with Ctrl-D.",
-            ]
 
-    def test_whatever_is_printed_goes_to_stderr_at_once_and_nothing_can_be_read(self):
-        """The server "MUST NOT write anything to its stdout that is not a valid MCP message"."""
+    def test_what_is_printed_goes_to_stderr_and_nothing_else_can_read_the_input(self):
         with python(RUN) as process:
             process.stdin.write(call(1, "noise"))
             process.stdin.flush()
@@ -5929,14 +5535,12 @@ class TestServerStreams:
             assert out.endswith(b"\nafterwards\n")  # the program has its streams back
 
     @posix
-    def test_the_blocking_flags_of_the_streams_are_put_back(self):
-        """They belong to the open files, which other processes may hold, too."""
+    def test_the_streams_are_blocking_when_they_are_given_back(self):
         stdin, to_server = os.pipe()
         from_server, stdout = os.pipe()
         with python(RUN, stdin=stdin, stdout=stdout) as process:
             os.write(to_server, call(1, "add", a=1))
             assert texts(os.read(from_server, 1000)) == {1: "1"}
-            assert not os.get_blocking(stdin) and not os.get_blocking(stdout)
             os.close(to_server)
             assert process.wait(20) == 0
             assert os.get_blocking(stdin) and os.get_blocking(stdout)
@@ -5948,46 +5552,52 @@ class TestServerStreams:
             process.stdin.write(call(1, "spawn"))
             process.stdin.close()
             out = process.stdout.read()  # ends although the child of the tool lives
-            pid = int(texts(out)[1])
-            assert is_alive(pid)
-            os.kill(pid, 9)
+            os.kill(int(texts(out)[1]), 9)
             assert process.wait(20) == 0
 
     @posix
     @pytest.mark.parametrize("closed", ["<&-", ">&-"])
-    def test_without_streams_it_says_so(self, closed):
+    def test_a_server_without_streams_says_so(self, closed):
         command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", SERVER + "app.run()"]
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20)
         assert ran.stderr.endswith(b": there is no standard input and output to serve on\n")
         assert (ran.stderr.count(b"\n"), ran.returncode) == (1, 1)
 
-    @pytest.mark.parametrize("when", ["before", "after"])
-    def test_a_lifespan_that_ends_the_program_does_so_in_one_line(self, when):
-        leave = "sys.exit('set API_KEY')"
-        steps = [leave, "yield"] if when == "before" else ["yield", leave]
+    @pytest.mark.parametrize("steps", [["sys.exit('set API_KEY')", "yield"], ["yield", "sys.exit('set API_KEY')"]])
+    def test_a_lifespan_that_ends_the_program_does_so_in_one_line(self, steps):
         body = "".join(f"    {step}\n" for step in steps)
         life = f"@contextlib.asynccontextmanager\nasync def life(server):\n{body}"
-        code = f"{PRELUDE}import contextlib\n{life}m.Server('t27', lifespan=life).run()"
-        command = [sys.executable, "-c", code]
-        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20)
-        said = b"t27: its lifespan ended the program: set API_KEY\n"
-        assert (ran.returncode, ran.stdout, ran.stderr) == (1, b"", said)
+        status, out, err = converse(f"{PRELUDE}import contextlib\n{life}m.Server('t27', lifespan=life).run()", b"")
+        assert (status, out, err) == (1, b"", b"t27: its lifespan ended the program: set API_KEY\n")
 
     def test_a_line_over_the_limit_is_refused_and_the_next_is_served(self):
         line = call(1, "add", a=1)
         code = SERVER + f"app.run(max_message_bytes={len(line) - 1})"
         status, out, _ = converse(code, b" " + line + line)
         first, second = (json.loads(line) for line in out.splitlines())
-        assert status == 0
         assert first["error"]["code"] == -32600 and "longer than" in first["error"]["message"]
-        assert second["result"]["content"][0]["text"] == "1"
+        assert (status, second["result"]["content"][0]["text"]) == (0, "1")
 
-    def test_lines_of_ten_megabytes_work(self):
-        lines = call(1, "length", text="x" * 10_000_000) + call(2, "big", size=8_000_000)
+    def test_messages_of_ten_megabytes_pass(self):
+        lines = call(1, "length", text="x" * 10_000_000) + call(2, "big", size=5_000_000)
         status, out, _ = converse(RUN, lines)
         said = texts(out)
-        # ... and an answer of sixteen: a result travels as text and as structured content
-        assert (status, said[1], len(said[2])) == (0, "10000000", 8_000_000)
+        assert (status, said[1], len(said[2])) == (0, "10000000", 5_000_000)
+
+    @pytest.mark.skipif(not hasattr(os, "pipe2"), reason="a pipe of packets shows each write")
+    def test_the_answers_of_one_turn_of_the_loop_leave_together(self):
+        from_server, stdout = os.pipe2(os.O_DIRECT)
+        code = SERVER + "@app.tool\nasync def now(): return 1\napp.run()"
+        with python(code, stdout=stdout) as process:
+            os.close(stdout)
+            process.stdin.write(b"".join(call(i, "now") for i in range(64)))
+            process.stdin.close()
+            packets = []
+            while data := os.read(from_server, 65536):
+                packets.append(data)
+            process.wait(20)
+        os.close(from_server)
+        assert b"".join(packets).count(b"\n") == 64 and len(packets) < 16
 
 
 class TestServerEnds:
@@ -5998,9 +5608,8 @@ class TestServerEnds:
         assert (status, texts(out), err) == (0, {1: "done"}, b"")
 
     @pytest.mark.parametrize("tool", ["sleep", "forever"])
-    def test_end_of_input_ends_a_server_whatever_runs(self, tool):
-        code = RUN.replace("m.Transport.grace = 20", "m.Transport.grace = 0.1")
-        with python(code.replace("m.GRACE_SECONDS = 20", "m.GRACE_SECONDS = 2")) as process:
+    def test_the_end_of_input_ends_a_server_whatever_runs(self, tool):
+        with python(RUN) as process:
             process.stdin.write(call(1, tool))
             process.stdin.flush()
             assert process.stderr.readline() == b"asleep\n"
@@ -6010,24 +5619,20 @@ class TestServerEnds:
         assert (process.returncode, out, err) == (0, answer + b"afterwards\n", b"")
 
     @posix
-    @pytest.mark.parametrize("number", m.ENDING)
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_a_signal_ends_an_idle_server_in_good_order(self, number):
         with python(RUN) as process:
             process.stdin.write(call(1, "add", a=1))
             process.stdin.flush()
             assert texts(process.stdout.readline()) == {1: "1"}
-            began = time.monotonic()
             process.send_signal(number)
             assert process.stdout.read() == b"afterwards\n"  # stdin is still open
-            took = time.monotonic() - began
             assert (process.wait(20), process.stderr.read()) == (0, b"")
-            assert took < 10  # some 10 ms; the wide margin is for a busy machine
 
     @posix
     @pytest.mark.parametrize("tool", ["sleep", "forever"])
     def test_a_second_signal_ends_it_at_once(self, tool):
-        code = SERVER.replace("= 20", "= 600") + "app.run()"
-        with python(code) as process:
+        with python(SERVER + "app.run()") as process:
             process.stdin.write(call(1, tool))
             process.stdin.flush()
             assert process.stderr.readline() == b"asleep\n"
@@ -6042,7 +5647,6 @@ class TestServerEnds:
         code = (
             SERVER
             + """
-import collections
 import contextlib
 @contextlib.asynccontextmanager
 async def lifespan(server):
@@ -6055,6 +5659,12 @@ m.Server("t17", lifespan=lifespan).run()
             assert (process.wait(20), process.stderr.read()) == (0, b"")
 
     @posix
+    def test_the_program_gets_its_signal_handlers_back(self):
+        code = SERVER + "old = signal.getsignal(2), signal.getsignal(15)\napp.run()\n"
+        status, out, _ = converse(code + "print(old == (signal.getsignal(2), signal.getsignal(15)))", b"")
+        assert (status, out) == (0, b"True\n")
+
+    @posix
     def test_a_reader_that_goes_away_ends_it_quietly(self):
         with python(SERVER + "app.run()") as process:
             process.stdout.close()
@@ -6064,8 +5674,7 @@ m.Server("t17", lifespan=lifespan).run()
 
     @posix
     @pytest.mark.parametrize("options", ["", "watch_parent=False"])
-    def test_a_server_whose_parent_died_ends_itself(self, options):
-        """Also when somebody else holds the other end of its stdin."""
+    def test_a_server_whose_parent_died_ends_although_its_input_stays_open(self, options):
         parent = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]])\n"
         with python(
             parent + "sys.stdin = None; sys.stdout.close(); import time; time.sleep(60)",
@@ -6084,128 +5693,43 @@ m.Server("t17", lifespan=lifespan).run()
                 process.stdin.close()
                 assert texts(process.stdout.read()) == {2: "2"}
 
-    @posix
-    def test_signal_handlers_are_put_back(self):
-        async def main():
-            stopped = asyncio.Event()
-            work = m.until_signalled(stopped.wait(), stopped.set)
-            asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGINT)
-            await work
-
-        def nothing(number, frame):
-            raise AssertionError("the wrong handler")
-
-        numbers = (signal.SIGINT, signal.SIGTERM)
-        former = {number: signal.signal(number, nothing) for number in numbers}
-        try:
-            run(main())
-            assert [signal.getsignal(number) for number in numbers] == [nothing] * 2
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
-
-    @posix
-    def test_the_end_of_a_terminal_that_nohup_ignores_stays_ignored(self):
-        async def work():
-            seen.extend([signal.getsignal(signal.SIGHUP), signal.getsignal(signal.SIGTERM)])
-
-        async def main():
-            await m.until_signalled(work(), lambda: None)
-
-        seen, former = [], signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        try:
-            run(main())
-        finally:
-            signal.signal(signal.SIGHUP, former)
-        assert seen[0] == signal.SIG_IGN and callable(seen[1])
-
-    @posix
-    def test_ctrl_c_that_a_shell_ignores_for_the_background_ends_only_whom_it_is_to(self):
-        async def work():
-            seen.append(signal.getsignal(signal.SIGINT))
-            return 0
-
-        async def main():
-            await m.until_signalled(work(), lambda: None)
-            await m.until_signalled(work(), lambda: None, always=())
-
-        seen, former = [], signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            run(main())
-        finally:
-            signal.signal(signal.SIGINT, former)
-        assert callable(seen[0]) and seen[1] == signal.SIG_IGN
-
-    @posix
-    def test_work_that_ignores_the_first_signal_is_cancelled(self):
-        async def main():
-            # To wait would need the watchdog to wait longer, which ends the process: this one.
-            skip = functools.partial(asyncio.get_running_loop().call_soon, time_machine(), 70)
-            asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGTERM)
-            await m.until_signalled(asyncio.sleep(3600), skip, 60)
-
-        run(main(), seconds=1000)
-
-    def test_off_the_main_thread_there_are_no_signals(self):
-        async def main():
-            await m.until_signalled(asyncio.sleep(0), lambda: None)
-
-        thread = threading.Thread(target=lambda: asyncio.run(main()))
-        thread.start()
-        thread.join(20)
-        assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    def test_a_server_runs_in_a_thread_without_signals(self):
+        code = SERVER + "t = threading.Thread(target=app.run)\nt.start()\nt.join()\nprint('afterwards')"
+        status, out, err = converse(code, call(1, "add", a=1))
+        assert (status, texts(out), err) == (0, {1: "1"}, b"")
 
 
 ###############################################################################
 # T31. Client
 ###############################################################################
 
-NEWEST_HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "fake"}}
-
-
-EVERYTHING = {
-    "tools": {"listChanged": True},
-    "resources": {"subscribe": True, "listChanged": True},
-    "prompts": {"listChanged": True},
-    "completions": {},
-    "logging": {},
-}
+SUBSCRIPTION = META + "subscriptionId"
+TASKS_EXTENSION = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+ANSWERED = {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "prompts": {},
+            "logging": {}, "completions": {}}  # fmt: skip
 
 
 class FakeServer(m.Transport):
-    """A transport with a server behind it that answers from a table, whatever it says there.
+    """A server that answers from a table, whatever it says there: results, or functions.
 
-    `answers` gives for a method a result, or a function of the message that gives a list of what
-    comes back: messages, or bytes. What is not in the table is not answered.
+    A function of the message gives a list of what comes back: messages, or bytes.
     """
 
     name = "fake"
 
-    def __init__(self, answers=None, capabilities=EVERYTHING):
-        hello = {**NEWEST_HELLO, "capabilities": capabilities}
+    def __init__(self, answers=None, revision="2025-11-25"):
+        hello = {"protocolVersion": revision, "capabilities": ANSWERED, "serverInfo": {"name": "fake"}}
         self.answers = {"initialize": hello, "ping": {}, **(answers or {})}
-        self.sent = []
-        self.ended = False
-        self.inbox = []
-        self.arrived = asyncio.Event()
+        self.sent, self.inbox = [], asyncio.Queue()
 
     def say(self, *items):
         """Let messages or bytes come from the server."""
-        for item in items:
-            self.inbox.append(item if isinstance(item, bytes) else json.dumps(item).encode())
-        self.arrived.set()
+        self.inbox.put_nowait([x if isinstance(x, bytes) else json.dumps(x).encode() for x in items])
 
     async def read(self):
-        while not self.inbox and not self.ended:
-            self.arrived.clear()
-            await self.arrived.wait()
-        items, self.inbox = self.inbox, []
-        return items
+        return await self.inbox.get()
 
     async def write(self, msg):
-        if self.ended:
-            raise m.ConnectionClosed("the fake server is gone")
-        m.encode(msg)  # what a wire could not carry must fail here, too
         for each in msg if isinstance(msg, list) else [msg]:
             self.sent.append(each)
             answer = self.answers.get(each.get("method"))
@@ -6215,8 +5739,7 @@ class FakeServer(m.Transport):
                 self.say({"jsonrpc": "2.0", "id": each["id"], "result": answer})
 
     async def close(self):
-        self.ended = True
-        self.arrived.set()
+        self.say()
 
     def methods(self):
         return [msg.get("method") for msg in self.sent]
@@ -6226,894 +5749,1028 @@ def client_of_fake(fake, **options):
     return m.Client(fake, **{"revision": "2025-11-25", "timeout": 20, **options})
 
 
-def answering(result):
-    """Return what answers any request with a result."""
-    return lambda msg: [{"jsonrpc": "2.0", "id": msg["id"], "result": result}] if "id" in msg else []
+class TestFindingTheEra:
+    """What a client says first, and what it makes of the answer.
+
+    spec: basic/transports/stdio#backward-compatibility
+    """
+
+    test_it_goes_as_written = client_conversations("""
+Any error but the few of the modern era is that of a legacy server, which is greeted.
+[= 2025-11-25] bare unpinned
+    >>> c.connect()
+    --> ?1 server/discover {...}
+    <-- ?1 error -32000 "what?"
+    --> ?2 initialize {"protocolVersion": "2025-11-25", "clientInfo": {...}, "capabilities": {...}}
+    <-- ?2 {"protocolVersion": "2025-03-26", "capabilities": {}, "serverInfo": {"name": "old"}}
+    --> notifications/initialized
+    None
+    >>> asyncio.sleep(0, (c.revision, c.server_info, c.instructions))
+    ('2025-03-26', {'name': 'old'}, None)
+
+A server that answers server/discover is modern, and nothing else is asked.
+[modern] bare unpinned
+    >>> c.connect()
+    --> ?1 server/discover {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", ...}}
+    <-- ?1 {"resultType": "complete", "supportedVersions": ["2026-07-28"], "instructions": "Try.",
+          "capabilities": {"tools": {}}, "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "new"}}}
+    None
+    >>> asyncio.sleep(0, (c.revision, c.server_info, c.instructions))
+    ('2026-07-28', {'name': 'new'}, 'Try.')
+
+An error that only a modern server gives is told, and nothing else is tried.
+[modern] bare unpinned
+    >>> c.connect()
+    --> ?1 server/discover {...}
+    <-- ?1 error -32021 "no"
+    RemoteError: no
+
+A server that speaks other revisions than ours is asked for one of the legacy era.
+[= 2025-11-25] bare unpinned
+    >>> c.connect()
+    --> ?1 server/discover {...}
+    <-- ?1 error -32022 "no" {"supported": ["2025-11-25"]}
+    --> ?2 initialize {"protocolVersion": "2025-11-25", ...}
+    <-- ?2 {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+    --> notifications/initialized
+    None
+
+A silent server is taken for a legacy server after five seconds.
+[= 2025-11-25] bare unpinned
+    >>> c.connect()
+    --> ?1 server/discover {...}
+    later 6 s
+    --> notifications/cancelled {"requestId": ?1, ...}
+    --> ?2 initialize {...}
+    <-- ?2 {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
+    --> notifications/initialized
+    None
+
+A modern server that was only slow to start is found after all.
+[modern] bare unpinned
+    >>> c.connect()
+    --> ?1 server/discover {...}
+    later 6 s
+    --> notifications/cancelled {...}
+    --> ?2 initialize {...}
+    <-- ?2 error -32601 "no such method"
+    --> ?3 server/discover {...}
+    <-- ?3 {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
+    None
+
+A client that is told to speak one revision tries no other.
+[modern] bare
+    >>> c.connect()
+    --> ?1 server/discover {...}
+    <-- ?1 error -32601 "what?"
+    ProtocolError: does not speak revision 2026-07-28
+
+A server that answers in a revision that was not asked for is left.
+[= 2025-06-18] bare
+    >>> c.connect()
+    --> ?1 initialize {"protocolVersion": "2025-06-18", ...}
+    <-- ?1 {"protocolVersion": "2099-01-01", "capabilities": {}, "serverInfo": {}}
+    ProtocolError: 2099-01-01
+
+A handshake that is refused is the server's error, and one that is malformed a protocol error.
+[= 2025-11-25] bare
+    >>> c.connect()
+    --> ?1 initialize {...}
+    <-- ?1 error -32603 "out of order"
+    RemoteError: out of order
+
+A server that does not say its capabilities has sent a malformed answer.
+[= 2025-11-25] bare
+    >>> c.connect()
+    --> ?1 initialize {...}
+    <-- ?1 {"protocolVersion": "2025-11-25", "capabilities": 5}
+    ProtocolError: capabilities should be object
+
+What a sloppy server says of itself does no harm.
+[= 2025-11-25] bare
+    >>> c.connect()
+    --> ?1 initialize {...}
+    <-- ?1 {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": "me", "instructions": 5}
+    --> notifications/initialized
+    None
+    >>> asyncio.sleep(0, (c.server_info, c.instructions))
+    ({}, None)
+
+A server that goes away in the handshake says so.
+[= 2025-11-25] bare
+    >>> c.connect()
+    --> ?1 initialize {...}
+    cut
+    ConnectionClosed: the scripted server closed the connection
+""")
 
 
-def failing(code, message):
-    problem = {"code": code, "message": message}
-    return lambda msg: [{"jsonrpc": "2.0", "id": msg["id"], "error": problem}]
-
-
-class TestConnecting:
-    """spec 2025-11-25: basic/lifecycle"""
-
-    @pytest.mark.parametrize("name", ["1999-01-01", "2024-11-05", 5, None, ["2025-11-25"], {}])
-    async def test_a_server_that_speaks_another_revision_is_left(self, name):
-        fake = FakeServer({"initialize": {**NEWEST_HELLO, "protocolVersion": name}})
-        with pytest.raises(m.ProtocolError, match="speaks revision .*we speak 2025-11-25"):
-            await client_of_fake(fake).connect()
-        assert fake.ended and fake.methods() == ["initialize"]
-
-    @pytest.mark.parametrize(
-        "answer",
-        [
-            {"protocolVersion": "2025-11-25"},
-            {"protocolVersion": "2025-11-25", "capabilities": []},
-            {"protocolVersion": "2025-11-25", "capabilities": None},
-            {},
-        ],
-    )
-    async def test_a_malformed_handshake_is_a_protocol_error(self, answer):
-        with pytest.raises(m.ProtocolError):
-            await client_of_fake(FakeServer({"initialize": answer})).connect()
-
-    async def test_a_refused_handshake_is_the_servers_error(self):
-        fake = FakeServer({"initialize": failing(-32000, "not for you")})
-        with pytest.raises(m.RemoteError, match=r"not for you \(-32000\)"):
-            await client_of_fake(fake).connect()
-        assert fake.ended
-
-    async def test_a_silent_server_is_given_up(self):
-        class Silent(FakeServer):
-            def hint(self):
-                return 'it printed to stdout: "hello"'
-
-        fake = Silent({"initialize": lambda msg: []})
-        with pytest.raises(m.RequestTimeout, match="fake did not answer initialize.*hello"):
-            await client_of_fake(fake, timeout=0.01).connect()
-        assert fake.methods() == ["initialize"]  # which must not be cancelled
-        assert fake.ended
-
-    async def test_a_server_that_dies_says_why(self):
-        class Dying(FakeServer):
-            def explain(self):
-                return "exited with status 3; its last words: no such file"
-
-        fake = Dying({"initialize": lambda msg: setattr(fake, "ended", True) or []})
-        with pytest.raises(m.ConnectionClosed, match="fake exited with status 3; .*no such file"):
-            await client_of_fake(fake).connect()
-
-    async def test_a_transport_that_cannot_open_says_why(self):
-        class Unreachable(FakeServer):
-            async def open(self):
-                raise m.ConnectionClosed("command not found: nonesuch")
-
-        fake = Unreachable()
-        with pytest.raises(m.ConnectionClosed, match="nonesuch"):
-            await client_of_fake(fake).connect()
-        assert fake.ended and not fake.sent
-
-    async def test_a_connection_that_is_given_up_leaves_nothing(self):
-        fake = FakeServer({"initialize": lambda msg: []})
-        task = asyncio.ensure_future(client_of_fake(fake).connect())
-        await eventually(lambda: fake.sent)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert fake.ended
-
-    def test_what_a_server_needs_of_its_client_is_named_as_the_option_that_gives_it(self):
-        app = m.Server()
-
-        @app.tool
-        async def ask(ctx: m.Context, what: str) -> str:
-            tool = {"name": "a", "inputSchema": {"type": "object"}}
-            if what in ("sample", "tools"):
-                return str(await ctx.sample("Well?", tools=[tool] if what == "tools" else None))
-            return str(await (ctx.elicit("Well?") if what == "form" else ctx.elicit_url("", "https://a")))
-
-        async def main():
-            asker = {"elicit": lambda message, schema: True}
-            opener = {"elicit_url": lambda message, url: True}
-            writer = {"sample": lambda params: "x"}
-            for given, what, advice in [
-                ({}, "form", "'elicitation': give the Client elicit= (-32021)"),
-                (opener, "form", "'elicitation.form': give the Client elicit= (-32021)"),
-                ({}, "url", "'elicitation.url': give the Client elicit_url= (-32021)"),
-                (asker, "url", "'elicitation.url': give the Client elicit_url= (-32021)"),
-                ({}, "sample", "'sampling': give the Client sample= (-32021)"),
-                (writer, "tools", "'sampling.tools': give the Client"
-                                  ' capabilities={"sampling": {"tools": {}}} (-32021)'),
-            ]:  # fmt: skip
-                async with m.Client(app, **given) as c:
-                    with pytest.raises(m.RemoteError) as caught:
-                        await c.call("ask", {"what": what})
-                assert str(caught.value) == f"the client did not declare the capability {advice}"
-            as_advised = {"capabilities": {"sampling": {"tools": {}}}}
-            async with m.Client(app, **writer, **as_advised) as c:
-                assert "'text': 'x'" in await c.call("ask", {"what": "tools"})
-
-        run(main())
-        for odd in (None, 5, {"requiredCapabilities": 5}, {"requiredCapabilities": {"x": 1}}):
-            assert m.with_remedy(m.RemoteError(-32021, "no", odd)).message == "no"
-
-    async def test_a_revision_that_has_no_such_question_is_blamed_and_not_the_client(self):
-        app = m.Server()
-
-        @app.tool
-        async def ask(ctx: m.Context) -> str:
-            return str(await ctx.elicit("Well?"))
-
-        async with m.Client(app, revision="2024-11-05", elicit=lambda *given: {}) as c:
-            with pytest.raises(m.ToolError, match="speaks revision 2024-11-05, which has no elicitation"):
-                await c.call("ask")
-
-    async def test_an_option_that_the_target_does_not_have_is_told_at_the_call(self):
-        for target, option, kind in [
-            (m.Server(), "env", "a Server"), (FakeServer(), "env", "a Transport"),
-            ("server.py", "headers", "a command"), ("http://localhost/mcp", "cwd", "a URL"),
-        ]:  # fmt: skip
-            with pytest.raises(TypeError, match=f"a Client of {kind} has no option '{option}'"):
-                m.Client(target, **{option: None})
-            with pytest.raises(TypeError, match="'sampling_callback'; it can have .*, sample,"):
-                m.Client(target, sampling_callback=None)
-        for wrong, near in (("elcit", "elicit"), ("timout", "timeout"), ("evn", "env")):
-            with pytest.raises(TypeError, match=f"has no option '{wrong}'; did you mean {near}\\?"):
-                m.Client("server.py", **{wrong: None})
-        m.Client("server.py", cwd="/", env_replace=True)
-        m.Client("http://localhost/mcp", token="x", headers={})
-        with pytest.raises(TypeError, match="has no option 'tokn'; did you mean token"):
-            m.Client("http://localhost/mcp", tokn="x")
-
-    async def test_mistakes_in_a_call_are_told_with_what_to_write(self):
-        fake = FakeServer({"tools/call": {"content": []}})
-        async with client_of_fake(fake) as c:
-            sent = len(fake.sent)
-            with pytest.raises(TypeError, match='call\\("search", {"text": ...}\\)'):
-                await c.call("search", text="n")
-            with pytest.raises(TypeError, match="no option 'timout'; did you mean timeout?"):
-                await c.call("search", {"n": 1}, timout=3)
-            with pytest.raises(TypeError, match="the arguments of a tool are a dict, not 'n'"):
-                await c.call("search", "n")
-            with pytest.raises(TypeError, match="resources=...* is True or False.*uris="):
-                c.listen(resources=["order://1"])
-            with pytest.raises(TypeError, match="is a list: .'order://1'"):
-                c.listen(uris="order://1")
-            assert len(fake.sent) == sent
-        with pytest.raises(TypeError, match="async with"):
-            with c:
-                pass
-
-    async def test_a_client_that_the_program_has_closed_says_so_and_nothing_of_the_server(self):
-        fake = FakeServer({})
-        fake.explain = lambda: "was closed; its last words: an old traceback"
-        async with client_of_fake(fake) as c:
-            pass
-        for use in (c.call("x"), c.notify("x"), c.request("acme/x")):
-            with pytest.raises(m.ConnectionClosed) as caught:
-                await use
-            assert str(caught.value) == f"this program has closed the connection to {fake.name}"
-
-    def test_roots_are_asked_for_and_answered_before_anything_else_is_sent(self):
-        """The first call must not overtake them."""
-
-        def ping(msg):
-            pings.append(msg)
-            roots = {"jsonrpc": "2.0", "id": "r", "method": "roots/list"}
-            answer = {"jsonrpc": "2.0", "id": msg["id"], "result": {}}
-            return [roots, answer] if len(pings) == 1 else [answer]
-
-        async def roots():
-            await asyncio.sleep(0)
-            return ["file:///a"]
-
-        async def main():
-            fake = FakeServer({"ping": ping, "tools/call": {"content": []}})
-            async with client_of_fake(fake, roots=roots) as c:
-                await c.call("t")
-            told = [msg.get("method") or msg["result"] for msg in fake.sent]
-            assert told == [
-                "initialize", "notifications/initialized", "ping",
-                {"roots": [{"uri": "file:///a"}]}, "ping", "tools/call",
-            ]  # fmt: skip
-
-        pings = []
-        run(main())
-
-    @pytest.mark.parametrize("ping", [lambda msg: [], failing(-32601, "no")], ids=["silent", "no"])
-    async def test_a_server_that_wants_no_roots_holds_nobody_up(self, ping, monkeypatch):
-        monkeypatch.setattr(m, "PROBE_SECONDS", 0.01)
-        fake = FakeServer({"ping": ping, "tools/call": {"content": []}})
-        async with client_of_fake(fake, roots=[]) as c:
-            assert await c.call("t") is None
-        async with client_of_fake(FakeServer({"ping": ping})):
-            pass
-
-    def test_a_server_that_is_never_reached_is_an_error_and_not_a_lost_subscription(self, caplog):
-        async def main():
-            fake = FakeServer({"initialize": lambda msg: setattr(fake, "ended", True) or []})
-            with pytest.raises(m.ConnectionClosed):
-                await client_of_fake(fake, on_tools_changed=print).connect()
-
-        run(main())
-        assert "will be heard" not in caplog.text
-
-    async def test_what_is_lost_for_good_is_logged_and_what_was_closed_is_not(self, caplog):
-        for closed in (True, False):
-            caplog.clear()
-            fake = FakeServer(TestSubscriptions.ANSWERS)
-            async with client_of_fake(fake) as c:
-                updates = await c.subscribe("x://a")
-                await (c.close() if closed else fake.close())
-                assert [update async for update in updates] == []
-            assert ("will be heard any more" in caplog.text) is not closed
-
-    def test_a_server_that_fails_is_one_exception_with_the_cause(self, caplog):
-        class Broken(m.Server):
-            async def serve(self, transport):
-                raise OSError("disk full")
-
-        async def main():
-            with pytest.raises(m.ConnectionClosed, match="the server failed: OSError: disk full"):
-                await m.Client(Broken(), timeout=20).connect()
-
-        run(main())
-        assert "disk full" in caplog.text
-
-
-class TestLists:
-    """spec 2025-11-25: server/utilities/pagination"""
-
-    async def test_a_server_that_goes_round_in_circles_is_caught(self):
-        for cursors in (["a"], ["a", "b"]):
-            turn = itertools.cycle(cursors)
-            fake = FakeServer(
-                {
-                    "tools/list": lambda msg, turn=turn: answering(
-                        {"tools": [], "nextCursor": next(turn)}
-                    )(msg)
-                }
-            )
-            async with client_of_fake(fake) as c:
-                with pytest.raises(m.ProtocolError, match="gave the cursor 'a' twice"):
-                    await c.list_tools()
-                assert fake.methods().count("tools/list") == len(cursors) + 1
-
-    @pytest.mark.parametrize("pages, fine", [(3, True), (4, False)])
-    async def test_pages_without_end_are_cut(self, monkeypatch, pages, fine):
-        monkeypatch.setattr(m, "MAX_PAGES", 3)
-        count = itertools.count(1)
-        seen = []
-
-        def answer(msg):
-            number = next(count)
-            page = {"prompts": [{"name": "p"}]}
-            if number < pages:
-                page["nextCursor"] = f"cursor {number}"
-            return answering(page)(msg)
-
-        async with client_of_fake(FakeServer({"prompts/list": answer})) as c:
-            if fine:
-                assert len(await c.list_prompts()) == 3
-            else:
-                with pytest.raises(m.LimitExceeded, match="more than 3 pages"):
-                    async for item in c.prompts():
-                        seen.append(item)
-                assert len(seen) == 3
-
-    @pytest.mark.parametrize(
-        "answer",
-        [
-            {},
-            {"tools": None},
-            {"tools": {}},
-            {"tools": "x"},
-            {"tools": [5]},
-            {"tools": [None]},
-            {"tools": [[]]},
-            {"tools": [{}]},
-            {"tools": [{"name": 5}]},
-            {"tools": [{"name": None}]},
-            {"tools": [], "nextCursor": 5},
-            {"tools": [], "nextCursor": {}},
-        ],
-    )
-    async def test_what_is_no_list_is_a_protocol_error(self, answer):
-        async with client_of_fake(FakeServer({"tools/list": answer})) as c:
-            with pytest.raises(m.ProtocolError, match="malformed|sent|should be"):
-                await c.list_tools()
-
-    async def test_null_is_no_cursor(self):
-        page = {"tools": [{"name": "t"}], "nextCursor": None}
-        async with client_of_fake(FakeServer({"tools/list": page})) as c:
-            assert await c.list_tools() == [{"name": "t"}]
+# What a server may answer: a call, the method it sends, a result, and what becomes of it.
+RESULTS = """
+c.list_tools()         | tools/list | {"tools": {}}                              | ProtocolError: tools should be array
+c.list_tools()         | tools/list | {}                                         | ProtocolError: tools should be array
+c.list_tools()         | tools/list | {"tools": [5]}                             | ProtocolError: integer
+c.list_tools()         | tools/list | {"tools": [{"name": 5}]}                   | ProtocolError: name should be string
+c.list_prompts()       | prompts/list | {"prompts": [], "nextCursor": 5}         | ProtocolError: nextCursor should be string
+c.list_prompts()       | prompts/list | {"prompts": [{"name": "a"}], "nextCursor": null} | [{"name": "a"}]
+c.list_resources()     | resources/list | {"resources": [{"uri": "a://b", "name": "b"}]} | [{"uri": "a://b", "name": "b"}]
+c.list_templates()     | resources/templates/list | {"resourceTemplates": [{"uriTemplate": "a://{b}", "name": "b"}]} | [{"uriTemplate": "a://{b}", "name": "b"}]
+c.call("x")            | tools/call | {"content": 5}                             | ProtocolError: content should be array
+c.call("x")            | tools/call | {"content": ["a"]}                         | ProtocolError: string
+c.call("x")            | tools/call | {}                                         | ProtocolError: content should be array
+c.call("x")            | tools/call | {"content": []}                            | None
+c.call("x")            | tools/call | {"content": [{"type": "text", "text": "a"}]} | "a"
+c.call("x")            | tools/call | {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]} | ["a", "b"]
+c.call("x")            | tools/call | {"content": [{"type": "image", "data": "", "mimeType": "image/png"}]} | {"type": "image", "data": "", "mimeType": "image/png"}
+c.call("x")            | tools/call | {"content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}} | 3
+c.call("x")            | tools/call | {"content": [{"type": "text", "text": "{\\"result\\": 3}"}], "structuredContent": {"result": 3}} | {"result": 3}
+c.call("x")            | tools/call | {"content": [], "structuredContent": {"x": 1}} | {"x": 1}
+c.call("x")            | tools/call | {"structuredContent": {"x": 1}}            | {"x": 1}
+c.call("x")            | tools/call | {"content": [{"type": "text", "text": "no disk"}], "isError": true} | ToolError: no disk
+c.call("x")            | tools/call | {"content": [], "isError": true}           | ToolError: the tool failed without a message
+c.call_tool("x")       | tools/call | {"content": [], "more": 1}                 | {"content": [], "more": 1, ...}
+c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b", "text": "hi"}]} | "hi"
+c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b", "blob": "aGk="}]} | b'hi'
+c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b", "text": "a"}, {"uri": "a://c", "text": "b"}]} | ["a", "b"]
+c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b", "blob": "%"}]} | ProtocolError: not Base64
+c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b"}]}        | ProtocolError: text should be string
+c.read("a://b")        | resources/read | {"contents": 5}                        | ProtocolError: contents should be array
+c.get_prompt("x", {"n": 5}) | prompts/get | {"messages": []}                     | {"messages": [], ...}
+c.get_prompt("x")      | prompts/get | {"messages": "hi"}                        | ProtocolError: messages should be array
+c.complete("x", "n", "a") | completion/complete | {"completion": {"values": ["ab"]}} | ["ab"]
+c.complete("x", "n", "a") | completion/complete | {"completion": {"values": [5]}} | ProtocolError: completion
+c.complete("a://{b}", "b", "a") | completion/complete | {"completion": 5}        | ProtocolError: completion should be object
+"""  # noqa: E501
+RESULT_TALKS = "\n\n".join(
+    f"{call} takes {result.replace('[', '(')[:40]} for what it is.\n[all]\n    >>> {call}\n"
+    f"    --> ?1 {method} {{...}}\n    <-- ?1 {result}\n    {value}"
+    for call, method, result, value in table(RESULTS)
+)
 
 
 class TestCalls:
-    """spec 2025-11-25: server/tools"""
+    """Results, and what a program gets."""
 
-    @pytest.mark.parametrize(
-        "answer, value",
-        [
-            ({"content": []}, None),
-            ({"content": [{"type": "text", "text": "a"}]}, "a"),
-            ({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}, ["a", "b"]),
-            ({"content": [{"type": "image", "data": ""}]}, {"type": "image", "data": ""}),
-            ({"content": [{"type": "new", "x": 1}]}, {"type": "new", "x": 1}),
-            ({"content": [], "structuredContent": {"result": []}}, []),
-            ({"content": [], "structuredContent": {"result": [1]}}, {"result": [1]}),
-            ({"content": [{"type": "text", "text": "5"}], "structuredContent": {"result": 5}}, 5),
-            (
-                {
-                    "content": [{"type": "text", "text": '{"result": 5}'}],
-                    "structuredContent": {"result": 5},
-                },
-                {"result": 5},
-            ),
-            (
-                {
-                    "content": [{"type": "text", "text": '{"result": "x"}'}],
-                    "structuredContent": {"result": '{"result": "x"}'},
-                },
-                '{"result": "x"}',
-            ),
-            ({"content": [], "structuredContent": {"result": 1, "x": 2}}, {"result": 1, "x": 2}),
-            ({"structuredContent": {"a": 1}}, {"a": 1}),
-            ({"content": [], "structuredContent": {}}, {}),
-        ],
-    )
-    async def test_the_value_is_the_most_telling_part(self, answer, value):
-        fake = FakeServer({"tools/call": answer, "tools/list": {"tools": []}})
+    test_results = client_conversations(RESULT_TALKS)
+
+    test_it_goes_as_written = client_conversations("""
+A list is read to its last page, and each cursor goes back as it came.
+[all] spec: server/utilities/pagination
+    >>> c.list_prompts()
+    --> ?1 prompts/list
+    <-- ?1 {"prompts": [{"name": "a"}], "nextCursor": "two"}
+    --> ?2 prompts/list {"cursor": "two"}
+    <-- ?2 {"prompts": [{"name": "b"}]}
+    [{"name": "a"}, {"name": "b"}]
+
+A server that gives the same cursor twice goes round in circles, which is an error.
+[all]
+    >>> c.list_prompts()
+    --> ?1 prompts/list
+    <-- ?1 {"prompts": [], "nextCursor": "two"}
+    --> ?2 prompts/list {"cursor": "two"}
+    <-- ?2 {"prompts": [], "nextCursor": "two"}
+    ProtocolError: twice
+
+Structured output is checked by the schema of a tool that was listed.
+[>= 2025-06-18] spec: server/tools#output-schema
+    >>> c.list_tools()
+    --> ?1 tools/list
+    <-- ?1 {"tools": [{"name": "x", "inputSchema": {"type": "object"},
+          "outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}]}
+    [...]
+    >>> c.call("x")
+    --> ?2 tools/call {...}
+    <-- ?2 {"content": [], "structuredContent": {"n": "many"}}
+    ProtocolError: broke its own output schema
+    >>> c.call("x")
+    --> ?3 tools/call {...}
+    <-- ?3 {"content": []}
+    ProtocolError: there is no structuredContent
+    >>> c.call("x")
+    --> ?4 tools/call {...}
+    <-- ?4 {"content": [{"type": "text", "text": "no disk"}], "isError": true}
+    ToolError: no disk
+    <-- notifications/tools/list_changed
+    >>> c.call("x")
+    --> ?5 tools/call {...}
+    <-- ?5 {"content": [], "structuredContent": {"n": "many"}}
+    {"n": "many"}
+
+Regular expressions of a server are not tried, for some take years.
+[>= 2025-06-18]
+    >>> c.list_tools()
+    --> ?1 tools/list
+    <-- ?1 {"tools": [{"name": "x", "inputSchema": {"type": "object"},
+          "outputSchema": {"type": "object", "properties": {"n": {"pattern": "^(a|a)*$"}}}}]}
+    [...]
+    >>> c.call("x")
+    --> ?2 tools/call {...}
+    <-- ?2 {"content": [], "structuredContent": {"n": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"}}
+    {...}
+
+A caller who is cancelled tells the server, and an answer that still comes does no harm.
+[all] spec: basic/utilities/cancellation
+    >>> asyncio.wait_for(c.call("x"), 5)
+    --> ?1 tools/call {...}
+    later 6 s
+    --> notifications/cancelled {"requestId": ?1, "reason": "the caller was cancelled"}
+    TimeoutError:
+    <-- ?1 {"content": []}
+    >>> c.call("y")
+    --> ?2 tools/call {"name": "y", "arguments": {}}
+    <-- ?2 {"content": []}
+    None
+
+A request without an answer fails after its timeout, and the server is told.
+[all]
+    >>> c.call("x", timeout=5)
+    --> ?1 tools/call {...}
+    later 6 s
+    --> notifications/cancelled {"requestId": ?1, "reason": "timeout"}
+    RequestTimeout: did not answer tools/call within 5 seconds
+
+Progress renews the deadline of a request, and each request asks for it.
+[all] spec: basic/utilities/progress
+    >>> c.call("x", timeout=5, meta={"traceparent": "00"})
+    --> ?1 tools/call {"name": "x", "arguments": {},
+          "_meta": {"progressToken": ?t, "traceparent": "00", ...}}
+    later 4 s
+    <-- notifications/progress {"progressToken": ?t, "progress": 1}
+    later 4 s
+    <-- ?1 {"content": []}
+    None
+
+Requests fail at once when the connection ends, and later ones say the same.
+[all]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    cut
+    ConnectionClosed: the scripted server closed the connection
+    >>> c.ping()
+    ConnectionClosed: the scripted server closed the connection
+
+A program that has closed its client is told that, and nothing of the server.
+[all]
+    >>> c.close()
+    None
+    >>> c.call("x")
+    ConnectionClosed: this program has closed the connection
+    >>> c.connect()
+    RuntimeError: connects once
+
+An answer that is none fails the request that waits for it.
+[legacy]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- {"jsonrpc": "2.0", "id": ?1, "result": 5}
+    ProtocolError: answered tools/call with a malformed message
+
+Notifications that mean nothing do no harm.
+[all]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": 5}}
+    <-- {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": []}}
+    <-- {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": {}}}
+    <-- {"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": {"_meta": 5}}
+    <-- {"jsonrpc": "2.0", "method": "notifications/elicitation/complete"}
+    <-- ?1 {"content": []}
+    None
+
+A ping is a question that any server answers.
+[legacy]
+    >>> c.ping()
+    --> ?1 ping
+    <-- ?1 {}
+    ...
+
+In the modern era, which has no ping, the server is asked what it speaks.
+[modern]
+    >>> c.request("tools/list")
+    --> ?1 tools/list {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+          "io.modelcontextprotocol/clientInfo": {"name": "mcp_lite", ...},
+          "io.modelcontextprotocol/clientCapabilities": {...}, "progressToken": ...}}
+    <-- ?1 {"tools": []}
+    {"tools": [], ...}
+
+The log level is asked for once in the legacy era.
+[legacy]
+    >>> c.set_log_level("error")
+    --> ?1 logging/setLevel {"level": "error"}
+    <-- ?1 {}
+    None
+
+A prompt's arguments travel as texts, a tool's as JSON.
+[all]
+    >>> c.get_prompt("x", {"n": 5, "t": "a"})
+    --> ?1 prompts/get {"name": "x", "arguments": {"n": "5", "t": "a"}}
+    <-- ?1 {"messages": []}
+    {...}
+
+A template is completed by its URI, with what is known already where the revision has that.
+[>= 2025-06-18]
+    >>> c.complete("a://{b}/{c}", "c", "x", {"b": "y"})
+    --> ?1 completion/complete {"ref": {"type": "ref/resource", "uri": "a://{b}/{c}"},
+          "argument": {"name": "c", "value": "x"}, "context": {"arguments": {"b": "y"}}}
+    <-- ?1 {"completion": {"values": ["xx"]}}
+    ["xx"]
+
+What a server did not declare is not asked for.
+[all] capabilities {"resources": {}}
+    >>> c.list_tools()
+    CapabilityMissing: tools
+    >>> c.batch([("resources/list", None), ("prompts/list", None)])
+    CapabilityMissing: prompts
+    >>> c.subscribe("a://b").open()
+    CapabilityMissing: resources.subscribe
+
+A method that the revision does not have is not sent.
+[legacy]
+    >>> c.request("server/discover")
+    CapabilityMissing: server/discover
+
+A method that nobody knows may be sent.
+[all]
+    >>> c.request("acme/x", {"a": 1})
+    --> ?1 acme/x {"a": 1}
+    <-- ?1 {"b": 2}
+    {"b": 2, ...}
+
+Several requests travel as one array where the revision has that.
+[= 2025-03-26] spec: basic#batching
+    >>> c.batch([("tools/call", {"name": "a"}), ("tools/call", {"name": "b"})])
+    --> [{"jsonrpc": "2.0", "id": ?1, "method": "tools/call", "params": {"name": "a", ...}},
+          {"jsonrpc": "2.0", "id": ?2, "method": "tools/call", "params": {"name": "b", ...}}]
+    <-- [{"jsonrpc": "2.0", "id": ?2, "error": {"code": -32602, "message": "no b"}},
+          {"jsonrpc": "2.0", "id": ?1, "result": {"content": []}}]
+    [{"content": []}, ...]
+
+Elsewhere they travel one by one, and the answers stand in the order of the requests.
+[>= 2025-06-18]
+    >>> c.batch([("tools/list", None), ("prompts/list", None)])
+    --> ?1 tools/list
+    --> ?2 prompts/list
+    <-- ?2 {"prompts": []}
+    <-- ?1 {"tools": []}
+    [{"tools": [], ...}, {"prompts": [], ...}]
+""")
+
+    test_the_longest = client_conversations("""
+However much progress there is, a request takes no longer than max_timeout.
+[all]
+    >>> c.call("x")
+    --> ?1 tools/call {"name": "x", "arguments": {}, "_meta": {"progressToken": ?t, ...}}
+    later 4 s
+    <-- notifications/progress {"progressToken": ?t, "progress": 1}
+    later 4 s
+    <-- notifications/progress {"progressToken": ?t, "progress": 2}
+    later 4 s
+    --> notifications/cancelled {"requestId": ?1, "reason": "timeout"}
+    RequestTimeout:
+
+Rounds of questions do not make it longer.
+[modern]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    later 4 s
+    <-- ?1 {"resultType": "input_required", "requestState": "a"}
+    --> ?2 tools/call {...}
+    later 4 s
+    <-- ?2 {"resultType": "input_required", "requestState": "b"}
+    --> ?3 tools/call {...}
+    later 4 s
+    --> notifications/cancelled {"requestId": ?3, ...}
+    RequestTimeout:
+""", timeout=5, max_timeout=10)
+
+    async def test_a_list_without_end_is_cut(self):
+        pages = itertools.count()
+
+        def page(msg):
+            result = {"prompts": [], "nextCursor": str(next(pages))}
+            return [{"jsonrpc": "2.0", "id": msg["id"], "result": result}]
+
+        async with client_of_fake(FakeServer({"prompts/list": page})) as c:
+            with pytest.raises(m.LimitExceeded, match="more than 1000 pages"):
+                await c.list_prompts()
+
+    async def test_whatever_a_server_answers_is_a_value_or_an_error_of_ours(self):
+        dice, fake = rng("answers"), FakeServer()
+        keys = ["tools", "content", "contents", "messages", "completion", "values", "name", "type",
+                "text", "blob", "uri", "structuredContent", "isError", "result", "nextCursor"]  # fmt: skip
+
+        def anything(depth=0):
+            kind = dice.randrange(8 if depth < 4 else 5)
+            if kind < 5:
+                return [None, True, 5, "text", "%"][kind]
+            if kind == 5:
+                return [anything(depth + 1) for _ in range(dice.randrange(3))]
+            return {dice.choice(keys): anything(depth + 1) for _ in range(dice.randrange(4))}
+
+        def react(msg):
+            return [{"jsonrpc": "2.0", "id": msg["id"], "result": anything()}]
+
+        for method in ("tools/list", "tools/call", "resources/read", "prompts/get", "completion/complete"):
+            fake.answers[method] = react
         async with client_of_fake(fake) as c:
-            assert await c.call("t") == value
-            assert await c.call_tool("t") == answer
+            for _ in range(100):
+                for work in (c.list_tools, lambda: c.call("x"), lambda: c.read("a://b"),
+                             lambda: c.get_prompt("x"), lambda: c.complete("x", "y", "z")):  # fmt: skip
+                    with contextlib.suppress(m.MCPError):
+                        await work()
+            assert await c.ping() < 20
 
-    @pytest.mark.parametrize(
-        "content, text",
-        [
-            ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
-            ([], "the tool failed without a message"),
-            ([{"type": "text", "text": 5}], "the tool failed without a message"),
-        ],
-    )
-    async def test_a_failure_is_raised_with_its_text_and_result(self, content, text):
-        answer = {"content": content, "isError": True, "structuredContent": {"x": 1}}
-        async with client_of_fake(FakeServer({"tools/call": answer})) as c:
-            with pytest.raises(m.ToolError) as caught:
-                await c.call("t")
-            assert (str(caught.value), caught.value.result) == (text, answer)
-
-    async def test_output_is_checked_against_the_schema_of_a_tool_that_was_listed(self, caplog):
-        """spec 2025-11-25: server/tools#output-schema"""
-        number = {"type": "object", "properties": {"n": {"type": "integer"}}}
-        tools = [
-            {"name": "good", "inputSchema": {}, "outputSchema": number},
-            {"name": "free", "inputSchema": {}},
-            {"name": "odd", "inputSchema": {}, "outputSchema": {"$ref": "https://elsewhere/"}},
-            {"name": "none", "inputSchema": {}, "outputSchema": 5},
-        ]
-        out = {"content": [], "structuredContent": {"n": "x"}}
-        given = [out]
-        react = lambda msg: answering(given[0])(msg)  # noqa: E731
-        fake = FakeServer({"tools/call": react, "tools/list": {"tools": tools}})
-        async with client_of_fake(fake) as c:
-            assert await c.call("good") == {"n": "x"}
-            assert "tools/list" not in fake.methods()  # nothing is hidden
-            await c.list_tools()
-            with pytest.raises(m.ProtocolError, match="'good' broke its own output schema: n:"):
-                await c.call("good")
-            for name in ("free", "odd", "odd", "none", "hidden"):
-                assert await c.call(name) == {"n": "x"}
-            assert caplog.text.count("the output of 'odd' is not checked") == 1
-            given[0] = {"content": []}
-            with pytest.raises(m.ProtocolError, match="schema: there is no structuredContent"):
-                await c.call("good")
-            given[0] = {"content": [], "isError": True}
-            with pytest.raises(m.ToolError):
-                await c.call("good")
-            for given[0] in ({"content": []}, out):
-                await c.call("free")
-            fake.say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-            await c.ping()
-            assert await c.call("good") == {"n": "x"}
-            assert fake.methods().count("tools/list") == 1
-
-    async def test_a_cancelled_call_is_cancelled_at_the_server(self):
-        fake = FakeServer({"tools/call": lambda msg: []})
-        async with client_of_fake(fake) as c:
-            task = asyncio.ensure_future(c.call("t"))
-            await eventually(lambda: "tools/call" in fake.methods())
-            task.cancel()
-            await asyncio.wait({task})
-            await eventually(lambda: fake.methods()[-1] == "notifications/cancelled")
-            assert fake.sent[-1]["params"]["requestId"] == fake.sent[-2]["id"]
-            late = {"jsonrpc": "2.0", "id": fake.sent[-2]["id"], "result": {}}
-            fake.say(late)  # changes nothing
-            await c.ping()
-
-    async def test_max_timeout_is_the_longest_that_a_request_takes(self):
-        """With timeout, unless that is given for the one call"""
-        fake = FakeServer({"tools/call": lambda msg: []})
-        async with client_of_fake(fake, timeout=30, max_timeout=10) as c:
+    async def test_a_batch_is_sent_whole_or_not_at_all(self):
+        fake = FakeServer(revision="2025-03-26")
+        async with client_of_fake(fake, revision="2025-03-26") as c:
+            before = len(fake.sent)
+            with pytest.raises(TypeError):
+                await c.batch([("ping", None), ("acme/x", {"x": object()})])
+            with pytest.raises(ValueError, match="1001 calls in one batch; at most 1000"):
+                await c.batch([("ping", None)] * 1001)
+            assert len(fake.sent) == before and await c.batch([]) == []
+            assert await c.batch([("ping", None)] * 1000) == [{}] * 1000
             leap = time_machine()
-            for options, seconds in (({}, 10), ({"timeout": 15}, 15)):
-                asked = asyncio.ensure_future(c.call("t", **options))
-                await idle()
-                leap(seconds)
-                with pytest.raises(m.RequestTimeout, match=f"within {seconds} seconds"):
-                    await asked
+            asked = asyncio.ensure_future(c.batch([("acme/a", None), ("acme/b", None)]))
+            await until(lambda: "acme/b" in fake.methods())
+            leap(21)
+            with pytest.raises(m.RequestTimeout):
+                await asked
+            await until(lambda: fake.methods().count("notifications/cancelled") == 2)
 
-    async def test_meta_travels_beside_the_progress_token(self):
-        fake = FakeServer({"tools/call": {"content": []}})
-        async with client_of_fake(fake) as c:
-            await c.call("t", meta={"traceparent": "00-1"})
-            meta = fake.sent[-1]["params"]["_meta"]
-            assert meta["traceparent"] == "00-1" and "progressToken" in meta
-
-
-GARBAGE = [None, True, 5, -1.5, 10**400, "x", "", [], [5], [None], [[]], [{}], {}, {"a": 1}]
-
-
-class TestHostileServers:
-    """Whatever a server says, a call returns or raises an MCPError; never anything else."""
-
-    CALLS = {
-        "tools/list": lambda c: c.list_tools(),
-        "resources/list": lambda c: c.list_resources(),
-        "resources/templates/list": lambda c: c.list_templates(),
-        "prompts/list": lambda c: c.list_prompts(),
-        "tools/call": lambda c: c.call("t"),
-        "resources/read": lambda c: c.read("x://"),
-        "resources/subscribe": lambda c: c.subscribe("x://").open(),
-        "prompts/get": lambda c: c.get_prompt("p"),
-        "completion/complete": lambda c: c.complete("p", "a", "b"),
-        "logging/setLevel": lambda c: c.set_log_level("info"),
-        "ping": lambda c: c.ping(),
-        "acme/any": lambda c: c.request("acme/any"),
-    }
-    MEMBERS = {
-        "tools/list": ["tools", "nextCursor"],
-        "resources/list": ["resources", "nextCursor"],
-        "resources/templates/list": ["resourceTemplates"],
-        "prompts/list": ["prompts"],
-        "tools/call": ["content", "structuredContent", "isError", "_meta"],
-        "resources/read": ["contents"],
-        "prompts/get": ["messages", "description"],
-        "completion/complete": ["completion"],
-    }
-
-    async def survives(self, call):
-        try:
-            return await call
-        except m.MCPError as exc:
-            return exc
-
-    @pytest.mark.parametrize("method", MEMBERS)
-    async def test_results_with_wrong_types_everywhere(self, method):
-        fake = FakeServer({"tools/list": {"tools": []}})
-        async with client_of_fake(fake) as c:
-            for key in self.MEMBERS[method]:
-                for value in GARBAGE:
-                    for held in (value, [{"name": value, "uri": value, "text": value}], [value]):
-                        fake.answers[method] = {key: held}
-                        await self.survives(self.CALLS[method](c))
-            for value in GARBAGE:
-                for inner in ("values", "total", "blob", "text", "content", "role", "type"):
-                    fake.answers[method] = {
-                        "completion": {inner: value},
-                        "contents": [{inner: value}],
-                        "messages": [{inner: value}],
-                        "content": [{inner: value}],
-                    }
-                    await self.survives(self.CALLS[method](c))
-            assert await c.ping() < 10
-
-    @pytest.mark.parametrize("method", CALLS)
-    async def test_answers_that_are_no_answers(self, method):
-        """A malformed answer fails the request that it names, and that one alone."""
-        broken = [
-            {"result": value} for value in GARBAGE if not isinstance(value, dict)
-        ] + [
-            {"error": value} for value in GARBAGE
-        ] + [
-            {},
-            {"result": {}, "error": {"code": 1, "message": "x"}},
-            {"error": {"code": "x", "message": "x"}},
-            {"error": {"code": 1, "message": 5}},
-            {"error": {"code": 1}},
-            {"jsonrpc": "1.0", "result": {}},
-        ]  # fmt: skip
-        fake = FakeServer()
-        async with client_of_fake(fake) as c:
-            leap = time_machine()
-            for answer in broken:
-                fake.answers[method] = lambda msg, answer=answer: [
-                    {"jsonrpc": "2.0", "id": msg["id"], **answer}
-                ]
-                asked = asyncio.ensure_future(self.survives(self.CALLS[method](c)))
-                await idle()
-                if not asked.done():
-                    leap(20)
-                assert isinstance(await asked, m.MCPError), answer
-            fake.answers[method] = {}
-            fake.answers["ping"] = {}
-            assert await c.ping() < 10
-
-    async def test_random_answers(self):
-        dice = rng("hostile answers")
-        words = ["tools", "name", "uri", "content", "type", "text", "nextCursor", "completion"]
-        words += ["values", "contents", "blob", "messages", "role", "isError", "structuredContent"]
-        words += ["inputSchema", "outputSchema", "prompts", "resources", "resourceTemplates", "$ref"]
-
-        def value(depth):
-            if depth == 0 or dice.random() < 0.3:
-                return dice.choice([*GARBAGE, *words, "text", "resource"])
-            if dice.random() < 0.4:
-                return [value(depth - 1) for _ in range(dice.randrange(3))]
-            return {word: value(depth - 1) for word in dice.sample(words, dice.randrange(5))}
-
-        fake = FakeServer()
-        async with client_of_fake(fake) as c:
-            for _turn in range(600):
-                method = dice.choice(list(self.CALLS))
-                for each in self.CALLS:
-                    answer = value(4)
-                    fake.answers[each] = answer if isinstance(answer, dict) else {"x": answer}
-                await self.survives(self.CALLS[method](c))
-                c.subscriptions.clear()
-
-    @pytest.mark.parametrize(
-        "line",
-        [
-            b"",
-            b"hello",
-            b"{",
-            b"\xff\xfe",
-            b"5",
-            b"null",
-            b'"x"',
-            b"[]",
-            b"[[]]",
-            b"{}",
-            b'{"jsonrpc":"2.0"}',
-            b'{"jsonrpc":"2.0","id":999,"result":{}}',
-            b'{"jsonrpc":"2.0","id":"999","result":{}}',
-            b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}',
-            b'{"jsonrpc":"2.0","error":{"code":-32700,"message":"what?"}}',
-            b'{"jsonrpc":"2.0","id":true,"result":{}}',
-            b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}',
-            b'{"jsonrpc":"2.0","id":[1],"method":"ping"}',
-            b'{"jsonrpc":"2.0","method":5}',
-            b'{"jsonrpc":"2.0","method":"ping","params":5}',
-            b'{"jsonrpc":"2.0","method":"x","params":{"a":1,"a":2}}',
-            b'{"jsonrpc":"2.0","id":5,"result":' + b"[" * 500 + b"]" * 500 + b"}",
-            b'{"jsonrpc":"2.0","id":5,"result":{"n":' + b"1" * 5000 + b"}}",
-            b'[{"jsonrpc":"2.0","method":"x"}]',
-        ],
-    )
-    async def test_garbage_between_messages_does_no_harm(self, line):
-        fake = FakeServer({"tools/call": {"content": []}})
-        async with client_of_fake(fake) as c:
-            fake.say(line)
-            assert await c.call("t") is None
-            assert await c.ping() < 10
-
-    @pytest.mark.parametrize(
-        "method",
-        [
-            "notifications/message",
-            "notifications/progress",
-            "notifications/cancelled",
-            "notifications/resources/updated",
-            "notifications/tools/list_changed",
-            "notifications/elicitation/complete",
-            "notifications/subscriptions/acknowledged",
-            "notifications/initialized",
-            "notifications",
-            "x",
-            "",
-        ],
-    )
-    async def test_malformed_notifications_do_no_harm(self, method):
-        def listen(*args):
-            heard.append(args)
-
-        heard = []
-        fake = FakeServer()
-        async with client_of_fake(
-            fake, log=listen, progress=listen, on_resource_updated=listen, on_tools_changed=listen
-        ) as c:
-            keys = ["uri", "level", "data", "progressToken", "progress", "requestId", "_meta"]
-            for key in keys:
-                for value in GARBAGE:
-                    params = {key: value, **({"progressToken": 1} if key == "progress" else {})}
-                    fake.say({"jsonrpc": "2.0", "method": method, "params": params})
-            fake.say({"jsonrpc": "2.0", "method": method})
-            assert await c.ping() < 10
-
-    async def test_a_blob_that_is_no_base64_is_a_protocol_error(self):
-        fake = FakeServer()
-        async with client_of_fake(fake) as c:
-            for contents, value in [
-                ([{"uri": "x://", "blob": "AA=="}], b"\0"),
-                ([{"uri": "x://", "text": "a"}, {"uri": "x://", "blob": ""}], ["a", b""]),
-                ([], []),
-                ([{"uri": "x://", "blob": "A"}], None),
-                ([{"uri": "x://", "blob": "é"}], None),
-                ([{"uri": "x://", "blob": "A*A="}], None),
-                ([{"uri": "x://"}], None),
-            ]:
-                fake.answers["resources/read"] = {"contents": contents}
-                if value is None:
-                    with pytest.raises(m.ProtocolError):
-                        await c.read("x://")
-                else:
-                    assert await c.read("x://") == value
+    async def test_mistakes_of_the_program_are_told(self):
+        with pytest.raises(ValueError, match="revision 'x' is not one of 2024-11-05"):
+            m.Client(m.Server(), revision="x")
+        with pytest.raises(TypeError, match="tiemout"):
+            async with m.Client(m.Server(), tiemout=3):
+                pass
+        with pytest.raises(TypeError, match="cannot connect to 5"):
+            await m.Client(5).connect()
+        with pytest.raises(ValueError, match="'loud' is no log level"):
+            async with m.Client(demo()) as c:
+                await c.set_log_level("loud")
+        c = m.Client(m.Server())
+        for work in (c.call("x"), c.ping(), c.notify("x"), c.batch([("ping", None)])):
+            with pytest.raises(m.ConnectionClosed, match="not connected yet"):
+                await work
+        await c.close()
+        async with m.Client(demo()) as c:
+            with pytest.raises(TypeError, match="arguments of a tool are a dict"):
+                await c.call("add", [1])
+            with pytest.raises(ZeroDivisionError):
+                async with m.Client(demo()):
+                    raise ZeroDivisionError
 
 
-    EVIL = {"pattern": "^(a+)+$"}
-    EVIL_TEXT = "a" * 60 + "!"  # a backtracking engine would be busy for years
-
-    @pytest.mark.parametrize(
-        "schema",
-        [
-            {"properties": {"x": EVIL}},
-            {"allOf": [{"$ref": "#/$defs/evil"}], "$defs": {"evil": {"properties": {"x": EVIL}}}},
-            {"additionalProperties": {"anyOf": [False, EVIL]}},
-            {"propertyNames": EVIL},
-            {"patternProperties": {"^(a+)+$": True}},
-            {"not": {"properties": {"x": {"not": EVIL}}}},
-        ],
-    )
-    def test_regular_expressions_of_a_server_are_not_tried(self, schema):
-        """users-and-competitors 4.4, rule 9: schemas are data."""
-        text = self.EVIL_TEXT
-
-        async def main():
-            tool = {"name": "t", "inputSchema": {}, "outputSchema": {"type": "object", **schema}}
-            out = {"content": [], "structuredContent": {"x": text, text: 1}}
-            fake = FakeServer({"tools/call": out, "tools/list": {"tools": [tool]}})
-            async with client_of_fake(fake) as c:
-                assert await c.call("t") == out["structuredContent"]
-
-        run(main())
-        form = {"type": "object", "properties": {"x": {"type": "string", "default": text}}}
-        answer = m.answer_of({}, {**form, **schema} if "properties" not in schema else schema)
-        assert answer["action"] == "accept"
-
-    def test_a_property_may_be_called_pattern(self):
-        schema = {"type": "object", "properties": {"pattern": {"type": "integer"}}}
-        with pytest.raises(m.SchemaError, match="pattern: expected integer"):
-            m.checker_of(schema)({"pattern": "x"})
+FORM = {"type": "object", "properties": {"ok": {"type": "boolean"}, "n": {"type": "integer", "default": 7}}}
+ONE_FIELD = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+# What elicit= gives for a form, and what the server gets.
+FORM_ANSWERS = [
+    ({"ok": True}, FORM, {"action": "accept", "content": {"ok": True, "n": 7}}),
+    (True, FORM, {"action": "accept", "content": {"n": 7}}),
+    (True, ONE_FIELD, {"action": "accept", "content": {"ok": True}}),
+    (None, FORM, {"action": "decline"}),
+    (False, FORM, {"action": "decline"}),
+    ("decline", FORM, {"action": "decline"}),
+    ("cancel", FORM, {"action": "cancel"}),
+]
 
 
-class TestCallbacks:
-    """What a program gives to be called may be plain or async, and may fail."""
+class TestQuestions:
+    """What a server asks its client: forms, pages, texts of a model, roots."""
 
-    def test_a_listener_that_raises_is_logged(self, caplog):
-        def fail(*args):
-            raise RuntimeError("listener broke")
+    test_legacy = client_conversations("""
+A question is answered by the function that was given for it.
+[legacy >= 2025-06-18] spec: client/elicitation
+    <-- "q" elicitation/create {"message": "Name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+    --> "q" {"action": "accept", "content": {"name": "Ann"}}
 
-        async def main():
-            fake = FakeServer()
-            options = {"log": fail, "progress": fail, "on_tools_changed": fail}
-            async with client_of_fake(fake, on_resource_updated=fail, **options) as c:
-                for method in ("message", "tools/list_changed", "resources/updated"):
-                    fake.say({"jsonrpc": "2.0", "method": f"notifications/{method}"})
-                assert await c.ping() < 10
+A page is opened by a function of its own.
+[= 2025-11-25] spec: client/elicitation#url-mode-elicitation-requests
+    <-- 1 elicitation/create {"mode": "url", "message": "Pay", "url": "https://pay.example", "elicitationId": "e"}
+    --> 1 {"action": "accept"}
+    <-- 2 elicitation/create {"mode": "url", "message": "Pay"}
+    --> 2 error -32602 "url"
 
-        run(main())
-        assert caplog.text.count("RuntimeError: listener broke") == 3
+A model's text is a message of its own.
+[legacy] spec: client/sampling
+    <-- 1 sampling/createMessage {"messages": [{"role": "user", "content": {"type": "text", "text": "?"}}], "maxTokens": 5}
+    --> 1 {"role": "assistant", "model": "mcp_lite", "content": {"type": "text", "text": "well"}, ...}
 
-    def test_listeners_hear_what_the_server_says(self):
-        heard = []
+Tools in sampling are refused where they were not declared.
+[= 2025-11-25] spec: client/sampling#capabilities
+    <-- 1 sampling/createMessage {"messages": [], "maxTokens": 5, "tools": []}
+    --> 1 error -32602 "does not sample with tools"
+
+What no client is asked is refused, and a ping is answered.
+[legacy]
+    <-- 1 acme/x
+    --> 1 error -32601 ""
+    <-- 2 tools/list
+    --> 2 error -32601 ""
+    <-- 3 ping
+    --> 3 {}
+
+What a server asks in a wrong way is refused.
+[legacy >= 2025-06-18]
+    <-- 1 elicitation/create {"message": "x", "requestedSchema": {"properties": 5}}
+    --> 1 error -32602 ""
+    <-- 2 sampling/createMessage {"messages": 5, "maxTokens": 5}
+    --> 2 error -32602 ""
+    <-- 3 elicitation/create {"message": 5}
+    --> 3 error -32602 ""
+""", elicit=lambda message, schema: {"name": "Ann"}, elicit_url=lambda message, url: True,
+        sample=lambda params: "well")  # fmt: skip
+
+    test_undeclared = client_conversations("""
+What the client did not declare is refused.
+[legacy]
+    <-- 1 sampling/createMessage {"messages": [], "maxTokens": 5}
+    --> 1 ...
+    <-- 2 roots/list
+    --> 2 ...
+""")
+
+    ROUNDS = """
+Questions in a result are answered in the next round, which has the state as it came.
+[modern] spec: basic/patterns/mrtr
+    >>> c.call("x", {"a": 1})
+    --> ?1 tools/call {"name": "x", "arguments": {"a": 1}}
+    <-- ?1 {"resultType": "input_required", "requestState": "s", "inputRequests": {
+          "k": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}},
+          "m": {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 5}}}}
+    --> ?2 tools/call {"name": "x", "arguments": {"a": 1}, "requestState": "s", "inputResponses": {
+          "k": {"action": "accept", "content": {...}}, "m": {"role": "assistant", ...}}}
+    <-- ?2 {"resultType": "input_required", "inputRequests": {
+          "k2": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}}}}
+    --> ?3 tools/call {"name": "x", "arguments": {"a": 1}, "inputResponses": {"k2": {"action": "accept", ...}}}
+    <-- ?3 {"content": []}
+    None
+
+State alone goes back at once.
+[modern]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- ?1 {"resultType": "input_required", "requestState": "s"}
+    --> ?2 tools/call {"name": "x", "arguments": {}, "requestState": "s", ...}
+    <-- ?2 {"content": []}
+    None
+
+A question that cannot be answered ends the call.
+[modern]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- ?1 {"resultType": "input_required", "inputRequests": {"k": {"method": "acme/x", "params": {}}}}
+    ProtocolError: asked something unknown
+
+A result of an unknown type, or that asks nothing, is an error.
+[modern] spec: basic#resulttype
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- ?1 {"resultType": "strange", "content": []}
+    ProtocolError: strange
+    >>> c.call("x")
+    --> ?2 tools/call {...}
+    <-- ?2 {"resultType": "input_required"}
+    ProtocolError: input_required
+
+A request of a modern server is not answered.
+[modern] spec: basic/patterns
+    <-- 1 elicitation/create {"message": "x", "requestedSchema": {"type": "object", "properties": {}}}
+    quiet
+"""
+    test_rounds = client_conversations(ROUNDS, elicit=lambda *_: {}, sample=lambda params: "x")
+
+    test_ask = client_conversations("""
+One function may answer all questions as they come.
+[legacy >= 2025-06-18]
+    <-- 1 elicitation/create {"message": "x", "requestedSchema": {"type": "object", "properties": {}}}
+    --> 1 {"action": "cancel"}
+
+One function may answer all questions of a call as well.
+[modern]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- ?1 {"resultType": "input_required", "inputRequests": {
+          "k": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}}}}
+    --> ?2 tools/call {"name": "x", "arguments": {}, "inputResponses": {"k": {"action": "cancel"}}}
+    <-- ?2 {"content": []}
+    None
+""", ask=lambda method, params: {"action": "cancel"})
+
+    @pytest.mark.parametrize("value, form, said", FORM_ANSWERS, ids=repr)
+    def test_what_a_callback_gives_for_a_form_becomes_an_answer(self, value, form, said):
+        ask = {"message": "?", "requestedSchema": form}
+        text = f"P.\n[2025-11-25]\n    <-- 1 elicitation/create {json.dumps(ask)}\n    --> 1 {json.dumps(said)}"
+        run(with_client(read_conversation(text), "2025-11-25", {"elicit": lambda *_: value}))
+
+    @pytest.mark.parametrize("count, end", [(16, "None"), (17, "ProtocolError: asked more than 16 times")])
+    async def test_a_call_has_sixteen_rounds_at_most(self, count, end):
+        lines = ["P.", "[modern]", '>>> c.call("x")', "--> ?0 tools/call {...}"]
+        for n in range(count):
+            lines += [f'<-- ?{n} {{"resultType": "input_required", "requestState": "s"}}']
+            lines += [f"--> ?{n + 1} tools/call {{...}}"] if n < 16 else []
+        lines += ['<-- ?16 {"content": []}'] if count == 16 else []
+        text = "\n    ".join([*lines, end]).replace("    [modern]", "[modern]")
+        await with_client(read_conversation(text), "2026-07-28", {})
+
+    @pytest.mark.parametrize("count", [100, 101])
+    async def test_a_hundred_questions_at_once_are_answered_and_no_more(self, count):
+        question = {"method": "elicitation/create",
+                    "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}}  # fmt: skip
+        asked = json.dumps({"resultType": "input_required",
+                            "inputRequests": {str(n): question for n in range(count)}})  # fmt: skip
+        answered = "--> ?2 tools/call {...}\n    <-- ?2 {\"content\": []}\n    None"
+        end = answered if count == 100 else "ProtocolError: 101 questions at once; at most 100"
+        text = f'P.\n[modern]\n    >>> c.call("x")\n    --> ?1 tools/call {{...}}\n    <-- ?1 {asked}\n    {end}'
+        await with_client(read_conversation(text), "2026-07-28", {"elicit": lambda *_: {}})
+
+    @pytest.mark.parametrize("revision", DATES)
+    async def test_a_person_a_model_and_the_folders_of_a_program_are_there_for_a_server(self, revision, tmp_path):
+        app, since = demo(), revision >= "2025-06-18"
+
+        async def elicit(message, schema):
+            return True
+
+        options = {"sample": lambda params: "a poem", "roots": lambda: [tmp_path], "elicit": elicit}
+        async with m.Client(app, revision=revision, **options) as c:
+            assert await c.call("model", {"text": "Write."}) == "a poem"
+            assert await c.call("folders") == tmp_path.as_uri()
+            if since:
+                assert await c.call("ask", {"text": "Go on?"}) == "accept True"
+
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    async def test_a_callback_that_fails_fails_its_question_and_nothing_else(self, revision, caplog):
+        def elicit(message, schema):
+            raise RuntimeError("callback broke")
+
+        async with m.Client(demo(), revision=revision, elicit=elicit) as c:
+            with pytest.raises((m.ToolError, RuntimeError)):
+                await c.call("ask", {"text": "?"})
+            assert await c.call("add", {"a": 1}) == 1
+
+    async def test_if_one_question_fails_the_other_prompts_end(self):
+        ended, asked = [], asyncio.Event()
+
+        async def elicit(message, schema):
+            if message == "wait":
+                try:
+                    asked.set()
+                    await asyncio.sleep(3600)
+                finally:
+                    ended.append(message)
+            await asked.wait()
+            raise RuntimeError("no person is here")
+
+        app = m.Server()
+
+        @app.tool
+        async def two(ctx: m.Context) -> str:
+            await asyncio.gather(ctx.elicit("wait", bool), ctx.elicit("fail", bool))
+
+        async with m.Client(app, elicit=elicit) as c:
+            with pytest.raises(RuntimeError, match="no person is here"):
+                await c.call("two")
+            await until(lambda: ended == ["wait"])
+
+    @pytest.mark.parametrize("roots, problem", [([5], "5"), ("/tmp", "list of folders")])
+    def test_roots_of_a_wrong_kind_are_told_at_once(self, roots, problem):
+        with pytest.raises(TypeError, match=problem):
+            m.Client("server.py", roots=roots)
+
+    @pytest.mark.parametrize("said", [{"text": "x"}, 5, None], ids=repr)
+    async def test_a_callback_that_samples_and_gives_no_message_is_named(self, said):
+        def writer(params):
+            return said
+
+        async with m.Client(demo(), sample=writer) as c:
+            with pytest.raises(TypeError, match="sample=.*writer gave .*: it is to give a text, "):
+                await c.call("model", {"text": "?"})
+
+    @pytest.mark.parametrize("revision", DATES)
+    def test_capabilities_follow_from_the_callbacks(self, revision):
+        everything = {"roots": lambda: [], "sample": print, "elicit": print, "elicit_url": print,
+                      "capabilities": {"experimental": {"a": {}}, "sampling": {"tools": {}}}}  # fmt: skip
+        seen = []
 
         async def main():
-            fake = FakeServer()
-            async with client_of_fake(
-                fake,
-                log=lambda *args: heard.append(args),
-                on_tools_changed=lambda: heard.append("tools"),
-                on_prompts_changed=lambda: heard.append("prompts"),
-                on_resources_changed=lambda: heard.append("resources"),
-                on_resource_updated=lambda params: heard.append(params),
-            ) as c:
+            app = m.Server()
 
-                @c.on("notifications/acme")
-                async def acme(params):
-                    heard.append(params["n"])
+            @app.tool(structured=False)
+            async def look(ctx: m.Context):
+                seen.append(ctx.client_capabilities)
 
-                c.on("notifications/acme")(lambda params: heard.append("second"))
-                for method, params in [
-                    ("message", {"level": "info", "data": [1]}),
-                    ("message", {"level": "error", "data": "x", "logger": "y"}),
-                    ("tools/list_changed", {}),
-                    ("prompts/list_changed", {}),
-                    ("resources/list_changed", {}),
-                    ("resources/updated", {"uri": "x://"}),
-                    ("acme", {"n": 3}),
-                ]:
-                    fake.say(
-                        {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
-                    )
-                await eventually(lambda: len(heard) == 8)
+            for options in ({}, everything):
+                async with m.Client(app, revision=revision, **options) as c:
+                    await c.call("look")
 
         run(main())
-        assert heard[:6] == [
-            ("info", [1], None), ("error", "x", "y"), "tools", "prompts", "resources", {"uri": "x://"},
-        ]  # fmt: skip
-        assert sorted(map(str, heard[6:])) == ["3", "second"]
+        modern, rich = revision in MODERN_DATES, revision >= "2025-11-25"
+        tasks = TASKS_EXTENSION if modern else {}
+        elicitation = {"elicitation": {"form": {}, "url": {}} if rich else {}}
+        assert seen[0] == tasks
+        assert seen[1] == {
+            "roots": {} if modern else {"listChanged": True}, "sampling": {"tools": {}} if rich else {},
+            **(elicitation if revision >= "2025-06-18" else {}), "experimental": {"a": {}}, **tasks,
+        }  # fmt: skip
 
 
-class TestBatch:
-    """spec 2025-03-26: basic/index#batching"""
+class TestFollowing:
+    """A call that becomes a task, in the modern era."""
 
-    async def test_a_batch_that_cannot_be_written_fails_at_once(self):
-        class Broken(FakeServer):
-            async def write(self, msg):
-                if isinstance(msg, list):
-                    raise m.ConnectionClosed("the pipe is broken")
-                await super().write(msg)
+    test_it_goes_as_written = client_conversations("""
+A task is looked at until it has ended, and its result is that of the call.
+[modern]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- ?1 {"resultType": "task", "taskId": "t1", "status": "working", "pollIntervalMs": 1}
+    --> ?2 tasks/get {"taskId": "t1"}
+    <-- ?2 {"taskId": "t1", "status": "working", "pollIntervalMs": 1}
+    --> ?3 tasks/get {"taskId": "t1"}
+    <-- ?3 {"taskId": "t1", "status": "completed", "result": {"content": [{"type": "text", "text": "a"}]}}
+    "a"
 
-        fake = Broken({"initialize": {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}})
-        async with client_of_fake(fake, revision="2025-03-26", timeout=3600) as c:
-            with pytest.raises(m.ConnectionClosed, match="the pipe is broken"):
-                await c.batch([("ping", None)] * 3)
+A task that failed fails the call.
+[modern]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- ?1 {"resultType": "task", "taskId": "t1", "status": "working", "pollIntervalMs": 1}
+    --> ?2 tasks/get {"taskId": "t1"}
+    <-- ?2 {"taskId": "t1", "status": "failed", "error": {"code": -32000, "message": "no disk"}}
+    RemoteError: no disk
+
+Each question of a task is answered once.
+[modern]
+    >>> c.call("x")
+    --> ?1 tools/call {...}
+    <-- ?1 {"resultType": "task", "taskId": "t1", "status": "working", "pollIntervalMs": 1}
+    --> ?2 tasks/get {"taskId": "t1"}
+    <-- ?2 {"taskId": "t1", "status": "input_required", "pollIntervalMs": 1, "inputRequests": {
+          "k": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}}}}
+    --> ?3 tasks/update {"taskId": "t1", "inputResponses": {"k": {"action": "accept", "content": {}}}}
+    <-- ?3 {}
+    --> ?4 tasks/get {"taskId": "t1"}
+    <-- ?4 {"taskId": "t1", "status": "input_required", "pollIntervalMs": 1, "inputRequests": {
+          "k": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}}}}
+    --> ?5 tasks/get {"taskId": "t1"}
+    <-- ?5 {"taskId": "t1", "status": "completed", "result": {"content": []}}
+    None
+
+A task that nobody waits for any more is cancelled.
+[modern]
+    >>> asyncio.wait_for(c.call("x"), 5)
+    --> ?1 tools/call {...}
+    <-- ?1 {"resultType": "task", "taskId": "t1", "status": "working", "pollIntervalMs": 30000}
+    later 6 s
+    --> ?2 tasks/cancel {"taskId": "t1"}
+    <-- ?2 {}
+    TimeoutError:
+
+Only a call of a tool becomes a task.
+[modern]
+    >>> c.get_prompt("x")
+    --> ?1 prompts/get {...}
+    <-- ?1 {"resultType": "task", "taskId": "t1", "status": "working"}
+    ProtocolError: answered prompts/get with a task
+""", elicit=lambda *_: {})
 
 
-class TestSubscriptions:
-    """spec 2025-11-25: server/resources#subscriptions"""
+class TestNews:
+    """What a server says unasked, and who is told."""
 
-    ANSWERS = {"resources/subscribe": {}, "resources/unsubscribe": {}}
+    test_subscriptions = client_conversations("""
+Updates of a resource can be awaited one after the other, until the program has enough.
+[legacy] spec: server/resources#subscriptions
+    >>> (s := c.subscribe("note://a")).open()
+    --> ?1 resources/subscribe {"uri": "note://a"}
+    <-- ?1 {}
+    ...
+    <-- notifications/resources/updated {"uri": "note://b"}
+    <-- notifications/resources/updated {"uri": "note://a/part"}
+    >>> s.__anext__()
+    {"uri": "note://a/part"}
+    >>> s.close()
+    --> ?2 resources/unsubscribe {"uri": "note://a"}
+    <-- ?2 {}
+    None
+    >>> s.__anext__()
+    StopAsyncIteration:
 
-    @staticmethod
-    def update(uri):
-        params = {"uri": uri}
-        return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params}
+A subscription is a request that stays open, and its updates bear its id.
+[modern] spec: basic/patterns/subscriptions
+    >>> (s := c.subscribe("note://a")).open()
+    --> ?s subscriptions/listen {"notifications": {"resourceSubscriptions": ["note://a"]}}
+    <-- notifications/subscriptions/acknowledged {"_meta": {"io.modelcontextprotocol/subscriptionId": ?s},
+          "notifications": {"resourceSubscriptions": ["note://a"]}}
+    ...
+    <-- notifications/resources/updated {"_meta": {"io.modelcontextprotocol/subscriptionId": "other"}, "uri": "note://a"}
+    <-- notifications/resources/updated {"_meta": {"io.modelcontextprotocol/subscriptionId": ?s}, "uri": "note://a/part"}
+    >>> s.__anext__()
+    {"uri": "note://a/part", ...}
+    >>> s.close()
+    --> notifications/cancelled {"requestId": ?s, ...}
+    None
 
-    async def test_updates_can_be_iterated_over_until_the_end(self):
-        fake = FakeServer(self.ANSWERS)
-        async with client_of_fake(fake) as c:
-            seen = []
+A subscription that is refused is an error, and forgotten.
+[modern]
+    >>> c.subscribe("note://a").open()
+    --> ?1 subscriptions/listen {...}
+    <-- ?1 error -32602 "no such note"
+    RemoteError: no such note
 
-            async def follow(uri):
-                async for update in c.subscribe(uri):
-                    seen.append(update["uri"])
+The server may end a subscription.
+[modern] spec: basic/patterns/cancellation
+    >>> (s := c.listen(tools=True)).open()
+    --> ?s subscriptions/listen {"notifications": {"toolsListChanged": true}}
+    <-- notifications/subscriptions/acknowledged {"_meta": {"io.modelcontextprotocol/subscriptionId": ?s},
+          "notifications": {"toolsListChanged": true}}
+    ...
+    <-- notifications/cancelled {"requestId": ?s, "reason": "enough"}
+    >>> s.__anext__()
+    StopAsyncIteration:
 
-            following = asyncio.ensure_future(follow("x://a"))
-            await eventually(lambda: "resources/subscribe" in fake.methods())
-            fake.say(self.update("x://a"), self.update("x://a/part"), self.update("x://ab"))
-            fake.say(self.update("x://other"), self.update("x://a"))
-            await eventually(lambda: len(seen) == 3)
-            assert seen == ["x://a", "x://a/part", "x://a"]
-            await c.unsubscribe("x://a")
-            await following
-            following = asyncio.ensure_future(follow("x://b"))
-            await eventually(lambda: fake.methods()[-1] == "resources/subscribe")
-        await following  # ended with the connection
+A subscription ends with its connection.
+[legacy]
+    >>> (s := c.subscribe("note://a")).open()
+    --> ?1 resources/subscribe {...}
+    <-- ?1 {}
+    ...
+    cut
+    >>> s.__anext__()
+    StopAsyncIteration:
+""")
+
+    async def test_a_function_hears_whatever_it_is_told_to_hear(self):
+        fake, heard = FakeServer(), asyncio.Queue()
+        async with client_of_fake(fake, log=lambda *args: heard.put_nowait(args)) as c:
+            c.on("notifications/acme")(heard.put_nowait)
+            log = {"level": "info", "data": {"a": 1}, "logger": "db"}
+            fake.say({"jsonrpc": "2.0", "method": "notifications/message", "params": log},
+                     {"jsonrpc": "2.0", "method": "notifications/acme", "params": {"x": 1}})  # fmt: skip
+            assert [await heard.get(), await heard.get()] == [("info", {"a": 1}, "db"), {"x": 1}]
+
+    @pytest.mark.parametrize("revision", DATES)
+    async def test_changes_reach_the_functions_that_were_given(self, revision):
+        app, heard, said = demo(), asyncio.Queue(), []
+        options = {"on_tools_changed": lambda: heard.put_nowait("tools"), "revision": revision,
+                   "progress": lambda *args: said.append(args),
+                   "log": lambda level, data, logger: heard.put_nowait((level, data))}  # fmt: skip
+        async with m.Client(app, **options) as c:
+            await c.call("change")
+            assert await heard.get() == "tools"
+            await c.subscribe("note://static", heard.put_nowait)
+            await c.call("touch", {"uri": "note://static"})
+            assert (await heard.get())["uri"] == "note://static"
+            await c.set_log_level("info")
+            await c.call("say", {"level": "debug", "text": "unheard"})
+            await c.call("say", {"level": "error", "text": "hot"})
+            assert await heard.get() == ("error", "hot")
+            await c.call("progress", {"n": 2})
+            assert [each[:2] for each in said] == [(1, 2), (2, 2)]
+            assert heard.empty()
 
     async def test_two_who_want_the_same_are_one_subscription(self):
-        fake = FakeServer(self.ANSWERS)
+        fake, heard = FakeServer({"resources/subscribe": {}, "resources/unsubscribe": {}}), []
         async with client_of_fake(fake) as c:
-            heard = []
-
-            async def hear(params):
-                heard.append(params["uri"])
-
-            async with c.subscribe("x://a") as first:
-                second = await c.subscribe("x://a", hear)
-                fake.say(self.update("x://a"))
-                assert await first.__anext__() == {"uri": "x://a"}
-                await eventually(lambda: heard == ["x://a"])
-            assert fake.methods().count("resources/subscribe") == 1
+            one = await c.subscribe("a://b", heard.append)
+            two = await c.subscribe("a://b", heard.append)
+            fake.say({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "a://b"}})
+            await until(lambda: len(heard) == 2)
+            await one.close()
             assert "resources/unsubscribe" not in fake.methods()
-            await second.close()
-            await second.close()
-            assert fake.methods().count("resources/unsubscribe") == 1
+            await two.close()
+            assert fake.methods().count("resources/subscribe") == 1 == fake.methods().count("resources/unsubscribe")
 
-    async def test_a_refused_subscription_is_forgotten(self):
-        fake = FakeServer({"resources/subscribe": failing(-32002, "no such thing")})
+    async def test_a_slow_reader_loses_the_oldest_updates_and_no_memory(self):
+        fake = FakeServer({"resources/subscribe": {}, "resources/unsubscribe": {}})
         async with client_of_fake(fake) as c:
-            for _ in range(2):
-                with pytest.raises(m.RemoteError, match="no such thing"):
-                    await c.subscribe("x://a")
-            assert fake.methods().count("resources/subscribe") == 2
-            assert not c.subscriptions
+            updates = await c.subscribe("a://b")
+            for n in range(1001):
+                params = {"uri": "a://b", "n": n}
+                fake.say({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params})
+            await c.ping()
+            assert (await updates.__anext__())["n"] == 1
 
-    async def test_a_slow_reader_loses_the_oldest_updates_not_memory(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_INBOX", 3)
-        fake = FakeServer(self.ANSWERS)
+    async def test_a_listener_that_raises_is_logged_and_harms_nothing(self, caplog):
+        fake = FakeServer()
         async with client_of_fake(fake) as c:
-            async with c.subscribe("x://a") as updates:
-                fake.say(*(self.update(f"x://a/{n}") for n in range(10)))
-                await c.ping()
-                seen = [(await updates.__anext__())["uri"] for _ in range(3)]
-            assert seen == ["x://a/7", "x://a/8", "x://a/9"]
+            @c.on("notifications/acme")
+            async def fail(params):
+                raise RuntimeError("callback broke")
+
+            fake.say({"jsonrpc": "2.0", "method": "notifications/acme"})
+            await c.ping()
+        assert "callback broke" in caplog.text
+
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    async def test_close_works_from_any_task_from_a_callback_and_twice(self, revision):
+        async def close(level, data, logger):
+            await c.close()
+
+        async with m.Client(demo(), log=close, revision=revision) as c:
+            call = asyncio.ensure_future(c.call("wait"))
+            await idle()
+            with contextlib.suppress(m.ConnectionClosed):
+                await c.call("say", {"level": "error", "text": "now"})
+            with pytest.raises(m.ConnectionClosed):
+                await call
+            await asyncio.gather(c.close(), asyncio.ensure_future(c.close()))
+            assert c.lost is not None
+
+    def test_a_server_that_fails_is_one_exception_with_its_cause(self):
+        @contextlib.asynccontextmanager
+        async def lifespan(app):
+            raise RuntimeError("no database")
+            yield
+
+        async def main():
+            await m.Client(m.Server(lifespan=lifespan)).connect()
+
+        with pytest.raises(m.ConnectionClosed, match="no database"):
+            run(main())
 
 
 ###############################################################################
 # T32. Child processes
 ###############################################################################
 
-ECHO = (
-    "import sys\nfor line in sys.stdin.buffer: sys.stdout.buffer.write(line); sys.stdout.flush()\n"
-)
+# A server in a process of its own, which needs no mcp_lite and no time to start. It speaks one era.
+RAW = """
+import json, os, signal, subprocess, sys, time
+def say(msg_id, result):
+    print(json.dumps({"jsonrpc": "2.0", "id": msg_id, "result": result}), flush=True)
+def text(msg_id, value):
+    say(msg_id, {"content": [{"type": "text", "text": value}]})
+hello = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+         "serverInfo": {"name": "raw", "version": "1"}}
+def serve(react):
+    for line in sys.stdin:
+        msg = json.loads(line)
+        if msg["method"] == "initialize":
+            say(msg["id"], hello)
+        elif "id" in msg:
+            react(msg)
+"""
+STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+PID = RAW + "serve(lambda msg: text(msg['id'], str(os.getpid())))\n"
 
 
 def child(code, **options):
-    """Return the transport to a Python process."""
-    return m.StdioTransport([sys.executable, "-c", code], **{"exit_seconds": 20, **options})
+    """Return a client of the legacy era whose server is a Python process."""
+    options = {"revision": "2025-11-25", "stderr": "null", "exit_seconds": 20, **options}
+    return m.Client([sys.executable, "-c", code], **options)
 
 
-async def answers(transport):
-    """Return the messages that come until the channel ends."""
-    found = []
-    while True:
-        items = await transport.read()
-        if not items:
-            return found
-        found += items
-
-
-async def explanation(code, **options):
-    """Return (messages, explanation) of a process that ends by itself."""
-    transport = child(code, **options)
-    await transport.open()
-    try:
-        return await answers(transport), transport.explain()
-    finally:
-        await transport.close()
+async def failure(code, call=False, **options):
+    """Return the text of the error with which a client fails."""
+    c = child(code, **options)
+    with pytest.raises(m.MCPError) as caught:
+        await c.connect()
+        await c.call("x")
+    await c.close()
+    return str(caught.value)
 
 
 class TestChild:
     """The client's end: a child process, from its start to its end."""
 
-    def test_messages_go_back_and_forth(self):
-        async def main():
-            transport = child(ECHO)
-            await transport.open()
-            for msg in ({"id": 1}, {"id": 2, "text": "\n\u2028 é \U0001f600"}, [{"id": 3}]):
-                await transport.write(msg)
-                assert [m.decode(line) for line in await transport.read()] == [msg]
-            await transport.close()
-            assert await transport.read() == []
-            with pytest.raises(m.ConnectionClosed, match="exited with status 0"):
-                await transport.write({})
-
-        run_both_ways(main)
+    @pytest.mark.parametrize("revision", [None, *DATES])
+    async def test_a_client_starts_a_server_and_calls_it(self, revision, forks, tmp_path):
+        path = tmp_path / "server.py"
+        path.write_text(SERVER + "app.run()")
+        targets = [str(path), path, [sys.executable, str(path)], f"{sys.executable} {shlex.quote(str(path))}"]
+        for target in targets if revision is None else [path]:
+            async with m.Client(target, revision=revision) as c:
+                assert str(await c.call("add", {"a": 1, "b": 2})) == "3"
+                assert c.revision == (revision or "2026-07-28")
 
     def test_it_works_in_any_thread(self):
         async def main():
-            transport = child(ECHO)
-            await transport.open()
-            await transport.write({"id": 1})
-            assert await transport.read() == [b'{"id":1}']
-            await transport.close()
-            return transport.process.returncode
+            async with child(PID) as c:
+                return await c.call("x")
 
         outcome = []
         thread = threading.Thread(target=lambda: outcome.append(asyncio.run(main(), debug=True)))
         thread.start()
         thread.join(20)
-        assert outcome == [0]
+        assert outcome and outcome[0].isdigit()
 
-    async def test_ten_megabytes_go_through(self):
-        transport = child(ECHO)
-        await transport.open()
-        msg = {"text": "x" * 10_000_000}
-        writer = asyncio.ensure_future(transport.write(msg))
-        assert [m.decode(line) for line in await transport.read()] == [msg]
-        await writer
-        await transport.close()
+    async def test_ten_megabytes_go_there_and_back(self):
+        text = "x" * 5_000_000
+        async with child(RAW + "serve(lambda msg: text(msg['id'], msg['params']['arguments']['t']))") as c:
+            assert await c.call("x", {"t": text}) == text
 
-    async def test_a_line_over_the_limit_is_reported_in_its_place(self):
-        messages, _ = await explanation(
-            'print(\'{"a":12}\\n{"a":123}\\n{"a":1}\')', max_message_bytes=8
-        )
-        assert messages[::2] == [b'{"a":12}', b'{"a":1}']
-        assert type(messages[1]) is m.LimitExceeded
+    async def test_a_thousand_calls_at_once_are_answered(self):
+        async with child(PID) as c:
+            assert len({*await asyncio.gather(*(c.call("x") for _ in range(1000)))}) == 1
+
+    async def test_an_answer_over_the_limit_fails_its_request_and_no_other(self):
+        code = RAW + "serve(lambda msg: text(msg['id'], 'x' * msg['params']['arguments']['n']))"
+        async with child(code, max_message_bytes=1000) as c:
+            with pytest.raises(m.LimitExceeded, match="1000 bytes"):
+                await c.call("x", {"n": 1000})
+            assert await c.call("x", {"n": 5}) == "xxxxx"
 
     @pytest.mark.parametrize(
         "code, text",
@@ -7121,311 +6778,194 @@ class TestChild:
             ("", "exited with status 0"),
             ("import os; os._exit(3)", "exited with status 3"),
             ("exit('no such file: x')", 'exited with status 1; its last words: "no such file: x"'),
-            ("import os; os.kill(os.getpid(), 11)", "was killed by SIGSEGV"),
             ("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
-            (
-                "print('usage: x'); exit(2)",
-                'exited with status 2; it printed to stdout: "usage: x"',
-            ),
-            (
-                "import sys; sys.stderr.buffer.write(b'caf\\xe9'); exit(5)",
-                'exited with status 5; its last words: "caf\ufffd"',
-            ),
+            ("print('usage: x'); exit(2)", 'exited with status 2; it printed to stdout: "usage: x"'),
+            ("import sys; sys.stderr.buffer.write(b'caf\\xe9'); exit(5)", 'its last words: "caf\ufffd"'),
         ],
     )
-    def test_a_child_that_dies_is_explained(self, code, text):
-        if os.name == "nt" and "kill" in code:
-            pytest.skip("Windows has no signals")
-        assert run(explanation(code, stderr="null"))[1] == text
+    async def test_a_server_that_ends_is_explained(self, code, text):
+        assert text in await failure(code)
 
-    @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a pipe does not tell")
-    @pytest.mark.parametrize("reads, starts", [(False, 1), (True, 2)])
-    def test_a_child_is_started_again_only_if_our_words_may_have_ended_it(self, tmp_path, reads, starts):
+    @pytest.mark.parametrize("dies", [True, False])
+    async def test_a_legacy_server_that_ends_at_the_first_question_is_started_once_more(self, tmp_path, dies):
         log = tmp_path / "starts"
-        code = f"import sys; open({str(log)!r}, 'a').write('x')"
-        code += "; sys.stdin.readline()" * reads + "; sys.exit('no disk')"
+        code = f"open({str(log)!r}, 'a').write('x')\n" + RAW
+        code += "sys.stdin.readline()\nsys.exit('what?')" if dies else (
+            "line = sys.stdin.readline()\nif 'discover' in line: sys.exit('what?')\n"
+            "say(json.loads(line)['id'], hello)\nserve(lambda msg: text(msg['id'], 'old'))")  # fmt: skip
+        c = child(code, revision=None)
+        if dies:
+            with pytest.raises(m.ConnectionClosed, match='exited with status 1; its last words: "what\\?"'):
+                await c.connect()
+        else:
+            async with c:
+                assert (await c.call("x"), c.revision) == ("old", "2025-11-25")
+        assert log.read_text() == "xx"
 
-        async def main():
-            with pytest.raises(m.ConnectionClosed, match='exited with status 1; its last words: "no disk"'):
-                await m.Client([sys.executable, "-c", code], stderr="null").connect()
-
-        run(main())
-        assert log.read_text() == "x" * starts
-
-    def test_a_child_that_misses_this_file_is_told_where_to_put_it(self):
-        code = "import sys; sys.path[:] = []; import mcp_lite"
-        text = run(explanation(code, stderr="null"))[1]
-        assert text.startswith("exited with status 1: mcp_lite.py is to stand beside it (FILE")
-
-    def test_a_file_that_hides_a_module_of_python_is_to_be_renamed(self, tmp_path):
-        said = "ImportError: cannot import name 'Server' from partially initialized module 'mcp_lite'"
-        for name, hides in (("json", True), ("types", True), ("logging", True), ("asyncio", True), ("mine", False)):
-            (tmp_path / f"{name}.py").write_text("")
-            transport = m.StdioTransport(str(tmp_path / f"{name}.py"))
-            transport.last_words.append((time.monotonic(), said))
-            assert ("hides that: rename it" in transport.explain()) == hides
-            transport.last_words.clear()
-            assert "rename it" not in transport.explain()
-
-    def test_only_the_last_words_are_kept(self):
-        code = "import sys\nfor i in range(1000): print(i, file=sys.stderr)"
-        text = run(explanation(code, stderr="null"))[1]
-        assert text.count("\n") == m.MAX_LAST_WORDS - 1
-        assert text.endswith('\n999"')
-
-    async def test_the_last_words_are_those_of_its_last_seconds(self):
-        code = "import sys\nfor line in sys.stdin: print('words', file=sys.stderr); sys.exit(3)"
-        heard = asyncio.Event()
-        transport = child(f"import sys; print('old', file=sys.stderr, flush=True)\n{code}", stderr=lambda line: heard.set())
-        await transport.open()
-        await heard.wait()
-        transport.last_words[0] = (time.monotonic() - m.RECENT_SECONDS, "old")
-        await transport.write({})
-        assert await answers(transport) == []
-        assert transport.explain() == 'exited with status 3; its last words: "words"'
-        await transport.close()
-
-    @pytest.mark.parametrize(
-        "word, url",
-        [
-            ("localhost:8791/mcp", "http://localhost:8791/mcp"), ("localhost:8791", "http://localhost:8791"),
-            ("a.example:80/x", "http://a.example:80/x"), ("http:/a.example/x", "http://a.example/x"),
-            ("https:a.example", "https://a.example"),
-        ],
-    )  # fmt: skip
-    async def test_a_url_without_its_beginning_is_told_how_urls_begin(self, word, url):
-        begin = url.partition("//")[0]
-        with pytest.raises(m.ConnectionClosed, match=f"a URL begins with {begin}//, as in {url}$"):
-            await m.Client(word).connect()
-
-    def test_half_a_line_then_death(self):
-        code = 'import os; os.write(1, b\'{"id":1}\\n{"id"\'); os.kill(os.getpid(), 9)'
-        messages, text = run(explanation(code))
-        assert messages == [b'{"id":1}', b'{"id"']
-        assert text.startswith("was killed by SIGKILL" if os.name != "nt" else "")
-
-    async def test_writing_to_a_dead_child_says_what_happened(self):
-        transport = child("import sys; sys.stdin.close(); exit('out of memory')", stderr="null")
-        await transport.open()
-        with pytest.raises(m.ConnectionClosed) as caught:
-            while True:
-                await transport.write({"text": "x" * 1000})
-                await asyncio.sleep(0)
-        assert str(caught.value).endswith(
-            'exited with status 1; its last words: "out of memory"'
-        )
-        await transport.close()
+    async def test_a_server_that_dies_in_a_call_fails_the_call_with_its_last_words(self):
+        code = RAW + "serve(lambda msg: sys.exit('out of memory'))"
+        text = await failure(code, call=True)
+        assert text.endswith('exited with status 1; its last words: "out of memory"')
 
     @posix
-    def test_a_child_that_dies_is_noticed_although_its_own_child_holds_the_pipes(self):
-        code = "import os, subprocess, sys\np = subprocess.Popen(['sleep', '60'])\n"
-        code += "print('{\"id\":%d}' % p.pid, flush=True); os._exit(7)"
+    async def test_a_server_that_dies_is_noticed_although_its_own_child_holds_the_pipes(self):
+        code = RAW + "serve(lambda msg: (subprocess.Popen(['sleep', '60']), os._exit(7)))"
+        assert "exited with status 7" in await failure(code, call=True)
 
-        async def main():
-            transport = child(code, stderr="null", term_seconds=0.1)  # the orphan is reaped late
-            await transport.open()
-            messages = await answers(transport)
-            pid = m.decode(messages[0])["id"]
-            assert transport.explain() == "exited with status 7"
-            assert is_alive(pid)
-            await transport.close()
-            wait_until(lambda: not is_alive(pid))
+    async def test_what_is_no_message_on_stdout_is_skipped_and_said_once(self, caplog):
+        printed = "[INFO] listening\n\n{'a': 1}\n[]\n5\n\ufeff{}"
+        async with child(f"print({ascii(printed)})\n" + PID, env={"PYTHONIOENCODING": "utf-8"}) as c:
+            assert (await c.call("x")).isdigit()
+        said = [record for record in caplog.records if "listening" in record.getMessage()]
+        assert len(said) == 1 and len(caplog.records) == 1
 
-        run(main())
+    async def test_what_it_printed_is_quoted_if_it_never_answers(self):
+        c = child("print('listening on port 80', flush=True); import time; time.sleep(60)",
+                  exit_seconds=0, timeout=5)  # fmt: skip
+        leap = time_machine()
+        connecting = asyncio.ensure_future(c.connect())
+        await eventually(lambda: c.transport and "listening" in c.transport.explain())
+        leap(6)
+        with pytest.raises(m.RequestTimeout, match='it printed to stdout: "listening on port 80"'):
+            await connecting
 
-    def test_garbage_on_stdout_is_skipped_reported_once_and_quoted(self, caplog):
-        printed = "[INFO] listening\n\n{'a': 1}\n[]\n5\n\ufeff{}\n" + '{"id":1}\n [ {"id":2}]'
-        code = f"print({ascii(printed)})"
-
-        async def main():
-            transport = child(code, env={"PYTHONIOENCODING": "utf-8"})
-            assert transport.hint() == ""
-            await transport.open()
-            messages = await answers(transport)
-            assert messages == [b'{"id":1}', b' [ {"id":2}]']
-            assert transport.hint() == 'it printed to stdout: "[INFO] listening"'
-            await transport.close()
-
-        with caplog.at_level(logging.WARNING, "mcp_lite"):
-            run(main())
-        assert len(caplog.records) == 1 and "listening" in caplog.text
-
-    def test_stderr_goes_to_ours(self, capsys):
-        run(explanation("import sys; sys.stderr.write('one\\n\\ntwo')"))
+    def test_stderr_goes_to_ours_to_a_function_or_nowhere(self, capsys):
+        code = "import sys; sys.stderr.write('one\\n\\ntwo\\n' + 'x' * 17000 + '\\n2')"
+        lines = []
+        run(failure(code, stderr=lines.append))
+        assert [line for line in lines if line][:2] == ["one", "two"] and lines[-1] == "2"
+        assert max(map(len, lines)) < 100  # a line is kept up to 16 KB
+        assert capsys.readouterr().err == ""
+        run(failure("import sys; sys.stderr.write('one\\n\\ntwo')", stderr=None))
         assert capsys.readouterr().err == "one\ntwo\n"
 
-    def test_stderr_goes_nowhere(self, capfd):
-        text = run(explanation("import sys; sys.stderr.write('one')", stderr="null"))[1]
-        assert text == 'exited with status 0; its last words: "one"'
-        assert capfd.readouterr().err == ""
+    def test_a_stderr_function_that_fails_is_logged_and_the_server_goes_on(self, caplog):
+        async def main():
+            async with child("import sys; sys.stderr.write('one\\n' * 20)\n" + PID, stderr=[].pop) as c:
+                await c.call("x")
 
-    def test_stderr_goes_to_a_callback(self):
-        lines = []
-        code = (
-            f"import sys; sys.stderr.write('one\\n' + 'x' * {m.MAX_STDERR_LINE_BYTES + 1} + '\\n2')"
-        )
-        run(explanation(code, stderr=lines.append))
-        assert lines == ["one", f"a line is longer than {m.MAX_STDERR_LINE_BYTES} bytes", "2"]
+        run(main())
+        assert "stderr" in caplog.text
 
-    def test_a_callback_that_fails_is_reported_and_the_child_goes_on(self, caplog):
-        code = "import sys; sys.stderr.write('one\\n' * 20); print('{\"id\":1}')"
-        assert run(explanation(code, stderr=[].pop))[0] == [b'{"id":1}']
-        assert "the stderr callback failed" in caplog.text
+    async def test_the_environment_is_a_safe_minimum_and_env(self, monkeypatch):
+        for name, value in {"SECRET_TOKEN": "x", "LANG": "C", "TERM": "() { :; }; echo shellshock",
+                            "HTTPS_PROXY": "http://me:secret@proxy:3128"}.items():  # fmt: skip
+            monkeypatch.setenv(name, value)
+        code = RAW + "serve(lambda msg: text(msg['id'], json.dumps(dict(os.environ))))"
 
-    def test_stderr_goes_to_a_file_or_is_inherited(self, tmp_path, capfd):
-        with open(tmp_path / "log", "wb") as file:
-            run(explanation("import sys; sys.stderr.write('one')", stderr=file))
-        assert (tmp_path / "log").read_bytes() == b"one"
-        run(explanation("import sys; sys.stderr.write('two')", stderr="inherit"))
-        assert capfd.readouterr().err == "two"
+        async def environment(**options):
+            async with child(code, **options) as c:
+                return json.loads(await c.call("x"))
 
-    def test_the_environment_is_a_safe_minimum_and_env(self, monkeypatch):
-        monkeypatch.setenv("SECRET_TOKEN", "x")
-        monkeypatch.setenv("LANG", "C")
-        monkeypatch.setenv("TERM", "() { :; }; echo shellshock")
-        code = "import os, json; print(json.dumps(dict(os.environ)))"
-
-        def environment(**options):
-            return m.decode(run(explanation(code, **options))[0][0])
-
-        seen = environment(env={"MINE": "1"})
-        assert seen["MINE"] == "1" and seen["PATH"] == os.environ["PATH"] and seen["LANG"] == "C"
+        seen = await environment(env={"MINE": "1"})
+        assert (seen["MINE"], seen["PATH"], seen["LANG"]) == ("1", os.environ["PATH"], "C")
         assert "SECRET_TOKEN" not in seen and "TERM" not in seen
-        assert environment(env={"LANG": "D"})["LANG"] == "D"
+        assert "secret" not in seen.get("HTTPS_PROXY", "")
+        assert (await environment(env={"LANG": "D"}))["LANG"] == "D"
         if os.name != "nt":
-            assert set(environment(env={"MINE": "1"}, env_replace=True)) <= {"MINE", "LC_CTYPE"}
+            assert set(await environment(env={"MINE": "1"}, env_replace=True)) <= {"MINE", "LC_CTYPE"}
 
-    def test_a_command_that_starts_itself_again_and_again_is_not_started(self, monkeypatch):
-        """A proxy of the configuration in which it stands, say: each would start the next."""
-        code = "import os; print('[{\"x\":\"' + os.environ['MCP_LITE_STARTED'] + '\"}]')"
-
-        def start():
-            return m.decode(run(explanation(code))[0][0])[0]["x"]
-
-        monkeypatch.delenv("MCP_LITE_STARTED", raising=False)
-        mark = start()
-        for number in range(1, m.MAX_SELF_STARTS + 1):
-            monkeypatch.setenv("MCP_LITE_STARTED", " ".join([mark] * number))
-            if number < m.MAX_SELF_STARTS:
-                assert start() == " ".join([mark] * (number + 1))
-        with pytest.raises(m.ConnectionClosed, match="it starts itself, again and again"):
-            start()
-        run(explanation("print('{\"x\": 1}')"))  # another command
+    async def test_the_folder_is_chosen_by_cwd(self, tmp_path):
+        async with child(RAW + "serve(lambda msg: text(msg['id'], os.getcwd()))", cwd=tmp_path) as c:
+            assert await c.call("x") == str(tmp_path.resolve())
 
     @pytest.mark.parametrize(
-        "value, seen",
+        "target, options, text",
         [
-            ("http://me:pass@proxy:3128", "http://proxy:3128"),
-            ("http://me:p@ss/w://x@proxy:3128/", "http://proxy:3128/"),
-            ("me:pass@proxy:3128", "proxy:3128"),
-            ("http://proxy:3128", "http://proxy:3128"),
+            (["no-such-program-anywhere"], {}, "cannot start 'no-such-program-anywhere'"),
+            ("no-such-program-anywhere --fast", {}, "cannot start 'no-such-program-anywhere'"),
+            ("no_such_file.py", {}, "there is no file .*no_such_file.py"),
+            ([sys.executable, "-c", ""], {"cwd": "/no/such/folder"}, "/no/such/folder"),
+            ([__file__ + "/x"], {}, "cannot start"),
         ],
-    )
-    def test_the_passwords_of_proxies_stay_here(self, monkeypatch, value, seen):
-        for name in ("HTTPS_PROXY", "all_proxy"):
-            monkeypatch.setenv(name, value)
-            assert m.StdioTransport("x").env[name] == seen
-            assert m.StdioTransport("x", env={name: value}).env[name] == value
+    )  # fmt: skip
+    async def test_what_cannot_be_started_is_told(self, target, options, text):
+        with pytest.raises(m.ConnectionClosed, match=text):
+            await m.Client(target, **options).connect()
 
-    def test_the_folder_is_chosen_by_cwd(self, tmp_path):
-        code = "import os, json; print(json.dumps({'cwd': os.getcwd()}))"
-        messages, _ = run(explanation(code, cwd=tmp_path))
-        assert m.decode(messages[0])["cwd"] == str(tmp_path.resolve())
+    @pytest.mark.parametrize("target", ["", []])
+    async def test_an_empty_command_is_refused(self, target):
+        with pytest.raises((ValueError, TypeError), match="empty|cannot connect"):
+            await m.Client(target).connect()
+
+    def test_without_descriptors_nothing_is_started_and_nothing_is_left(self):
+        resource = pytest.importorskip("resource")
+        before = (open_descriptors(), child_processes(), lasting_threads())
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+        async def main():
+            top = max(open_descriptors(), default=20)
+            for room in (1, 3, 5, 6, 7):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (top + room, hard))
+                try:
+                    with contextlib.suppress(m.MCPError, OSError):
+                        async with child(PID):
+                            pass
+                finally:
+                    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+        run(main())
+        check_nothing_left(before)
 
 
 @posix
 class TestChildEnds:
-    """spec 2025-11-25: basic/lifecycle#shutdown -- close its input, wait, SIGTERM, SIGKILL"""
+    """spec: basic/transports/stdio#shutdown -- close its input, wait, SIGTERM, SIGKILL"""
 
-    TERM = "import signal, sys, os\ndef bye(*_): print('got SIGTERM', file=sys.stderr); exit(4)\n"
-    TERM += "signal.signal(signal.SIGTERM, bye)\n"
-    READY = "print('{\"id\":%d}' % os.getpid(), flush=True)\n"
-    STUBBORN = "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + READY
-    STUBBORN += "while True: signal.pause()\n"
+    async def last_line(self, code, **options):
+        """Connect, call, close; return what the call said, and the last line on stderr."""
+        lines = []
+        async with child(code, stderr=lines.append, **options) as c:
+            pid = int(await c.call("x"))
+        wait_until(lambda: not is_alive(pid))
+        return lines[-1:]
 
-    async def end(self, code, **options):
-        """Start a child, wait for its first message, close; return what it said and its status."""
-        transport = child(code, stderr="null", **options)
-        await transport.open()
-        first = m.decode((await transport.read())[0])
-        await transport.close()
-        assert not is_alive(transport.process.pid)
-        return first["id"], transport.explain()
+    async def test_a_server_ends_when_its_input_is_closed(self):
+        assert await self.last_line(PID + "sys.exit('good bye')") == ["good bye"]
 
-    def test_a_child_ends_when_its_input_is_closed(self):
-        code = "import os, sys\n" + self.READY + "sys.stdin.read(); exit(6)"
-        assert run(self.end(code))[1] == "exited with status 6"
+    async def test_a_server_that_still_writes_is_not_blocked(self):
+        code = PID + "print('x' * 1_000_000, flush=True); sys.exit('good bye')"
+        assert await self.last_line(code) == ["good bye"]
 
-    def test_a_child_that_still_writes_is_not_blocked(self):
-        """What it says after its input was closed is thrown away, rather than left in the pipe."""
-        code = "import os, sys\n" + self.READY + "sys.stdin.read(); print('x' * 1_000_000); exit(6)"
-        assert run(self.end(code))[1] == "exited with status 6"
+    async def test_a_server_that_stays_gets_sigterm(self):
+        code = "import signal, sys\nsignal.signal(15, lambda *_: sys.exit('got SIGTERM'))\n" + PID
+        assert await self.last_line(code + "time.sleep(60)", exit_seconds=0.01) == ["got SIGTERM"]
 
-    def test_a_child_that_stays_gets_sigterm(self):
-        code = self.TERM + self.READY + "signal.pause()"
-        text = run(self.end(code, exit_seconds=0.01, term_seconds=20))[1]
-        assert text == 'exited with status 4; its last words: "got SIGTERM"'
+    async def test_a_server_that_ignores_sigterm_is_killed(self):
+        code = PID.replace("hello =", STUBBORN + "hello =") + "while True: signal.pause()"
+        assert await self.last_line(code, exit_seconds=0.01) == []
 
-    def test_a_child_that_ignores_sigterm_is_killed(self):
-        text = run(self.end(self.STUBBORN, exit_seconds=0.01, term_seconds=0.01))[1]
-        assert text == "was killed by SIGKILL"
-
-    def test_the_whole_group_is_ended(self):
+    @pytest.mark.parametrize("wait", ["", "p.wait()"])
+    async def test_what_the_server_has_started_is_ended_too(self, wait):
         """An npx or a shell in between dies at once, and the server it started would live on."""
-        inner = (
-            f"import subprocess, sys; subprocess.call([sys.executable, '-c', {self.STUBBORN!r}])"
-        )
-        pid, text = run(self.end(inner, exit_seconds=0.01, term_seconds=0.05))
-        wait_until(lambda: not is_alive(pid))
-        assert text in ("was killed by SIGKILL", "was killed by SIGTERM")
-
-    def test_what_a_child_leaves_behind_is_ended_too(self):
-        code = (
-            f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {self.STUBBORN!r}])\n"
-        )
-        pid, text = run(self.end(code + "sys.stdin.read()", term_seconds=0.05))
-        wait_until(lambda: not is_alive(pid))
-        assert text == "exited with status 0"
-
-    def test_close_may_be_called_by_many_and_again(self):
-        async def main():
-            transport = child(ECHO)
-            await transport.open()
-            reader = asyncio.ensure_future(transport.read())
-            await asyncio.gather(*[transport.close() for _ in range(5)])
-            assert await reader == []
-            await transport.close()
-            assert transport.process.returncode == 0
-
-        run_both_ways(main)
-
-    async def test_close_without_open_does_nothing(self):
-        transport = child(ECHO)
-        await transport.close()
-        assert transport.explain() == "was closed"
+        code = RAW + "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        code += f"serve(lambda msg: text(msg['id'], str(p.pid)))\n{wait}"
+        await self.last_line(code, exit_seconds=0.1)
 
     async def test_close_is_finished_although_its_caller_is_cancelled(self):
-        transport = child(ECHO)
-        await transport.open()
-        closing = asyncio.ensure_future(transport.close())
+        c = child(PID)
+        await c.connect()
+        pid = int(await c.call("x"))
+        closing = asyncio.ensure_future(c.close())
         await asyncio.sleep(0)
         closing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await closing
-        await transport.close()
-        assert transport.process.returncode == 0
+        await c.close()
+        wait_until(lambda: not is_alive(pid))
 
-    def test_when_everything_is_cancelled_the_child_is_killed(self):
+    @pytest.mark.parametrize("closing", [True, False])
+    def test_a_program_whose_loop_ends_leaves_no_process(self, closing):
         found = []
 
         async def main():
-            transport = child(self.STUBBORN, exit_seconds=60)
-            await transport.open()
-            await transport.read()
-            found.append(transport.process.pid)
-            closing = asyncio.ensure_future(transport.close())
-            await asyncio.sleep(0)  # and asyncio.run() cancels what is left
-            assert not closing.done()
+            code = PID.replace("hello =", STUBBORN + "hello =") + "while True: signal.pause()"
+            c = child(code, exit_seconds=60)
+            await c.connect()
+            found.append(int(await c.call("x")))
+            if closing:
+                asyncio.ensure_future(c.close())  # noqa: RUF006 -- asyncio.run() cancels it
+                await asyncio.sleep(0)
 
         before = (open_descriptors(), child_processes(), lasting_threads())
         asyncio.run(main())
@@ -7433,348 +6973,68 @@ class TestChildEnds:
         check_nothing_left(before)
 
     def test_a_server_ends_when_its_client_is_killed(self):
-        code = (
-            PRELUDE
-            + f"""
+        code = PRELUDE + f"""
 async def main():
-    transport = m.StdioTransport([sys.executable, "-c", {RUN!r}])
-    await transport.open()
-    print(transport.process.pid, flush=True)
-    await asyncio.sleep(3600)
+    async with m.Client([sys.executable, "-c", {PID!r}], revision="2025-11-25") as c:
+        print(await c.call("x"), flush=True)
+        await asyncio.sleep(3600)
 asyncio.run(main())
 """
-        )
         with python(code) as client:
             server = int(client.stdout.readline())
-            assert is_alive(server)
             client.kill()
             wait_until(lambda: not is_alive(server))
 
-    @pytest.mark.parametrize("how", ["pass", "raise KeyboardInterrupt", "os._exit(0)"])
-    def test_a_program_that_forgets_to_close_leaves_no_process(self, how):
-        code = (
-            PRELUDE
-            + f"""
-async def main():
-    transport = m.StdioTransport([sys.executable, "-c", {ECHO!r}])
-    await transport.open()
-    await transport.write({{"id": 1}})
-    await transport.read()
-    print(transport.process.pid, flush=True)
-    {how}
-asyncio.run(main())
-"""
-        )
-        with python(code) as client:
-            server = int(client.stdout.readline())
-            client.wait(20)
-            wait_until(lambda: not is_alive(server))
-            if how == "pass":
-                assert client.stderr.read() == b""
-
-    @posix
-    def test_a_loop_that_is_closed_and_forgotten_leaves_no_process(self):
-        code = (
-            PRELUDE
-            + f"""
-import gc
-async def main():
-    transport = m.StdioTransport([sys.executable, "-c", {RUN!r}])
-    await transport.open()
-    print(transport.process.pid, flush=True)
-loop = asyncio.new_event_loop()
-loop.run_until_complete(main())
-loop.close()
-del loop
-while gc.collect():
-    pass
-sys.stdin.read()
-"""
-        )
-        with python(code) as client:
-            server = int(client.stdout.readline())
-            wait_until(lambda: not is_alive(server))
-            assert client.poll() is None
-
-
-@pytest.mark.usefixtures("forks")
-class TestCommandLine:
-    """What is started, and what is refused. users-and-competitors.md 4.4, rule 11"""
-
-    PYTHON = sys.executable
-
-    @pytest.mark.parametrize(
-        "command, argv",
-        [
-            (["{python}", "a b", "c;d"], ["{python}", "a b", "c;d"]),
-            (("{python}", pathlib.PurePath("x")), ["{python}", "x"]),
-            ("{python} -c 'a b' \"c d\" e\\ f", ["{python}", "-c", "a b", "c d", "e f"]),
-            ("server.py --flag", ["{python}", "server.py", "--flag"]),
-            (["server.py", "--flag"], ["{python}", "server.py", "--flag"]),
-            (pathlib.PurePath("my server.py"), ["{python}", "my server.py"]),
-            ("my server.py", ["{python}", "my server.py"]),
-            ("./tool 1", ["./tool", "1"]),
-        ],
-    )
-    @posix
-    def test_a_command_becomes_arguments(self, command, argv, tmp_path):
-        (tmp_path / "my server.py").touch()
-
-        def fill(part):
-            return part.replace("{python}", sys.executable) if isinstance(part, str) else part
-
-        command = fill(command) if not isinstance(command, (list, tuple)) else [*map(fill, command)]
-        made = m.command_line(command, str(tmp_path), os.defpath)
-        assert made == [fill(part) for part in argv]
-
-    @posix
-    def test_programs_are_found_on_the_path_of_the_child(self, tmp_path):
-        (tmp_path / "tool").touch(0o755)
-        assert m.command_line("tool -x", None, str(tmp_path)) == [str(tmp_path / "tool"), "-x"]
-        with pytest.raises(m.ConnectionClosed, match="cannot start 'tool': it is not on the PATH"):
-            m.command_line("tool", None, "/nowhere")
-        with pytest.raises(m.ConnectionClosed, match="it is not on the PATH, None"):
-            m.command_line("no-tool-of-this-name", None, None)
-        (tmp_path / "server.py").touch()
-        (tmp_path / "server").mkdir()
-        (tmp_path / "other.py").touch()
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.bind(str(tmp_path / "s"))
-        for word, why in (
-            ("server", "it is a folder"), ("other", "did you mean other.py?"),
-            ("s", "it is a socket: give the URL, and uds= or --unix-socket"),
-        ):  # fmt: skip
-            with pytest.raises(m.ConnectionClosed) as caught:
-                m.command_line(word, str(tmp_path), "/nowhere")
-            assert str(caught.value) == f"cannot start '{word}': {why}"
-
-    def test_an_app_in_a_file_is_served_by_a_process_of_ours(self, tmp_path, monkeypatch):
-        (tmp_path / "my server.py").touch()
-        monkeypatch.setattr(m, "APP_COMMANDS", [lambda target: ["us", "serve", target]])
-        for command, word in (("x.py:app", "x.py:app"), (["a/x.py:app"], "a/x.py:app"),
-                              ("my server.py:app", "my server.py:app")):  # fmt: skip
-            made = m.command_line(command, str(tmp_path), os.defpath)
-            assert made == ["us", "serve", word]
-            assert m.StdioTransport(command).name == f"the server {os.path.basename(word).split(' ')[-1]!r}"
-        monkeypatch.setattr(m, "APP_COMMANDS", [])
-        with pytest.raises(m.ConnectionClosed, match="'x.py:app' needs the command line, which is cut"):
-            m.command_line("x.py:app", None, os.defpath)
-
-    def test_a_variable_that_a_child_does_not_see_is_named_with_the_remedy(self):
-        for env, told in (({}, True), ({"DATABASE_URL": "x"}, False)):
-            transport = m.StdioTransport("server.py", env=env)
-            transport.last_words.append((time.monotonic(), "KeyError: 'DATABASE_URL'"))
-            remedy = "it sees DATABASE_URL only with env={'DATABASE_URL': ...}, or --env DATABASE_URL=..."
-            assert (remedy in transport.explain()) == told
-
-    def test_a_tree_of_processes_is_killed_without_a_word_on_our_output(self, monkeypatch):
-        """Windows: "SUCCESS: The process with PID 7 has been terminated." stood before the answer."""
-        calls = []
-        monkeypatch.setattr(subprocess, "call", lambda argv, **options: calls.append((argv, options)))
-        m.kill_tree(7)
-        [(argv, options)] = calls
-        assert argv == ["taskkill", "/F", "/T", "/PID", "7"]
-        assert {options[name] for name in ("stdin", "stdout", "stderr")} == {subprocess.DEVNULL}
-
-    def test_an_empty_command_is_refused(self):
-        for empty in ("", "  ", [], ()):
-            with pytest.raises(ValueError, match="empty"):
-                m.command_line(empty, None, None)
-
-    @pytest.mark.parametrize("program", ["x/npx.cmd", "x/run.BAT"])
-    def test_what_cmd_exe_would_interpret_is_refused(self, program):
-        """Windows runs .cmd and .bat files by cmd.exe, whatever started them (CVE-2024-24576)."""
-        fine = [program, "-y", "@scope/pkg", "C:\\Program Files (x86)\\a b", "x=1"]
-        if os.name != "nt":
-            assert m.command_line(fine, None, None) == fine
-        for char in '&|<>^%!"\r\n':
-            with pytest.raises(ValueError, match=r"cmd\.exe"):
-                m.command_line([program, f"a{char}b"], None, os.defpath)
-
-    @pytest.mark.parametrize("executable", ["", None, "/opt/maya/bin/maya.bin"])
-    @posix
-    def test_inside_an_application_python_is_looked_for(self, monkeypatch, executable, tmp_path):
-        (tmp_path / "python3").touch(0o755)
-        monkeypatch.setattr(sys, "executable", executable)
-        made = m.command_line("server.py", None, str(tmp_path))
-        assert made == [str(tmp_path / "python3"), "server.py"]
-
-    @pytest.mark.parametrize("command", [["missing.py"], "missing.py --x", [sys.executable, "missing.py"]])
-    async def test_a_script_that_is_missing_is_told_before_anything_is_started(self, tmp_path, command):
-        transport = m.StdioTransport(command, cwd=tmp_path)
-        with pytest.raises(m.ConnectionClosed, match="cannot start .*: there is no file ") as caught:
-            await transport.open()
-        assert str(caught.value).endswith(repr(str(tmp_path / "missing.py")))
-        assert transport.process is None
-        await transport.close()
-
-    async def test_a_script_that_serves_nothing_is_told_what_it_lacks(self, tmp_path):
-        (tmp_path / "norun.py").write_text("x = 1\n")
-        with pytest.raises(m.ConnectionClosed) as caught:
-            await m.Client(tmp_path / "norun.py", stderr="null").connect()
-        assert "exited with status 0 without a word" in str(caught.value)
-        assert "app.run()" in str(caught.value) and "FILE.py:APP" in str(caught.value)
-
-    async def test_without_threads_nothing_is_started_and_nothing_is_left(self, monkeypatch):
-        """Thread limits, and subinterpreters that allow no daemon threads."""
-
-        def refuse(self):
-            raise RuntimeError("can't start new thread")
-
-        client = m.Client([sys.executable, "-c", ECHO])
-        with monkeypatch.context() as patch:
-            patch.setattr(threading.Thread, "start", refuse)
-            with pytest.raises(m.ConnectionClosed, match="cannot start .*new thread"):
-                await client.connect()
-        assert client.transport.process is None
-
-    @posix
-    def test_without_descriptors_nothing_is_started_and_nothing_is_left(self, monkeypatch):
-        def scarce(number, made=os.pipe, left=[]):  # noqa: B006
-            left.append(number)
-            if len(left) > number:
-                raise OSError(24, "Too many open files")
-            return made()
-
-        async def main(number):
-            transport = child(ECHO)
-            with monkeypatch.context() as patch:
-                patch.setattr(os, "pipe", functools.partial(scarce, number, left=[]))
-                with pytest.raises(m.ConnectionClosed, match="Too many open files"):
-                    await transport.open()
-            assert transport.process is None
-            await transport.close()
-
-        for number in range(3):
-            run(main(number))
-
-    async def test_what_cannot_be_started_is_told(self, tmp_path):
-        transport = m.StdioTransport([str(tmp_path / "nothing")])
-        with pytest.raises(m.ConnectionClosed, match="cannot start .*nothing.*No such file"):
-            await transport.open()
-        await transport.close()
-
-    @pytest.mark.parametrize(
-        "command, name",
-        [
-            ("npx -y @scope/pkg", "npx"),
-            ("/usr/bin/python3 -u servers/notes.py --x", "notes.py"),
-            (["C/python", "a b/notes.py"], "notes.py"),
-            (pathlib.PurePath("a b/notes"), "notes"),
-            ("", ""),
-        ],
-    )
-    def test_messages_call_the_server_by_its_script_or_program(self, command, name):
-        assert m.StdioTransport(command).name == f"the server {name!r}"
-
-    def test_a_target_is_a_command_or_is_not_ours(self):
-        for target in ("python x.py", ["python"], ("a", "b"), pathlib.PurePath("x.py")):
-            connector = m.connector_of(target)
-            assert connector.name == "a command"
-            connector.check({"cwd": "/"}, ())
-            assert connector.make(target, cwd="/").command == target
-        for target in ("http://localhost/mcp", "https://x", 5, None, [1], object(), b"x"):
-            assert not m.is_command(target)
-        with pytest.raises(TypeError, match="a Client of a command has no option 'no_such_option'"):
-            m.connector_of("python x.py").check({"no_such_option": 1}, ())
-
-
-@pytest.mark.usefixtures("forks")
-class TestConversation:
-    """A Client and a Server, two processes."""
-
-    @staticmethod
-    def client(code=RUN, **options):
-        options = {"stderr": "null", "exit_seconds": 20, **options}
-        return m.Client([sys.executable, "-c", code], **options)
-
-    def test_a_client_calls_a_server(self):
-        async def main():
-            lines = []
-            async with self.client(stderr=lines.append) as c:
-                assert [tool["name"] async for tool in c.tools()][:2] == ["add", "noise"]
-                assert await c.call("add", {"a": 1, "b": 2}) == 3
-                assert await c.call("noise") == "read nothing"
-                assert await c.call("length", {"text": "x" * 5_000_000}) == 5_000_000
-                calls = [c.call("add", {"a": i}) for i in range(500)]
-                assert await asyncio.gather(*calls) == list(range(500))
-                assert "from a child" in lines
-                transport = c.transport
-            assert transport.process.returncode == 0
-
-        run_both_ways(main)
-
-    @posix
     async def test_a_server_that_is_killed_fails_what_is_pending_at_once(self):
-        heard = asyncio.Event()
-        async with self.client(stderr=lambda line: heard.set()) as c:
-            calls = [asyncio.ensure_future(c.call(name)) for name in ("forever", "sleep")]
-            await heard.wait()
-            os.killpg(c.transport.process.pid, 9)
-            for pending in calls:
-                with pytest.raises(m.ConnectionClosed, match="was killed by SIGKILL"):
-                    await pending
+        code = RAW + "serve(lambda msg: msg['params']['name'] == 'pid' and text(msg['id'], str(os.getpid())))"
+        async with child(code) as c:
+            pending = asyncio.ensure_future(c.call("never"))
+            os.kill(int(await c.call("pid")), 9)
             with pytest.raises(m.ConnectionClosed, match="was killed by SIGKILL"):
+                await pending
+            with pytest.raises(m.ConnectionClosed, match="was killed by SIGKILL"):
+                await c.call("pid")
+
+    def test_a_client_may_be_cancelled_at_any_moment(self, forks):
+        """Nothing is left behind: no process, no descriptor, no thread."""
+
+        async def work():
+            async with m.Client([sys.executable, "-c", SERVER + "app.run()"], exit_seconds=0.05) as c:
                 await c.call("add", {"a": 1})
 
-    async def test_a_server_that_fails_at_the_start_is_quoted(self):
-        with pytest.raises(m.ConnectionClosed) as caught:
-            await self.client("import no_such_module").connect()
-        assert str(caught.value).endswith("No module named 'no_such_module'\"")
-        assert 'exited with status 1; its last words: "Traceback' in str(caught.value)
+        async def main():
+            for steps in [*range(12), 15, 20, 30, 50, 80]:
+                task = asyncio.ensure_future(work())
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
 
-    async def test_what_it_printed_is_quoted_if_it_never_answers(self):
-        code = "import sys; print('welcome!', flush=True); sys.stdin.read()"
-        client, leap = self.client(code, revision="2025-11-25", timeout=20), time_machine()
-        connecting = asyncio.ensure_future(client.connect())
-        await eventually(lambda: client.transport and client.transport.hint())
-        leap(20)
-        with pytest.raises(m.RequestTimeout, match='printed to stdout: "welcome!"'):
-            await connecting
+        run(main())
 
-    def test_a_client_may_be_cancelled_at_any_moment(self):
-        """... and leaves no process, task or descriptor, which run() checks."""
-
-        async def use():
-            async with self.client(ECHO, timeout=0.2) as c:
-                await c.ping()
-
-        async def main(steps):
-            task = asyncio.ensure_future(use())
-            for _ in range(steps):
-                await asyncio.sleep(0)
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, m.MCPError):
-                await task
-
-        for steps in range(12):
-            run(main(steps))
-
-    def test_a_server_runs_in_a_thread_of_a_host(self):
-        """start_in_thread("stdio"): no signals there, and stop() gives the streams back."""
-        code = (
-            SERVER
-            + """
-done = threading.Event()
-app.tool(done.set, name="done")
-h = app.start_in_thread("stdio")
-assert sys.stdin.readline() == ""
-done.wait()
-h.stop()
-print("stopped", file=sys.stderr, flush=True)
-print("afterwards", sys.stdin.readline())
+    def test_a_handler_is_cancelled_before_the_pipe_closes(self, tmp_path):
+        """A server that is told hears of it at once, and not after its period of grace."""
+        log = tmp_path / "log"
+        code = SERVER + f"""
+@app.tool
+async def long() -> str:
+    try:
+        await asyncio.sleep(60)
+    finally:
+        open({str(log)!r}, "a").write("cancelled")
+app.run()
 """
-        )
-        with python(code) as process:
-            process.stdin.write(call(1, "add", a=1))
-            process.stdin.flush()
-            assert texts(process.stdout.readline()) == {1: "1"}
-            process.stdin.write(call(2, "done"))
-            process.stdin.flush()
-            assert process.stderr.readline() == b"stopped\n"
-            out, err = process.communicate(b"mine", timeout=20)
-            assert (process.returncode, err) == (0, b"")
-            assert out.endswith(b"afterwards mine\n")
+
+        async def main():
+            async with m.Client([sys.executable, "-c", code], exit_seconds=20) as c:
+                call = asyncio.ensure_future(c.call("long"))
+                await c.call("add", {"a": 1})
+            with pytest.raises(m.ConnectionClosed):
+                await call
+
+        run(main())
+        assert log.read_text() == "cancelled"
 
 
 ###############################################################################
@@ -18958,479 +18218,6 @@ class TestConversations:
 
 
 ###############################################################################
-# T91. The client
-###############################################################################
-
-class TestConnectingEverywhere:
-    """spec 2025-11-25: basic/lifecycle"""
-
-    @pytest.mark.parametrize("name", LEGACY_REVISIONS)
-    async def test_an_older_revision_is_spoken_when_none_is_pinned(self, name):
-        fake = FakeServer(
-            {
-                "initialize": {**NEWEST_HELLO, "protocolVersion": name},
-                "server/discover": failing(-32601, "what?"),
-            }
-        )
-        async with m.Client(fake) as c:
-            assert c.revision == name
-        assert fake.methods()[-2:] == ["initialize", "notifications/initialized"]
-        assert fake.sent[-2]["params"]["protocolVersion"] == "2025-11-25"
-
-    async def test_what_a_sloppy_server_says_of_itself_does_not_matter(self):
-        hello = {**NEWEST_HELLO, "serverInfo": "me", "instructions": 5, "more": [1]}
-        async with client_of_fake(FakeServer({"initialize": hello})) as c:
-            assert (c.server_info, c.instructions, c.server_capabilities) == ({}, None, {})
-
-    async def test_misuse_is_told_at_once(self):
-        with pytest.raises(ValueError, match="revision 'x' is not one of 2024-11-05"):
-            m.Client(m.Server(), revision="x")
-        with pytest.raises(TypeError, match="no option 'tiemout'"):
-            m.Client(m.Server(), tiemout=3)
-        with pytest.raises(TypeError, match="no option 'env'"):
-            m.Client(FakeServer(), env={})
-        with pytest.raises(TypeError, match="cannot connect to 5"):
-            await m.Client(5).connect()
-        c = m.Client(m.Server())
-        for call in (c.call("x"), c.ping(), c.notify("x"), c.batch([("ping", None)])):
-            with pytest.raises(m.ConnectionClosed, match="not connected yet"):
-                await call
-        await c.close()
-        fake = FakeServer()
-        async with client_of_fake(fake) as c:
-            with pytest.raises(RuntimeError, match="connects once"):
-                await c.connect()
-        found = []
-        for call in (c.ping(), c.notify("x"), c.call("x"), c.notify("x")):
-            with pytest.raises(m.ConnectionClosed) as caught:
-                await call
-            found.append(caught.value)
-        assert len({*map(str, found)}) == 1 and c.peer.lost not in found
-        assert len({*map(id, found)}) == 4  # each with a traceback of its own
-
-    def test_close_works_twice_and_from_any_task(self, link):
-        """users-and-competitors 2.3: a background task owns the connection"""
-        app = plain_app()
-
-        @app.tool
-        async def wait():
-            await asyncio.Event().wait()
-
-        async def main():
-            async with link.connect(app) as c:
-                call = asyncio.ensure_future(c.call("wait"))
-                await eventually(lambda: c.peer.outgoing.pending)
-                await asyncio.ensure_future(c.close())
-                with pytest.raises(m.ConnectionClosed):
-                    await call
-                await asyncio.gather(c.close(), c.close())
-                await c.close()
-
-        run(main())
-
-    def test_close_works_in_a_callback(self):
-        app = plain_app()
-
-        @app.tool
-        async def tell(ctx: m.Context):
-            await ctx.info("now")
-            await asyncio.Event().wait()
-
-        async def main():
-            async def log(level, data, logger):
-                await c.close()
-
-            async with m.Client(app, log=log, revision="2025-11-25") as c:
-                with pytest.raises(m.ConnectionClosed):
-                    await c.call("tell")
-
-        run(main())
-
-    async def test_what_the_program_raises_goes_through(self, link):
-        with pytest.raises(ZeroDivisionError):
-            async with link.connect(plain_app()):
-                raise ZeroDivisionError
-
-    async def test_what_was_not_declared_is_not_asked_for(self):
-        """spec 2025-11-25: basic/lifecycle#operation"""
-        fake = FakeServer(capabilities={"resources": {}})
-        async with client_of_fake(fake) as c:
-            for call, capability in [
-                (c.list_tools(), "tools"),
-                (c.call("x"), "tools"),
-                (c.list_prompts(), "prompts"),
-                (c.complete("x", "y", "z"), "completions"),
-                (c.set_log_level("info"), "logging"),
-                (c.subscribe("x://").open(), "resources.subscribe"),
-                (c.batch([("ping", None), ("tools/list", None)]), "tools"),
-            ]:
-                with pytest.raises(m.CapabilityMissing, match=repr(capability)) as caught:
-                    await call
-                assert caught.value.capability == capability
-            with pytest.raises(m.CapabilityMissing, match="server/discover"):
-                await c.request("server/discover")
-        assert fake.methods() == ["initialize", "notifications/initialized"]
-
-    def test_capabilities_follow_from_the_callbacks(self, link):
-        everything = {
-            "roots": lambda: [],
-            "sample": print,
-            "elicit": print,
-            "elicit_url": print,
-            "capabilities": {"experimental": {"a": {}}, "sampling": {"tools": {}, "context": {}}},
-        }
-
-        async def main():
-            for options in ({}, everything, {"elicit_url": print}):
-                async with link.connect(m.Server(), **options):
-                    pass
-
-        with on_the_wire() as sent:
-            run(main())
-        if link.modern:
-            said = "io.modelcontextprotocol/clientCapabilities"
-            asked = of_method(sent, "server/discover")
-            first, second, third = (params["_meta"][said] for params in asked)
-            tasks = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-        else:
-            asked = of_method(sent, "initialize")
-            first, second, third = (hello["capabilities"] for hello in asked)
-            tasks = {}
-        rich = link.since("2025-11-25")
-        kinds = {"form": {}, "url": {}} if rich else {}
-        assert first == tasks
-        assert second == {
-            "roots": {} if link.modern else {"listChanged": True},
-            "sampling": {"tools": {}, "context": {}} if rich else {},
-            **({"elicitation": kinds} if link.since("2025-06-18") else {}),
-            "experimental": {"a": {}},
-            **tasks,
-        }
-        # Where there is one kind of elicitation, it is forms: who shows pages alone has none.
-        assert third == {**({"elicitation": {"url": {}}} if rich else {}), **tasks}
-
-
-class TestListsEverywhere:
-    """spec 2025-11-25: server/utilities/pagination"""
-
-    def test_the_pages_of_a_list_have_a_limit_in_bytes(self, monkeypatch):
-        """60 pages of 8 MB"""
-        page = {"prompts": [{"name": "p", "title": "x" * 100}], "nextCursor": "1"}
-        size = len(m.encode(page))
-
-        async def main(limit):
-            monkeypatch.setattr(m, "MAX_LIST_BYTES", limit)
-            pages = iter([page, {**page, "nextCursor": "2"}, {"prompts": []}])
-            fake = FakeServer({"prompts/list": lambda msg: answering(next(pages))(msg)})
-            async with client_of_fake(fake) as c:
-                return await c.list_prompts()
-
-        assert len(run(main(2 * size))) == 2
-        with pytest.raises(m.LimitExceeded, match=f"more than {2 * size - 1} bytes in all"):
-            run(main(2 * size - 1))
-
-    def test_a_list_may_be_left_early(self):
-        app = m.Server(page_size=1)
-        for n in range(5):
-            app.add_tool(lambda: 1, name=f"t{n}")
-
-        async def main():
-            async with m.Client(app, revision="2025-11-25") as c:
-                tools = c.tools()
-                async for tool in tools:
-                    if tool["name"] == "t1":
-                        break
-                await tools.aclose()
-
-        with on_the_wire() as sent:
-            run(main())
-        assert len(of_method(sent, "tools/list")) == 2
-
-
-class TestCallsEverywhere:
-    """spec 2025-11-25: server/tools"""
-
-    def test_a_call_that_takes_too_long_is_cancelled_on_both_sides(self, link):
-        """spec 2025-11-25: basic/lifecycle#timeouts"""
-        app, states = m.Server(), []
-
-        @app.tool
-        async def wait():
-            states.append("began")
-            try:
-                await asyncio.Event().wait()
-            finally:
-                states.append("cancelled")
-
-        async def main():
-            async with link.connect(app) as c:
-                leap = time_machine()
-                asked = asyncio.ensure_future(c.call("wait", timeout=20))
-                await eventually(lambda: states)
-                leap(20)
-                with pytest.raises(m.RequestTimeout, match="tools/call within 20 seconds"):
-                    await asked
-                await eventually(lambda: states == ["began", "cancelled"])
-                await c.ping()
-
-        run(main())
-
-    async def test_progress_renews_a_deadline_but_not_beyond_the_last(self):
-        """spec 2025-11-25: basic/lifecycle#timeouts"""
-        fake = FakeServer({"tools/call": lambda msg: []})
-
-        async def report(leap):
-            token = fake.sent[-1]["params"]["_meta"]["progressToken"]
-            for step in itertools.count():
-                await idle()
-                leap(4)
-                params = {"progressToken": token, "progress": step}
-                fake.say(
-                    {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
-                )
-
-        async with client_of_fake(fake, max_timeout=25) as c:
-            loop, leap = asyncio.get_running_loop(), time_machine()
-            began, steps = loop.time(), []
-            call = asyncio.ensure_future(
-                c.call("t", timeout=10, progress=lambda *step: steps.append(step))
-            )
-            await eventually(lambda: "tools/call" in fake.methods())
-            reporting = asyncio.ensure_future(report(leap))
-            with pytest.raises(m.RequestTimeout):
-                await call
-            reporting.cancel()
-            assert 25 <= loop.time() - began < 50
-            assert [step[0] for step in steps[:3]] == [0, 1, 2]
-
-    async def test_python_values_become_json(self):
-        fake = FakeServer(
-            {"tools/call": {"content": []}, "prompts/get": {"messages": []}}
-        )
-        async with client_of_fake(fake) as c:
-            await c.call("t", {"when": datetime.date(2025, 1, 2), "at": Spot(1), "c": Colour.RED})
-            assert fake.sent[-1]["params"]["arguments"] == {
-                "when": "2025-01-02", "at": {"x": 1, "y": 0}, "c": "red",
-            }  # fmt: skip
-            await c.get_prompt("p", {"n": 3, "s": "3", "list": [1], "none": None})
-            assert fake.sent[-1]["params"]["arguments"] == {
-                "n": "3", "s": "3", "list": "[1]", "none": "null",
-            }  # fmt: skip
-            before = len(fake.sent)
-            with pytest.raises(TypeError, match="x: |x has|object"):
-                await c.call("t", {"x": object()})
-            with pytest.raises((TypeError, ValueError)):
-                await c.request("acme/x", {"x": float("nan")})
-            assert len(fake.sent) == before
-            await c.ping()
-
-
-class TestHostileServersEverywhere:
-    """Whatever a server says, a call returns or raises an MCPError; never anything else."""
-
-    async def test_requests_that_no_client_serves_are_refused(self):
-        asked = [
-            ("roots/list", {}, -32601),  # not declared
-            ("tools/list", {}, -32601),
-            ("nonsense", {}, -32601),
-            ("initialize", raw_hello(), -32601),
-            ("sampling/createMessage", {"maxTokens": 5}, -32602),
-            ("sampling/createMessage", {"messages": 5, "maxTokens": 5}, -32602),
-            ("sampling/createMessage", {"messages": [], "maxTokens": "x"}, -32602),
-            ("sampling/createMessage", {"messages": [], "maxTokens": 5, "tools": []}, -32602),
-            ("elicitation/create", {}, -32602),
-            ("elicitation/create", {"message": 5}, -32602),
-            ("elicitation/create", {"message": "x", "mode": "url", "url": "u://x"}, -32602),
-            ("elicitation/create", {"message": "x", "mode": "url"}, -32602),
-            ("elicitation/create", {"message": "x", "mode": "voice", "requestedSchema": {}}, -32602),
-            ("elicitation/create", {"message": "x"}, -32602),
-            ("elicitation/create", {"message": "x", "requestedSchema": 5}, -32602),
-            *(("elicitation/create", {"message": "x", "requestedSchema": schema}, -32602)
-              for schema in ({"properties": 5}, {"properties": {"a": 5}}, {"$ref": "http://x/"},
-                             {"$schema": "http://json-schema.org/draft-04/schema#"})),
-        ]  # fmt: skip
-        fake = FakeServer()
-        async with client_of_fake(
-            fake, elicit=lambda *_: {"a": 1}, sample=lambda params: "x"
-        ) as c:
-            for number, (method, params, code) in enumerate(asked):
-                fake.say({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
-                await eventually(lambda number=number: fake.sent[-1].get("id") == number)
-                assert fake.sent[-1]["error"]["code"] == code, (method, params)
-            fake.say({"jsonrpc": "2.0", "id": "p", "method": "ping"})
-            await eventually(lambda: fake.sent[-1] == {"jsonrpc": "2.0", "id": "p", "result": {}})
-            assert await c.ping() < 10
-
-
-class TestCallbacksEverywhere:
-    """What a program gives to be called may be plain or async, and may fail."""
-
-    def test_a_callback_that_raises_fails_what_was_asked_and_nothing_else(self, link, caplog):
-        async def ask(ctx):
-            asks = [ctx.sample("?"), ctx.roots()]
-            if link.since("2025-06-18"):
-                asks.append(ctx.elicit("?", bool))
-            return await asyncio.gather(*asks, return_exceptions=True)
-
-        app = asking_app(ask)
-
-        def fail(*args):
-            raise RuntimeError("callback broke")
-
-        async def fail_later(*args):
-            raise RuntimeError("callback broke")
-
-        async def main():
-            for broken in (fail, fail_later):
-                async with link.connect(app, sample=broken, roots=broken, elicit=broken) as c:
-                    if link.modern:  # its own program asked for the answers: it hears why
-                        with pytest.raises(RuntimeError, match="callback broke"):
-                            await c.call("tool")
-                    else:
-                        await c.call("tool")
-                    await c.ping()
-
-        run(main())
-        if link.modern:
-            assert app.seen == []
-            return
-        assert len(app.seen) == 2
-        for answers in app.seen:
-            assert {type(answer) for answer in answers} == {m.RemoteError}
-            assert {(answer.code, answer.message) for answer in answers} == {
-                (-32603, "Internal error")
-            }
-        assert "callback broke" in caplog.text
-
-    @pytest.mark.parametrize(
-        "said, content",
-        [
-            ("text", {"type": "text", "text": "text"}),
-            ({"content": {"type": "text", "text": "x"}, "model": "m"}, {"type": "text", "text": "x"}),
-            (m.Image(PNG), m.Image(PNG)),
-            ({"content": "x"}, {"type": "text", "text": "x"}),
-            (["a", m.Image(PNG)], [{"type": "text", "text": "a"}, m.Image(PNG)]),
-        ],
-    )
-    async def test_a_sampled_message_may_be_said_in_many_ways(self, said, content):
-        async def sample(params):
-            return said
-
-        fake = FakeServer()
-        async with client_of_fake(fake, sample=sample, name="me"):
-            params = {"messages": [], "maxTokens": 5}
-            fake.say(
-                {"jsonrpc": "2.0", "id": 1, "method": "sampling/createMessage", "params": params}
-            )
-            await eventually(lambda: "result" in fake.sent[-1])
-            result = fake.sent[-1]["result"]
-            assert result["content"] == content
-            assert result["role"] == "assistant"
-            assert result["model"] == ("m" if "model" in said else "me")
-
-    @pytest.mark.parametrize("said", [{"text": "x"}, 5, None, b"x", [5], {"content": 5}], ids=repr)
-    async def test_a_callback_that_samples_and_gives_no_message_is_named(self, said):
-        app = m.Server()
-
-        @app.tool
-        async def think(ctx: m.Context) -> str:
-            return str(await ctx.sample("Well?"))
-
-        def writer(params):
-            return said
-
-        async with m.Client(app, sample=writer) as c:
-            with pytest.raises(TypeError) as caught:
-                await c.call("think")
-        assert re.match(r"sample=.*writer gave .*: it is to give a text, ", str(caught.value))
-        assert repr(said) in str(caught.value)
-
-    def test_options_of_a_wrong_kind_inside_are_named(self):
-        for options, problem in [
-            ({"env": {"A": 1}}, "env= maps texts to texts: to 'A' it gives int"),
-            ({"env": {1: "a"}}, "env= maps texts to texts: to 1 it gives str"),
-            ({"roots": [5]}, "roots= has 5: give paths, URIs, or dicts with a uri"),
-            ({"roots": ("/", None)}, "roots= has None: give paths"),
-        ]:
-            with pytest.raises(TypeError, match=problem):
-                client = m.Client("server.py", **options)
-                client.connector.make(client.target, **client.options)
-        with pytest.raises(TypeError, match="roots= has 5: give paths"):
-            run(m.Answers("me", lambda: [5], {}).list_roots({}, m.Session()))
-
-
-class TestBatchEverywhere:
-    """spec 2025-03-26: basic/index#batching"""
-
-    def test_several_requests_travel_together_where_they_can(self, link):
-        app = plain_app()
-        third = "prompts/list" if link.modern else "ping"
-
-        async def main():
-            async with link.connect(app) as c:
-                assert await c.batch([]) == []
-                return await c.batch(
-                    [
-                        ("tools/call", {"name": "echo", "arguments": {"text": "a"}}),
-                        ("tools/call", {"name": "none"}),
-                        (third, None),
-                        ("prompts/get", {"name": "greet", "arguments": {"name": "x"}}),
-                    ]
-                )
-
-        with on_the_wire() as sent:
-            echoed, unknown, pong, prompt = run(main())
-        assert echoed["content"] == [{"type": "text", "text": "a"}]
-        assert isinstance(unknown, m.RemoteError) and unknown.code == -32602
-        assert [p["name"] for p in pong["prompts"]] == ["greet"] if link.modern else pong == {}
-        assert prompt["messages"][0]["content"]["text"] == "Greet x."
-        arrays = [[each.get("method") for each in msg] for msg in sent if isinstance(msg, list)]
-        if link.revision == "2025-03-26":
-            assert arrays == [["tools/call", "tools/call", "ping", "prompts/get"], [None] * 4]
-        else:
-            assert arrays == []
-
-    async def test_all_of_a_batch_is_sent_or_nothing(self):
-        hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26", "capabilities": {}}
-        fake = FakeServer({"initialize": hello})
-        async with client_of_fake(fake, revision="2025-03-26") as c:
-            before = len(fake.sent)
-            with pytest.raises(m.CapabilityMissing):
-                await c.batch([("ping", None), ("tools/list", None)])
-            with pytest.raises(TypeError):
-                await c.batch([("ping", None), ("acme/x", {"x": object()})])
-            with pytest.raises(ValueError, match="1001 calls in one batch; at most 1000"):
-                await c.batch([("ping", None)] * 1001)
-            assert len(fake.sent) == before
-            assert await c.batch([("ping", None)] * 1000) == [{}] * 1000
-
-    async def test_a_call_that_cannot_be_sent_fails_the_whole_batch_at_once(self):
-        hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}
-        fake = FakeServer({"initialize": hello})
-        async with client_of_fake(fake, revision="2025-03-26", timeout=3600) as c:
-            before = len(fake.sent)
-            for params in ({"_meta": 5}, [1]):
-                for calls in ([("ping", None), ("x", params)], [("x", params), ("ping", None)]):
-                    with pytest.raises((TypeError, AttributeError)):
-                        await c.batch([*calls, ("ping", None)])
-            await idle()
-            assert len(fake.sent) == before and not c.peer.outgoing.pending
-            assert await c.batch([("ping", None)] * 2) == [{}, {}]
-
-    async def test_a_batch_that_is_not_answered_times_out_and_is_cancelled(self):
-        hello = {**NEWEST_HELLO, "protocolVersion": "2025-03-26"}
-        fake = FakeServer({"initialize": hello})
-        async with client_of_fake(fake, revision="2025-03-26") as c:
-            leap = time_machine()
-            asked = asyncio.ensure_future(c.batch([("acme/a", None), ("acme/b", None)]))
-            await eventually(lambda: "acme/b" in fake.methods())
-            leap(20)
-            with pytest.raises(m.RequestTimeout):
-                await asked
-            await eventually(lambda: fake.methods().count("notifications/cancelled") == 2)
-
-
-###############################################################################
 # T92. The two eras
 ###############################################################################
 #
@@ -23413,904 +22200,10 @@ for line in sys.stdin:
 """
 
 
-class TestFindingTheEra:
-    """basic/versioning#backward-compatibility-with-initialization-based-versions"""
 
-    @pytest.mark.parametrize("outcome, era", ERAS, ids=lambda value: str(value)[:40])
-    def test_era_is_told_from_the_first_answer(self, outcome, era):
-        assert m.decide_era(outcome) == era
 
-    async def connect(self, react, **options):
-        """Return the revision that was agreed on, and the methods that were sent."""
-        script = Script(react)
-        try:
-            async with m.Client(script, **options) as c:
-                return c.revision, [msg["method"] for msg in script.sent]
-        except m.MCPError as exc:
-            return exc, [msg["method"] for msg in script.sent]
 
-    @pytest.mark.parametrize(
-        "code", [-32601, -32602, -32600, -32000, -32002, -32603, -32700, 0, 404]
-    )
-    def test_any_error_but_the_modern_ones_is_a_legacy_server(self, code):
-        """stdio#backward-compatibility: "MUST NOT be keyed to one specific error code"."""
 
-        def react(msg):
-            if "id" in msg:
-                return [answer_to(msg, code if msg["method"] == "server/discover" else {})]
-
-        methods = ["server/discover", "initialize", "notifications/initialized"]
-        assert run(self.connect(react)) == (SESSIONS, methods)
-
-    @pytest.mark.parametrize("code", [-32020, -32021])
-    def test_a_modern_error_is_told_and_nothing_else_is_tried(self, code):
-        def react(msg):
-            return [answer_to(msg, code)]
-
-        exc, methods = run(self.connect(react))
-        assert exc.code == code and methods == ["server/discover"]
-
-    @pytest.mark.parametrize("over_http", [False, True], ids=["pipe", "http"])
-    @pytest.mark.parametrize("by_error", [False, True], ids=["result", "error"])
-    def test_of_the_versions_that_a_server_names_one_is_spoken(self, by_error, over_http):
-        """stdio#backward-compatibility: "Select a mutually supported version"."""
-
-        def outcome(msg):
-            if msg["method"] != "server/discover":
-                return {}
-            if by_error:
-                data = {"supported": [SESSIONS], "requested": STATELESS}
-                return {"code": -32022, "message": "no", "data": data}
-            return {"supportedVersions": [SESSIONS]}
-
-        def react(msg):
-            return [answer_to(msg, outcome(msg))] if "id" in msg else []
-
-        async def go():
-            if not over_http:
-                return (await self.connect(react))[0]
-            async with fake_http(lambda head, msg: outcome(msg)) as url, m.Client(url) as c:
-                return c.revision
-
-        assert run(go()) == SESSIONS
-
-    @pytest.mark.parametrize("theirs", [[], ["2099-01-01"]])
-    def test_a_server_that_speaks_none_of_ours_says_which_it_speaks(self, theirs):
-        def react(msg):
-            return [answer_to(msg, {"supportedVersions": theirs})]
-
-        exc, methods = run(self.connect(react))
-        assert f"speaks revision {theirs}" in str(exc) and methods == ["server/discover"]
-
-    def test_a_silent_server_is_a_legacy_server_after_a_deadline(self, monkeypatch):
-        monkeypatch.setattr(m, "PROBE_SECONDS", 0.01)
-
-        def react(msg):
-            if "id" in msg and msg["method"] != "server/discover":
-                return [answer_to(msg, {})]
-
-        revision, methods = run(self.connect(react))
-        assert revision == SESSIONS
-        assert methods == ["server/discover", "notifications/cancelled", "initialize",
-                           "notifications/initialized"]  # fmt: skip
-
-    def test_a_modern_server_that_was_only_slow_to_start_is_still_found(self, monkeypatch):
-        monkeypatch.setattr(m, "PROBE_SECONDS", 0.01)
-        probes = []
-
-        def react(msg):
-            if msg["method"] == "server/discover":
-                probes.append(1)
-                return [answer_to(msg, {})] if len(probes) == 2 else []
-            if "id" in msg:
-                return [answer_to(msg, -32601)]
-
-        revision, methods = run(self.connect(react))
-        assert revision == STATELESS
-        assert [name for name in methods if not name.startswith("n")] == [
-            "server/discover", "initialize", "server/discover"]  # fmt: skip
-
-    @pytest.mark.parametrize("supported, revision, methods", [
-        ([STATELESS, "x"], STATELESS, ["server/discover"] * 2),
-        (["x", SESSIONS, "2025-06-18"], SESSIONS,
-         ["server/discover", "initialize", "notifications/initialized"]),
-        (["x"], None, ["server/discover"]), ([], None, ["server/discover"]),
-        ("all", None, ["server/discover"]), (None, None, ["server/discover"]),
-    ])  # fmt: skip
-    def test_a_server_that_does_not_speak_ours_is_asked_in_its_own(
-        self, supported, revision, methods
-    ):
-        """basic/versioning#protocol-version-negotiation"""
-        told = []
-
-        def react(msg):
-            if msg["method"] == "server/discover" and not told:
-                told.append(1)
-                return [answer_to(msg, {**REFUSED, "data": {"supported": supported}})]
-            if "id" in msg:
-                return [answer_to(msg, {})]
-
-        found, sent = run(self.connect(react))
-        assert sent == methods
-        assert found == revision if revision else isinstance(found, m.ProtocolError)
-
-    @pytest.mark.parametrize("pinned", [*m.REVISIONS])
-    def test_a_pinned_revision_is_the_only_one_tried(self, pinned):
-        def serves(msg):
-            params = msg.get("params", {})
-            if "id" in msg:
-                return [answer_to(msg, {"protocolVersion": params.get("protocolVersion")})]
-
-        def refuses(msg):
-            if "id" in msg:
-                return [answer_to(msg, -32601)]
-
-        first = "server/discover" if pinned == STATELESS else "initialize"
-        revision, methods = run(self.connect(serves, revision=pinned))
-        assert (revision, methods[0]) == (pinned, first)
-        exc, methods = run(self.connect(refuses, revision=pinned))
-        assert isinstance(exc, m.MCPError) and methods == [first]
-
-    def test_a_pinned_revision_has_all_the_time_of_a_request(self, monkeypatch):
-        monkeypatch.setattr(m, "PROBE_SECONDS", 0)
-        waiting = []
-
-        def react(msg):
-            script = waiting[0]
-            asyncio.get_running_loop().call_later(0.005, script.put, answer_to(msg, {}))
-
-        async def go():
-            waiting.append(Script(react))
-            async with m.Client(waiting[0], revision=STATELESS) as c:
-                return c.revision
-
-        assert run(go()) == STATELESS
-
-    def test_the_first_question_takes_no_longer_than_any_request(self, monkeypatch):
-        monkeypatch.setattr(m, "PROBE_SECONDS", 3600)
-
-        async def go():
-            with pytest.raises(m.RequestTimeout):
-                await m.Client(Script(lambda msg: None), timeout=0.01).connect()
-
-        run(go())
-
-    def test_a_pinned_revision_that_the_server_refuses_is_told(self):
-        def react(msg):
-            return [answer_to(msg, {**REFUSED, "data": {"supported": [SESSIONS]}})]
-
-        exc, methods = run(self.connect(react, revision=STATELESS))
-        assert STATELESS in str(exc) and SESSIONS in str(exc) and methods == ["server/discover"]
-
-    @pytest.mark.parametrize("probe", [
-        "print(json.dumps({'jsonrpc': '2.0', 'id': msg['id'], 'error': {'code': -32601, 'message': 'x'}}), flush=True)",
-        "continue", "sys.exit('expected initialize')",
-    ], ids=["errors", "silent", "crashes"])  # fmt: skip
-    def test_legacy_servers_in_processes(self, probe, monkeypatch):
-        """stdio#backward-compatibility; one that ends at the probe is started again."""
-        monkeypatch.setattr(m, "PROBE_SECONDS", 0.3 if probe == "continue" else 20)
-        command = [sys.executable, "-c", OLD_SERVER.format(probe=probe)]
-
-        async def go():
-            async with m.Client(command, stderr="null") as c:
-                return c.revision, [tool["name"] for tool in await c.list_tools()]
-
-        assert run(go()) == (SESSIONS, ["old"])
-
-    def test_a_server_that_always_crashes_is_told_with_its_last_words(self):
-        async def go():
-            with pytest.raises(m.ConnectionClosed, match="no module named x"):
-                await m.Client(
-                    [sys.executable, "-c", "import sys; sys.exit('no module named x')"]
-                ).connect()
-
-        run(go())
-
-    @pytest.mark.parametrize("status, kind, body", [
-        (400, "text/plain", ""), (400, "text/plain", "Bad Request: no session"),
-        (400, "application/json", '{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"x"}}'),
-        (400, "application/json", '{"jsonrpc":"2.0","error":{"code":-32600,"message":"x"}}'),
-        (400, "application/json", '{"error":"unsupported"}'), (400, "application/json", "[1"),
-        (404, "text/html", "<h1>Not Found</h1>"), (405, "text/plain", ""),
-        (404, "application/json", '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"x"}}'),
-        (200, "application/json", '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"x"}}'),
-        (422, "application/json", "{}"), (500, "text/plain", "oops"), (406, "text/plain", ""),
-    ])  # fmt: skip
-    def test_legacy_servers_over_http(self, status, kind, body):
-        """streamable-http#backward-compatibility: "not a recognized modern JSON-RPC error"."""
-        seen = []
-
-        def serve(head, msg):
-            seen.append((head[":method"], msg["method"], head.get("mcp-protocol-version")))
-            if head[":method"] == "GET":
-                return 405, "text/plain", ""
-            return (status, kind, body) if msg["method"] == "server/discover" else {}
-
-        async def go():
-            async with fake_http(serve) as url, m.Client(url) as c:
-                return c.revision
-
-        assert run(go()) == SESSIONS
-        assert seen[:3] == [("POST", "server/discover", STATELESS), ("POST", "initialize", None),
-                            ("POST", "notifications/initialized", SESSIONS)]  # fmt: skip
-
-    @pytest.mark.parametrize("code", [-32020, -32021, -32022])
-    def test_modern_errors_over_http_are_read_from_the_body(self, code):
-        seen = []
-
-        def serve(head, msg):
-            seen.append(msg["method"])
-            again = code == -32022 and len(seen) > 1
-            return {} if again else {**REFUSED, "code": code}
-
-        async def go():
-            async with fake_http(serve) as url:
-                async with m.Client(url) as c:
-                    return c.revision
-
-        if code == -32022:
-            assert run(go()) == STATELESS and seen == ["server/discover"] * 2
-        else:
-            with pytest.raises(m.RemoteError):
-                run(go())
-            assert seen == ["server/discover"]
-
-    def test_a_connection_that_is_lost_after_the_first_answer_is_no_failure(self):
-        """RFC 9110 §9.2.2: a server may end an idle connection just when a request is sent."""
-        seen = []
-
-        async def lose(writer):
-            writer.transport.abort()
-
-        def serve(head, msg):
-            seen.append(msg["method"])
-            return [{**REFUSED, "code": -32022}, lose, {}][len(seen) - 1]
-
-        async def go():
-            async with fake_http(serve) as url, m.Client(url) as c:
-                return c.revision
-
-        assert run(go()) == STATELESS and seen == ["server/discover"] * 3
-
-    @pytest.mark.parametrize("status", [400, 404, 405])
-    def test_then_the_transport_of_the_first_revision(self, status):
-        """streamable-http#httpsse-transport-2024-11-05"""
-        seen, streams = [], []
-
-        def serve(head, msg):
-            seen.append((head[":method"], msg["method"]))
-            if head[":method"] == "GET":
-                return stream
-            if not streams:
-                return status, "text/plain", "no"
-            if "id" in msg:
-                answer = json.dumps(answer_to(msg, {"protocolVersion": "2024-11-05"}))
-                streams[0].write(b"data: " + answer.encode() + b"\n\n")
-            return 202, "text/plain", "Accepted"
-
-        async def stream(writer):
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
-            writer.write(b"event: endpoint\ndata: /messages?x=1\n\n")
-            streams.append(writer)
-            await asyncio.get_running_loop().create_future()
-
-        async def go():
-            async with fake_http(serve) as url, m.Client(url) as c:
-                return c.revision, await c.list_tools()
-
-        assert run(go()) == ("2024-11-05", [])
-        assert seen[:4] == [("POST", "server/discover"), ("POST", "initialize"), ("GET", ""),
-                            ("POST", "initialize")]  # fmt: skip
-
-    def test_a_token_that_is_missing_is_no_sign_of_an_era(self):
-        async def go():
-            async with Web(small_app(), token="secret") as way:
-                with pytest.raises(m.AuthError):
-                    await m.Client(way.url).connect()
-
-        run(go())
-
-    def test_what_was_found_is_kept(self):
-        """basic/versioning: "SHOULD cache the result for the lifetime of the server process"."""
-
-        def react(msg):
-            return [answer_to(msg, {})]
-
-        async def go():
-            script = Script(react)
-            async with m.Client(script) as c:
-                for _ in range(3):
-                    await c.list_tools()
-                return [msg["method"] for msg in script.sent]
-
-        assert run(go()) == ["server/discover"] + ["tools/list"] * 3
-
-
-class TestClientOfTheModernEra:
-    """What a client says, takes, keeps and refuses."""
-
-    async def use(self, react, work, **options):
-        script = Script(lambda msg: react(msg) if "id" in msg else None)
-        async with m.Client(script, **options) as c:
-            try:
-                return await work(c), script.sent
-            except m.MCPError as exc:
-                return exc, script.sent
-
-    def test_every_request_says_what_it_needs_to_say(self):
-        """basic/index#_meta"""
-
-        async def work(c):
-            await c.list_tools()
-            await c.call_tool("x")
-            await c.read_resource("a://b")
-
-        _, sent = run(
-            self.use(lambda msg: [answer_to(msg, {})], work, roots=[], name="me", version="2")
-        )
-        for msg in sent:
-            meta = msg["params"]["_meta"]
-            assert meta["io.modelcontextprotocol/protocolVersion"] == STATELESS
-            assert meta["io.modelcontextprotocol/clientInfo"] == {"name": "me", "version": "2"}
-            declared = meta["io.modelcontextprotocol/clientCapabilities"]
-            assert declared == {"roots": {}, **TASKS}  # in schema.ts, nothing is in it
-            assert "io.modelcontextprotocol/logLevel" not in meta
-        assert len({msg["id"] for msg in sent}) == len(sent) == 4
-
-    def test_trace_context_and_other_metadata_are_sent_along(self):
-        """basic/index#_meta: traceparent, tracestate, baggage; readable from ctx.meta"""
-        app, trace = m.Server(), {"traceparent": "00-0af7-00f0-01", "baggage": "a=b"}
-
-        @app.tool
-        async def x(ctx: m.Context) -> str:
-            await ctx.elicit("?")
-            return f"{ctx.meta.get('traceparent')} {ctx.meta.get('baggage')}"
-
-        async def go(revision):
-            async with m.Client(app, revision=revision, elicit=lambda *a: True) as c:
-                return await c.call("x", meta=trace)
-
-        assert run(go(STATELESS)) == run(go(SESSIONS)) == "00-0af7-00f0-01 a=b"
-
-    def test_log_level_is_said_with_each_request(self):
-        heard = []
-
-        async def go():
-            async with m.Client(small_app(), log=lambda *args: heard.append(args[1])) as c:
-                await c.call("talks")
-                await c.set_log_level("error")
-                await c.call("talks")
-            async with m.Client(small_app()) as c:
-                await c.call("talks")
-
-        run(go())
-        assert heard == ["one", "two", "two"]
-
-    @pytest.mark.parametrize("kind", ["acme", "", None, 5, "COMPLETE", "input_required"])
-    def test_results_of_unknown_type_are_errors(self, kind):
-        """basic/index#resulttype: "MUST be considered invalid"; so is a question without any."""
-
-        def react(msg):
-            answer = answer_to(msg, {})
-            if msg["method"] == "tools/call":
-                more = {} if kind == "input_required" else {"requestState": "s"}
-                answer["result"].update(more, resultType=kind)
-            return [answer]
-
-        exc, sent = run(self.use(react, lambda c: c.call_tool("x")))
-        assert isinstance(exc, m.ProtocolError) and "a result that means nothing" in str(exc)
-        assert [msg["method"] for msg in sent] == ["server/discover", "tools/call"]
-
-    def test_results_without_a_type_are_complete(self):
-        """basic/index#resulttype: "MUST treat an absent resultType as complete"."""
-
-        def react(msg):
-            answer = answer_to(msg, {})
-            del answer["result"]["resultType"]
-            return [answer]
-
-        async def work(c):
-            return c.revision, await c.call_tool("x")
-
-        assert run(self.use(react, work))[0] == (STATELESS, {"content": []})
-
-    def rounds(self, *results):
-        """Return what reacts to tools/call with one result after the other."""
-        left = list(results)
-
-        def react(msg):
-            return [answer_to(msg, left.pop(0) if msg["method"] == "tools/call" else {})]
-
-        return react
-
-    ROOTS = {"method": "roots/list", "params": {}}
-
-    @pytest.mark.parametrize("state", ["state", "", "\u20ac \n", None])
-    def test_state_comes_back_exactly_or_not_at_all_under_a_new_id(self, state):
-        """mrtr#client-requirements-basic-workflow"""
-        kept = {} if state is None else {"requestState": state}
-        asked = {"resultType": "input_required", "inputRequests": {"k": self.ROOTS}}
-        react = self.rounds({**asked, "requestState": "old"}, {**asked, **kept}, {})
-        _, sent = run(self.use(react, lambda c: c.call_tool("x", {"a": 1}), roots=["file:///r"]))
-        first, second, third = sent[1:]
-        assert len({msg["id"] for msg in sent}) == 4
-        assert second["params"]["requestState"] == "old"
-        assert third["params"].get("requestState") == state
-        for msg in (second, third):
-            assert msg["params"]["inputResponses"] == {"k": {"roots": [{"uri": "file:///r"}]}}
-            assert (msg["params"]["name"], msg["params"]["arguments"]) == ("x", {"a": 1})
-        assert not {"inputResponses", "requestState"} & first["params"].keys()
-
-    def test_state_alone_is_sent_back_at_once(self):
-        react = self.rounds({"resultType": "input_required", "requestState": "s"}, {})
-        _, sent = run(self.use(react, lambda c: c.call_tool("x")))
-        assert sent[2]["params"]["requestState"] == "s"
-
-    @pytest.mark.parametrize("count", [100, 101])
-    def test_a_hundred_questions_at_once_are_answered_and_no_more(self, count):
-        """24,000 callbacks at once"""
-        asked = {str(n): self.ROOTS for n in range(count)}
-        react = self.rounds({"resultType": "input_required", "inputRequests": asked}, {})
-        given, sent = run(self.use(react, lambda c: c.call_tool("x"), roots=["file:///r"]))
-        if count == m.MAX_QUESTIONS:
-            assert len(sent[2]["params"]["inputResponses"]) == count
-        else:
-            assert isinstance(given, m.ProtocolError) and "asked 101 questions" in str(given)
-            assert len(sent) == 2
-
-    @pytest.mark.parametrize("over_http", [False, True], ids=["pipe", "http"])
-    @pytest.mark.parametrize("more", [{"tools": []}, {"toolChoice": {"mode": "auto"}}])
-    def test_tools_in_sampling_are_refused_where_they_were_not_declared(self, more, over_http):
-        """schema#createmessagerequestparams: "The client MUST return an error"."""
-        params = {"messages": [], "maxTokens": 5, **more}
-        asked = {"k": {"method": "sampling/createMessage", "params": params}}
-        outcome = {"resultType": "input_required", "inputRequests": asked}
-        sampled = []
-
-        async def work(c):
-            with pytest.raises(m.RPCError, match="does not sample with tools"):
-                await c.call_tool("x")
-
-        async def go():
-            if not over_http:
-                return await self.use(self.rounds(outcome), work, sample=sampled.append)
-            serve = lambda head, msg: outcome if msg["method"] == "tools/call" else {}  # noqa: E731
-            async with fake_http(serve) as url, m.Client(url, sample=sampled.append) as c:
-                await work(c)
-
-        run(go())
-        assert sampled == []
-
-    @pytest.mark.parametrize("url", [None, "", 5, "pay", "javascript:pay()", WITHOUT])
-    def test_an_elicitation_by_url_needs_a_url(self, url):
-        """The callback got 'None'"""
-        params = {"message": "?", "mode": "url", "elicitationId": "e", "url": url}
-        params = {key: value for key, value in params.items() if value is not WITHOUT}
-        asked = {"k": {"method": "elicitation/create", "params": params}}
-        react = self.rounds({"resultType": "input_required", "inputRequests": asked}, {})
-        opened = []
-        given, sent = run(
-            self.use(react, lambda c: c.call_tool("x"), elicit_url=lambda *args: opened.append(args))
-        )
-        assert isinstance(given, m.RPCError) and given.code == -32602 and not opened
-
-    def test_tools_that_are_listed_again_for_their_headers_take_no_longer_than_the_call(
-        self, monkeypatch
-    ):
-        """A hidden tools/list over pages without end."""
-        monkeypatch.setattr(m, "MAX_PAGES", 10**9)
-        turn = itertools.count()
-
-        def react(msg):
-            if msg["method"] == "tools/call":
-                return [answer_to(msg, -32020)]
-            if msg["method"] == "tools/list":
-                page = next(turn)
-                if page == 5:
-                    time_machine()(20)
-                return [answer_to(msg, {"tools": [], "nextCursor": str(page)})]
-            return [answer_to(msg, {})]
-
-        given, sent = run(self.use(react, lambda c: c.call_tool("x", timeout=20)))
-        assert isinstance(given, m.RequestTimeout)
-        assert "did not list its tools within 20 seconds" in str(given)
-
-    def test_rounds_without_end_take_no_longer_than_max_timeout(self):
-        asked = {"resultType": "input_required", "inputRequests": {"k": self.ROOTS}}
-
-        leaps = []
-
-        async def roots():
-            leaps[0](20)
-            return []
-
-        async def work(c):
-            leaps.append(time_machine())
-            await c.call_tool("x")
-
-        given, sent = run(self.use(self.rounds(asked, {}), work, roots=roots, max_timeout=20))
-        assert isinstance(given, m.RequestTimeout) and len(sent) == 2
-        assert "did not end tools/call within 20 seconds" in str(given)
-
-    def test_a_task_is_not_polled_faster_than_it_is_worth(self):
-        """With `pollIntervalMs: 1`: 500 requests a second."""
-        looks, waited = 0, 0.0
-        while waited < 60:
-            waited += m.poll_seconds(1, waited)
-            looks += 1
-        assert looks < 60 + 100 and m.poll_seconds(1, 60) == 1
-        assert [m.poll_seconds(told, 0) for told in (None, 0, -1, "1", True, 2.5, 10**400)] == [
-            0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 30,
-        ]  # fmt: skip
-
-    def test_a_task_that_never_ends_is_left_after_max_timeout(self):
-        looks, leaps = [], []
-
-        def react(msg):
-            if msg["method"] == "tasks/get":
-                looks.append(1)
-                if len(looks) == 5:
-                    leaps[0](20)
-            if msg["method"] == "tools/call":
-                task = {"resultType": "task", "taskId": "t", "status": "working"}
-                return [answer_to(msg, {**task, "pollIntervalMs": 1})]
-            return [answer_to(msg, {"taskId": "t", "status": "working", "pollIntervalMs": 1})]
-
-        async def work(c):
-            leaps.append(time_machine())
-            with pytest.raises(m.RequestTimeout, match="did not end tools/call within 20 seconds"):
-                await c.call_tool("x")
-            await eventually(lambda: c.transport.sent[-1]["method"] == "tasks/cancel")
-
-        run(self.use(react, work, max_timeout=20))
-        assert len(looks) <= 6
-
-    def test_questions_are_put_at_the_same_time(self):
-        """A callback that waits for the other one would hang otherwise."""
-        met = []
-        form = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
-        asked = {"a": {"method": "elicitation/create", "params": form},
-                 "b": {"method": "elicitation/create", "params": form}}  # fmt: skip
-
-        async def elicit(message, schema):
-            met.append(asyncio.get_running_loop().create_future())
-            if len(met) == 2:
-                met[0].set_result(None)
-                met[1].set_result(None)
-            await met[-1]
-            return {}
-
-        react = self.rounds({"resultType": "input_required", "inputRequests": asked}, {})
-        _, sent = run(self.use(react, lambda c: c.call_tool("x"), elicit=elicit))
-        assert sent[2]["params"]["inputResponses"] == {"a": accept(), "b": accept()}
-
-    @pytest.mark.parametrize("bad", [
-        "text", None, {}, {"method": 5}, {"method": "ping"}, {"method": "tools/list"},
-        {"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}},
-        {"method": "elicitation/create", "params": {}},
-    ])  # fmt: skip
-    def test_questions_that_cannot_be_answered_end_the_call_and_the_other_questions(self, bad):
-        """Run() fails if the callback that waits for ever goes on."""
-        ended = []
-
-        async def roots():
-            try:
-                await asyncio.get_running_loop().create_future()
-            finally:
-                ended.append(1)
-
-        asked = {"inputRequests": {"a": self.ROOTS, "b": bad}, "resultType": "input_required"}
-        exc, sent = run(
-            self.use(self.rounds(asked), lambda c: c.call_tool("x"), roots=roots, elicit=bool)
-        )
-        assert isinstance(exc, m.MCPError) and len(sent) == 2 and len(ended) <= 1
-
-    def test_requests_of_a_modern_server_are_not_answered(self):
-        """basic/patterns: servers "MUST NOT initiate", and clients send no responses."""
-
-        def react(msg):
-            ask = m.request(99, "roots/list")
-            return (
-                [ask, answer_to(msg, {})] if msg["method"] == "tools/call" else [answer_to(msg, {})]
-            )
-
-        async def work(c):
-            await c.call_tool("x")
-            await c.call_tool("x")
-
-        _, sent = run(self.use(react, work, roots=[]))
-        assert [msg["method"] for msg in sent] == ["server/discover", "tools/call", "tools/call"]
-
-    def test_roots_that_change_are_not_announced(self):
-        """changelog: notifications/roots/list_changed was removed."""
-
-        async def work(c):
-            await c.roots_changed(["file:///new"])
-            await c.call_tool("x")
-
-        asked = {"resultType": "input_required", "inputRequests": {"k": self.ROOTS}}
-        _, sent = run(self.use(self.rounds(asked, {}), work, roots=[]))
-        assert [msg["method"] for msg in sent] == ["server/discover", "tools/call", "tools/call"]
-        assert sent[2]["params"]["inputResponses"]["k"]["roots"] == [{"uri": "file:///new"}]
-
-    def test_a_stream_of_a_modern_server_is_not_taken_up_again(self):
-        """streamable-http#receiving-messages: "Resumable SSE streams ... are not supported"."""
-        seen = []
-
-        def serve(head, msg):
-            seen.append(head[":method"])
-            if msg["method"] != "tools/call":
-                return {}
-            return 200, "text/event-stream", "id: 5\nretry: 0\ndata: \n\n"
-
-        async def go():
-            async with fake_http(serve) as url, m.Client(url) as c:
-                with pytest.raises(m.ConnectionClosed, match="without a response"):
-                    await c.call_tool("x")
-
-        run(go())
-        assert "GET" not in seen
-
-    def test_old_code_for_a_missing_resource_is_understood(self):
-        """server/resources#error-handling: "SHOULD also accept -32002"."""
-
-        def react(msg):
-            return [answer_to(msg, -32002 if msg["method"] == "resources/read" else {})]
-
-        exc, _ = run(self.use(react, lambda c: c.read("a://b")))
-        assert exc.code == -32002
-
-
-class TestKeepingResults:
-    """server/utilities/caching: fresh while now < t_received + ttlMs."""
-
-    async def talk(self, react, work, **options):
-        counted = []
-
-        def count(msg):
-            if "id" in msg and msg["method"] != "server/discover":
-                counted.append(msg["method"])
-            return react(msg) if "id" in msg else None
-
-        script = Script(count)
-        async with m.Client(script, **options) as c:
-            await work(c, script)
-        return counted
-
-    def hints(self, ttl_ms, **more):
-        return lambda msg: [answer_to(msg, {"ttlMs": ttl_ms, "cacheScope": "public", **more})]
-
-    @pytest.mark.parametrize("ttl_ms, asked", [
-        (60_000, 1), (0, 3), (-5, 3), (None, 3), ("60000", 3), (0.5e6, 1), (10**400, 1),
-    ])  # fmt: skip
-    def test_results_are_kept_as_long_as_they_say(self, ttl_ms, asked):
-        async def work(c, script):
-            for _ in range(3):
-                await c.list_tools()
-
-        assert len(run(self.talk(self.hints(ttl_ms), work))) == asked
-
-    def test_nothing_is_kept_when_told_so_nor_beyond_its_time(self):
-        async def work(c, script):
-            await c.list_tools()
-            later = time.monotonic() + 0.002
-            while time.monotonic() < later:
-                await asyncio.sleep(0)
-            await c.list_tools()
-
-        assert len(run(self.talk(self.hints(1), work))) == 2
-        assert len(run(self.talk(self.hints(60_000), work))) == 1
-        assert len(run(self.talk(self.hints(60_000), work, cache=False))) == 2
-
-    def test_no_more_is_kept_than_a_number_of_bytes(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_CACHED_BYTES", 100)
-        cache = m.Cache(10)
-        for key in ("a", "b", "c"):
-            cache.keep(key, {"ttlMs": 60_000, "x": "y" * 20})
-        entry = len('a{"ttlMs": 60000, "x": "yyyyyyyyyyyyyyyyyyyy"}')
-        assert list(cache.kept) == ["b", "c"] and cache.size == 2 * entry <= 100
-        cache.keep("c", {"ttlMs": 60_000, "x": ""})
-        assert cache.size == 2 * entry - 20
-        cache.keep("d", {"ttlMs": 60_000, "x": "y" * (100 - len('d{"ttlMs": 60000, "x": ""}'))})
-        assert list(cache.kept) == ["d"] and cache.size == 100
-        cache.keep("e", {"ttlMs": 60_000, "x": "y" * 200})
-        assert not cache.kept and cache.size == 0
-        cache.keep("f", {"ttlMs": 60_000})
-        cache.clear()
-        assert not cache.kept and cache.size == 0
-
-    def test_the_key_is_the_method_and_its_parameters(self):
-        async def work(c, script):
-            for uri in ("a://a", "a://b", "a://a"):
-                await c.read_resource(uri)
-            for name in ("x", "x"):
-                await c.get_prompt(name)
-                await c.call_tool(name)
-            for more in ({"inputResponses": {}}, {"requestState": "s"}) * 2:  # caching#cache-key
-                await c.request("resources/read", {"uri": "a://a", **more})
-
-        asked = run(self.talk(self.hints(60_000), work))
-        assert (
-            asked
-            == ["resources/read"] * 2 + ["prompts/get", "tools/call"] * 2 + ["resources/read"] * 4
-        )
-
-    @pytest.mark.parametrize("method", ["tools", "resources", "templates", "prompts"])
-    def test_a_page_that_leads_nowhere_any_more_makes_a_list_be_read_from_its_beginning(self, method):
-        """caching#interaction-with-pagination: "discard all cached pages and re-fetch"."""
-        key = {"tools": "tools", "resources": "resources", "templates": "resourceTemplates",
-               "prompts": "prompts"}[method]  # fmt: skip
-        edition = [1]
-
-        def react(msg):
-            cursor, (now,) = msg["params"].get("cursor"), edition
-            if msg["method"] == "server/discover":
-                return [answer_to(msg, {})]
-            if cursor not in (None, f"c{now}"):
-                return [answer_to(msg, -32602)]
-            name = f"x://{now}{'b' if cursor else 'a'}"
-            item = {"name": name, "uri": name, "uriTemplate": name, "inputSchema": {"type": "object"}}
-            more = {} if cursor else {"nextCursor": f"c{now}", "ttlMs": 60_000}
-            return [answer_to(msg, {key: [item], "cacheScope": "private", **more})]
-
-        async def go():
-            script, found = Script(react), []
-            async with m.Client(script) as c:
-                for edition[0] in (1, 2):
-                    found.append([item["name"] for item in await getattr(c, f"list_{method}")()])
-            return found, [msg["params"].get("cursor") for msg in script.sent[1:]]
-
-        assert run(go()) == (
-            [["x://1a", "x://1b"], ["x://2a", "x://2b"]], [None, "c1", "c1", None, "c2"])  # fmt: skip
-
-    @pytest.mark.parametrize("code, failing, asked", [
-        (-32602, None, [None]), (-32603, "c", [None, "c"]), (-32602, "c", [None, "c", None, "c"]),
-    ])  # fmt: skip
-    async def test_a_list_that_fails_is_read_again_only_if_a_page_was_kept(self, code, failing, asked):
-        def react(msg):
-            if msg["method"] == "server/discover":
-                return [answer_to(msg, {})]
-            if msg["params"].get("cursor") == failing:
-                return [answer_to(msg, code)]
-            kept = {"nextCursor": "c", "ttlMs": 60_000, "cacheScope": "private"}
-            return [answer_to(msg, {"tools": [], **kept})]
-
-        script = Script(react)
-        async with m.Client(script) as c:
-            with pytest.raises(m.RemoteError):
-                await c.list_tools()
-        assert [msg["params"].get("cursor") for msg in script.sent[1:]] == asked
-
-    def test_results_that_depended_on_answers_are_not_kept(self):
-        """caching#cache-key: "MUST NOT be cached"."""
-
-        def react(msg):
-            if msg["method"] == "resources/read" and "requestState" not in msg["params"]:
-                return [answer_to(msg, {"resultType": "input_required", "requestState": "s"})]
-            return self.hints(60_000)(msg)
-
-        async def work(c, script):
-            await c.read_resource("a://a")
-            await c.read_resource("a://a")
-
-        assert len(run(self.talk(react, work))) == 4
-
-    @pytest.mark.parametrize("method, params, dropped", [
-        ("tools/list_changed", {}, {"tools/list"}), ("prompts/list_changed", {}, {"prompts/list"}),
-        ("resources/list_changed", {}, {"resources/list", "a://\u00fc", "a://b"}),
-        ("resources/updated", {"uri": "a://\u00fc"}, {"a://\u00fc"}),
-        ("acme", {}, set()), ("resources/updated", {"uri": "a://c"}, set()),
-    ])  # fmt: skip
-    def test_announcements_make_it_stale(self, method, params, dropped):
-        """caching#interaction-with-notifications"""
-        asked = []
-
-        async def all_of(c):
-            await c.list_tools()
-            await c.list_prompts()
-            await c.list_resources()
-            await c.read_resource("a://\u00fc")
-            await c.read_resource("a://b")
-
-        def react(msg):
-            asked.append(msg["params"].get("uri", msg["method"]))
-            return self.hints(60_000)(msg)
-
-        async def work(c, script):
-            await all_of(c)
-            asked.clear()
-            script.put(m.notification("notifications/" + method, params))
-            await c.call_tool("x")  # it has been heard by then
-            await all_of(c)
-            asked.remove("tools/call")
-
-        run(self.talk(react, work))
-        assert set(asked) == dropped
-
-    def test_an_answer_that_a_change_overtook_is_not_kept(self):
-        def react(msg):
-            changed = m.notification("notifications/tools/list_changed")
-            before = [changed] if msg["method"] == "tools/list" else []
-            return [*before, *self.hints(60_000)(msg)]
-
-        async def work(c, script):
-            await c.list_tools()
-            await c.list_tools()
-
-        assert len(run(self.talk(react, work))) == 2
-
-    def test_what_one_token_brought_is_not_kept_for_another(self):
-        """caching#cache-scope-field: "a different access token requires a different cache"."""
-        asked, who = [], {"token": "alice"}
-
-        def serve(head, msg):
-            if msg["method"] != "tools/list":
-                return {}
-            asked.append(head["authorization"] + head.get("cookie", ""))
-            tool = {"name": "x", "inputSchema": {"type": "object"}}
-            return {"tools": [tool], "ttlMs": 60_000, "cacheScope": "private"}
-
-        async def go():
-            async with fake_http(serve) as url:
-                cookies = lambda: {"Cookie": who["cookie"]} if "cookie" in who else {}  # noqa: E731
-                async with m.Client(url, token=lambda: who["token"], headers=cookies) as c:
-                    for change in ({}, {}, {"token": "bob"}, {}, {"token": "alice"},
-                                   {"cookie": "a=b"}, {}):  # fmt: skip
-                        who.update(change)
-                        await c.list_tools()
-
-        run(go())
-        assert asked == ["Bearer alice", "Bearer bob", "Bearer alice", "Bearer alicea=b"]
-
-    def test_what_a_caller_does_to_a_result_does_not_change_what_is_kept(self):
-        tools = [{"name": "x", "inputSchema": {"type": "object"}}]
-
-        async def work(c, script):
-            (await c.list_tools())[0].clear()
-            (await c.list_tools())[0].clear()
-            assert await c.list_tools() == tools
-
-        assert len(run(self.talk(self.hints(60_000, tools=tools), work))) == 1
-
-    def test_no_more_is_kept_than_fits(self, monkeypatch):
-        monkeypatch.setattr(m, "MAX_CACHED", 3)
-
-        async def work(c, script):
-            for name in "abccbada":  # c drives server/discover out, d drives a out, a drives b out
-                await c.read_resource(f"x://{name}")
-
-        assert len(run(self.talk(self.hints(60_000), work))) == 5
-
-    def test_a_ping_asks_the_server(self):
-        asked = []
-
-        def react(msg):
-            asked.append(msg["method"])
-            return self.hints(60_000)(msg)
-
-        async def work(c, script):
-            await c.ping()
-            await c.ping()
-
-        run(self.talk(react, work))
-        assert asked == ["server/discover"] * 3
-
-    def test_a_server_and_its_client_agree(self):
-        app, reads = m.Server(ttl_ms=60_000), []
-
-        @app.resource("count://")
-        def count() -> str:
-            reads.append(1)
-            return str(len(reads))
-
-        async def go():
-            async with m.Client(app) as c, c.listen(uris=["count://"]) as updates:
-                found = [await c.read("count://"), await c.read("count://")]
-                app.resource_updated("count://")
-                await updates.__anext__()
-                return [*found, await c.read("count://")]
-
-        assert run(go()) == ["1", "1", "2"]
 
 
 class TestSideBySide:
