@@ -21256,7 +21256,7 @@ class TraceView:
         arrow = f"{line}>" if direction == ">" else f"<{line}"
         items = msg if isinstance(msg, list) else [msg]
         titles = [self.title(direction, name, item, now) for item in items]
-        line = f"{now - self.began:8.3f} {arrow} {', '.join(titles)}"
+        line = f"{now - self.began:8.3f} {arrow} {redact(', '.join(titles))}"
         if self.full and not (head or isinstance(msg, Exception)):
             text = f"{one_line(line)}\n{json.dumps(redact(msg), indent=2, ensure_ascii=False)}"
         else:
@@ -21671,7 +21671,7 @@ VERBS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "ping": (do_ping, "", "measure how long an answer takes"),
     "login": (do_login, "", "log in to a URL, in a browser; it is remembered"),
     "logout": (do_logout, "", "forget the login to a URL"),
-    "serve": (do_serve, "", "be the server in FILE.py[:APP], or of the functions in FILE.py"),
+    "serve": (do_serve, "", "be the server in FILE.py[:APP], on stdin and stdout or over HTTP"),
 }  # fmt: skip
 
 ###############################################################################
@@ -21752,8 +21752,8 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
 def program_of(verb: str) -> str:
     """Return the path of the program that a verb is; UsageError if it is no verb at all."""
     here = os.path.dirname(os.path.abspath(__file__))
-    for folder in (here, os.path.join(here, "examples", "programs")):
-        path = os.path.join(folder, f"mcp_{verb}.py")
+    for folder in (here, f"{here}/examples/programs"):
+        path = f"{folder}/mcp_{verb}.py"
         if verb.isidentifier() and os.path.isfile(path):
             return path
     if verb in PROGRAMS:
@@ -21763,7 +21763,7 @@ def program_of(verb: str) -> str:
 
 def help_text() -> str:
     """Return the help of all verbs."""
-    lines = [f"  {verb + ' ' + form:<36} {about}" for verb, (_, form, about) in VERBS.items()]
+    lines = [f"  {verb + ' ' + form:<40} {about}" for verb, (_, form, about) in VERBS.items()]
     title = "usage: python3 mcp_lite.py VERB ... [options] TARGET"
     more = f"mcp_VERB.py beside this file is a verb, too: {', '.join(PROGRAMS)}."
     return "\n".join([title, "", *lines, "", TARGETS, more, "VERB --help tells the options."])
@@ -21806,10 +21806,11 @@ def auth_of(args: Any, headers: Msg) -> Any:
     if url.scheme != "https" and not is_loopback(url.host):
         return None
     terminal = at_terminal(sys.stdin, sys.stderr)
-    ask: Any = paste_redirect if terminal else nothing
-    browser: Any = {"open_browser": ask} if args.no_browser else {}
-    person = args.verb == "login" or terminal
-    return OAuth(client_id=args.client_id, interactive=person, **browser)
+    show: Any = {"open_browser": paste_redirect if terminal else nothing}
+    return OAuth(
+        client_id=args.client_id, interactive=args.verb == "login" or terminal,
+        **(show if args.no_browser else {}),
+    )  # fmt: skip
 
 
 async def perform(client: Client, args: Any, person: Person) -> int:
@@ -21888,7 +21889,7 @@ def complain(exc: Exception, as_json: bool = False) -> int:
 
 def run_words(words: list[str]) -> int:
     """Do what a command line says; return the exit status."""
-    if not words or words[0] in ("--help", "--version"):
+    if not words or words[0] in ("-h", "--help", "--version"):
         text = version_text() if words == ["--version"] else help_text()
         print(text, file=sys.stdout if words else sys.stderr)
         return 0 if words else 2

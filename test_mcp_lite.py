@@ -13291,7 +13291,7 @@ The help of all, and of a verb.
     $ --help
     usage: python3 mcp_lite.py VERB ... [options] TARGET
     ...
-      call NAME [KEY=VALUE ...]            call a tool; '{...}' gives arguments as JSON
+      call NAME [KEY=VALUE ...]                call a tool; '{...}' gives arguments as JSON
     ...
     $ call --help
     usage: mcp_lite.py call NAME [KEY=VALUE ...] [options] TARGET
@@ -13410,6 +13410,7 @@ class TestTranscripts:
             ({"text": "curl -H 'Authorization: Bearer hunter2'"}, True),
             ({"args": ["--token=hunter2", "https://me:hunter2@host/"]}, True),
             ({"text": '{"api_key": "hunter2"}'}, True), ({"cookie": "a=hunter2"}, True),
+            ({"uri": "a://b?access_token=hunter2"}, True),
             ({"inputSchema": {"properties": {"password": {"title": "hunter2"}}}}, False),
             ({"progressToken": "hunter2"}, False), ({"max_tokens": "hunter2"}, False),
             ({"x": "hunter2"}, False),
