@@ -4717,7 +4717,7 @@ class TestServing:
         assert ended == ["seen"]
 
     async def test_a_reader_who_is_too_slow_for_changes_is_let_go_and_they_are_bounded(self):
-        app, stopped = m.Server(), asyncio.Event()
+        app, stopped, answered = m.Server(), asyncio.Event(), []
         app.add_resource("x://{n}", lambda n: n, name="n")
 
         class Slow(m.Transport):
@@ -4728,6 +4728,7 @@ class TestServing:
                 return await self.items.get()
 
             async def write(self, msg):
+                answered.append(msg.get("id"))
                 if "method" in msg:
                     stopped.set()
                     await self.closed.wait()
@@ -4744,9 +4745,9 @@ class TestServing:
         for line in lines:
             slow.items.put_nowait([json.dumps({"jsonrpc": "2.0", **line}).encode()])
         serving = asyncio.ensure_future(app.serve(slow))
-        await idle()
+        await until(lambda: 900 in answered)
         for _ in range(3000):  # of the same change the last one is enough
-            app.tools_changed()
+            app.resources_changed()
         await stopped.wait()
         assert not slow.closed.is_set()
         slow.items.put_nowait([])
