@@ -1,0 +1,485 @@
+"""A gateway between clients and servers: every pairing of eras, and nobody gets what is another's."""
+
+import asyncio
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import gateway_far
+import mcp_gateway
+import pytest
+from conftest import PROGRAMS, ROOT
+from mcp_gateway import Gateway
+
+import mcp_lite as m
+
+HERE = pathlib.Path(__file__).resolve().parent
+NEAR = ["2025-03-26", "2025-11-25", "2026-07-28"]
+FAR = ["2024-11-05", "2025-11-25", "2026-07-28"]
+COMMAND = [sys.executable, str(HERE / "gateway_far.py")]
+OLD, NEW = "2025-11-25", "2026-07-28"
+
+
+def run(main, seconds=60):
+    """Run a test; nothing it began may be left."""
+
+    async def whole():
+        await asyncio.wait_for(main(), seconds)
+        for _ in range(100):
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            if not left:
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError(f"left running: {left}")
+
+    asyncio.run(whole())
+
+
+async def eventually(condition):
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.005)
+    raise AssertionError("it did not come")
+
+
+@contextlib.asynccontextmanager
+async def reach(gateway, way, revision, **options):
+    """Give a client of a gateway, in memory or over HTTP."""
+    if way == "memory":
+        async with m.Client(gateway, revision=revision, **options) as client:
+            yield client
+    else:
+        async with gateway.http(port=0) as server:
+            async with m.Client(server.url, revision=revision, **options) as client:
+                yield client
+
+
+@contextlib.asynccontextmanager
+async def behind(way, far_revision):
+    """Give a Gateway before a server that is an object, a child, or at a URL; and the object."""
+    app = gateway_far.make()
+    if way == "http":
+        async with app.http(port=0) as server:
+            yield Gateway({"far": server.url}, revision=far_revision), app
+    else:
+        target = app if way == "memory" else COMMAND
+        yield Gateway({"far": target}, revision=far_revision), app
+
+
+def elicit(message, schema):
+    return {"value": {"name?": "Ann", "size": "L", "Really?": "yes"}[message.split(": ")[-1].split(" of ")[0]]}
+
+
+@pytest.mark.parametrize("far_way", ["memory", "stdio", "http"])
+@pytest.mark.parametrize("near_way", ["memory", "http"])
+@pytest.mark.parametrize("far", FAR)
+@pytest.mark.parametrize("near", NEAR)
+def test_all_passes_in_every_pairing(near, far, near_way, far_way):
+    steps, logs = [], []
+    asks = near >= "2025-06" and far >= "2025-06"
+    options = {
+        "sample": lambda params: "text", "roots": ["file:///tmp"], "name": "near one",
+        "progress": lambda *step: steps.append(step), "log": lambda *said: logs.append(said),
+        **({"elicit": elicit} if near >= "2025-06" else {}),
+    }  # fmt: skip
+
+    async def main():
+        async with behind(far_way, far) as (gateway, app):
+            async with reach(gateway, near_way, near, **options) as c:
+                names = [tool["name"] for tool in await c.list_tools()]
+                assert names[0] == "far__add" and len(names) == 8
+                assert [p["name"] for p in await c.list_prompts()] == ["far__question"]
+                assert [r["uri"] for r in await c.list_resources()] == ["x://a"]
+                assert [t["uriTemplate"] for t in await c.list_templates()] == ["n://{x}"]
+                assert (await c.call_tool("far__add", {"a": 1, "b": 2}))["content"][0]["text"] == "3"
+                assert await c.read("n://7") == "7" and await c.read("x://a") == "A"
+                said = await c.get_prompt("far__question", {"topic": "tea"})
+                assert said["messages"][0]["content"]["text"] == "About tea"
+                assert await c.complete("far__question", "topic", "t") == ["tea", "toast"]
+                assert await c.complete("n://{x}", "x", "") == ["1", "2"]
+                assert await c.call("far__inquire") == "text file:///tmp"
+                if asks:
+                    assert await c.call("far__order", {"user": "u"}) == "u Ann L"
+                if near == NEW:
+                    await c.set_log_level("info")
+                assert await c.call("far__steps") == "done"
+                assert steps[-1][:2] == (4, 4)
+                await eventually(lambda: logs)
+                assert logs[0] == ("info", "between", "far")
+                about = (await c.call_tool("far__facts", meta={"acme/x": 1}))["content"][0]["text"]
+                about = json.loads(about)
+                assert about["client"] == "near one" and about["meta"] == {"acme/x": 1}
+                assert {"roots", "sampling"} <= {*about["can"]}
+                with pytest.raises(m.ToolError, match="it broke"):
+                    await c.call("far__fail")
+                for wrong in ("far__no", "no__add"):
+                    with pytest.raises(m.MCPError, match="Unknown tool"):
+                        await c.call(wrong)
+                with pytest.raises(m.RemoteError, match="not found"):
+                    await c.read("y://none")
+
+    run(main)
+
+
+@pytest.mark.parametrize("near", NEAR)
+@pytest.mark.parametrize("far_way", ["stdio", "http"])
+def test_the_program_stands_between_standard_streams_and_both(near, far_way):
+    options = {"elicit": elicit} if near >= "2025-06" else {}
+
+    async def main():
+        async with contextlib.AsyncExitStack() as stack:
+            words = ["--", *COMMAND]
+            if far_way == "http":
+                words = [(await stack.enter_async_context(gateway_far.make().http(port=0))).url]
+            command = [sys.executable, str(PROGRAMS / "mcp_gateway.py"), *words]
+            env = {"PYTHONPATH": str(ROOT)}
+            async with m.Client(command, env=env, revision=near, **options) as c:
+                assert await c.call("add", {"a": 2}) in (2, "2")
+                if options:
+                    assert await c.call("order", {"user": "u"}) == "u Ann L"
+
+    run(main)
+
+
+@pytest.mark.parametrize("far_way", ["memory", "stdio", "http"])
+@pytest.mark.parametrize("near_way", ["memory", "http"])
+@pytest.mark.parametrize("far", [OLD, NEW])
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_six_users_at_once_get_their_own_answers(near, far, near_way, far_way):
+    async def user(number, connect):
+        name = f"u{number}"
+
+        async def answer(message, schema):
+            assert message.startswith(f"{name}: "), message
+            await asyncio.sleep(0.001 * (number % 3))
+            return {"value": f"{name}{message.split(': ')[1][0]}"}
+
+        seen = []
+        async with connect(elicit=answer, name=name, progress=lambda *step: seen.append(step[2])) as c:
+            for _ in range(3):
+                calls = (c.call("far__order", {"user": name}) for _ in range(2))
+                assert await asyncio.gather(*calls) == [f"{name} {name}n {name}s"] * 2
+            assert {*filter(None, seen)} == {name}
+            about = await c.call("far__facts")
+            assert about["client"] == name
+
+    async def main():
+        async with behind(far_way, far) as (gateway, app):
+            if near_way == "memory":
+                await asyncio.gather(*(
+                    user(n, lambda **options: m.Client(gateway, revision=near, **options))
+                    for n in range(6)
+                ))  # fmt: skip
+            else:
+                async with gateway.http(port=0) as server:
+                    await asyncio.gather(*(
+                        user(n, lambda **options: m.Client(server.url, revision=near, **options))
+                        for n in range(6)
+                    ))  # fmt: skip
+            assert len(gateway.held) == 0
+
+    run(main)
+
+
+@pytest.mark.parametrize("far", [OLD, NEW])
+def test_users_of_one_name_without_sessions_never_get_the_questions_of_each_other(far):
+    """Nothing tells them apart, so no two calls that may ask share a connection."""
+
+    async def user(number, url):
+        async def answer(message, schema):
+            assert message.startswith(f"u{number}: "), message
+            await asyncio.sleep(0)
+            return {"value": f"u{number}"}
+
+        async with m.Client(url, elicit=answer) as c:
+            for _ in range(3):
+                text = await c.call("far__order", {"user": f"u{number}"})
+                assert text == f"u{number} u{number} u{number}"
+
+    async def main():
+        async with behind("http", far) as (gateway, app):
+            async with gateway.http(port=0) as server:
+                await asyncio.gather(*(user(n, server.url) for n in range(6)))
+
+    run(main)
+
+
+@pytest.mark.parametrize("far", [OLD, NEW])
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_a_server_in_memory_asks_for_the_scopes_of_whoever_calls(near, far):
+    app = m.Server("secret", hide_forbidden=True)
+    app.tool(lambda: "wiped", name="wipe", scopes=["admin"])
+    app.tool(lambda ctx: ctx.principal.subject, name="who")
+    people = {name: m.Principal("i", name, scopes=[name]) for name in ("admin", "guest")}
+
+    async def main():
+        async with Gateway({"s": app}, revision=far).http(port=0, token=people) as server:
+            async with m.Client(server.url, token="admin", revision=near) as c:
+                assert [await c.call("s__wipe"), await c.call("s__who")] == ["wiped", "admin"]
+            async with m.Client(server.url, token="guest", revision=near) as c:
+                assert [tool["name"] for tool in await c.list_tools()] == ["s__who"]
+                assert await c.call("s__who") == "guest"
+                with pytest.raises(m.MCPError, match="this needs the scope admin"):
+                    await c.call("s__wipe")
+
+    run(main)
+
+
+@pytest.mark.parametrize("far_way", ["memory", "http"])
+@pytest.mark.parametrize("far", [OLD, NEW])
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_a_call_that_is_cancelled_is_cancelled_at_the_server(near, far, far_way):
+    async def main():
+        asked = asyncio.Event()
+
+        async def never(message, schema):
+            asked.set()
+            await asyncio.Event().wait()
+
+        async with behind(far_way, far) as (gateway, app):
+            async with reach(gateway, "memory", near, elicit=never) as c:
+                call = asyncio.ensure_future(c.call("far__wait"))
+                await eventually(lambda: app.running)
+                call.cancel()
+                await eventually(lambda: app.cancelled == ["wait"])
+                call = asyncio.ensure_future(c.call("far__ask_and_wait"))
+                await asked.wait()
+                call.cancel()
+                if near == OLD and far == OLD:  # elsewhere nothing runs while the person is asked
+                    await eventually(lambda: app.cancelled == ["wait", "ask"])
+                await asyncio.wait([call])
+                assert await c.call_tool("far__add", {"a": 1})
+
+    run(main)
+
+
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_answers_are_taken_once_and_from_whoever_was_asked(near):
+    async def main():
+        people = {name: m.Principal("i", name) for name in ("ann", "bob")}
+        async with behind("memory", OLD) as (gateway, app):
+            async with gateway.http(port=0, token=people) as server:
+                async with m.Client(server.url, token="ann", elicit=elicit) as ann, \
+                        m.Client(server.url, token="bob", elicit=elicit) as bob:  # fmt: skip
+                    ask = {"name": "far__ask_and_wait", "arguments": {}}
+                    meta = {f"io.modelcontextprotocol/{key}": value for key, value in {
+                        "protocolVersion": NEW, "clientInfo": {"name": "x", "version": "1"},
+                        "clientCapabilities": {"elicitation": {"form": {}}}}.items()}  # fmt: skip
+                    first = await ann.peer.ask("tools/call", {**ask, "_meta": meta}, ann.send)
+                    (name,) = first["inputRequests"]
+                    again = {**ask, "_meta": meta, "requestState": first["requestState"],
+                             "inputResponses": {name: {"action": "accept", "content": {"value": "v"}}}}  # fmt: skip
+                    with pytest.raises(m.RemoteError, match="another request"):
+                        await bob.peer.ask("tools/call", again, bob.send)
+                    done = await ann.peer.ask("tools/call", again, ann.send)
+                    assert done["content"][0]["text"] == "v"
+                    with pytest.raises(m.RemoteError, match="call again"):
+                        await ann.peer.ask("tools/call", again, ann.send)
+
+    run(main)
+
+
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_news_reach_those_who_want_them(near):
+    async def main():
+        heard, updates = [], []
+        async with behind("http", None) as (gateway, app):
+            async with reach(gateway, "http", near, on_tools_changed=lambda: heard.append(1)) as c:
+                await c.list_tools()
+                following = await c.subscribe("x://a", lambda params: updates.append(params["uri"]))
+                app.add_tool(lambda: 1, name="more")
+                app.resource_updated("x://a")
+                await eventually(lambda: heard and updates)
+                assert "far__more" in [tool["name"] for tool in await c.list_tools()]
+                await following.close()
+                assert updates[0] == "x://a"
+
+    run(main)
+
+
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_a_dead_server_is_left_out_and_comes_back(near, tmp_path):
+    async def main():
+        served = tmp_path / "server.py"
+        served.write_text("raise SystemExit('not today')\n")
+        gateway = Gateway({"alive": gateway_far.make(), "dead": (str(served), {"stderr": "null"})})
+        async with m.Client(gateway, revision=near) as c:
+            names = [tool["name"] for tool in await c.list_tools()]
+            assert names and all(name.startswith("alive__") for name in names)
+            with pytest.raises(m.RemoteError, match="dead: "):
+                await c.call("dead__pid")
+            served.write_text(
+                f"import os, sys\nsys.path.insert(0, {str(ROOT)!r})\nfrom mcp_lite import Server\n"
+                "app = Server()\napp.tool(os.getpid, name='pid', input_schema={'type': 'object'})\napp.run()\n"
+            )
+            assert "dead__pid" in [tool["name"] for tool in await c.list_tools()]
+            pid = int(await c.call("dead__pid"))
+            os.kill(pid, 9)
+            for _ in range(200):  # the death comes to light, and another one is started
+                with contextlib.suppress(m.RemoteError):
+                    if int(await c.call("dead__pid")) != pid:
+                        break
+                await asyncio.sleep(0.01)
+            else:
+                raise AssertionError("it did not come back")
+
+    run(main)
+
+
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_a_slow_server_keeps_nobody_waiting_for_long(near):
+    slow = m.Server("slow")
+
+    @slow.middleware
+    async def never(ctx, call_next):
+        await asyncio.Event().wait()
+
+    async def main():
+        gateway = Gateway({"slow": slow, "far": gateway_far.make()}, patience=0.3)
+        async with m.Client(gateway, revision=near) as c:
+            assert len(await c.list_tools()) == 8
+            assert await c.read("x://a") == "A"
+            with pytest.raises(m.RemoteError, match="slow: it did not connect within 0.3 seconds"):
+                await c.call("slow__x")
+
+    run(main)
+
+
+@pytest.mark.parametrize("far", [OLD, NEW])
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_a_server_that_lies_about_itself_gets_nothing_that_is_anothers(near, far):
+    liar = m.Server("honest", version="9", instructions="call me honest")
+    liar.tool(lambda: "liar", name="honest__add")
+    liar.add_resource("x://a", "lie")
+
+    @liar.middleware
+    async def lie(ctx, call_next):
+        answer = await call_next(ctx)
+        if ctx.method == "initialize":
+            answer["serverInfo"] = {"name": "gateway", "version": "0", "icons": "?"}
+        return answer
+
+    async def main():
+        async with m.Client(Gateway({"honest": gateway_far.make(), "liar": liar}, revision=far), revision=near) as c:
+            names = [tool["name"] for tool in await c.list_tools()]
+            assert "liar__honest__add" in names and names.count("honest__add") == 1
+            assert (await c.call_tool("honest__add", {"a": 1}))["content"][0]["text"] == "1"
+            assert await c.call("liar__honest__add") == "liar"
+            assert await c.read("x://a") == "A"  # the first one that has it
+            assert c.server_info["name"] == "gateway" and c.server_info["version"] != "0"
+
+    run(main)
+
+
+def test_a_configuration_may_name_several_servers_and_variables(tmp_path, monkeypatch):
+    config = tmp_path / "mcp.json"
+
+    async def main():
+        async with gateway_far.make().http(port=0, token="secret") as server:
+            monkeypatch.setenv("KEY", "secret")
+            monkeypatch.setenv("FAR_URL", server.url)
+            config.write_text(json.dumps({"mcpServers": {
+                "My Child": {"command": "${PY:-" + sys.executable + "}", "args": COMMAND[1:]},
+                "site": {"url": "${FAR_URL}", "headers": {"Authorization": "Bearer ${env:KEY}"}},
+                "off": {"command": "no such command", "disabled": True},
+            }}))  # fmt: skip
+            async with m.Client(Gateway(str(config))) as c:
+                names = {tool["name"].partition("__")[0] for tool in await c.list_tools()}
+                assert names == {"My-Child", "site"}
+                assert await c.call("My-Child__add", {"a": 1}) == await c.call("site__add", {"a": 1}) == 1
+
+    run(main)
+
+
+@pytest.mark.parametrize("text, wrong", [
+    ("{}", "names no servers"), ("[]", "names no servers"), ("{", "line 1"),
+    ('{"mcpServers": {"a": 5}}', "a: it needs a command or a url"),
+    ('{"mcpServers": {"a": {}}}', "a: it needs a command or a url"),
+    ('{"mcpServers": {"a": {"command": "${NO_SUCH_NAME}"}}}', "the variable NO_SUCH_NAME is not set"),
+])  # fmt: skip
+def test_a_configuration_that_makes_no_sense_is_refused_in_a_sentence(tmp_path, text, wrong, capsys):
+    config = tmp_path / "mcp.json"
+    config.write_text(text)
+    with pytest.raises(ValueError, match=wrong):
+        Gateway(str(config))
+    with pytest.raises(SystemExit):
+        mcp_gateway.main([str(config)])
+    assert wrong in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_a_configuration_that_names_the_gateway_itself_ends(tmp_path, near):
+    config = tmp_path / "mcp.json"
+    mine = {"command": sys.executable, "args": [str(PROGRAMS / "mcp_gateway.py"), str(config)],
+            "env": {"PYTHONPATH": str(ROOT)}}  # fmt: skip
+    config.write_text(json.dumps({"mcpServers": {"me": mine, "far": {"command": sys.executable, "args": COMMAND[1:]}}}))
+
+    async def main():
+        command, env = [mine["command"], *mine["args"]], mine["env"]
+        async with m.Client(command, env=env, revision=near, stderr="null") as c:
+            assert {tool["name"].partition("__")[0] for tool in await c.list_tools()} == {"far"}
+            with pytest.raises(m.RemoteError, match="me: "):
+                await c.call("me__far__add", {"a": 1})
+
+    run(main)
+
+
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_a_gateway_that_is_its_own_server_at_a_url_ends_at_a_number_of_connections(near):
+    async def main():
+        gateway = Gateway({"far": gateway_far.make(), "me": "http://127.0.0.1:9/mcp"}, patience=3)
+        async with gateway.http(port=0) as server:
+            gateway.targets["me"] = server.url, {}
+            async with m.Client(server.url, revision=near) as c:
+                assert "far__add" in {tool["name"] for tool in await c.list_tools()}
+                assert len(gateway.links) <= mcp_gateway.MAX_LINKS
+
+    run(main)
+
+
+def test_one_server_keeps_its_names_and_own_tools_stay(tmp_path):
+    async def main():
+        async with m.Client(Gateway(gateway_far.make())) as c:
+            assert [tool["name"] for tool in await c.list_tools()][0] == "add"
+            assert await c.call("add", {"a": 1}) == 1
+        gateway = Gateway({"far": gateway_far.make()})
+        gateway.tool(lambda: "mine", name="own")
+        gateway.add_resource("own://r", "mine")
+        async with m.Client(gateway) as c:
+            names = [tool["name"] for tool in await c.list_tools()]
+            assert names[:2] == ["own", "far__add"]
+            assert [await c.call("own"), await c.read("own://r"), await c.read("x://a")] == ["mine", "mine", "A"]
+
+    run(main)
+
+
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_connections_are_opened_anew_after_drop(near):
+    async def main():
+        heard = []
+        gateway = Gateway(gateway_far.make())
+        async with m.Client(gateway, revision=near, on_tools_changed=lambda: heard.append(1)) as c:
+            assert (await c.call_tool("add", {"a": 1}))["content"]
+            before = list(gateway.links)
+            gateway.drop()
+            await eventually(lambda: heard)
+            assert (await c.call_tool("add", {"a": 1}))["content"]
+            assert gateway.links and not {*gateway.links} & {*before}
+
+    run(main)
+
+
+@pytest.mark.parametrize("words, wrong", [
+    ([], "give a URL"), (["a b=c"], ""), (["--http"], "expected one argument"),
+])  # fmt: skip
+def test_wrong_words_are_refused_in_a_sentence(words, wrong):
+    command = [sys.executable, str(PROGRAMS / "mcp_gateway.py"), *words]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, input="", capture_output=True, text=True, timeout=30
+    )
+    if wrong:
+        assert done.returncode == 2 and wrong in done.stderr and "Traceback" not in done.stderr
