@@ -109,7 +109,7 @@ THE LIFE OF ONE CALL, as a server on stdio sees it
     Peer.receive() takes a line, with `send`, the way back. decode() checks its bounds and parses
     it; classify() says that it is a request. It gets a task, and can be cancelled from now on.
     Conversation.serve() makes its Context: the facts of the session, or of the request itself. It
-    asks whether this may be called, and leads through the author's middlewares to call_tool().
+    leads through the author's middlewares, asks whether this may be called, and calls call_tool().
     Tool checks the arguments against the schema and makes Python values of them. The function runs,
     on the loop or in a thread. What it reports meanwhile goes out by `send`: progress, logs,
     questions. Of what it returns, Tool makes content and structured output.
@@ -2326,8 +2326,6 @@ class Transport:
     interrupted: Callable[[bool], Any] = staticmethod(lambda expired: None)
     #: whether the channel goes on when the server at its other end is started again
     outlives_server = False
-    #: whether asked_in() knows which request of ours a question belongs to
-    links_questions = False
     #: seconds that running requests get when the channel has ended; None for as long as it takes
     grace: float | None = GRACE_SECONDS
     #: whether it waits for a person who logs in: no request is given up meanwhile
@@ -2371,10 +2369,6 @@ class Transport:
         """
         return False
 
-    def asked_in(self, req_id: JSON) -> ReqId | None:
-        """Return the request of ours in whose answer a question came; None if nobody knows."""
-        return None
-
     def renew(self) -> None:
         """Forget what was agreed, before a new handshake."""
 
@@ -2400,10 +2394,6 @@ class Transport:
 #: The request that is being served. A MemoryTransport writes on behalf of whoever sent it, and the
 #: other end believes that: both are in our process.
 CURRENT: contextvars.ContextVar[Context] = contextvars.ContextVar("mcp_lite.context")
-#: On whose behalf a MemoryTransport writes what no request of this task has caused.
-SPEAKER: contextvars.ContextVar[Caller] = contextvars.ContextVar("mcp_lite.speaker")
-#: The names of the programs that have passed on what we send over HTTP, as in the header Via.
-PASSED_ON: contextvars.ContextVar[str] = contextvars.ContextVar("mcp_lite.passed_on", default="")
 
 
 class Said(bytes):
@@ -2496,7 +2486,7 @@ class MemoryTransport(Transport):
 def speaker() -> Caller:
     """Return on whose behalf this task speaks: for the sender of the request that it serves."""
     ctx = CURRENT.get(None)
-    return SPEAKER.get(NOBODY) if ctx is None else ctx.exchange.caller
+    return NOBODY if ctx is None else ctx.exchange.caller
 
 
 def memory_transports() -> tuple[Transport, Transport]:
@@ -8091,10 +8081,6 @@ class Conversation:
 
     def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
         """Return the function that answers a request."""
-        mounts = self.server.mounts
-        step = mounts.handler(ctx) if mounts is not None else None
-        if step is not None:
-            return step  # type: ignore[no-any-return]
         params = ctx.params
         if ctx.facts.rev.modern and ("requestState" in params or "inputResponses" in params):
             ctx.rounds()  # a forged one is refused, whether or not the handler asks
@@ -8125,8 +8111,6 @@ class Conversation:
         if msg["method"] == "notifications/initialized" and self.session.state is not START:
             self.session.state = READY
             self._look_if_ready()
-        if self.server.mounts is not None:
-            self.server.mounts.hear(self, msg, caller)
         listener = self.server.listeners.get(msg["method"])
         if listener is not None:
             ctx = Context(self, Exchange({"id": "", **msg}, send, caller), self.session)
@@ -8237,7 +8221,7 @@ class Conversation:
 #           2. An option that nobody knows, or of a wrong kind, is an error where it is given.
 #           3. A server that is told to end answers what it does not finish, and ends in time.
 # Plan.     The names of options; the options of serving; Server, for the author; ServerThread.
-# Not here. How bytes come and go: sections 27, 44 and 57 put themselves into RUNNERS and ENGINES.
+# Not here. How bytes come and go: sections 27 and 44 put themselves into RUNNERS and ENGINES.
 
 __all__ += ["Server"]
 
@@ -8421,7 +8405,7 @@ class Runner(Row):
 
 
 RUNNERS: dict[str, Runner] = {}
-#: Classes that Server.http(), Server.asgi and mount() make; they take the server and options.
+#: Classes that Server.http(), Server.asgi make; they take the server and options.
 ENGINES: dict[str, Callable[..., Any]] = {}
 
 
@@ -8516,8 +8500,6 @@ class Server(Registrations):
         self.lives = Lives(functools.partial(lifespan, self) if lifespan else None,
                            self.bus, self.threads)  # fmt: skip
         self._call_sync = functools.partial(in_host, call_sync) if call_sync else self._in_thread
-        #: the servers that are part of this one, if there are any
-        self.mounts: Any = None
 
     # Announcing; from any thread.
 
@@ -8629,7 +8611,7 @@ class Server(Registrations):
         """Serve on a transport, or on one of RUNNERS by name; `ready` hears its URL or None."""
         for ref, argument in self.completions:
             entry = self.prompts.get(ref) or self.templates.get(ref)
-            if not self.mounts and (entry is None or argument not in entry.schema["properties"]):
+            if entry is None or argument not in entry.schema["properties"]:
                 lost = "@app.complete(%r, %r): so far there is no such %s"
                 logger.warning(lost, ref, argument, "argument" if entry else "prompt or template")
         if isinstance(transport, Transport):
@@ -8666,15 +8648,6 @@ class Server(Registrations):
             sys.exit(f"{self.name}: {exc}")
         finally:
             watchdog.stop()
-
-    def mount(self, target: Any, prefix: str = "", **options: Any) -> None:
-        """Make another server part of this one: a Server, a command, a file or a URL.
-
-        What it offers has names `prefix__name` and URIs `prefix+scheme:...` here. `options` are
-        those of a Client. Raises ValueError for a prefix that is taken, or would be ambiguous.
-        """
-        self.mounts = self.mounts or ENGINES["mounts"](self)
-        self.mounts.add(target, prefix, options)
 
     def http(self, **options: Unpack[HTTPOptions]) -> Any:
         """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
@@ -11257,7 +11230,6 @@ class Client:
         self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
-        self.started_again = ""  # why; see start_again()
 
     # The connection.
 
@@ -11339,7 +11311,6 @@ class Client:
         if self.pinned or self.transport.deaf or isinstance(self.target, (Server, Transport)):
             raise ConnectionClosed(str(lost))
         logger.info("%s; it is started again", lost)
-        self.started_again = str(lost)
         self.peer = Peer("the server", self._serve, self._on_notification)
         await self._open()
 
@@ -11753,7 +11724,7 @@ INHERITED_VARIABLES = """
 """.split()
 
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
-#: Makes the command that serves FILE.py:APP; section 69 has one.
+#: Makes the command that serves FILE.py:APP; section 56 has one.
 APP_COMMANDS: list[Callable[[str], list[str]]] = []
 
 
@@ -17238,7 +17209,7 @@ class HTTPTransport(Transport):
         auth: how to log in: "oauth", or an OAuth, ClientCredentials or the like
     """
 
-    outlives_server = links_questions = True
+    outlives_server = True
 
     def __init__(
         self, url: str, *, headers: Mapping[str, str] | Callable[[], Any] | None = None,
@@ -17261,8 +17232,6 @@ class HTTPTransport(Transport):
         self.tasks = Tasks()
         #: requests of ours being answered: who sees to it, and which others share the answer
         self.running: dict[ReqId, tuple[asyncio.Task[Any], set[ReqId]]] = {}
-        #: by the id of a question that came in an answer, the request of ours
-        self.questions: dict[ReqId, ReqId] = {}
         self._turns: asyncio.Semaphore | None = None  # made on the loop: before 3.10 it is bound
         self._standalone, self._pair = StandaloneStream(self), PairStream(self)
         self._opening: asyncio.Future[Any] | None = None  # while there is no session yet
@@ -17313,8 +17282,6 @@ class HTTPTransport(Transport):
         finally:
             for req_id in asked:
                 self.running.pop(req_id, None)
-            here = self.questions.items()
-            self.questions = {key: req_id for key, req_id in here if req_id not in asked}
             if self._opening is not None and is_opening(msg):
                 settle_future(self._opening, None, None)
 
@@ -17331,10 +17298,6 @@ class HTTPTransport(Transport):
     def _modern(self) -> bool:
         return self.rev is not None and self.rev.modern
 
-    def asked_in(self, req_id: JSON) -> ReqId | None:
-        """Return the request of ours in whose answer a question came; None if nobody knows."""
-        return self.questions.get(req_id)
-
     async def fields(self, **more: str | None) -> dict[str, str]:
         """Return the headers of a request."""
         out = sendable_headers(await value_from(self._headers))
@@ -17343,8 +17306,6 @@ class HTTPTransport(Transport):
             out[VERSION_HEADER] = self.rev.name
         if self.session_id is not None:
             out[SESSION_HEADER] = self.session_id
-        if PASSED_ON.get():  # RFC 9110 §7.6.3
-            out["via"] = PASSED_ON.get()
         out["accept-encoding"] = "identity"  # a small answer must not unfold into a large one
         for name, value in more.items():
             if value is not None:  # an event id may be any text: UTF-8 goes as it is
@@ -17491,8 +17452,6 @@ class HTTPTransport(Transport):
         items = msg if isinstance(msg, list) else [msg]
         # Some servers answer with an array whatever the revision: its messages are taken singly.
         singly = self.rev is not None and not self.rev.batching
-        if ids and len(ids) == 1 and isinstance(msg, dict) and "method" in msg and "id" in msg:
-            self.questions[msg["id"]] = next(iter(ids))
         for item in items if singly else [msg]:
             await self.inbox.put(item)
         for item in items:
@@ -19302,1730 +19261,11 @@ class Guard(Entrance):
         return 200, headers, json.dumps(doc)
 
 # =============================================================================
-# Part VIII. Forwarding
+# Part VIII. The command line
 # =============================================================================
 
 ###############################################################################
-# 53. Cutting to measure
-###############################################################################
-# Uses sections 1 to 4, 19 and 24.
-#
-# Problem.  A program stands between an application and a server, and passes on what each of them
-#           says. The two may speak different revisions.
-# Rules.    1. Nobody receives a field, a content type or a code of an error that the revision does
-#              not know. All else passes as it is.
-#           2. Anything may come from a server: a value of an unexpected shape passes as it is.
-# Plan.     Results; questions of a server, and their answers; errors.
-# Not here. The tables of what a revision knows: section 4.
-
-
-def refusal_of(exc: Exception, rev: Revision) -> RPCError:
-    """Return the error that tells the other leg what became of a request on this one.
-
-    >>> str(refusal_of(RemoteError(-32002, "Resource not found"), NEWEST))
-    'Resource not found (-32602)'
-    """
-    if isinstance(exc, RPCError):
-        return exc
-    if not isinstance(exc, RemoteError):
-        return RPCError(INTERNAL_ERROR, str(exc) or type(exc).__name__)
-    return RPCError(fit_code(exc.code, rev), exc.message, exc.data)
-
-###############################################################################
-# 54. Requests on their way
-###############################################################################
-# Uses sections 1, 2, 4 to 7, 9, 17, 18, 28, 30 and 53.
-#
-# Problem.  An application and a server do not fit together: one speaks stdio and the other HTTP,
-#           one is of the legacy era and the other of the modern one. A program between the two has
-#           a near client and a far server. It asks the one in the name of the other.
-# Rules.    1. A question of the far server goes to the near client whose request it belongs to. In
-#              doubt it is refused, and the far server goes on.
-#           2. A legacy server asks in the middle of a call. A modern client is asked in the result
-#              of its call, and calls again: the call of the far server waits meanwhile, under a
-#              random name that is good once, for the same client and the same request.
-# Plan.     Passage, a request on its way; HeldPassage and HeldCalls, for those that take rounds;
-#           FarQuestions, which come back meanwhile.
-# Not here. The connection on which all this happens: section 55.
-#
-# A call that asks, from a modern client to a legacy server:
-#
-#     near client                      here                            far server
-#     tools/call                -->    a HeldPassage begins     -->    tools/call
-#     input_required, "3f"      <--    question(), park()       <--    elicitation/create
-#     tools/call, "3f", answer  -->    take(), round()          -->    the answer
-#     complete                  <--    the result               <--    the result
-
-MAX_HELD_CALLS = 100  # calls of one client that wait for its answers; the oldest gives way
-HELD_SECONDS = STATE_SECONDS  # for which they wait in all, over all rounds of one call
-
-#: The methods whose calls may ask something.
-ASKERS = {row.name for row in METHODS.values() if row.may_ask}
-
-
-class Passage(Call):
-    """One request on its way to the far server and back."""
-
-    held = False  # whether it waits for the near client to come back with answers
-
-    def __init__(self, far: FarEnd, ctx: Context) -> None:
-        # How long an answer may take is for the near client to say.
-        patience = far.max_timeout
-        super().__init__(far, ctx.method, self.send_on, patience, patience, self.report)
-        #: the near request; of a call with rounds, the last one
-        self.far, self.ctx = far, ctx
-        #: the id of the request on the far leg
-        self.far_id: ReqId = ""
-
-    async def result(self, params: Msg) -> Msg:
-        """Send the request to the far server, and return its result."""
-        far = self.far
-        far.passages[self] = None
-        try:
-            # From a legacy server, `resultType` would make a question of what is none.
-            return strip_unknown("Result", await super().result(params), far.peer.session.rev)
-        finally:
-            del far.passages[self]
-            far.used = far.loop.time()
-
-    async def see_through(self, params: Msg, answer: Msg) -> Msg:
-        """Answer the questions of a modern server, unless the near client makes its rounds."""
-        near_is_modern = self.ctx.facts.rev.modern
-        return answer if near_is_modern else await super().see_through(params, answer)
-
-    async def send_on(self, msg: Msg) -> None:
-        """Send a message of this request to the far server."""
-        self.far_id = msg.get("id", self.far_id)  # a cancellation has none
-        await self.far.send_for(self.ctx.exchange.caller, msg)
-
-    async def report(self, progress: float, total: Any, message: Any) -> None:
-        """Pass progress on, to whoever waits now."""
-        await self.ctx.report_progress(progress, total, message)
-
-
-class HeldPassage(Passage):
-    """A call of a modern client to a legacy server that may ask: it goes on over all its rounds."""
-
-    def __init__(self, far: FarEnd, ctx: Context, params: Msg) -> None:
-        super().__init__(far, ctx)
-        #: questions by name, with futures of their answers
-        self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
-        self.asked = 0  # how many there were
-        #: set when there is a question for the near client, or a result
-        self.news = asyncio.Event()
-        #: the binding of its requestState, and until when that is good
-        self.bound, self.good_until = ctx.binding(), 0.0
-        self.size = 0  # of the request that is kept while it waits, if that is large
-        #: sends the request, and outlives each round
-        self.task: asyncio.Task[Any] = far.tasks.spawn(self._outcome(params))
-        self.task.add_done_callback(lambda task: self.news.set())
-
-    async def _outcome(self, params: Msg) -> Msg | MCPError:
-        try:
-            return await self.result(params)
-        except MCPError as exc:
-            return exc
-        finally:
-            late = RPCError(INTERNAL_ERROR, "the call in which this was asked has ended")
-            for _, waiter in self.questions.values():
-                settle_future(waiter, None, late)
-
-    async def question(self, method: str, params: Msg) -> Msg:
-        """Ask the near client in the result of its call; return what its next call answers."""
-        self.asked += 1
-        name = f"{method.partition('/')[0]}-{self.asked}"
-        waiter = self.far.loop.create_future()
-        self.questions[name] = ({"method": method, "params": params}, waiter)
-        self.news.set()
-        try:
-            answer: Msg = await waiter
-            return answer
-        finally:
-            del self.questions[name]
-
-    async def round(self, ctx: Context, responses: Msg) -> Msg | None:
-        """Give answers; return the result, or None when there are questions to be asked."""
-        self.ctx = ctx
-        for name, (_, waiter) in self.questions.items():
-            # spec: basic/patterns/mrtr#error-handling -- the others are ignored
-            if isinstance(responses.get(name), dict):
-                settle_future(waiter, responses[name], None)
-        try:
-            while not self.task.done() and not self.open_questions():
-                self.news.clear()
-                await self.news.wait()
-                await asyncio.sleep(0)  # questions that are asked together come together
-        except asyncio.CancelledError:
-            self.task.cancel()
-            raise
-        if not self.task.done():
-            return None
-        outcome = self.task.result()
-        if isinstance(outcome, MCPError):
-            raise outcome
-        return dict(outcome)
-
-    def open_questions(self) -> Msg:
-        """Return the questions that are not answered."""
-        return {name: asked for name, (asked, waiter) in self.questions.items()
-                if not waiter.done()}  # fmt: skip
-
-
-class HeldCalls:
-    """The calls of a FarEnd that wait for the answers of its near client, under random names."""
-
-    def __init__(self, waiting: Loads) -> None:
-        self.waiting = waiting  # the bytes of all calls that wait, on other connections, too
-        self.calls: OrderedDict[str, tuple[HeldPassage, asyncio.TimerHandle]] = OrderedDict()
-
-    def park(self, passage: HeldPassage) -> Msg:
-        """Let a call wait; return the result that asks the near client."""
-        loop, name = passage.far.loop, os.urandom(16).hex()
-        passage.good_until = passage.good_until or loop.time() + HELD_SECONDS
-        caller, weight = passage.ctx.exchange.caller, passage.ctx.exchange.weight
-        passage.size = 0 if weight is None else weight.size
-        while len(self.calls) >= MAX_HELD_CALLS or not self.waiting.add(caller, passage.size):
-            if not self.calls:  # they wait on other connections
-                passage.task.cancel()
-                raise RPCError(TOO_BUSY, "too many bytes of calls wait for answers")
-            self.give_up(next(iter(self.calls)))
-        passage.held = True
-        self.calls[name] = passage, loop.call_at(passage.good_until, self.give_up, name)
-        asked = passage.open_questions()
-        return {"resultType": "input_required", "inputRequests": asked, "requestState": name}
-
-    def take(self, ctx: Context, name: JSON) -> HeldPassage:
-        """Return the call that waits under a name, once; RPCError if none does."""
-        found = self.calls.get(str(name))
-        if found is not None and found[0].bound == ctx.binding():
-            return self._release(str(name))
-        why = "it belongs to another request"
-        if found is None:
-            why = "no call waits under this name: it was used or has expired, or the server was"
-            why += " started again; call again from the beginning"
-        raise RPCError(INVALID_PARAMS, f"requestState: {why}")
-
-    def _release(self, name: str) -> HeldPassage:
-        """Let a call wait no longer."""
-        passage, timer = self.calls.pop(name)
-        timer.cancel()
-        passage.held = False
-        self.waiting.remove(passage.ctx.exchange.caller, passage.size)
-        return passage
-
-    def give_up(self, name: str) -> None:
-        """End a call whose answers did not come."""
-        self._release(name).task.cancel()
-
-    def end(self) -> None:
-        """End all calls that wait."""
-        for name in list(self.calls):
-            self.give_up(name)
-
-
-class FarQuestions(Answers):
-    """The questions of a far server are answered by the near client."""
-
-    def __init__(self, far: FarEnd) -> None:
-        super().__init__("", None, {})
-        self.far = far
-
-    async def answer(self, asked: JSON, session: Session) -> Msg:
-        """Return the near client's answer; RPCError or CapabilityMissing if it gives none."""
-        if session.rev.modern:  # the question belongs to the request that is running here
-            passage, ctx = None, CURRENT.get()
-        else:
-            passage = self.passage_of(asked.get("id"))
-            ctx = await self.near_context() if passage is None else passage.ctx
-        method, params = self.read(asked, ctx.client_capabilities)
-        ctx.check_question(method, params)
-        try:
-            params = fit_question(method, params, ctx.facts.rev)
-        except (AttributeError, TypeError) as exc:
-            raise RPCError(INVALID_PARAMS, f"{method}: the parameters are malformed") from exc
-        if passage is not None and ctx.facts.rev.modern:
-            if not isinstance(passage, HeldPassage):  # its result cannot be a question
-                raise RPCError(INTERNAL_ERROR, f"{ctx.method} cannot ask the client")
-            return fit_answer(method, await passage.question(method, params), session.rev)
-        peer, send = ctx.conversation.peer, ctx.exchange.send
-        await ctx.conversation.until_greeted()
-        try:
-            answer = await peer.ask(method, params, send, patience=ASK_SECONDS, longest=ASK_SECONDS)
-        except (RemoteError, RequestTimeout, ConnectionClosed) as exc:
-            raise refusal_of(exc, session.rev) from exc
-        return fit_answer(method, answer, session.rev)
-
-    def passage_of(self, question_id: JSON) -> Passage | None:
-        """Return the request to which a question of a legacy server belongs; RPCError in doubt."""
-        link = self.far.transport.asked_in(question_id)
-        running = [item for item in self.far.passages if link in (None, item.far_id)]
-        # A call that waits for answers can ask more; most likely, another one asks.
-        running = [item for item in running if not item.held] or running[-1:]
-        if len(running) > 1 and running[0].ctx.facts.rev.modern:
-            running = [item for item in running if item.method in ASKERS]
-            if len(running) > 1:
-                problem = f"{len(running)} requests are running: which of them asks?"
-                raise RPCError(INTERNAL_ERROR, problem)
-        return running[-1] if running else None
-
-    async def near_context(self) -> Context:
-        """Return a way to ask the near client what belongs to no request; RPCError for none."""
-        near = self.far.near
-        if near is None:
-            raise RPCError(INTERNAL_ERROR, "no request of the client is running: it is not asked")
-        deaf = RPCError(INTERNAL_ERROR, "the client hears nothing outside of its requests")
-        await within(PROBE_SECONDS, near.until(lambda: not near.outbox.held), deaf)
-        no_request = Exchange({"id": "", "method": ""}, near.outbox.send, near.opener, modern=False)
-        return Context(near, no_request, near.session)
-
-###############################################################################
-# 55. The far end
-###############################################################################
-# Uses sections 1 to 8, 16, 18, 21, 22, 24, 28, 29, 31, 37, 53 and 54.
-#
-# Problem.  A far server is to see the near client as if that were connected to it. What the server
-#           announces goes to whoever has subscribed, over this connection and the next ones.
-# Rules.    1. The far server is told the name and the capabilities of the near client, and nothing
-#              of ours.
-#           2. Where nobody knows which call a question belongs to, as over a pipe, such calls are
-#              made one at a time. A call that waits for answers lets the next one begin.
-# Plan.     FarNews, what the far server announces, and who hears it; FarAgreement, its era; FarEnd,
-#           a connection.
-# Not here. Which near client has which connection, and for how long: section 56.
-
-#: Members of `_meta` that belong to one leg of the way, and are not passed on.
-OWN_META = {PROTOCOL_VERSION, CLIENT_INFO, CLIENT_CAPABILITIES, LOG_LEVEL, "progressToken"}
-#: A capability that is not passed on: tasks as one legacy revision had them, for a trial.
-UNSPOKEN = "tasks"
-#: The capabilities of a client that can be asked something.
-ASKING = {METHODS[method].capability for method in ASKED}
-#: The fields of a filter that are about lists, and what they stand for in FILTERS.
-LIST_CHANGES = {field: row for field, row in FILTERS.items() if field.endswith("ListChanged")}
-
-
-def announce_to(near: Conversation, msg: Msg) -> None:
-    """Send a legacy client what no request of its own caused."""
-    if near.session.state in (AGREED, READY):
-        near.outbox.put(msg, len(encode(msg)))
-
-
-class FarNews(Announcements):
-    """The announcements of a far server, and which near client hears which of them.
-
-    A legacy client hears of all changed lists, and of the resources that it has subscribed to. A
-    modern client hears of what it listens to.
-    """
-
-    def __init__(self, far: FarEnd) -> None:
-        super().__init__(far, self.catch_up)
-        self.far = far
-        #: subscriptions/listen of modern clients
-        self.feeds: set[Feed] = set()
-        #: by legacy client and URI, "" for the lists; None while it is not agreed to
-        self.followed: dict[tuple[Conversation, str], Subscription | None] = {}
-        #: settled when the connection is lost
-        self.lost: asyncio.Future[None] = far.loop.create_future()
-
-    def hear(self, msg: Msg) -> None:
-        """Take a notification to all who want it."""
-        super().hear(msg)
-        method = msg["method"]
-        if method == "notifications/message":
-            self.log(msg)
-        elif method not in METHODS or method == "notifications/elicitation/complete":
-            self.tell(msg)
-
-    def lose(self, reason: MCPError | None) -> None:
-        """Hear that the connection is lost; who has subscribed to anything does so again."""
-        settle_future(self.lost, None, None)
-        super().lose(None)
-
-    # What belongs to a request, perhaps.
-
-    def last_context(self) -> Context | None:
-        """Return the near request that began last; None if nobody knows whose it is."""
-        far = self.far
-        known = far.alone or len(far.passages) == 1 and not far.forwarder.shared
-        passage = next(reversed(far.passages), None) if known else None
-        return None if passage is None or passage.held else passage.ctx
-
-    def log(self, msg: Msg) -> None:
-        """Pass a log message on, if the near client wants its level."""
-        ctx, level = self.last_context(), object_of(msg, "params").get("level")
-        near = self.far.near if ctx is None else ctx.conversation
-        if near is not None and level in LOG_LEVELS:
-            near.forward(level, msg, ctx)
-
-    def tell(self, msg: Msg) -> None:
-        """Pass a notification on, if the near client's revision has it."""
-        ctx, near, row = self.last_context(), self.far.near, METHODS.get(msg["method"])
-        facts = ctx.facts if ctx is not None else near.session if near is not None else None
-        if facts is None or row is not None and facts.rev.name not in row.revisions:
-            return
-        if ctx is not None:
-            ctx.say_soon(msg, len(encode(msg)))
-        elif near is not None:
-            announce_to(near, msg)
-
-    # Subscriptions.
-
-    def told_of(self, asked: Msg) -> Msg:
-        """Return the part of a filter that the far server tells of."""
-        offers = self.far.server_capabilities
-        return {name: asked[name] for name, (_, capability) in FILTERS.items()
-                if asked.get(name) and declares(offers, capability)}  # fmt: skip
-
-    async def subscribe(self, wanted: Msg, tell: Callable[[Msg], Any]) -> Subscription:
-        """Subscribe to what a filter names; `tell` gets the announcements."""
-
-        def pass_on(msg: Msg) -> None:
-            # The mark is that of the subscription on the far leg.
-            params = without_meta(msg.get("params", {}), SUBSCRIPTION_ID)
-            tell(self.far.forwarder.announcement(notification(msg["method"], params or None)))
-
-        return await Subscription(self.far, wanted, pass_on, True).open()
-
-    async def attach(self, near: Conversation) -> None:
-        """Let a legacy client hear of changed lists, and of what it heard of before."""
-        if (near, "") in self.followed:
-            return
-        session, forwarder = near.session, self.far.forwarder
-        again = near in forwarder.attached
-        forwarder.attached.add(near)
-        self.followed[near, ""] = None
-        try:
-            await self.follow(near, "")
-            if session.state is READY:
-                await together(self.follow(near, uri) for uri in forwarder.watched_by(near))
-            if session.state is READY and session.log_level not in (None, LOG_LEVELS[0]):
-                await self.far.want_log(session.log_level)
-        except MCPError as exc:
-            name = self.far.peer.name
-            logger.warning("%s does not tell all that it did before: %s", name, exc)
-        if again:
-            self.catch_up()
-
-    async def detach(self, near: Conversation) -> None:
-        """Hear that a client has gone which shares this connection with others."""
-        for who, uri in list(self.followed):
-            if who is near:
-                await self.unfollow(near, uri)
-
-    async def follow(self, near: Conversation, uri: str) -> None:
-        """Let a legacy client hear of a resource; "" stands for all lists."""
-        lists = self.told_of(dict.fromkeys(LIST_CHANGES, True))
-        wanted = {"resourceSubscriptions": [uri]} if uri else lists
-        if wanted and self.followed.get((near, uri)) is None:
-            tell = functools.partial(announce_to, near)
-            self.followed[near, uri] = await self.subscribe(wanted, tell)
-
-    async def unfollow(self, near: Conversation, uri: str) -> None:
-        """Let a legacy client hear of a resource no longer."""
-        subscription = self.followed.pop((near, uri), None)
-        if subscription is not None:
-            await subscription.close()
-
-    async def serve(self, feed: Feed, asked: Msg, begun: asyncio.Future[MCPError | None]) -> None:
-        """Let a modern client hear of what a filter names, until the connection is lost.
-
-        Settles `begun` when the far server has agreed. If that has been done before, over another
-        connection, the client hears that everything may have changed.
-        """
-
-        def tell(msg: Msg) -> None:
-            feed.outbox.put(msg, len(encode(msg)))
-
-        wanted, subscription = self.told_of(asked), None
-        self.feeds.add(feed)
-        try:
-            if wanted:
-                subscription = await self.subscribe(wanted, tell)
-            if begun.done():
-                self.catch_up()
-            settle_future(begun, None, None)
-            await asyncio.shield(self.lost)
-        finally:
-            self.feeds.discard(feed)
-            if subscription is not None and self.far.peer.lost is None:
-                self.far.tasks.spawn(subscription.close())
-
-    def catch_up(self) -> None:
-        """Announce that everything may have changed, after a gap."""
-        for item in list(self.subscriptions):
-            for method in item.methods - {"notifications/tasks", "notifications/resources/updated"}:
-                item.push(notification(method))
-            for uri in item.uris:
-                item.push(notification("notifications/resources/updated", {"uri": uri}))
-
-
-class FarAgreement(Agreement):
-    """What is agreed on with a far server, beginning with the era that it spoke lately."""
-
-    client: FarEnd
-
-    async def find(self) -> None:
-        """Find out which era the server speaks, and agree on a revision."""
-        forwarder = self.client.forwarder
-        if self.client.pinned is None and forwarder.legacy_until > time.monotonic():
-            try:
-                return await self.handshake(NEWEST_LEGACY)
-            except MCPError as exc:
-                forwarder.legacy_until = 0.0
-                if not isinstance(exc, RemoteError):
-                    raise
-        await super().find()
-
-
-class FarEnd(Client):
-    """A connection to the far server, on behalf of one near client, or of many.
-
-    `near` is the conversation with which it begins; None where many share it.
-    """
-
-    announcements: FarNews
-    opening: asyncio.Future[RPCError | None]  # the task that connects; its result is the error
-    share = ""  # the name under which it is counted
-    timer: asyncio.TimerHandle | None = None  # until it is seen whether it is idle
-
-    def __init__(
-        self, forwarder: Forwarder, near: Conversation | None, key: Any, facts: Facts
-    ) -> None:
-        super().__init__(forwarder.target, cache=False, **forwarder.options)
-        self.forwarder, self.key, self.loop = forwarder, key, asyncio.get_running_loop()
-        #: whether all requests are those of one near client, which has a conversation of its own
-        self.alone = near is not None and not near.session.resumed
-        #: that client, if it hears what no request of its own has caused: a legacy one does
-        self.near = near if self.alone and not facts.rev.modern else None
-        self.near_capabilities = {} if near is None else facts.client_capabilities
-        self.info = facts.client_info if near is not None and facts.client_info else self.info
-        self.answers, self.agreement = FarQuestions(self), FarAgreement(self)
-        self.announcements = FarNews(self)
-        self.subscriptions = self.announcements.subscriptions
-        self.passages: dict[Passage, None] = {}  # in the order in which they began
-        self.held = HeldCalls(forwarder.waiting)
-        self.turn = asyncio.Lock()  # of the call that may ask, where nobody knows which one asks
-        self.used = self.loop.time()
-        self.listing = asyncio.Lock()  # lists are asked for once, by whoever comes first
-        #: by tool, as it was listed: the arguments that near clients repeat in headers
-        self.mirrors: dict[str, list[Mirror]] = {}
-
-    @property
-    def ended(self) -> bool:
-        """Whether the connection was there, and is no longer."""
-        return self.state is DONE or self.state is READY and self.peer.lost is not None
-
-    async def end(self) -> None:
-        """Disconnect, also while that is still connecting."""
-        if self.timer is not None:
-            self.timer.cancel()
-        if not self.opening.done() and self.opening is not asyncio.current_task():
-            self.opening.cancel()
-            await asyncio.wait([self.opening])
-        self.held.end()
-        await self.close()
-
-    def declare(self, rev: Revision) -> Msg:
-        """Return the near client's capabilities: we have none of our own."""
-        return fit_declared(without(self.near_capabilities, UNSPOKEN), rev)
-
-    # Requests.
-
-    async def send_for(self, caller: Caller, msg: Msg) -> None:
-        """Send a message on behalf of a near client."""
-        token = SPEAKER.set(caller)
-        try:
-            await self.send(msg)
-        finally:
-            SPEAKER.reset(token)
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is on its way, and nobody has subscribed to anything."""
-        news = self.announcements
-        watched = news.feeds or any(uri for _, uri in news.followed)
-        return self.opening.done() and not (self.passages or watched)
-
-    def metadata(self, ctx: Context) -> Msg:
-        """Return the `_meta` of a request that is passed on."""
-        meta = without(ctx.meta, *OWN_META)
-        if ctx.traceparent:
-            if not trace_context(meta):  # W3C Trace Context §3.5 -- it is of another trace
-                meta.pop("tracestate", None)
-            meta["traceparent"] = ctx.traceparent
-        if self.peer.session.rev.modern:
-            level = ctx.facts.log_level
-            if not ctx.facts.rev.modern:  # its own default is the server's choice: ours
-                level = self.log_level or "info"
-            meta.update({
-                PROTOCOL_VERSION: self.revision, CLIENT_INFO: ctx.client_info or self.info,
-                CLIENT_CAPABILITIES: without(ctx.client_capabilities, UNSPOKEN),
-                **without_none(**{LOG_LEVEL: level}),
-            })
-        return meta
-
-    async def pass_on(self, ctx: Context, params: Msg) -> Msg:
-        """Return the far server's result of a request, which may be a question."""
-        rev, near = self.peer.session.rev, ctx.facts.rev
-        if ctx.method == "tools/call" and near.modern and ctx.headers:
-            await self.check_headers(ctx.headers, params)
-        params = {**params, "_meta": self.metadata(ctx)}
-        if ctx.method == "completion/complete":
-            params = strip_unknown("Complete", params, rev)
-        if not near.modern or rev.modern:
-            return await self._pass_once(ctx, params)
-        await self.want_log(ctx.facts.log_level)
-        state, responses = params.pop("requestState", None), params.pop("inputResponses", None)
-        if ctx.method not in ASKERS or self.near_capabilities.keys().isdisjoint(ASKING):
-            return await self._pass_once(ctx, params)
-        async with contextlib.AsyncExitStack() as stack:
-            if not self.transport.links_questions:
-                await stack.enter_async_context(self.turn)
-            begins = state is None
-            passage = HeldPassage(self, ctx, params) if begins else self.held.take(ctx, state)
-            answer = await passage.round(ctx, responses if isinstance(responses, dict) else {})
-            return self.held.park(passage) if answer is None else answer
-
-    async def _pass_once(self, ctx: Context, params: Msg) -> Msg:
-        try:
-            answer = await Passage(self, ctx).result(params)
-        except RemoteError as exc:
-            if exc.code != HEADER_MISMATCH or ctx.method != "tools/call":
-                raise
-            # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
-            await self.list_tools()
-            answer = await Passage(self, ctx).result(params)
-        if ctx.method == "tools/list":
-            if "cursor" not in params:
-                self.mirrors.clear()
-            answer = {**answer, "tools": list(filter(self._can_call, objects(answer, "tools")))}
-        return answer
-
-    def _can_call(self, tool: Msg) -> bool:
-        """Note what headers repeat of a tool's arguments; return whether it can be called so."""
-        modern = self.peer.session.rev.modern
-        try:
-            self.mirrors[tool["name"]] = mirrors_of(tool.get("inputSchema"))
-            if modern:
-                self.transport.learn_tool(tool)
-        except (SchemaError, KeyError, TypeError) as exc:
-            if modern:
-                logger.warning("the tool %r is left out: %s", tool.get("name"), exc)
-            return not modern
-        return True
-
-    async def tools(self) -> AsyncIterator[Msg]:
-        """Iterate over the tools, noting what headers repeat of their arguments."""
-        async for tool in super().tools():
-            if self._can_call(tool):
-                yield tool
-
-    async def check_headers(self, headers: Mapping[str, str], params: Msg) -> None:
-        """Raise RPCError unless the headers of a near call repeat what its arguments say."""
-        name = str(params.get("name"))
-        if name not in self.mirrors:
-            with contextlib.suppress(RemoteError, CapabilityMissing):  # the call itself will tell
-                await self._look_up(name)
-        check_mirrors(self.mirrors.get(name, ()), headers, params.get("arguments", {}))
-
-    async def _look_up(self, name: str) -> None:
-        """Ask for the list of tools, unless somebody else has found a tool in it meanwhile."""
-        async with self.listing:
-            if name not in self.mirrors:
-                await self.list_tools()
-
-    async def want_log(self, level: str | None) -> None:
-        """Ask a legacy server for the log, down to the mildest level that was wanted so far."""
-        if level is None or "logging" not in self.server_capabilities:
-            return
-        former = self.log_level
-        if former is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(former):
-            await self.set_log_level(level)
-
-###############################################################################
-# 56. Forwarding
-###############################################################################
-# Uses sections 1 to 8, 10, 22 to 24, 28, 31, 32, 38, 43, 53 and 55.
-#
-# Problem.  Near clients come and go, in any number. Each needs the far server, and must find it
-#           again when it was started anew.
-# Rules.    1. Nothing of one near client reaches another. Each has a connection of its own. It
-#              begins with the client's first request and ends with the client: when that says
-#              goodbye, when its session ends, when its connection is cut, when we end.
-#           2. The end of the far server answers all open calls, and says why. The next request
-#              connects anew, and subscribes again to what the near client had subscribed to. A
-#              modern client that listens needs no request for that.
-#           3. A tool call that may have reached the far server is never sent again.
-# Plan.     Forwarder, which has a FarEnd for each near client; Relay, the conversation with a near
-#           client; ProxyServer, the Server that forwards all.
-# Not here. One connection: section 55. Several servers as one: section 57.
-
-__all__ += ["Forwarder", "ProxyServer"]
-
-MAX_FAR_ENDS = 100  # connections of one Forwarder, each perhaps a process; a client has a share
-MAX_FORWARDS = 10  # servers one behind another
-HOP = r"\bmcp_lite-[0-9a-f]{16}\b"  # one of them in the header Via; others may stand there, too
-ERA_SECONDS = 600.0  # a far server that was legacy is not asked for its era again for so long
-
-
-class Forwarder:
-    """The way to a far server, for any number of near clients.
-
-    The target and the options are those of a Client. Each near client has a connection of its own;
-    with `shared`, all have one, and then a legacy server cannot ask them anything. Clients that
-    keep no session are told apart by their principals, or else by their addresses, and by what they
-    say of themselves. Over HTTP, a connection ends after `idle_seconds` without a request; the next
-    request opens another.
-    """
-
-    #: the class of its connections, and the name of the far server in messages
-    far_end: type[FarEnd] = FarEnd
-    label = "the far server"
-
-    def __init__(
-        self, target: Any, *, shared: bool = False, idle_seconds: float = SESSION_SECONDS,
-        **options: Any,
-    ) -> None:  # fmt: skip
-        Client(target, **options)  # which checks them
-        self.target, self.shared, self.options = target, shared, options
-        self.idle_seconds = idle_seconds
-        self.hop = f"mcp_lite-{os.urandom(8).hex()}"  # our name among those who pass a request on
-        self.circular = False  # whether the log was told that one has come back
-        #: by loop, near client, and what it declares
-        self.far_ends: dict[Any, FarEnd] = {}
-        self.waiting = Loads()  # of calls that wait for answers
-        #: by loop, the tasks that open and close connections
-        self.tasks: dict[asyncio.AbstractEventLoop, Tasks] = {}
-        #: until when a new connection takes the far server for legacy, without asking
-        self.legacy_until = 0.0
-        #: legacy clients that have heard of it
-        self.attached: weakref.WeakSet[Conversation] = weakref.WeakSet()
-        #: by loop, settled when the next connection is open
-        self.opened: dict[asyncio.AbstractEventLoop, asyncio.Future[None]] = {}
-        #: hears what a far server offers, whenever a connection is open
-        self.learn: Callable[[FarEnd], Any] = nothing
-
-    def announcement(self, msg: Msg) -> Msg:
-        """Return an announcement of the far server as near clients get it."""
-        return msg
-
-    def result(self, answer: Msg) -> Msg:
-        """Return a result of the far server as near clients get it."""
-        return answer
-
-    def watched_by(self, near: Conversation) -> list[str]:
-        """Return the URIs that a legacy client hears of, as they are there."""
-        return list(near.session.subscriptions)
-
-    def filter_of(self, feed: Feed) -> Msg:
-        """Return what a modern client listens to, as it is there."""
-        return feed.wanted
-
-    @contextlib.asynccontextmanager
-    async def hold(self) -> AsyncIterator[None]:
-        """Let there be connections in this event loop, which end with the block."""
-        loop = asyncio.get_running_loop()
-        tasks = self.tasks[loop] = Tasks()
-        self.opened[loop] = loop.create_future()
-        try:
-            yield
-        finally:
-            for far in [far for far in self.far_ends.values() if far.loop is loop]:
-                self.drop(far)
-            await tasks.drain(None)
-            del self.tasks[loop], self.opened[loop]
-
-    # Connections.
-
-    def next_hop(self, via: str) -> str:
-        """Return who has passed a request on when we have; RPCError if it goes in a circle.
-
-        Two servers that mount one another would ask one another for ever.
-        """
-        former = re.findall(HOP, via)
-        if self.hop in former or len(former) >= MAX_FORWARDS:
-            problem = f"a request goes in a circle: what {self.label} passes on comes back here"
-            if not self.circular:
-                self.circular = True
-                logger.warning("%s", problem)
-            raise RPCError(INTERNAL_ERROR, problem)
-        return ", ".join(f"1.1 {hop}" for hop in [*former, self.hop])
-
-    def key_of(self, near: Conversation, facts: Facts, caller: Caller) -> tuple[Any, Any, str]:
-        """Return the key of the connection that a near client has."""
-        if self.shared:
-            return near.loop, None, ""
-        # A modern client may declare something else with each request. A legacy server hears once
-        # what it may ask for.
-        declared = canonical(facts.client_capabilities) if facts.rev.modern else ""
-        if near.session.resumed:  # the client keeps no session
-            return near.loop, (near.client_of(caller), canonical(facts.client_info)), declared
-        return near.loop, near, declared
-
-    async def reach(self, near: Conversation, facts: Facts, caller: Caller) -> FarEnd:
-        """Return the connection of a near client to the far server; RPCError if there is none."""
-        SPEAKER.set(caller)  # of all that this request says there
-        PASSED_ON.set(self.next_hop(caller.headers.get("via", "")))
-        key = self.key_of(near, facts, caller)
-        far = self.far_ends.get(key)
-        if far is not None and far.ended:
-            self.drop(far)
-            far = None
-        far = far or self._begin(key, near, facts, counted_as(caller))
-        if far.state is not READY:
-            await asyncio.wait([far.opening])
-            ended = RPCError(INTERNAL_ERROR, f"{self.label} was ended before it was connected")
-            problem = ended if far.opening.cancelled() else far.opening.result()
-            if problem is not None:
-                raise problem
-        if not (facts.rev.modern or near.session.resumed):
-            await far.announcements.attach(near)
-        return far
-
-    def _begin(
-        self, key: tuple[Any, Any, str], near: Conversation, facts: Facts, share: str
-    ) -> FarEnd:
-        """Begin to connect."""
-        self._make_room(share)
-        far = self.far_end(self, None if self.shared else near, key, facts)
-        far.share = share
-        self.far_ends[key] = far
-        near.farewells[self] = functools.partial(self.leave, near)
-        # Outside of this request: the connection outlives it, and serves others.
-        spawn = self.tasks[near.loop].spawn
-        far.opening = contextvars.Context().run(spawn, self._open(far))
-        if near.opener is not NOBODY:  # over a pipe, the client says when it ends
-            self._end_when_idle(far)
-        return far
-
-    def _make_room(self, share: str) -> None:
-        """End an idle connection if there are too many: of this client, or in all. Or RPCError."""
-        ends, taken = list(self.far_ends.values()), Counts()
-        for far in ends:
-            taken.change(far.share, 1)
-        full = len(ends) >= MAX_FAR_ENDS
-        if full or not taken.has_room(share, MAX_FAR_ENDS):
-            idle = [far for far in ends if far.idle and (full or far.share == share)]
-            if not idle:
-                most = f"more than {MAX_FAR_ENDS}" if full else "too many of your"
-                raise RPCError(TOO_BUSY, f"{most} connections are in use")
-            self.drop(min(idle, key=lambda far: far.used))
-
-    async def _open(self, far: FarEnd) -> RPCError | None:
-        """Connect; return the error if that fails."""
-        try:
-            await far.connect()
-        except Exception as exc:  # whatever a target raises; it has disconnected by now
-            if self.far_ends.get(far.key) is far:
-                del self.far_ends[far.key]
-            problem = str(exc).partition(LAST_WORDS)[0]  # the words have been on stderr
-            logger.warning("no connection to %s: %s", self.label, problem)
-            return refusal_of(exc, NEWEST)
-        far.used = far.loop.time()
-        if not far.peer.session.rev.modern and self.legacy_until < time.monotonic():
-            self.legacy_until = time.monotonic() + ERA_SECONDS
-        self.learn(far)
-        self.wake(far.loop)
-        return None
-
-    def wake(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let those who listen look for a connection: there is one, or may be one now."""
-        settle_future(self.opened[loop], None, None)
-        self.opened[loop] = loop.create_future()
-
-    def drop(self, far: FarEnd) -> None:
-        """End a connection to the far server."""
-        if self.far_ends.get(far.key) is far:
-            del self.far_ends[far.key]
-            self.tasks[far.loop].spawn(far.end())
-
-    def leave(self, near: Conversation) -> None:
-        """Hear that a near client has gone; what it has asked for may still be answered."""
-        for far in list(self.far_ends.values()):
-            if far.key[1] is near:
-                self.tasks[far.loop].spawn(self._drop_after(near, far))
-            elif (near, "") in far.announcements.followed:
-                self.tasks[far.loop].spawn(far.announcements.detach(near))
-
-    async def _drop_after(self, near: Conversation, far: FarEnd) -> None:
-        await near.peer.tasks.drain(None)  # which close() of the peer ends
-        self.drop(far)
-
-    def _end_when_idle(self, far: FarEnd) -> None:
-        """Look, when it may be so, whether a connection was idle for too long."""
-        if self.far_ends.get(far.key) is not far:
-            return
-        now = far.loop.time()
-        due = (far.used if far.idle else now) + self.idle_seconds
-        if due > now:
-            far.timer = far.loop.call_at(due, self._end_when_idle, far)
-        else:
-            self.drop(far)
-
-    # Requests.
-
-    async def relay(self, ctx: Context, params: Msg | None = None) -> Msg:
-        """Pass a request on to the far server, and return its result as the near client knows it.
-
-        `params` takes the place of the request's parameters. Raises RPCError.
-        """
-        params = {**(ctx.params if params is None else params)}
-        rev, again = ctx.facts.rev, only_reads(ctx.method)
-        while True:
-            far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
-            try:
-                if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
-                    return await self.subscribe(far, ctx, params["uri"])
-                answer = self.result(await far.pass_on(ctx, params))
-                return fit_result(ctx.method, answer, rev)
-            except MCPError as exc:
-                if not (again and far.ended and isinstance(exc, ConnectionClosed)):
-                    raise refusal_of(exc, rev) from exc
-                again = False  # once, to a server that was started anew
-
-    async def subscribe(self, far: FarEnd, ctx: Context, uri: str) -> Msg:
-        """Answer resources/subscribe and resources/unsubscribe; there, the URI is `uri`."""
-        near, ours = ctx.conversation, ctx.params["uri"]
-        session = near.session
-        if ctx.method == "resources/unsubscribe":
-            session.subscriptions -= {ours}
-            await far.announcements.unfollow(near, uri)
-        else:
-            with_one_more(session.subscriptions, ours)  # is there room?
-            await far.announcements.follow(near, uri)
-            session.subscriptions = with_one_more(session.subscriptions, ours)
-        return {}
-
-    async def watch(self, feed: Feed, begun: asyncio.Future[MCPError | None]) -> None:
-        """Let a modern client hear what it listens to, over one connection after the other.
-
-        `begun` gets None when that has begun, or the error if it cannot. Where a connection was
-        lost, another is opened, at a bounded pace. Where none can be opened, the next one who needs
-        it opens it.
-        """
-        ctx, loop, pace = feed.ctx, feed.ctx.conversation.loop, Pace()
-        while True:
-            since, opened, patience = loop.time(), self.opened[loop], None
-            try:
-                far = await self.reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
-                await far.announcements.serve(feed, self.filter_of(feed), begun)
-                good = loop.time() - since >= STEADY_SECONDS
-                opened, patience = self.opened[loop], pace.wait(0, good, loop.time())
-            except MCPError as exc:
-                settle_future(begun, exc, None)
-                if not isinstance(exc, RPCError):  # of that the log has been told
-                    logger.warning("nothing is heard of %s for now: %s", self.label, exc)
-            await asyncio.wait([opened], timeout=patience)
-
-    def ends_of(self, near: Conversation) -> list[FarEnd]:
-        """Return the connections that a near client has."""
-        ends = list(self.far_ends.values())
-        return [far for far in ends if far.key[1] is near and far.state is READY]
-
-    def notify(self, near: Conversation, msg: Msg, caller: Caller) -> None:
-        """Pass a notification of a near client on, where the far server's revision has it."""
-        method, told = msg["method"], notification(msg["method"], msg.get("params"))
-        for far in self.ends_of(near):
-            if method not in METHODS or far.revision in METHODS[method].revisions:
-                near.peer.tasks.spawn(far.send_for(caller, told))
-
-
-class Relay(Conversation):
-    """A conversation of a ProxyServer: what a near client asks is passed on."""
-
-    def __init__(
-        self, forwarder: Forwarder, server: Server, name: str, opener: Caller, many_clients: bool
-    ) -> None:
-        super().__init__(server, name, opener, many_clients)
-        self.forwarder = forwarder
-        # A server decides what it logs, until its client says so: the far one does.
-        self.session.log_level = LOG_LEVELS[0]
-
-    async def serve(self, exchange: Exchange) -> Msg:
-        """Answer one request."""
-        params = exchange.params
-        facts: Facts = self.session
-        if exchange.modern:
-            facts = exchange.facts = exchange.facts or check_modern_request(exchange.msg)
-        elif exchange.method == "initialize":
-            check_params(METHODS[exchange.method], params)
-            facts = Facts(facts.rev, params["clientInfo"], params["capabilities"], facts.log_level)
-        try:
-            if exchange.method != "ping":  # from here on it is known what the far server offers
-                await self.forwarder.reach(self, facts, exchange.caller)
-            return await super().serve(exchange)
-        except MCPError as exc:
-            raise exc if isinstance(exc, FOR_THE_PEER) else refusal_of(exc, facts.rev) from exc
-
-    def admit(self, exchange: Exchange, facts: Facts) -> None:
-        """Refuse what the far server has not; it judges methods of its own."""
-        if exchange.method in METHODS:
-            super().admit(exchange, facts)
-
-    def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
-        """Return the handler of a request."""
-        if ctx.method in ("initialize", "ping", "server/discover"):
-            return HANDLERS[ctx.method]
-        own = {"logging/setLevel": self.set_level, "subscriptions/listen": self.listen_for}
-        return own.get(ctx.method, self.forwarder.relay)
-
-    def on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
-        """Hear a notification of the client; the far server hears what is not ours alone."""
-        super().on_notification(msg, send, caller)
-        method = msg["method"]
-        if method in METHODS and method != "notifications/roots/list_changed":
-            return
-        self.forwarder.notify(self, msg, caller)
-
-    async def set_level(self, ctx: Context) -> Msg:
-        """Answer logging/setLevel."""
-        answer = await HANDLERS[ctx.method](ctx)
-        far = await self.forwarder.reach(self, ctx.facts, ctx.exchange.caller)
-        level = ctx.params["level"]
-        await (far.want_log(level) if self.forwarder.shared else far.set_log_level(level))
-        return answer
-
-    async def listen_for(self, ctx: Context) -> Msg:
-        """Answer subscriptions/listen: a subscription there for each one here."""
-        feed, begun = Feed(ctx, {}), self.loop.create_future()
-        watching = self.peer.tasks.spawn(self.forwarder.watch(feed, begun))
-        try:
-            problem = await begun
-            if problem is not None:
-                raise problem
-            return await run_feed(feed)
-        finally:
-            watching.cancel()
-
-
-class ProxyServer(Server):
-    """A Server that is another server: `ProxyServer("https://example.com/mcp").run()`.
-
-    The target and the options are those of a Client; `shared` and `idle_seconds` those of a
-    Forwarder.
-    """
-
-    def __init__(self, target: Any, **options: Any) -> None:
-        self.forwarder = Forwarder(target, **options)
-        self.forwarder.learn = self.learn
-        super().__init__("proxy", lifespan=lambda server: self.forwarder.hold())
-
-    def learn(self, far: FarEnd) -> None:
-        """Take on what the far server says of itself."""
-        # spec 2025-11-25: schema#implementation -- both are required; a modern server may hide them
-        self.info = {"name": self.name, "version": __version__, **far.server_info}
-        self.instructions = far.instructions
-        # Some revisions have more than they can declare.
-        implied: Msg = dict.fromkeys(far.peer.session.rev.undeclared, {})
-        offered = without(far.server_capabilities, UNSPOKEN)
-        self.extra_capabilities = {
-            **(implied if {"prompts", "resources"} & offered.keys() else {}), **offered
-        }  # fmt: skip
-
-    def capabilities(self) -> Msg:
-        """Return the capabilities of the far server."""
-        return self.extra_capabilities
-
-    def converse(
-        self, name: str, opener: Caller = NOBODY, many_clients: bool = False
-    ) -> Conversation:
-        """Return a new conversation with a near client."""
-        return Relay(self.forwarder, self, name, opener, many_clients)
-
-###############################################################################
-# 57. Mounting
-###############################################################################
-# Uses sections 1 to 4, 6, 7, 16, 22 to 25, 28, 29, 31, 32, 46, 53, 55 and 56.
-#
-# Problem.  A server is to offer what other servers have, beside its own; and a client is to use
-#           several servers as if they were one.
-# Rules.    1. What a mounted server offers has names `prefix__name` and URIs `prefix+scheme:...`
-#              here, wherever they occur: in lists, requests, results, announcements. There, it has
-#              its own. Nothing but the prefix says whose it is; a name that could be of two is an
-#              error when it is mounted, or when the server starts.
-#           2. A server that is slow, dead or wrong is left out of the lists. Its tools answer with
-#              an error, and all others work. It is connected when it is first needed, and again
-#              when it was lost.
-#           3. Nothing of one client reaches another: each has connections of its own.
-# Plan.     Names; MountedEnd, a connection; Mount; Mounts, all those of a server.
-# Not here. How requests are passed on: section 56. The files of applications: section 58.
-
-MAX_PREFIX_CHARS = 20  # applications join the name of a server to those of tools, and take 60
-MOUNT_SECONDS = 10.0  # for a mounted server to tell what it has; then lists go without it
-MAX_MOUNTED_ITEMS = 10_000  # in one list of a mounted server; each page sorts those of all
-MAX_MISSED = 1000  # clients that a Mount knows to be without it
-MISSED_SECONDS = 30.0  # for which they do not ask again, unless it is there after all
-SEPARATOR = "__"  # as of most programs that join servers
-NAME_KEYS = ("name", "taskId", "taskIds")  # members that hold names; others hold URIs
-
-
-# Names.
-
-
-class Names:
-    """Names and URIs under a prefix: as they are here, and as they are at the mounted server."""
-
-    def __init__(self, prefix: str) -> None:
-        if not re.fullmatch(rf"([a-z][a-z0-9-]{{0,{MAX_PREFIX_CHARS - 1}}})?", str(prefix)):
-            problem = f"a letter, then letters, digits or hyphens; at most {MAX_PREFIX_CHARS}"
-            raise ValueError(f"prefix={prefix!r}: give {problem}, all in lower case")
-        self.prefix = prefix
-        self.before_name = prefix and prefix + SEPARATOR
-        self.before_uri = prefix and prefix + "+"
-
-    def outer(self, key: str, word: str) -> str:
-        """Return a word as it is here: a name, the id of a task, or a URI, as `key` says.
-
-        Applications look for the scheme ui, which stays in front.
-
-        >>> Names("a").outer("name", "add"), Names("a").outer("uri", "note://milk")
-        ('a__add', 'a+note://milk')
-        >>> Names("a").outer("uri", "ui://chart"), Names("").outer("name", "add")
-        ('ui://a+chart', 'add')
-        """
-        start, before = self._starts(key, word)
-        return start + before + word[len(start) :]
-
-    def inner(self, key: str, word: JSON) -> str | None:
-        """Return a word as it is there; None if it is none of theirs.
-
-        >>> Names("a").inner("name", "a__add"), Names("a").inner("name", "b__add")
-        ('add', None)
-        >>> Names("a").inner("uri", "ui://a+chart")
-        'ui://chart'
-        """
-        if not isinstance(word, str):
-            return None
-        start, before = self._starts(key, word)
-        return start + word[len(start + before) :] if word.startswith(start + before) else None
-
-    def _starts(self, key: str, word: str) -> tuple[str, str]:
-        """Return the start that a word keeps in front, and the prefix that follows it."""
-        if key in NAME_KEYS:
-            return "", self.before_name
-        return "ui://" * word.startswith("ui://"), self.before_uri
-
-    def inner_all(self, key: str, words: Iterable[JSON]) -> list[str]:
-        """Return those words that are theirs, as they are there."""
-        found = (self.inner(key, word) for word in words)
-        return [word for word in found if word is not None]
-
-    def renamed(self, value: Any, key: str = "uri") -> Any:
-        """Return an object with one of its members as it is here, if it has that."""
-        if isinstance(value, dict) and isinstance(value.get(key), str):
-            return {**value, key: self.outer(key, value[key])}
-        return value
-
-    def listed(self, method: str, item: Msg) -> Msg:
-        """Return an item of a list as it is here.
-
-        >>> Names("a").listed("tools/list", {"name": "b", "_meta": {"ui/resourceUri": "ui://x"}})
-        {'name': 'a__b', '_meta': {'ui/resourceUri': 'ui://a+x'}}
-        """
-        # The method decides, since a server may add any member to an item.
-        key = METHODS[method].lists.each_has
-        if key != "name":
-            return dict(self.renamed(item, key))
-        item, meta = {**item, "name": self.outer("name", item["name"])}, item.get("_meta")
-        if isinstance(meta, dict):  # a tool may have a page that shows its results
-            shown = self.renamed(meta, "ui/resourceUri")
-            if "ui" in meta:
-                shown = {**shown, "ui": self.renamed(meta["ui"], "resourceUri")}
-            item["_meta"] = shown
-        return item
-
-    def content(self, block: Any) -> Any:
-        """Return a content block as it is here: links and embedded resources have a URI.
-
-        >>> Names("a").content({"type": "resource_link", "uri": "x://b"})["uri"]
-        'a+x://b'
-        """
-        kind = block.get("type") if isinstance(block, dict) else None
-        if kind == "resource" and "resource" in block:
-            return {**block, "resource": self.renamed(block["resource"])}
-        if kind == "resource_link" and not is_url(block.get("uri")):
-            return self.renamed(block)
-        # spec: server/resources#reading-resources -- of a web page, "clients may fetch the resource
-        # directly from the web", and that needs its own address
-        return block
-
-    def message(self, item: Any) -> Any:
-        """Return a message of a prompt as it is here."""
-        if isinstance(item, dict) and "content" in item:
-            return {**item, "content": self.content(item["content"])}
-        return item
-
-    def result(self, answer: Msg) -> Msg:
-        """Return the result of a request as it is here.
-
-        >>> link = {"type": "resource_link", "uri": "x://a", "name": "a"}
-        >>> Names("n").result({"content": [link]})["content"][0]["uri"]
-        'n+x://a'
-        """
-        answer = dict(self.renamed(answer, "taskId"))
-        parts: dict[str, Callable[[Any], Any]] = {
-            "content": self.content, "contents": self.renamed, "messages": self.message,
-        }  # fmt: skip
-        for key, here in parts.items():
-            if isinstance(answer.get(key), list):
-                answer[key] = [here(item) for item in answer[key]]
-        if isinstance(answer.get("result"), dict):  # of a task that is done
-            answer["result"] = self.result(answer["result"])
-        return answer
-
-    def arguments(self, value: JSON) -> JSON:
-        """Return arguments as they are there: a model gives a tool the URIs that it was shown.
-
-        >>> Names("a").arguments({"uris": ["a+x://b", "b+x://b", "a+ b"]})
-        {'uris': ['x://b', 'b+x://b', 'a+ b']}
-        """
-        if isinstance(value, dict):
-            return {key: self.arguments(item) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.arguments(item) for item in value]
-        inner = self.inner("uri", value) if self.prefix else None
-        is_uri = inner is not None and re.match(r"[A-Za-z][A-Za-z0-9+.-]*:\S*$", inner)
-        return inner if is_uri else value
-
-    def params(self, method: str, params: Msg) -> Msg | None:
-        """Return the parameters of a request as they are there; None if it is not for them.
-
-        >>> Names("a").params("tools/call", {"name": "a__add", "uri": "x:"})
-        {'name': 'add', 'uri': 'x:'}
-        """
-        about, key = named_in(method, params)
-        value = self.inner(key, about.get(key))
-        if value is None:
-            return None
-        inner = {**about, key: value}
-        return inner if about is params else {**params, "ref": inner}
-
-    def request(self, method: str, params: Msg) -> Msg:
-        """Return the parameters of a request for them, with its arguments, as they are there."""
-        inner = self.params(method, params) or params
-        if "arguments" in inner:
-            return {**inner, "arguments": self.arguments(inner["arguments"])}
-        return inner
-
-
-# Mounts.
-
-#: The methods that list what a server has.
-LISTERS = [row.name for row in METHODS.values() if row.lists.registry]
-
-
-async def whole_list(client: Client, method: str) -> list[Msg]:
-    """Return the whole of a list; nothing where there is no such list."""
-    try:
-        items: list[Msg] = await getattr(client, f"list_{METHODS[method].lists.registry}")()
-        return items
-    except (CapabilityMissing, RemoteError) as exc:
-        if isinstance(exc, RemoteError) and exc.code != METHOD_NOT_FOUND:
-            raise
-        return []
-
-
-class MountedEnd(FarEnd):
-    """A connection to a mounted server; it keeps what that lists until it changes."""
-
-    forwarder: Mount
-
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.lists: dict[str, list[Msg]] = {}
-        for method, _ in LIST_CHANGES.values():
-            self.on(method)(lambda params: self.forget_lists())
-
-    def forget_lists(self) -> None:
-        """Forget what was listed: it may have changed."""
-        super().forget_lists()
-        self.lists = {}
-
-    async def items(self, method: str) -> list[Msg]:
-        """Return the whole of a list as it is here; nothing if there is no such list."""
-        async with self.listing:
-            # One client may come with tokens that allow more, and less.
-            key = canonical([method, await self.transport.authorization()])
-            lists = self.lists  # those until a change
-            if key not in lists:
-                items = await whole_list(self, method)
-                if len(items) > MAX_MOUNTED_ITEMS:
-                    raise LimitExceeded(f"{method}: more than {MAX_MOUNTED_ITEMS} items")
-                lists[key] = [self.forwarder.names.listed(method, item) for item in items]
-            return lists[key]
-
-
-class Mount(Forwarder):
-    """A server that is part of another one."""
-
-    far_end = MountedEnd
-
-    def __init__(self, target: Any, prefix: str, options: Msg) -> None:
-        super().__init__(target, **options)
-        self.names = Names(prefix)
-        # Neither a query nor arguments: they may hold secrets.
-        if isinstance(target, Server):
-            self.label = f"the server {target.name!r}"
-        elif is_url(target):
-            self.label = target.partition("?")[0]
-        elif is_command(target):
-            self.label = StdioTransport(target).name
-        else:
-            self.label = connector_of(target).name
-        self.label += f" (mounted as {prefix!r})" if prefix else ""
-        #: by connection, as of key_of(): clients whose lists are without it, until they ask again
-        self.missed: dict[Any, float] = {}
-
-    def announcement(self, msg: Msg) -> Msg:
-        """Return an announcement with the URI, or the id of a task, as it is here."""
-        params = msg.get("params")
-        return {**msg, "params": self.names.result(self.names.renamed(params))} if params else msg
-
-    def result(self, answer: Msg) -> Msg:
-        """Return a result as it is here. Whoever asks has asked this server, and not that one."""
-        return without_meta(self.names.result(answer), SERVER_INFO)
-
-    def leave(self, near: Conversation) -> None:
-        """Hear that a near client has gone."""
-        self.missed = {key: self.missed[key] for key in self.missed if key[1] is not near}
-        super().leave(near)
-
-    def watched_by(self, near: Conversation) -> list[str]:
-        """Return the URIs that a legacy client hears of, as they are there."""
-        return self.names.inner_all("resourceSubscriptions", near.session.subscriptions)
-
-    def filter_of(self, feed: Feed) -> Msg:
-        """Return what a modern client listens to, as it is there."""
-        asked = feed.ctx.params["notifications"]
-        return {field: self.names.inner_all(field, given) if isinstance(given, list) else given
-                for field, given in asked.items()}  # fmt: skip
-
-    async def reach(self, near: Conversation, facts: Facts, caller: Caller) -> FarEnd:
-        """Return the connection of a near client, which hears of it if its lists are longer now."""
-        key = self.key_of(near, facts, caller)
-        far = await super().reach(near, facts, caller)
-        self._found(near, key)
-        return far
-
-    def _found(self, near: Conversation, key: Any) -> None:
-        """Tell a near client whose lists were without it that they have changed."""
-        if self.missed.pop(key, None) is None:
-            return
-        feeds = [feed for feed in list(near.server.feeds) if feed.ctx.conversation is near]
-        for method, capability in LIST_CHANGES.values():
-            msg = notification(method)
-            near.announce(capability, msg, len(encode(msg)))
-            for feed in feeds:
-                feed.put(msg, len(encode(msg)))
-
-    def _miss(self, key: Any, why: object) -> None:
-        """Leave it out of the lists of a near client for a while."""
-        if len(self.missed) >= MAX_MISSED:
-            del self.missed[next(iter(self.missed))]
-        self.missed[key] = asyncio.get_running_loop().time() + MISSED_SECONDS
-        if not isinstance(why, RPCError):  # of that the log has been told
-            logger.warning("%s is left out of the lists: %s", self.label, why)
-
-    # Requests.
-
-    async def items(self, ctx: Context) -> list[Msg]:
-        """Return the list that a request asks for; nothing if it cannot be had in time."""
-        key = self.key_of(ctx.conversation, ctx.facts, ctx.exchange.caller)
-        loop = ctx.conversation.loop
-        if self.missed.get(key, 0.0) > loop.time():
-            return []
-        self.missed.pop(key, None)
-        asking = self.tasks[loop].spawn(self._items(ctx, key))
-        try:
-            await asyncio.wait([asking], timeout=MOUNT_SECONDS)
-        except asyncio.CancelledError:  # nobody is to hear of it any more
-            asking.cancel()
-            raise
-        if asking.done():
-            found: list[Msg] = asking.result()
-            return found
-        self._miss(key, f"no answer within {MOUNT_SECONDS:g} seconds")
-        return []
-
-    async def _items(self, ctx: Context, key: Any) -> list[Msg]:
-        """Ask for a list, however long that takes; nothing if it fails."""
-        try:
-            far = await super().reach(ctx.conversation, ctx.facts, ctx.exchange.caller)
-            assert isinstance(far, MountedEnd)
-            found = await far.items(ctx.method)
-        except MCPError as exc:
-            self._miss(key, exc)
-            return []
-        self._found(ctx.conversation, key)
-        return found
-
-    async def answer(self, ctx: Context) -> Msg:
-        """Answer a request about something that it has."""
-        params = self.names.request(ctx.method, ctx.params)
-        try:
-            return await self.relay(ctx, params)
-        except RPCError as exc:
-            raise RPCError(exc.code, exc.message, self.names.renamed(exc.data)) from exc
-
-    async def set_level(self, near: Conversation, level: str) -> None:
-        """Ask for the log that a legacy client wants, where it is connected."""
-        for far in self.ends_of(near):
-            try:
-                await far.want_log(level)
-            except MCPError as exc:
-                logger.warning("%s was not told of the log level: %s", self.label, exc)
-
-
-def parts_of(server: Server) -> Iterator[Server]:
-    """Yield a Server, and all Servers that are mounted into it, however deep."""
-    yield server
-    for mount in server.mounts.by_prefix.values() if server.mounts is not None else ():
-        if isinstance(mount.target, Server):
-            yield from parts_of(mount.target)
-
-
-class Mounts:
-    """All servers that are part of a server."""
-
-    def __init__(self, server: Server) -> None:
-        self.server, self.former = server, server.lives.manager
-        self.by_prefix: dict[str, Mount] = {}
-        server.lives.manager = self.hold
-        listed = {"listChanged": True}
-        server.declare({
-            "tools": listed, "prompts": listed, "resources": {"subscribe": True, **listed},
-            "completions": {}, "extensions": {TASKS: {}},
-        })  # fmt: skip
-
-    def add(self, target: Any, prefix: str, options: Msg) -> None:
-        """Mount a server; see Server.mount()."""
-        if self.server.lives.open:
-            raise RuntimeError("servers are mounted before this one serves")
-        if isinstance(target, Server) and self.server in parts_of(target):
-            raise ValueError("a server cannot be a part of itself")
-        mount, other = Mount(target, prefix, options), self.by_prefix.get(prefix)
-        if other is not None:
-            problem = f"the prefix {prefix!r}" if prefix else "no prefix"
-            raise ValueError(f"{other.label} and {mount.label} both have {problem}")
-        self.check(mount)
-        self.by_prefix[prefix] = mount
-
-    def own(self, method: str) -> Msg:
-        """Return this server's own entries for a list, by name or URI."""
-        return dict(getattr(self.server, METHODS[method].lists.registry))
-
-    def check(self, mount: Mount) -> None:
-        """Raise ValueError if something of this server could be taken for that of a mount."""
-        for method in LISTERS if mount.names.prefix else ():
-            for entry in self.own(method).values():
-                if mount.names.inner(METHODS[method].lists.each_has, entry.name) is not None:
-                    raise ValueError(f"{entry.label} has the prefix of {mount.label}")
-
-    async def check_bare(self, mount: Mount) -> None:
-        """Raise ValueError if the mount without a prefix has a name that is somebody else's."""
-        try:
-            async with Client(mount.target, **{"timeout": MOUNT_SECONDS, **mount.options}) as far:
-                for method in LISTERS:
-                    self._compare(mount, method, await whole_list(far, method))
-        except MCPError as exc:
-            logger.warning("the names of %s are not compared with others: %s", mount.label, exc)
-
-    def _compare(self, mount: Mount, method: str, items: list[Msg]) -> None:
-        own, key = self.own(method), METHODS[method].lists.each_has
-        for name in (item[key] for item in items):
-            if name in own:
-                raise ValueError(f"this server and {mount.label} both have the {own[name].label}")
-            for other in self.by_prefix.values():
-                if other is not mount and other.names.inner(key, name) is not None:
-                    problem = f"{name!r} of {mount.label} has the prefix of {other.label}"
-                    raise ValueError(problem)
-
-    @contextlib.asynccontextmanager
-    async def hold(self) -> AsyncIterator[Any]:
-        """Hold open what is mounted, inside the author's own lifespan."""
-        async with contextlib.AsyncExitStack() as stack:
-            value = await stack.enter_async_context(self.former()) if self.former else None
-            for mount in self.by_prefix.values():
-                self.check(mount)  # with what was registered since
-                if isinstance(mount.target, Server):
-                    await stack.enter_async_context(mount.target.lifespan_open())
-                await stack.enter_async_context(mount.hold())
-            if "" in self.by_prefix:
-                await self.check_bare(self.by_prefix[""])
-            yield value
-
-    # Requests.
-
-    def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]] | None:
-        """Return the handler of a request, if it is not for this server alone."""
-        if ctx.method in LISTERS:
-            return self.list_all
-        if ctx.method == "subscriptions/listen":
-            return self.listen
-        if ctx.method == "logging/setLevel":
-            return self.set_level
-        mount = self.mount_of(ctx) if ctx.method in METHODS else None
-        return None if mount is None else mount.answer
-
-    def mount_of(self, ctx: Context) -> Mount | None:
-        """Return the mount that a request is about; None if it is about this server itself."""
-        bare = self.by_prefix.get("")
-        for mount in self.by_prefix.values():
-            if mount is not bare and mount.names.params(ctx.method, ctx.params) is not None:
-                return mount
-        if bare is None or bare.names.params(ctx.method, ctx.params) is None or self.has(ctx):
-            return None
-        return bare
-
-    def has(self, ctx: Context) -> bool:
-        """Return whether this server itself has what a request is about."""
-        server, (about, key) = self.server, named_in(ctx.method, ctx.params)
-        if key == "taskId":
-            return job_of(ctx, about[key]) is not None
-        if key == "uri":
-            with contextlib.suppress(RPCError):
-                return bool(server.find_resource(about[key], ctx.facts.rev))
-            return about[key] in server.templates
-        return about.get(key) in (server.tools if ctx.method == "tools/call" else server.prompts)
-
-    async def list_all(self, ctx: Context) -> Msg:
-        """Answer a request for a list: everything that all have, in the order of the names."""
-        lists = METHODS[ctx.method].lists
-        # What has a prefix comes after, and in place of, the same name of the mount without one.
-        mounts = [mount for _, mount in sorted(self.by_prefix.items())]
-        parts = await asyncio.gather(*(mount.items(ctx) for mount in mounts))
-        found = {item[lists.each_has]: item for part in parts for item in part}
-        found.update((entry.name, entry.definition) for entry in entries_for(ctx))
-        size, cursor = ctx.server.page_size, ctx.params.get("cursor")
-        # spec: server/tools#listing-tools -- in "a deterministic order"
-        items, cursor = page(ctx.method, sorted(found.items()), cursor, size, str)
-        answer = {lists.key: items, **without_none(nextCursor=cursor)}
-        return fit_result(ctx.method, answer, ctx.facts.rev)
-
-    async def set_level(self, ctx: Context) -> Msg:
-        """Answer logging/setLevel, for all who are connected and will be."""
-        answer = await HANDLERS[ctx.method](ctx)
-        for mount in self.by_prefix.values():
-            await mount.set_level(ctx.conversation, ctx.params["level"])
-        return answer
-
-    async def listen(self, ctx: Context) -> Msg:
-        """Answer subscriptions/listen: announcements of this server, and of all mounts."""
-        feed, tasks, loop = Feed(ctx), Tasks(), asyncio.get_running_loop()
-        ready = [loop.create_future() for _ in self.by_prefix]
-        try:
-            for mount, future in zip(self.by_prefix.values(), ready):
-                tasks.spawn(mount.watch(feed, future))
-            await asyncio.wait(ready, timeout=PROBE_SECONDS / 2)  # the slow ones come later
-            return await run_feed(feed)
-        finally:
-            await tasks.close()
-
-    def hear(self, near: Conversation, msg: Msg, caller: Caller) -> None:
-        """Hear that the folders of a legacy client have changed: all may want to know."""
-        if msg["method"] == "notifications/roots/list_changed":
-            for mount in self.by_prefix.values():
-                mount.notify(near, msg, caller)
-
-
-ENGINES["mounts"] = Mounts
-
-###############################################################################
-# 58. Configurations
-###############################################################################
-# Uses sections 1 to 3, 23, 29, 32, 46 and 57.
-#
-# Problem.  Applications keep their servers in a file, `mcp.json`, and each has its own spelling.
-# Rules.    1. One reader knows all spellings. An entry that it cannot read is an error that names
-#              the server and the key.
-#           2. Several servers become one, by mounting: each has its name as prefix.
-# Plan.     Variables; entries; prefixes; a server from a configuration; what a file says.
-# Not here. How mounted servers are served: section 57. Who writes such files: section 64.
-
-SERVER_KEYS = ("mcpServers", "servers", "context_servers")  # of a file: most; VS Code; Zed
-URL_KEYS = ("url", "serverUrl", "httpUrl")  # of an entry: most; Devin; Gemini CLI
-#: The `type` of an entry, which most leave out.
-WIRES = {"stdio": "command", "http": "url", "streamable-http": "url", "streamableHttp": "url",
-         "sse": "url"}  # fmt: skip
-#: The members of an entry that are more than one string: their kind, for us and for people.
-FORMS: dict[str, tuple[Any, str]] = {
-    "args": (list, "a list of strings"), "env": (Mapping, "an object of strings"),
-    "headers": (Mapping, "an object of strings"),
-}  # fmt: skip
-VARIABLE = r"\$\{(?:env:)?([A-Za-z_]\w*)(?::-([^}]*))?\}|\$\{[^}]*\}"
-
-
-def expand(text: str, known: Mapping[str, str]) -> str:
-    """Return text with the values of ${NAME}, ${env:NAME} and ${NAME:-default} in it.
-
-    Values are not expanded again. Raises ValueError for a name without a value.
-
-    >>> expand("${HOST:-localhost}:${env:PORT}", {"PORT": "80"})
-    'localhost:80'
-    """
-
-    def value(hit: re.Match[str]) -> str:
-        name, default = hit[1], hit[2]
-        if name is None:
-            raise ValueError(f"{hit[0]}: only the application that it was written for knows this")
-        if name not in known and default is None:
-            raise ValueError(f"the variable {name} is not set")
-        return known.get(name) or default or ""
-
-    return re.sub(VARIABLE, value, text)
-
-
-def servers_of(doc: Mapping[str, Any]) -> dict[str, Msg]:
-    """Return the entries of the servers in a configuration, by name; ValueError if it has none."""
-    key = next((key for key in SERVER_KEYS if key in doc), SERVER_KEYS[0])
-    entries = doc.get(key)
-    if not isinstance(entries, Mapping) or not entries:
-        raise ValueError(f"a configuration names servers: {{{key!r}: {{name: ...}}}}")
-    found = {str(name): entry for name, entry in entries.items()
-             if not (isinstance(entry, Mapping) and entry.get("disabled") is True)}  # fmt: skip
-    if not found:
-        raise ValueError("all servers of the configuration are disabled")
-    return found
-
-
-def expand_all(key: str, value: Any, known: Mapping[str, str]) -> Any:
-    """Return a member of an entry, all strings in it expanded; ValueError for another form of it.
-
-    >>> expand_all("args", ["${A}"], {"A": "1"}), expand_all("env", {"B": "${A}"}, {"A": "1"})
-    (['1'], {'B': '1'})
-    """
-    kind, form = FORMS.get(key, (str, "a string"))
-    texts = value.values() if isinstance(value, Mapping) else [value] if kind is str else value
-    if not isinstance(value, kind) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"{key}: give {form}")
-    found = [expand(text, known) for text in texts]
-    return dict(zip(value, found)) if kind is Mapping else found[0] if kind is str else found
-
-
-def read_entry(name: str, entry: Any, known: Mapping[str, str] = os.environ) -> tuple[Any, Msg]:
-    """Return the target that an entry tells of, and the options of a Client for it.
-
-    Raises ValueError, which names the server, for what makes no sense.
-
-    >>> read_entry("a", {"command": "x", "args": ["${N}"], "env": {"K": "v"}}, {"N": "1"})
-    (['x', '1'], {'env': {'K': 'v'}})
-    """
-    try:
-        if not isinstance(entry, Mapping):
-            raise ValueError("it is no object")
-        url_key = next((key for key in URL_KEYS if key in entry), "url")
-        wire = entry.get("type") or ("http" if url_key in entry else "stdio")
-        if wire not in [*WIRES]:
-            raise ValueError(f"its type is {wire!r}, not one of {', '.join(WIRES)}")
-        remote = WIRES[wire] == "url"
-        wanted = url_key if remote else "command"
-        if wanted not in entry:
-            typed = f"its type is {wire!r}, so it needs a {wanted}"
-            raise ValueError(typed if entry.get("type") else "it needs a command or a url")
-        also = ("headers",) if remote else ("args", "env", "cwd")
-        given = {key: expand_all(key, entry[key], known) for key in (wanted, *also) if key in entry}
-        target = given.pop(wanted)
-        if remote and not is_url(target):  # nobody expects it to be run as a command
-            raise ValueError(f"{wanted}: {target!r:.100} does not begin with http:// or https://")
-        return (target if remote else [target, *given.pop("args", ())]), given
-    except ValueError as exc:
-        raise ValueError(f"the server {name!r}: {exc}") from None
-
-
-def prefix_for(name: str) -> str:
-    """Return a prefix for a server of a configuration.
-
-    >>> prefix_for("My GitHub_server")
-    'my-github-server'
-    """
-    text = re.sub("[^a-z0-9]+", "-", name.lower()).strip("-")
-    text = text if text[:1].isalpha() else f"s{text}"
-    return text[:MAX_PREFIX_CHARS].rstrip("-")
-
-
-def configured(
-    target: Mapping[str, Any], *, stderr: Any = None, exit_seconds: float = EXIT_SECONDS,
-    auth: Any = None,
-) -> Any:  # fmt: skip
-    """Return the Transport to the one server in a configuration, or a Server that mounts several.
-
-    `auth` may be a function of the URL and the headers.
-    """
-    found = {}
-    for name, entry in servers_of(target).items():
-        where, options = read_entry(name, entry)
-        if is_url(where):
-            options["auth"] = auth(where, options.get("headers", {})) if callable(auth) else auth
-        else:
-            options.update(stderr=stderr, exit_seconds=exit_seconds)
-        found[name] = where, options
-    if len(found) == 1:
-        ((where, options),) = found.values()
-        return connector_of(where).make(where, **options)
-    app, prefixes = Server(", ".join(found)), dict[str, str]()
-    for name, (where, options) in found.items():
-        prefix = prefix_for(name)
-        if prefixes.setdefault(prefix, name) != name:
-            both = f"the servers {prefixes[prefix]!r} and {name!r}"
-            raise ValueError(f"{both} would have the same prefix, {prefix!r}: rename one")
-        app.mount(where, prefix, **options)
-    return app
-
-
-# Files.
-
-# One that does not end goes on to the end of the text, which is not searched again from its quotes.
-_STRING = r'"(?:[^"\\]|\\.?)*(?:"|\Z)'
-
-
-def blanked(text: str) -> str:
-    """Return JSON with comments as JSON: blanks for comments, and for commas before a bracket.
-
-    Every character that is left stands where it stood.
-
-    >>> blanked('{"a//": [1, /* 2 */ ], } // end')
-    '{"a//": [1          ]  }       '
-    """
-    for other in (r"//[^\r\n]*|/\*.*?(?:\*/|\Z)", r",(?=\s*[}\]])"):
-        keep = re.compile(f"(?s){_STRING}|{other}")
-        text = keep.sub(
-            lambda hit: hit[0] if hit[0][0] == '"' else re.sub(r"[^\r\n]", " ", hit[0]), text
-        )
-    return text
-
-
-def read_settings(text: str) -> Msg:
-    """Return the object in JSON with comments; ProtocolError if there is none, {} in a blank."""
-    bare = blanked(text)
-    settings = decode(bare.encode("utf-8", "replace")) if bare.strip() else {}
-    if not isinstance(settings, dict):
-        raise ProtocolError("it is no JSON object")
-    return settings
-
-
-def settings_in(path: str) -> Msg:
-    """Return what a file of settings says; OSError, ValueError or ProtocolError if it cannot be."""
-    with open(path, encoding="utf-8-sig") as file:
-        text = file.read()
-    if not path.endswith(".toml"):
-        return read_settings(text)
-    if sys.version_info < (3, 11):
-        raise ValueError("Python has no parser of TOML before 3.11")
-    import importlib
-
-    settings: Msg = importlib.import_module("tomllib").loads(text)
-    return settings
-
-
-CONNECTORS.append(
-    Connector("a configuration", lambda target: isinstance(target, Mapping), configured)
-)
-
-# =============================================================================
-# Part IX. The command line
-# =============================================================================
-
-###############################################################################
-# 59. Showing
+# 53. Showing
 ###############################################################################
 # Problem.  What a server says is shown to a person at a terminal, or goes into a pipe. A tool whose
 #           description has the bytes `ESC ]52;c;...` writes into the clipboard of whoever lists it.
@@ -21192,7 +19432,7 @@ def content_text(block: Msg) -> str:
     return one_line(f"[{what}, {len(binary_of(block) or b''):,} bytes]")
 
 ###############################################################################
-# 60. The trace
+# 54. The trace
 ###############################################################################
 # Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message; and the
 #           terminal is being filmed, or the trace goes into a bug report.
@@ -21309,7 +19549,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 ###############################################################################
-# 61. The person
+# 55. The person
 ###############################################################################
 # Problem.  While a verb is at work, a person wants to see how far it is and what the server logs;
 #           and the server may ask: "Deploy to production?"
@@ -21487,7 +19727,7 @@ class Person:
         return str(answer[0])
 
 ###############################################################################
-# 62. Verbs
+# 56. Verbs
 ###############################################################################
 # Problem.  A person at a shell wants to see what a server offers, call it, log in to it, or be one;
 #           a script wants the same as JSON, with an exit status.
@@ -21675,7 +19915,7 @@ VERBS: dict[str, tuple[Callable[..., Any], str, str]] = {
 }  # fmt: skip
 
 ###############################################################################
-# 63. Options and main
+# 57. Options and main
 ###############################################################################
 # Problem.  Whoever types a command line wrong wants one sentence that says what is wrong. Whoever
 #           starts it from a script wants to know how it ended, and that no process is left.

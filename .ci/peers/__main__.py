@@ -1,7 +1,7 @@
 """Let other implementations and ours talk to each other: python3 .ci/peers [WORD...]
 
-Over stdio, streamable HTTP and the HTTP+SSE of 2024-11-05; and with our proxy between a client and
-a server, of one era or of two, or with the server mounted in one of ours. With words, only the
+Over stdio, streamable HTTP and the HTTP+SSE of 2024-11-05; and with our gateway between a client
+and a server, of one era or of two. With words, only the
 pairs whose titles contain them all. A pair that fails is tried once more, aloud, since the others'
 programs have races of their own; no more than SECOND_TRIES are. Installs the others, pinned, below
 $MCP_LITE_CI_CACHE (default ~/.cache/mcp-lite-ci); a Python of 3.10 or newer is needed for theirs.
@@ -81,30 +81,19 @@ def our_server(transport, port=None):
 
 
 def behind(server, *options, url=False):
-    """Return our proxy before a server that is a command, or one at a URL."""
+    """Return our gateway before a server that is a command, or one at a URL."""
 
-    def proxy(transport, port=None):
+    def gateway(transport, port=None):
         where = [] if port is None else ["--http", str(port)]
         if not url:
-            program = [sys.executable, str(ROOT / "mcp_lite.py"), "proxy"]
+            program = [sys.executable, str(HERE / "between.py")]
             return [*program, *where, *options, "--", *server("stdio")]
         there = str(free_port())
         command = [sys.executable, str(HERE / "at_url.py"), there, *server(HTTP, there), "--"]
         return [*command, *where, *options]
 
-    proxy.behind = server
-    return proxy
-
-
-def mounted(server, *options):
-    """Return a server of ours in which another one is mounted."""
-
-    def mounting(transport, port=None):
-        where = [] if port is None else ["--http", str(port)]
-        return [sys.executable, str(HERE / "mounting.py"), *where, *options, "--", *server("stdio")]
-
-    mounting.behind = server
-    return mounting
+    gateway.behind = server
+    return gateway
 
 
 def our_client(what):
@@ -121,7 +110,7 @@ def our_login(*where):
 def pairs():
     """Return (title, client, server, transport) of what can be run here, and what is missing."""
     found, missing = [], []
-    clients, servers = {}, {}  # to stand before and behind our proxy
+    clients, servers = {}, {}  # to stand before and behind our gateway
     ours = ("our server", our_server)
     example = ("our example's server", lambda transport: [])  # which the client starts itself
 
@@ -166,7 +155,7 @@ def pairs():
     try:
         node, folder = install_node()
     except Missing as exc:
-        add_proxies(add, clients, servers)
+        add_gateways(add, clients, servers)
         return found, [*missing, exc]
     for package in ("sdk", "client"):
         client = (
@@ -191,32 +180,30 @@ def pairs():
     everything = ("server-everything", lambda transport, *_: [node, script, kinds[transport]])
     add(("our client", our_client("everything")), everything, "stdio", HTTP, SSE)
     servers["everything"] = everything[1]
-    add_proxies(add, clients, servers)
+    add_gateways(add, clients, servers)
     return found, missing
 
 
-def add_proxies(add, clients, servers):
-    """Add pairs with our proxy between them."""
+def add_gateways(add, clients, servers):
+    """Add pairs with our gateway between them."""
     legacy, modern = ("--revision", "2025-11-25"), ("--revision", "2026-07-28")
     for name, client in clients.items():
         near = (f"{name} client", client)
-        add(near, ("our proxy and server", behind(our_server)), "stdio", HTTP)
-        add(near, ("our proxy and modern server", behind(our_server, *modern)), "stdio")
-        add(near, ("our proxy and server at a URL", behind(our_server, url=True)), "stdio")
-        add(near, ("our mount of our server", mounted(our_server)), "stdio", HTTP)
+        add(near, ("our gateway and server", behind(our_server)), "stdio", HTTP)
+        add(near, ("our gateway and modern server", behind(our_server, *modern)), "stdio")
+        add(near, ("our gateway and server at a URL", behind(our_server, url=True)), "stdio")
     for name, server in servers.items():
         what = "everything" if name == "everything" else "through"
         near = ("our client", our_client(what))
-        add(near, (f"our proxy and {name} server", behind(server, *legacy)), "stdio", HTTP)
-        add(near, (f"our mount of {name} server", mounted(server, *legacy)), "stdio")
+        add(near, (f"our gateway and {name} server", behind(server, *legacy)), "stdio", HTTP)
         if what == "through":
             there = behind(server, *legacy, url=True)
-            add(near, (f"our proxy and {name} server at a URL", there), "stdio")
+            add(near, (f"our gateway and {name} server at a URL", there), "stdio")
             for other, client in clients.items():
-                between = f"our proxy and {name} server"
+                between = f"our gateway and {name} server"
                 add((f"{other} client", client), (between, behind(server, *legacy)), "stdio")
-    add(("a login", our_script("login_proxy.py")), ("our proxy", lambda *_: []), "stdio")
-    add(("1,000 calls", our_script("mortal.py")), ("our proxy", lambda *_: []), "stdio")
+    add(("a login", our_script("login_proxy.py")), ("our gateway", lambda *_: []), "stdio")
+    add(("1,000 calls", our_script("mortal.py")), ("our gateway", lambda *_: []), "stdio")
 
 
 def our_script(name):

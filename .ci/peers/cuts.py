@@ -102,7 +102,6 @@ class Cut:
 JOBS = {
     "Part IV": Cut.in_memory, "Part V": Cut.stdio_server, "Part VI": Cut.stdio_ends,
     "45": Cut.http_server, "Part VII": Cut.http_ends, "Part VIII": Cut.http_ends,
-    "Part IX": Cut.http_ends,
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""An application that only starts commands uses a server that wants a login, by our proxy.
+"""An application that only starts commands uses a server that wants a login, by our gateway.
 
 The server is that of examples/authorization; its own client plays the person and the browser.
-The proxy is started twice: only the first one asks for a login. Then the login is forgotten.
+The gateway asks nobody: without a login it says what to type. That is typed, and undone at the end.
 """
 
 import asyncio
@@ -23,40 +23,48 @@ LOGIN = re.compile(r"https?://\S+code_challenge=\S+")
 
 
 def log_in(url):
-    """Agree, and go where that leads: back to the proxy."""
+    """Agree, and go where that leads: back to the verb `login`."""
     where = browse(url, "alice", "pw")
     urllib.request.build_opener(urllib.request.ProxyHandler({})).open(where, timeout=60).close()
 
 
 async def use(url, environ):
-    """Let an application call a tool; return how many logins that took."""
-    logins = []
-
-    def hear(line):
-        found = LOGIN.search(line)
-        if found:
-            logins.append(asyncio.ensure_future(asyncio.to_thread(log_in, found[0])))
-
-    command = [*PROGRAM, "proxy", "--no-browser", url]
-    async with m.Client(command, env=environ, stderr=hear) as application:
+    """Let an application call a tool; return the names of the tools."""
+    command = [*PROGRAM, "gateway", url]
+    async with m.Client(command, env=environ, stderr="null") as application:
         names = [tool["name"] for tool in await application.list_tools()]
-        said = await application.call(names[0], {})
-    await asyncio.gather(*logins)
-    print(f"   {len(names)} tools, {names[0]}: {str(said)[:40]!r}, {len(logins)} logins")
-    return len(logins)
+        if names:
+            said = await application.call(names[0], {})
+            print(f"   {len(names)} tools, {names[0]}: {str(said)[:40]!r}")
+        else:
+            try:
+                await application.call("whoami", {})
+            except m.RemoteError as exc:
+                assert "login" in str(exc), exc
+        return names
+
+
+async def type_words(environ, *words):
+    """Run a verb, and be the browser of a login."""
+    process = await asyncio.create_subprocess_exec(
+        *PROGRAM, *words, env={**os.environ, **environ}, stderr=asyncio.subprocess.PIPE
+    )
+    async for line in process.stderr:
+        found = LOGIN.search(line.decode())
+        if found:
+            await asyncio.to_thread(log_in, found[0])
+    assert await process.wait() == 0
 
 
 async def main():
     with tempfile.TemporaryDirectory() as folder:
         environ = {"HOME": folder, "XDG_DATA_HOME": folder, "XDG_CONFIG_HOME": folder}
         async with serving_example() as url:
-            assert await use(url, environ) == 1
-            assert await use(url, environ) == 0
-            gone = await asyncio.create_subprocess_exec(
-                *PROGRAM, "logout", url, env={**os.environ, **environ}
-            )
-            assert await gone.wait() == 0
-            assert await use(url, environ) == 1
+            assert not await use(url, environ)
+            await type_words(environ, "login", "--no-browser", url)
+            assert await use(url, environ)
+            await type_words(environ, "logout", url)
+            assert not await use(url, environ)
 
 
 asyncio.run(asyncio.wait_for(main(), 240))

@@ -1,4 +1,4 @@
-"""1,000 calls by way of our proxy while the far server is killed and started again.
+"""1,000 calls by way of our gateway while the far server is killed and started again.
 
 Each call has an answer, or one error that says why. No call reaches the server twice.
 """
@@ -55,9 +55,9 @@ async def main(near):
         folder, answers, errors, deaths = pathlib.Path(name), [], [], []
         (folder / "server.py").write_text(SERVER)
         server = [sys.executable, str(folder / "server.py"), str(HERE.parents[2]), name]
-        proxy = [sys.executable, str(HERE.parents[2] / "mcp_lite.py"), "proxy", "--", *server]
+        gateway = [sys.executable, str(HERE.parents[2] / "mcp_lite.py"), "gateway", "--", *server]
         numbers = iter(range(CALLS))
-        async with m.Client(proxy, revision=near, stderr="null") as c:
+        async with m.Client(gateway, revision=near, stderr="null") as c:
 
             async def work():
                 for number in numbers:

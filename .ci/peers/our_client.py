@@ -1,6 +1,6 @@
 """Our client against another's server: our_client.py contract|everything|through COMMAND... | URL
 
-`through` is the contract by way of a proxy.
+`through` is the contract by way of a gateway.
 """
 
 import asyncio
@@ -164,7 +164,7 @@ async def use(what, target, revision=None):
             done = "every feature"
         else:
             # The others' servers here ask by sending requests, as they could up to NEWEST.
-            # A proxy asks a client of any revision for them.
+            # A gateway asks a client of any revision for them.
             asks = client.revision <= NEWEST or client.server_info["name"] == "everything"
             asks = asks or what == "through"
             done = f"{await contract.exercise(Ours(client, seen), seen, asks)} checks"

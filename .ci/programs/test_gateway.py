@@ -11,7 +11,7 @@ import sys
 import gateway_far
 import mcp_gateway
 import pytest
-from conftest import PROGRAMS, ROOT
+from conftest import ROOT
 from mcp_gateway import Gateway
 
 import mcp_lite as m
@@ -20,6 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 NEAR = ["2025-03-26", "2025-11-25", "2026-07-28"]
 FAR = ["2024-11-05", "2025-11-25", "2026-07-28"]
 COMMAND = [sys.executable, str(HERE / "gateway_far.py")]
+GATEWAY = [sys.executable, str(ROOT / "mcp_lite.py"), "gateway"]
 OLD, NEW = "2025-11-25", "2026-07-28"
 
 
@@ -135,9 +136,8 @@ def test_the_program_stands_between_standard_streams_and_both(near, far_way):
             words = ["--", *COMMAND]
             if far_way == "http":
                 words = [(await stack.enter_async_context(gateway_far.make().http(port=0))).url]
-            command = [sys.executable, str(PROGRAMS / "mcp_gateway.py"), *words]
-            env = {"PYTHONPATH": str(ROOT)}
-            async with m.Client(command, env=env, revision=near, **options) as c:
+            command = [*GATEWAY, *words]
+            async with m.Client(command, revision=near, **options) as c:
                 assert await c.call("add", {"a": 2}) in (2, "2")
                 if options:
                     assert await c.call("order", {"user": "u"}) == "u Ann L"
@@ -414,13 +414,11 @@ def test_a_configuration_that_makes_no_sense_is_refused_in_a_sentence(tmp_path, 
 @pytest.mark.parametrize("near", [OLD, NEW])
 def test_a_configuration_that_names_the_gateway_itself_ends(tmp_path, near):
     config = tmp_path / "mcp.json"
-    mine = {"command": sys.executable, "args": [str(PROGRAMS / "mcp_gateway.py"), str(config)],
-            "env": {"PYTHONPATH": str(ROOT)}}  # fmt: skip
+    mine = {"command": sys.executable, "args": [*GATEWAY[1:], str(config)]}
     config.write_text(json.dumps({"mcpServers": {"me": mine, "far": {"command": sys.executable, "args": COMMAND[1:]}}}))
 
     async def main():
-        command, env = [mine["command"], *mine["args"]], mine["env"]
-        async with m.Client(command, env=env, revision=near, stderr="null") as c:
+        async with m.Client([*GATEWAY, str(config)], revision=near, stderr="null") as c:
             assert {tool["name"].partition("__")[0] for tool in await c.list_tools()} == {"far"}
             with pytest.raises(m.RemoteError, match="me: "):
                 await c.call("me__far__add", {"a": 1})
@@ -477,9 +475,7 @@ def test_connections_are_opened_anew_after_drop(near):
     ([], "give a URL"), (["a b=c"], ""), (["--http"], "expected one argument"),
 ])  # fmt: skip
 def test_wrong_words_are_refused_in_a_sentence(words, wrong):
-    command = [sys.executable, str(PROGRAMS / "mcp_gateway.py"), *words]
-    done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, input="", capture_output=True, text=True, timeout=30
-    )
+    command = [*GATEWAY, *words]
+    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=30)
     if wrong:
         assert done.returncode == 2 and wrong in done.stderr and "Traceback" not in done.stderr

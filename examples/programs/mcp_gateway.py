@@ -1,8 +1,8 @@
 """Several MCP servers as one: over any transport, and of any revision, on either side.
 
-    python3 mcp_gateway.py https://example.com/mcp            a URL, for what starts commands
-    python3 mcp_gateway.py --http 8000 --token KEY server.py  a command at a URL
-    python3 mcp_gateway.py mcp.json                           all servers of a configuration
+    python3 mcp_lite.py gateway https://example.com/mcp            a URL, for what starts commands
+    python3 mcp_lite.py gateway --http 8000 --token KEY server.py  a command at a URL
+    python3 mcp_lite.py gateway mcp.json                           all servers of a configuration
 
 In a program: `Gateway({"shop": "https://example.com/mcp", "files": app}).run()`. Tools and prompts
 get names like `shop__buy`; a URI stays, and each server is asked for it in turn. With one target,
