@@ -13,7 +13,8 @@ from mcp_gateway import Gateway  # noqa: E402
 words = sys.argv[1:]
 options = {}
 while words[0].startswith("--") and words[0] != "--":
-    options[words.pop(0)] = words.pop(0)
+    options[words[0]] = words[1]
+    del words[:2]
 target = words[1:] if words[0] == "--" else words[0]
 app = Gateway(target, revision=options.get("--revision"))
 if "--http" in options:

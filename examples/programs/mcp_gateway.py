@@ -53,7 +53,7 @@ MODERN = "2026-07-28"  # from this revision on there are no sessions, and a resu
 MAX_LINKS, IDLE_SECONDS = 100, 300.0  # connections in all; until one that nobody uses is closed
 MAX_HELD, HELD_SECONDS = 100, 900.0  # calls that wait for a client to come again with its answers
 NEWS_SECONDS = 0.02  # announcements of many connections that say the same in this time are one
-NOT_FOUND, INVALID, INTERNAL, BUSY = (-32002, -32602, -32601), -32602, -32603, 503
+NOT_FOUND, INTERNAL = (-32002, -32602, -32601), -32603
 ASKERS = {"tools/call", "prompts/get", "resources/read"}  # what may ask a modern client
 FILES = "MCP_GATEWAY_FILES"  # a variable: the configurations that started this process
 VARIABLE = r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}"
@@ -92,9 +92,10 @@ class Link(Client):
         await asyncio.wait([self.opening])
         await self.close()
         for call in self.calls:
-            call.task.cancel()  # one whose questions wait for answers
+            if call.task:  # its questions wait for answers
+                call.task.cancel()
 
-    async def answer(self, method: str, params: Msg) -> Msg:
+    async def answer(self, method: str, params: Msg) -> Any:
         """Ask the client what the server asks: a modern one in a call, another at any time."""
         calls = [call for call in self.calls if call.asks or self.own]
         if not calls:
@@ -110,26 +111,29 @@ class Call:
     """A request on its way to a server. It outlives that of a modern client, which ends to ask."""
 
     def __init__(self, link: Link, ctx: Context, work: Any, asks: bool) -> None:
-        self.link, self.ctx, self.asks = link, ctx, asks
+        self.link, self.ctx, self.work, self.asks = link, ctx, work, asks
         self.questions: Msg = {}  # by name: one, and a future of its answer
         self.asking: set[asyncio.Future[Any]] = set()  # of a client with a session
         self.news, self.state = asyncio.Event(), ""
         self.timer: Any = None  # ends it if nobody comes again
         link.calls.append(self)  # now: nobody else must take a connection that is to be alone
-        self.task = asyncio.ensure_future(self.run(work))
-        self.task.add_done_callback(self.ended)
+        self.task: Any = None  # of one that outlives its request
+        if asks and ctx.revision >= MODERN:
+            self.task = asyncio.ensure_future(self.run())
+            self.task.add_done_callback(self.ended)
 
-    async def run(self, work: Any) -> Any:
+    async def run(self) -> Any:
         link, level, patience = self.link, self.ctx.log_level, self.link.gateway.patience
-        await asyncio.wait([link.opening], timeout=patience)
+        if not link.opening.done():
+            await asyncio.wait([link.opening], timeout=patience)
         if not link.opening.done():
             raise RequestTimeout(f"it did not connect within {patience:g} seconds")
         link.opening.result()
         if level not in (None, link.log_level) and "logging" in link.server_capabilities:
             await link.set_log_level(str(level))
-        return await work(link, self)
+        return await self.work(link, self)
 
-    def ended(self, task: asyncio.Future[Any]) -> None:
+    def ended(self, task: Any) -> None:
         self.link.calls.remove(self)
         self.link.used = time.monotonic()
         self.link.gateway.held.pop(self.state, None)
@@ -138,10 +142,10 @@ class Call:
         for _, waiter in self.questions.values():
             waiter.cancel()
         self.news.set()
-        if not task.cancelled():
+        if task and not task.cancelled():
             task.exception()  # nobody may have waited for it
 
-    async def ask(self, method: str, params: Msg) -> Msg:
+    async def ask(self, method: str, params: Msg) -> Any:
         """Return the client's answer to a question of the server."""
         name = f"{method.partition('/')[0]}-{os.urandom(8).hex()}"
         question = {"method": method, "params": params}
@@ -150,7 +154,7 @@ class Call:
             self.questions[name] = question, waiter
             self.news.set()
             try:
-                return dict(await waiter)
+                return await waiter
             finally:
                 del self.questions[name]
         asking = asyncio.ensure_future(self.ctx.ask(InputRequired({name: question})))
@@ -159,7 +163,7 @@ class Call:
             await asyncio.wait([asking])
             if asking.cancelled():
                 raise RPCError(INTERNAL, "the call in which this was asked has ended")
-            return dict(asking.result()[name])
+            return asking.result()[name]
         except MCPError as exc:
             raise passed_on(exc) from exc
         finally:
@@ -169,6 +173,14 @@ class Call:
     async def result(self, ctx: Context) -> Any:
         """Return the result; a modern client gets the questions, and comes again with answers."""
         self.ctx = ctx
+        if self.task is None:
+            try:
+                found = await self.run()
+                if self.asking:  # for another request, perhaps: a session has one connection
+                    await asyncio.wait(self.asking)
+                return found
+            finally:
+                self.ended(None)
         try:
             for name, (_, waiter) in self.questions.items():
                 if name in ctx.input_responses and not waiter.done():
@@ -181,8 +193,6 @@ class Call:
                 self.news.clear()
                 await self.news.wait()
                 await asyncio.sleep(0)  # questions that are asked together come together
-            if self.asking:  # for another request, perhaps: a session has one connection
-                await asyncio.wait(self.asking)
             return self.task.result()
         except BaseException as exc:
             if not isinstance(exc, Suspended):
@@ -243,23 +253,28 @@ class Gateway(Server):
         can.pop("tasks", None)  # of one revision only
         has_session = ctx.revision < MODERN and ctx.client_info
         session = ctx.state.setdefault("mcp_gateway", object()) if has_session else None
-        key = ctx.owner, session, name, json.dumps([ctx.client_info, can], sort_keys=True)
+        key = ctx.owner, session, name, session or str((ctx.client_info, can))
         asks = ctx.method in ASKERS and bool(can)
+        for link in self.links:
+            if link.key == key and not link.lost and (link.free or not asks):
+                break
+        else:
+            link = self.open(name, key, ctx, can)
+        return Call(link, ctx, work, asks)
+
+    def open(self, name: str, key: Any, ctx: Context, can: Msg) -> Link:
         idle = [link for link in self.links if not (link.calls or link.watches or link.own)]
         old = time.monotonic() - IDLE_SECONDS
-        self.close([each for each in self.links if each.lost or each in idle and each.used < old])
-        for link in self.links:
-            if link.key == key and (link.free or not asks):
-                return Call(link, ctx, work, asks)
+        self.close([link for link in self.links if link.lost or link in idle and link.used < old])
         if len(self.links) >= MAX_LINKS:
             if not idle:
-                raise RPCError(BUSY, "too many connections are in use")
+                raise RPCError(503, "too many connections are in use")
             self.close(idle[:1])
         link = Link(self, name, key, ctx, can)
         self.links.append(link)
         if link.own:
             ctx.at_end(lambda: self.close([link]))
-        return Call(link, ctx, work, asks)
+        return link
 
     def hold(self, call: Call) -> str:
         """Let a call wait for its client to come again; return the name that it brings."""
@@ -284,11 +299,10 @@ class Gateway(Server):
 
     async def forward(self, ctx: Context, call_next: Any) -> Any:
         """Answer what the servers are to answer; a middleware."""
-        state = ctx.request_state if ctx.method in ASKERS else None
-        if state is not None:
-            call = self.held.pop(str(state), None)
+        if "requestState" in ctx.params and ctx.revision >= MODERN:
+            call = self.held.pop(str(ctx.request_state), None)
             if call is None:
-                raise RPCError(INVALID, "no call waits for these answers any more; call again")
+                raise RPCError(-32602, "no call waits for these answers any more; call again")
             return await self.outcome(call, ctx)
         if ctx.method.endswith("/list") and "cursor" not in ctx.params:
             return await self.list(ctx, call_next)
@@ -334,15 +348,15 @@ class Gateway(Server):
     async def of_each(self, ctx: Context, work: Any) -> Any:
         """Return what each server gives; one that gives nothing in time is left out."""
 
-        async def of(call: Call) -> Any:
+        async def of(name: str) -> Any:
             try:
+                call = self.begin(ctx, name, work)
                 return await asyncio.wait_for(call.result(ctx), self.patience)
             except Exception as exc:  # whatever a target raises
                 if getattr(exc, "code", 0) not in NOT_FOUND:
-                    logger.warning("%s is left out of %s: %r", call.link.title, ctx.method, exc)
+                    logger.warning("%s is left out of %s: %r", name, ctx.method, exc)
 
-        calls = [self.begin(ctx, name, work) for name in self.targets]
-        return await asyncio.gather(*map(of, calls))
+        return await asyncio.gather(*map(of, self.targets))
 
     async def list(self, ctx: Context, call_next: Any) -> Any:
         kind, answer = ctx.method.split("/")[-2], await call_next(ctx)
@@ -421,12 +435,12 @@ def read_config(path: str) -> Msg:
             raise ValueError(f"{path}: the variable {hit[1]} is not set")
         return json.dumps(found)[1:-1]
 
-    files = [*filter(None, os.environ.get(FILES, "").split(os.pathsep)), os.path.realpath(path)]
-    if files[-1] in files[:-1]:
+    files, here = os.environ.get(FILES, ""), os.path.realpath(path)
+    if here in files.split(os.pathsep):
         raise ValueError(f"{path} names the gateway that reads it: take that entry out")
     doc = json.loads(pathlib.Path(path).read_text("utf-8-sig"))
     entries = isinstance(doc, dict) and doc.get("mcpServers")
-    if not entries or not isinstance(entries, dict):
+    if not isinstance(entries, dict):
         raise ValueError(f'{path} names no servers: {{"mcpServers": {{name: ...}}}}')
     found: Msg = {}
     for name, entry in entries.items():
@@ -437,7 +451,7 @@ def read_config(path: str) -> Msg:
             target, options = entry.get("url"), {"headers": entry.get("headers", {})}
             if "command" in entry:
                 target = [entry["command"], *entry.get("args", ())]
-                env = {**entry.get("env", {}), FILES: os.pathsep.join(files)}
+                env = {**entry.get("env", {}), FILES: f"{files}{os.pathsep}{here}"}
                 options = {"env": env, "cwd": entry.get("cwd")}
             elif "authorization" not in map(str.lower, options["headers"]):
                 options["auth"] = LOGIN
