@@ -21369,8 +21369,15 @@ def walked(part):
 @functools.cache
 def tables_of(part):
     """Return what Python knows of the names in a section, in its functions and in its classes."""
-    text = "from __future__ import annotations\n" + part.text if part.number else part.text
-    tables = [symtable.symtable(text, "mcp_lite.py", "exec")]
+    tree = ast.parse(part.text)
+    for node in ast.walk(tree):  # annotations are for the reader
+        if isinstance(node, ast.AnnAssign):
+            node.annotation = ast.Constant(0)
+        elif isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.returns = None
+    tables = [symtable.symtable(ast.unparse(tree), "mcp_lite.py", "exec")]
     for table in tables:
         tables += table.get_children()
     return tables
