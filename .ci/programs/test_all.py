@@ -67,7 +67,6 @@ def test_nothing_but_the_standard_library_is_imported_besides(program):
             assert word in known or word == "mcp_lite" or f"{word}.py" in CEILINGS, name
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there an f-string is several tokens")
 def test_it_is_short(program):
     loader = importlib.machinery.SourceFileLoader("sizes", str(ROOT / ".ci" / "sizes"))
     sizes = importlib.util.module_from_spec(importlib.util.spec_from_loader("sizes", loader))

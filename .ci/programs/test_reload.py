@@ -14,9 +14,6 @@ from conftest import PROGRAMS, ROOT
 import mcp_lite
 
 COMMAND = [sys.executable, str(PROGRAMS / "mcp_reload.py")]
-NEEDS_GATEWAY = pytest.mark.skipif(
-    not (PROGRAMS / "mcp_gateway.py").exists(), reason="there is no mcp_gateway.py here"
-)
 SECONDS = 180  # for a whole test, on a busy machine
 
 
@@ -42,7 +39,6 @@ def run(work):
     asyncio.run(asyncio.wait_for(work, SECONDS))
 
 
-@NEEDS_GATEWAY
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
 def test_a_client_keeps_its_session_and_is_told(path, revision):
     write(path, "one")
@@ -75,7 +71,6 @@ def test_a_client_keeps_its_session_and_is_told(path, revision):
     run(main())
 
 
-@NEEDS_GATEWAY
 def test_a_server_that_hangs_gives_way_to_its_next_version(path):
     hangs = path.with_name("hangs")
     more = f"@app.tool\nasync def hang() -> None:\n    open({str(hangs)!r}, 'w').close()\n"
