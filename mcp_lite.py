@@ -17917,7 +17917,7 @@ def read_tokens(doc: JSON, now: float, scope: str, scheme: str, where: str) -> M
         kept["refresh_token"] = refresh
     with contextlib.suppress(TypeError, ValueError):  # it need not say
         left = max(float(str(life)), 0)
-        kept["refresh_at"] = now + left - min(REFRESH_SECONDS, left / 10)
+        kept.update(expires_at=now + left, refresh_at=now + left - min(REFRESH_SECONDS, left / 10))
     return kept
 
 ###############################################################################
@@ -18350,7 +18350,7 @@ def open_browser(url: str) -> None:
 
 async def paste_redirect(url: str) -> str:
     """Ask at the terminal where a browser on another machine ended up: for OAuth(open_browser=)."""
-    sys.stderr.write("Open the page there, and paste here the address where that ends up: ")
+    sys.stderr.write("Open it there, and paste here the address where the browser ends up:\n")
     return await typed_line()
 
 
@@ -18538,7 +18538,9 @@ class OAuth(Authorizer):
         assume_pkce: bool = False, allow_private: bool = False, timeout: float = 300.0,
         interactive: bool = True,
     ) -> None:  # fmt: skip
-        self.client_id, self.client_secret, self.assertion = client_id, client_secret, assertion
+        self.client_id, self.assertion = client_id, assertion
+        secret = {"client_secret": client_secret} if client_secret else {}
+        self.client = {"client_id": client_id, **secret} if client_id else None
         self.client_metadata_url, self.client_name = client_metadata_url, client_name
         self.scopes = None if scopes is None else scope_list(scopes)
         self.resource, self.redirect_uri, self.extra = resource, redirect_uri, extra or {}
@@ -18578,6 +18580,12 @@ class OAuth(Authorizer):
         """The tokens that we have, perhaps none."""
         return self.login["tokens"] if self.login else {}
 
+    def usable(self) -> str:
+        """Return the access token, "" if there is none, or if it has expired."""
+        # The TypeScript SDK's example answers 500 to an expired one, after which nobody logs in.
+        good = time.time() < self.tokens.get("expires_at", NEVER)
+        return str(self.tokens.get("access_token", "")) if good else ""
+
     async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
         """Return the header with the token, refreshed if it is about to expire."""
         if not self.loaded:
@@ -18586,7 +18594,7 @@ class OAuth(Authorizer):
         if ask and time.time() >= tokens.get("refresh_at", NEVER):
             if "refresh_token" in tokens or not self.person:
                 await self.together({}, tokens["access_token"], [], False)
-        token = self.tokens.get("access_token")
+        token = self.usable()
         return {"authorization": f"{self.scheme} {token}"} if token else {}
 
     async def settle(self, answer: HTTPAnswer, sent: Fields, steps: list[str]) -> bool:
@@ -18616,7 +18624,7 @@ class OAuth(Authorizer):
 
     async def mend(self, challenge: Fields, used: str, steps: Sequence[str], more: bool) -> str:
         """Get another token than the one that was used, the cheapest way; return which that was."""
-        if self.tokens.get("access_token", used) != used:
+        if self.usable() not in ("", used):
             return "repeat"  # it came while the request was under way
         if not more and "refresh" not in steps and await self.refresh(used):
             return "refresh"
@@ -18861,27 +18869,20 @@ class OAuth(Authorizer):
             raise AuthError("the redirect is not the answer to this login: state is different")
         return answer
 
-    def known_client(self, server: Msg) -> Msg | None:
-        """Return our client if it needs no registering: the user's own, or one with a document."""
-        if self.client_id:
-            secret = {"client_secret": self.client_secret} if self.client_secret else {}
-            return {"client_id": self.client_id, **secret}
-        if self.client_metadata_url and server.get("client_id_metadata_document_supported") is True:
-            return {"client_id": self.client_metadata_url, "token_endpoint_auth_method": "none"}
-        return None
-
     async def client_for(self, server: Msg, kept: Msg, uri: str, scope: str) -> Msg:
         """Be a client that may name a redirect URI; register as one if need be.
 
         spec: basic/authorization/client-registration -- registered by the user, named by a
         document, registered by us; else the user is told what to do
         """
-        client = self.known_client(server)
+        client, issuer = self.client, server["issuer"]
+        named = self.client_metadata_url
+        if client is None and named and server.get("client_id_metadata_document_supported") is True:
+            client = {"client_id": named, "token_endpoint_auth_method": "none"}
         if client is None and kept.get("redirect_uri") == uri:
             client = without(kept, "redirect_uri")
         if client is not None:
             return client
-        issuer = server["issuer"]
         if not server.get("registration_endpoint"):
             raise AuthError(
                 f"{issuer} registers nobody by itself: register {uri} there, and pass "
@@ -18919,7 +18920,7 @@ class ClientCredentials(OAuth):
 
     async def obtain(self, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
         """Ask for a token in our own name."""
-        client = self.known_client(server) or {}
+        client = self.client or {}
         grant = await self.grant(server, about)
         form = {**grant, **({"scope": scope} if scope else {}), **about}
         doc = await self.token_request(server, client, form)

