@@ -6686,7 +6686,8 @@ class Context:
             if type(responses) is not dict:
                 problem = f"expected object, got {kind_of(responses)}"
                 raise RPCError(INVALID_PARAMS, f"{self.method}: inputResponses: {problem}")
-            record = read_state(self.server.state_key, self.binding(), text)
+            key = self.server.state_key
+            record = {} if text is None else read_state(key, self.binding(), text)
             self._rounds = Rounds(record, responses)
         return self._rounds
 

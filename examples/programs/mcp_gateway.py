@@ -110,7 +110,7 @@ class Link(Client):
 class Call:
     """A request on its way to a server. It outlives that of a modern client, which ends to ask."""
 
-    def __init__(self, link: Link, ctx: Context, work: Any, asks: bool) -> None:
+    def __init__(self, link: Link, ctx: Context, work: Any, asks: Any) -> None:
         self.link, self.ctx, self.work, self.asks = link, ctx, work, asks
         self.questions: Msg = {}  # by name: one, and a future of its answer
         self.asking: set[asyncio.Future[Any]] = set()  # of a client with a session
@@ -254,7 +254,7 @@ class Gateway(Server):
         has_session = ctx.revision < MODERN and ctx.client_info
         session = ctx.state.setdefault("mcp_gateway", object()) if has_session else None
         key = ctx.owner, session, name, session or str((ctx.client_info, can))
-        asks = ctx.method in ASKERS and bool(can)
+        asks = ctx.method in ASKERS and can.keys() - {"extensions"}
         for link in self.links:
             if link.key == key and not link.lost and (link.free or not asks):
                 break
