@@ -259,29 +259,27 @@ class Gateway(Server):
             if link.key == key and not link.lost and (link.free or not asks):
                 break
         else:
-            link = self.open(name, key, ctx, can)
+            idle = [link for link in self.links if not (link.calls or link.watches or link.own)]
+            self.close([link for link in idle if link.used + IDLE_SECONDS < time.monotonic()])
+            self.close([link for link in self.links if link.lost])
+            if len(self.links) >= MAX_LINKS:
+                if not idle:
+                    raise RPCError(503, "too many connections are in use")
+                self.close(idle[:1])
+            link = Link(self, name, key, ctx, can)
+            self.links.append(link)
+            if link.own:
+                ctx.at_end(functools.partial(self.close, [link]))
         return Call(link, ctx, work, asks)
-
-    def open(self, name: str, key: Any, ctx: Context, can: Msg) -> Link:
-        idle = [link for link in self.links if not (link.calls or link.watches or link.own)]
-        old = time.monotonic() - IDLE_SECONDS
-        self.close([link for link in self.links if link.lost or link in idle and link.used < old])
-        if len(self.links) >= MAX_LINKS:
-            if not idle:
-                raise RPCError(503, "too many connections are in use")
-            self.close(idle[:1])
-        link = Link(self, name, key, ctx, can)
-        self.links.append(link)
-        if link.own:
-            ctx.at_end(lambda: self.close([link]))
-        return link
 
     def hold(self, call: Call) -> str:
         """Let a call wait for its client to come again; return the name that it brings."""
         if len(self.held) >= MAX_HELD:
             next(iter(self.held.values())).task.cancel()
-        loop, call.state = asyncio.get_running_loop(), os.urandom(16).hex()
-        call.timer = call.timer or loop.call_later(HELD_SECONDS, call.task.cancel)
+        call.timer = call.timer or asyncio.get_running_loop().call_later(
+            HELD_SECONDS, call.task.cancel
+        )
+        call.state = os.urandom(16).hex()
         self.held[call.state] = call
         return call.state
 
@@ -462,11 +460,11 @@ def read_config(path: str) -> Msg:
 def main(argv: list[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(
-        prog="mcp_gateway.py", epilog="A command stands last, after --.",
+        prog="mcp_gateway.py",
         description="Be several MCP servers as one, on standard input and output or at a URL.",
     )  # fmt: skip
     add = parser.add_argument
-    add("target", nargs="*", help="a URL, a .py file, or an mcp.json")
+    add("target", nargs="*", help="a URL, a .py file, an mcp.json; or -- COMMAND")
     add("--http", metavar="[HOST:]PORT", help="serve there, not on standard input and output")
     add("--token", help="with --http: what clients must send as their bearer token")
     end = words.index("--") if "--" in words else len(words)
