@@ -3551,7 +3551,8 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
             assert await c.call("look") == "accept"
             assert log == ["open", "close"] * 2
             assert await c.call("thread") == "acceptaccept"
-        assert log == ["open", "close"] * 5
+        # A thread ends by itself, perhaps when the next run has begun.
+        await eventually(lambda: log.count("close") == log.count("open") == 5)
 
     async def test_a_middleware_may_ask_before_a_tool(self):
         app = m.Server()
