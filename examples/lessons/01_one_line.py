@@ -3,7 +3,7 @@
 Two programs talk MCP over a pipe by writing lines. Each line is one JSON object, a message of
 JSON-RPC 2.0. A message with a `method` and an `id` is a request. Its answer has the same `id`.
 
-mcp_lite.py does it properly in section 3 (JSON-RPC) and section 26 (Lines and pipes).
+mcp_lite.py does it properly in "JSON-RPC" and "Lines and pipes".
 Exercise: send two pings at once, with the ids 1 and "1". Which answer belongs to which?
 """
 

@@ -5,7 +5,7 @@ revision is the protocol as it stood on a date, and the date is its name. The cl
 `initialize`, the server answers, the client confirms. This opens a session. (In the newest
 revision there is no handshake: lesson 10.)
 
-mcp_lite.py does it properly in section 6 (Lifecycle).
+mcp_lite.py does it properly in "Lifecycle".
 Exercise: a client that speaks only 2025-03-26 and 2024-11-05. It asks for the newer one of the
 two, and hangs up if the server answers with a revision that it does not know. (To see it hang up,
 let it ask for a date of your own.)

@@ -3,8 +3,8 @@
 A tool is a function that a model may call. The server lists its tools with a JSON Schema of their
 arguments. The model reads names, descriptions and schemas, and writes JSON that fits them.
 
-mcp_lite.py does it properly in sections 11 (JSON Schema), 14 (Python signatures: how a function
-becomes a schema) and 19 (Registrations).
+mcp_lite.py does it properly in the sections "JSON Schema", "Functions" (how a
+function becomes a schema) and "Registrations".
 Exercise: write down, from the schema alone, every call of `add` that must be refused. Try them.
 """
 

@@ -4,7 +4,7 @@ A call may take long. Beside its parameters proper stands `_meta`, which is not 
 a progress token in it, the server tells how far the call is. The client can also cancel a call.
 Report and cancellation are notifications: they are sent, and nobody answers.
 
-mcp_lite.py does it properly in section 5 (Requests in flight) and section 10 (Peer).
+mcp_lite.py does it properly in "Requests in flight" and "Peer".
 Exercise: a client that gives up on any call of which it has heard nothing for a second. Try it
 with `count` to 40: with a progress token, and without.
 """

@@ -5,8 +5,7 @@ In the middle of a call the server may need something from the client: a decisio
 request, and we answer it. Its ids are its own: a question of the server may have
 the id of our call.
 
-mcp_lite.py does it properly in section 18 (Context), and for the client in section 28
-(Questions and announcements).
+mcp_lite.py does it properly in the section "Context", and for the client in Part V.
 Exercise: answer sampling/createMessage, too: declare `sampling`, and let a function be the model.
 The classroom has no tool that samples. Write one, with `await ctx.sample("...")`, after the
 pattern of `lunch` in server.py.

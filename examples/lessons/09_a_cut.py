@@ -4,7 +4,7 @@ Connections break. In a session the server keeps what it wanted to say: each eve
 a client that comes back says which one it saw last. The call itself goes on all the while. (Of
 plain answers only the head is printed here, and of streams only the events.)
 
-mcp_lite.py does it properly in section 41 (Streams and sessions), and the client in section 46.
+mcp_lite.py does it properly in the section "Streams and sessions".
 Exercise: cut the connection after every single event, until the answer has come.
 """
 

@@ -5,7 +5,7 @@ that the server must know. The server sends no requests, either. A tool that ask
 with the question; the client makes the call again, with the answer; the tool runs again from the
 top. What it was told before travels along in `requestState`, signed by the server.
 
-mcp_lite.py does it properly in section 17 (Rounds), the one to read twice.
+mcp_lite.py does it properly in "Rounds", the one to read twice.
 Exercise: write the client's loop: call, answer all inputRequests, call again, until it is complete.
 """
 
