@@ -4756,17 +4756,15 @@ class TestServing:
         await serving
 
     async def test_a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation(self):
-        door = MemoryDoor(demo, "2026-07-28", {"bare": False})
-        await door.open()
-        await door.say({"jsonrpc": "2.0", "id": 7, "method": "subscriptions/listen",
-                        "params": {"notifications": {"toolsListChanged": True}}})  # fmt: skip
-        assert (await door.next())["method"] == "notifications/subscriptions/acknowledged"
-        door.theirs.grace = None  # as for a file
-        door.theirs.inbox.close()  # the input has ended, and answers can still be written
-        result, cancelled = await door.next(), await door.next()
+        lines = Lines(grace=None)
+        serving = asyncio.ensure_future(demo().serve(lines))
+        lines.put(stateless(7, "subscriptions/listen", notifications={"toolsListChanged": True}))
+        assert (await lines.take())["method"] == "notifications/subscriptions/acknowledged"
+        lines.inbox.put_nowait([])  # the input has ended, and answers can still be written
+        result, cancelled = await lines.take(), await lines.take()
         assert result["result"]["_meta"][META + "subscriptionId"] == 7
         assert cancelled["method"] == "notifications/cancelled" and cancelled["params"]["requestId"] == 7
-        await door.close()
+        await serving
 
     async def test_tools_are_registered_from_any_thread_while_lists_are_read(self):
         app = m.Server()
@@ -9877,12 +9875,19 @@ class TestLoggingIn:
 
     async def test_a_document_that_does_not_end_is_given_up(self):
         async with World().running() as world:
-            began = asyncio.Event()
-            world.pages[RESOURCE_PAGE] = lambda request: began.set() or asyncio.sleep(3600)
+            began, over = asyncio.Event(), asyncio.Event()
+
+            async def page(request):
+                began.set()
+                await over.wait()
+                return 404, ""
+
+            world.pages[RESOURCE_PAGE] = page
             failing = asyncio.ensure_future(world.refused("10 seconds"))
             await began.wait()
             time_machine()(10.5)
             await failing
+            over.set()
 
     @pytest.mark.parametrize("metadata", [True, False])
     async def test_a_server_of_2025_03_26_is_its_own_authorization_server(self, metadata):
