@@ -9483,8 +9483,8 @@ async def web(answer, ssl=None):
             lines += [f"{name}: {value}" for name, value in more.items()]
             writer.write("\r\n".join([*lines, "", ""]).encode() + data)
             await writer.drain()
-        except (OSError, asyncio.IncompleteReadError):
-            pass  # the client has gone
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client has gone, or we go: asyncio would complain of a task that is cancelled
         finally:
             writer.close()
 
