@@ -341,30 +341,6 @@ def feed_every_way(make_decoder, data, *, eof=False, exact=False):
     return first
 
 
-def errors_every_way(make_decoder, data, *, eof=False, same=True):
-    """Feed `data` in every cutting; return the ProtocolError that ends each of them.
-
-    The items before it must agree, and (unless `same=False`) class, message and HTTP status of the
-    error too. A decoder that has failed goes on failing, with the same error.
-    """
-    first = first_items = None
-    for pieces in cuttings(data):
-        decoder = make_decoder()
-        items, error = feed_pieces(decoder, pieces, eof)
-        assert error is not None, f"no error, but {items!r} for {pieces!r}"[:2000]
-        for again in (lambda d=decoder: d.feed(b"x"), decoder.eof):
-            try:  # pytest.raises() would take most of the time
-                pytest.fail(f"no error any more, but {again()!r}")
-            except type(error) as exc:
-                assert str(exc) == str(error)
-        items = [comparable(item) for item in merged(items)]
-        if first is None:
-            first, first_items = error, items
-        assert items == first_items, f"cut as {pieces!r}"[:2000]
-        assert not same or comparable(error) == comparable(first), f"cut as {pieces!r}"[:2000]
-    return first
-
-
 # A Python that has imported what takes time forks a process for each program that it is told of.
 # What is between them ends at once, so that the process becomes a child of whoever asked.
 NURSERY = f"""
@@ -630,28 +606,6 @@ def short_memory(frames=3):
 
 # Its debug mode complains of callbacks that take 0.1 s; on a busy machine all do.
 logging.getLogger("asyncio").addFilter(lambda record: not record.msg.startswith("Executing %s took"))
-
-
-@contextlib.contextmanager
-def tracing_bytes():
-    """Count what is allocated in the block; what the garbage collector would find, stays."""
-    import tracemalloc
-
-    gc.collect()
-    gc.disable()
-    tracemalloc.start()
-    try:
-        yield
-    finally:
-        tracemalloc.stop()
-        gc.enable()
-
-
-def traced_bytes():
-    """Return how many bytes the block holds now."""
-    import tracemalloc
-
-    return tracemalloc.get_traced_memory()[0]
 
 
 async def idle():
@@ -7267,10 +7221,6 @@ async def scripted(serve, **options):
             await asyncio.wait(tasks)
 
 
-async def one_request(wire):
-    return await wire.request()
-
-
 def sample_app(**options):
     """A server with a tool for everything that HTTP has to carry."""
     app = m.Server("demo", **options)
@@ -9383,17 +9333,6 @@ def certificate(tmp_path_factory):
     except (OSError, subprocess.SubprocessError) as exc:
         pytest.skip(f"no certificate, so TLS is not tested: {exc!r}")
     return str(folder / "cert.pem"), str(folder / "key.pem")
-
-
-@contextlib.asynccontextmanager
-async def client_of(url):
-    yield url
-
-
-async def fetch(url, target="/"):
-    """Get a page as a browser does: (status, body)."""
-    status, _, body = await get(url, "Connection: close\r\n", target=target)
-    return status, body
 
 
 @contextlib.asynccontextmanager
