@@ -191,7 +191,7 @@ from typing import (
 )
 
 if typing.TYPE_CHECKING:  # for checkers only: Python has it since 3.11
-    from typing_extensions import Self, Unpack, dataclass_transform
+    from typing_extensions import Self, dataclass_transform
 else:
 
     def dataclass_transform(**_: Any) -> Any:
@@ -1276,7 +1276,7 @@ def is_modern(params: JSON) -> bool:
 #              the answer.
 #           4. Time is an argument, `now`, in seconds of any steady clock.
 # Plan.     Caller; Exchange, a request that we serve; Pending and Outgoing, requests that we sent;
-#           Budget; ProgressMeter; Counts; Loads and Weight, the bytes of requests.
+#           Budget; Counts; Loads and Weight, the bytes of requests.
 # Not here. Futures, tasks and timers: section 9 attaches them.
 
 MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, that run or wait: four of the longest
@@ -1321,8 +1321,6 @@ class Exchange:
     #: why it is not answered by its handler: the peer's reason to cancel it; or our reason to
     #: cut it off, once the peer has been sent an error that says so
     reason: str | None = None
-    #: the W3C trace context of what it causes, where somebody makes spans (section 21)
-    trace = ""
     #: how much it counts for, if it is large
     weight: Weight | None = None
 
@@ -1343,7 +1341,7 @@ class Exchange:
         self.facts: Any = None
         #: its place among the requests that its Peer (section 10) serves
         self.key: Any = self.req_id
-        self.state = RUNNING
+        self.status = RUNNING
         #: the task that serves it, for whoever must cancel it
         self.task: Any = None
 
@@ -1362,18 +1360,18 @@ class Exchange:
         about, key = named_in(self.method, self.params)
         return f"{self.method} of {repr(about[key])[:200]}" if key in about else self.method
 
-    def end(self, state: str) -> bool:
+    def end(self, status: str) -> bool:
         """Let it be DONE or CANCELLED; return False if it has ended already, and stays so.
 
         spec: basic/patterns/cancellation#timing-considerations -- the races end here
 
         >>> exchange = Exchange(request(1, "ping"), print)
-        >>> exchange.end(CANCELLED), exchange.end(DONE), exchange.state
+        >>> exchange.end(CANCELLED), exchange.end(DONE), exchange.status
         (True, False, 'cancelled')
         """
-        running = self.state is RUNNING
+        running = self.status is RUNNING
         if running:
-            self.state = state
+            self.status = status
         return running
 
 
@@ -1474,51 +1472,6 @@ class Budget:
             return False
         self.left -= 1
         return True
-
-
-class ProgressMeter:
-    """Decides which of a handler's progress reports are sent, and when.
-
-    >>> meter = ProgressMeter("t", Budget(1, 1.0))
-    >>> meter.report(1, 4, None, now=0.0)
-    {'progressToken': 't', 'progress': 1, 'total': 4}
-    >>> meter.report(2, 4, None, now=0.1), meter.report(3, 4, "nearly", now=0.2)
-    (None, None)
-    >>> meter.flush()
-    {'progressToken': 't', 'progress': 3, 'total': 4, 'message': 'nearly'}
-    """
-
-    __slots__ = ("token", "budget", "last", "held")
-
-    def __init__(self, token: ReqId, budget: Budget) -> None:
-        self.token = token
-        self.budget = budget
-        self.last = float("-inf")
-        self.held: Msg | None = None
-
-    def report(
-        self, progress: float, total: float | None, message: str | None, now: float
-    ) -> Msg | None:
-        """Return the parameters of a notification to send now; None when it is held or pointless.
-
-        A value that does not grow is dropped: the protocol forbids to send it.
-        """
-        if not progress > self.last:
-            return None
-        self.last = progress
-        params: Msg = {"progressToken": self.token, "progress": progress}
-        if total is not None:
-            params["total"] = total
-        if message is not None:
-            params["message"] = message
-        self.held = params
-        # spec: basic/patterns/progress#implementation-notes -- "rate limiting to prevent flooding"
-        return self.flush() if self.budget.take(now) else None
-
-    def flush(self) -> Msg | None:
-        """Return the report that was held back, if any: the last value always arrives."""
-        params, self.held = self.held, None
-        return params
 
 
 def may_wait(msg: JSON) -> bool:
@@ -2488,7 +2441,7 @@ class MemoryTransport(Transport):
 def speaker() -> Caller:
     """Return on whose behalf this task speaks: for the sender of the request that it serves."""
     ctx = CURRENT.get(None)
-    return NOBODY if ctx is None else ctx.exchange.caller
+    return NOBODY if ctx is None else ctx.caller
 
 
 def memory_transports() -> tuple[Transport, Transport]:
@@ -2781,11 +2734,6 @@ class Peer(Asker):
         self.incoming: dict[Any, Exchange] = {}
         #: called once, when the channel has ended
         self.on_lost: Callable[[], Any] = nothing
-        #: watch(exchange) begins the record of a request (section 21), or gives None
-        self.watch: Callable[[Exchange], Any] | None = None
-        #: on_unserved(msg, caller, answer) hears of messages that serve() does not get: of those
-        #: that were refused, and of notifications, whose answer is None
-        self.on_unserved: Callable[..., Any] = nothing
         self._room: asyncio.Future[Any] | None = None
         #: messages that wait until there is room for them, oldest first; by the id of the request,
         #: a batch by a key of its own. Encoded, for decoded they could take many times as much
@@ -2895,7 +2843,6 @@ class Peer(Asker):
         """Send the error for a message that cannot be taken, if it may be answered."""
         answer = self.refusal(exc, msg)
         if answer is not None:
-            self.on_unserved(msg, caller, answer)
             self.tasks.spawn(send(answer))
 
     def refusal(self, exc: MCPError, msg: JSON = None) -> Msg | None:
@@ -2962,6 +2909,10 @@ class Peer(Asker):
 
     # Requests of the peer.
 
+    def make(self, msg: Msg, send: Send, caller: Caller, modern: bool | None) -> Exchange:
+        """Return what stands for a request that has arrived."""
+        return Exchange(msg, send, caller, modern)
+
     def accept(
         self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None,
         size: int = 0,
@@ -2971,7 +2922,7 @@ class Peer(Asker):
         If it has a weight, whoever calls this drops that after the answer. Raises RPCError if its
         id is taken, or too many requests are running, or too many bytes of them.
         """
-        exchange = Exchange(msg, send, caller, modern)
+        exchange = self.make(msg, send, caller, modern)
         if self.many_clients:
             exchange.key = object()
         if exchange.key in self.incoming:
@@ -2986,29 +2937,13 @@ class Peer(Asker):
 
     def reply(self, exchange: Exchange, put: Send | None = None) -> Coroutine[Any, Any, None]:
         """Serve a request, in a coroutine; give the answer to `put`, or send it."""
-        watch = self.watch and self.watch(exchange)
-        put = put or exchange.send
-        return self._watched(exchange, put, watch) if watch else self._reply(exchange, put)
-
-    async def _watched(self, exchange: Exchange, put: Send, watch: Any) -> None:
-        """Serve a request, and tell `watch` how it ended: the answer, and its size."""
-        said: tuple[Msg | None, int | None] = None, 0
-
-        async def noting(answer: Msg) -> Any:
-            nonlocal said
-            said = answer, 0  # so it stays if put() fails
-            said = answer, await put(answer)
-
-        try:
-            await self._reply(exchange, noting)
-        finally:
-            watch.end(*said)
+        return self._reply(exchange, put or exchange.send)
 
     async def _reply(self, exchange: Exchange, put: Send) -> None:
         """Serve a request and give out the answer; one that is cancelled has none."""
         exchange.task = exchange.task or asyncio.current_task()
         try:
-            if exchange.state is CANCELLED:  # before this task could start
+            if exchange.status is CANCELLED:  # before this task could start
                 return
             answer = result(exchange.req_id, await self.serve(exchange))
         except BaseException as exc:  # a handler ends neither the process nor another request
@@ -3028,7 +2963,7 @@ class Peer(Asker):
     def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
         """Return the error that answers a request whose handler raised; or raise, for no answer."""
         if isinstance(exc, asyncio.CancelledError):
-            if exchange.state is not RUNNING or self.lost is not None:
+            if exchange.status is not RUNNING or self.lost is not None:
                 raise exc
             # The handler awaited something that somebody else cancelled.
             exc = RPCError(INTERNAL_ERROR, "the handler was cancelled")
@@ -3051,7 +2986,7 @@ class Peer(Asker):
             return True
         exchange = self.incoming.get(req_id)
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if exchange is None or exchange.method == "initialize" or exchange.state is CANCELLED:
+        if exchange is None or exchange.method == "initialize" or exchange.status is CANCELLED:
             return False
         exchange.reason = reason if isinstance(reason, str) else None
         self.stop(exchange)
@@ -3068,7 +3003,6 @@ class Peer(Asker):
 
     def _hear(self, msg: Msg, send: Send, caller: Caller) -> None:
         params = msg.get("params", {})
-        self.on_unserved(msg, caller, None)
         if msg["method"] == "notifications/cancelled":
             if not self.cancel(params.get("requestId"), params.get("reason")):
                 # Not a request that runs here. A server may mean a subscription of its client.
@@ -4980,24 +4914,16 @@ def fit_answer(method: str, answer: Msg, rev: Revision) -> Msg:
 ###############################################################################
 # 17. Rounds
 ###############################################################################
-# Uses sections 1 to 5 and 13.
-#
-# Problem.  In the modern era a server sends no requests. A handler that must ask the client in the
-#           middle of a call cannot wait for the answer: the request has to end with the question.
-#           The client then sends it again, with the answer, and the handler runs again.
-# Rules.    1. One call is made of rounds: of requests, each with its answer. Each round runs the
-#              handler once, from the top.
-#           2. An answer counts only for the question that it was given to. A digest of the method
-#              and the parameters of the question is kept with each answer. A run that asks
-#              something else under the same key asks the client again.
-#           3. once() keeps the result of a function that must not run in every round. The name of
-#              the function and a digest of its arguments are kept with the result.
-#           4. The record of the call travels through the client in `requestState`: signed, bound
-#              to the method, the parameters and the principal, and short-lived. The server itself
-#              keeps nothing, so that another process can serve the next round.
-# Plan.     A timeline; Run, one run of a handler; Rounds, the record of a call; the sealed state;
-#           Asking, the ways of a question to the client.
-# Not here. ctx.elicit() and its siblings: section 18. Questions of tasks: section 25.
+# Problem. A modern server sends no requests. A tool that must ask "Delete a.txt?" ends its request
+#          with the question. The client sends the request again with the answer, and the tool runs
+#          again from the top.
+# Rules.   1. An answer counts only for the question that it was given to: a digest of method and
+#             parameters is kept with each answer. Else a yes to a.txt could delete b.txt.
+#          2. once() keeps the result of what must not happen twice, under the function's place and
+#             a digest of its arguments.
+#          3. The record travels through the client in `requestState`, signed together with the
+#             request and the principal, so that any replica with the key can serve the next round.
+# Limits.  The record is no secret from the client. It is good for 15 minutes, and 256 KiB long.
 #
 # A tool that asks twice and calls a function once:
 #
@@ -5012,15 +4938,15 @@ def fit_answer(method: str, answer: Msg, rev: Revision) -> Msg:
 #     client                                     server
 #     tools/call {"name": "move", ...}   ---->   Run 1. "Where to?" has no answer: the run ends.
 #                                        <----   input_required
-#                                                  inputRequests {"elicitation-1": "Where to?"}
-#                                                  requestState  asked   elicitation-1
+#                                                  inputRequests {"elicitation": "Where to?"}
+#                                                  requestState  asked   elicitation
 #     The person types "attic".
 #     tools/call {"name": "move", ...    ---->   Run 2. "Where to?": "attic", from this request.
-#       inputResponses {"elicitation-1"}         reserve() is called and returns 7.
+#       inputResponses {"elicitation"}           reserve() is called and returns 7.
 #       requestState   as it came                "Take slot 7?" has no answer: the run ends.
 #                                        <----   input_required
 #                                                  inputRequests {"elicitation-2": "Take slot 7?"}
-#                                                  requestState  answers elicitation-1 "attic"
+#                                                  requestState  answers elicitation "attic"
 #                                                                done    reserve() 7
 #                                                                asked   elicitation-2
 #     The person agrees.
@@ -5031,98 +4957,19 @@ def fit_answer(method: str, answer: Msg, rev: Revision) -> Msg:
 #
 # In the first answer stands, besides `resultType`,
 #
-#     "inputRequests": {"elicitation-1": {"method": "elicitation/create", "params": {
+#     "inputRequests": {"elicitation": {"method": "elicitation/create", "params": {
 #         "mode": "form", "message": "Where to?", "requestedSchema": {...}}}},
-#     "requestState": "eyJib3VuZCI6...": base64 of {"bound", "expires", "record"}, ".", its HMAC
+#     "requestState": "eyJleHBpcmVzIjox...": base64 of {"expires", "record"}, ".", its HMAC
 #
 # and in the second request, besides the name and the arguments, the same requestState and
 #
-#     "inputResponses": {"elicitation-1": {"action": "accept", "content": {"value": "attic"}}}
-#
-# Questions that are asked together, as by asyncio.gather(), go out in one round.
-#
-# once() promises that a result which an earlier round recorded is not computed again. It promises
-# no more: a client may send one round twice, as it may call any tool twice, and then the function
-# of that round runs twice. `ctx.call_id` helps here. It is the same in all rounds of one call, and
-# no client can choose it: use it as the key of the payment, the order or the row, and a second
-# attempt finds the first. Nothing in the record is secret: the client cannot change it, but can
-# read it. So a result of once() must not contain anything that the client may not see.
+#     "inputResponses": {"elicitation": {"action": "accept", "content": {"value": "attic"}}}
 
 MAX_STATE_BYTES = 256 * 1024  # of a requestState; every round carries it both ways
-MAX_ROUNDS = 16  # rounds of questions in one call, before it is taken for a loop
+MAX_ROUNDS = 16  # rounds of questions made by hand in one call, before it is taken for a loop
 ASK_SECONDS = 600.0  # for an answer from a person: elicitation, sampling, roots
 MIN_STATE_KEY_BYTES = 16  # of the key that signs it; clients may try keys at leisure. RFC 2104 §3
 STATE_SECONDS = 900.0  # for which a requestState is good: people take their time to answer
-
-#: Whether a function that was given to Context.once() is running; it may not ask the client.
-IN_ONCE: contextvars.ContextVar[bool] = contextvars.ContextVar("mcp_lite.once", default=False)
-
-
-class Run:
-    """One run of a handler: from its start to its answer, or to the question that ends it."""
-
-    #: whether the handler has ended: nothing more may be said for it
-    ended = False
-    #: whether a question has ended it
-    suspended = False
-    #: whether a question is to end it, as soon as nothing is `busy`
-    due = False
-
-    def __init__(self, exchange: Exchange, loop: asyncio.AbstractEventLoop) -> None:
-        self.exchange, self.loop = exchange, loop
-        #: the functions of once() that are running; their results are recorded first
-        self.busy: set[object] = set()
-        #: futures of threads, and tasks that wait for an answer: they end with the run
-        self.waiting: set[Any] = set()
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether nobody wants the answer any more."""
-        return self.ended or self.exchange.state is CANCELLED
-
-    def report(self, text: str) -> None:
-        """Hear how far the handler is. Only a TaskRun (section 25) shows it to somebody."""
-
-    def start_task(self) -> None:
-        """Become a task of the protocol. Only a TaskRun (section 25) does."""
-
-    def suspend_soon(self) -> None:
-        """End this run, when all that is asked together has been asked."""
-        if not self.due:
-            self.due = True
-            # Questions that are asked together, as in a gather, come in one turn of the loop: the
-            # run ends one turn later.
-            self.loop.call_soon(self.loop.call_soon, self._suspend)
-
-    def _suspend(self) -> None:
-        """End this run as if it were cancelled: its `finally` blocks run."""
-        if not self.ended and not self.busy:
-            self.due, self.suspended = False, True
-            self.exchange.task.cancel()
-
-    @contextlib.contextmanager
-    def busy_once(self) -> Generator[None, None, None]:
-        """Hold the end of this run off while a function of once() is running."""
-        token, mark = IN_ONCE.set(True), object()
-        self.busy.add(mark)
-        try:
-            yield
-        finally:
-            self.busy.discard(mark)
-            IN_ONCE.reset(token)
-            if self.due:
-                self.loop.call_soon_threadsafe(self._suspend)
-
-    def end(self) -> None:
-        """Say no more, and end the questions of threads that still wait."""
-        self.ended = True
-        if self.waiting:
-            self.release()
-
-    def release(self) -> None:
-        """End everything that waits for the client, in threads and in tasks of the handler."""
-        for future in list(self.waiting):
-            future.cancel()
 
 
 class Rounds:
@@ -5130,90 +4977,60 @@ class Rounds:
 
     >>> name = "elicitation/create", {"message": "Name?"}
     >>> first = Rounds({}, {})
-    >>> first.answer(first.claim_key("who", name[0]), *name) is None
-    True
-    >>> first.ask("who", *name)
-    >>> first.requests
+    >>> try: first.answer("who", *name)
+    ... except Suspended: first.questions
     {'who': {'method': 'elicitation/create', 'params': {'message': 'Name?'}}}
     >>> second = Rounds(first.record(), {"who": {"action": "decline"}})
-    >>> second.answer(second.claim_key("who", name[0]), *name)
+    >>> second.answer("who", *name)
     {'action': 'decline'}
-
-    Another question under the same key has no answer:
-
-    >>> second.answer("who", name[0], {"message": "Age?"}) is None
-    True
     """
 
-    __slots__ = ("call_id", "answers", "done", "requests", "claimed", "counted", "custom")
+    __slots__ = ("call_id", "answers", "done", "questions", "names", "custom", "asked")
 
     def __init__(self, record: Msg, responses: Msg) -> None:
-        #: the same in all rounds of one call
+        #: the same in all rounds of one call; the client cannot choose it
         self.call_id: str = record.get("call") or os.urandom(16).hex()
-        asked: dict[str, str] = record.get("asked", {})
         # spec: basic/patterns/mrtr#error-handling -- a response without a question is ignored
-        new = {key: [digest, responses[key]] for key, digest in asked.items()
-               if isinstance(responses.get(key), dict)}
-        #: by key: the digest of a question, and its answer; the first answer stays
+        new = {name: [digest, responses[name]] for name, digest in record.get("asked", {}).items()
+               if isinstance(responses.get(name), dict)}  # fmt: skip
+        #: by name: the digest of a question, and its answer; the first answer stays
         self.answers: dict[str, list[Any]] = {**new, **record.get("answers", {})}
-        #: by the number of a call of once(): its mark, and its result if there is one
-        self.done: dict[str, list[Any]] = dict(record.get("done", {}))
-        #: the questions of this round
-        self.requests: Msg = {}
-        self.claimed: list[str] = []  # the keys that the handler used in this run
-        self.counted = 0  # how many times this run has used once()
-        #: state of a handler that makes its rounds by hand
-        self.custom: JSON = record.get("custom")
+        self.done: Msg = dict(record.get("done", {}))  # the results of once(), by name
+        self.questions: Msg = {}  # of this round
+        self.names: set[str] = set()  # which this run has used
+        self.custom: JSON = record.get("custom")  # the state of an InputRequired
+        self.asked = False  # whether this run is to end with a question
 
-    def claim_key(self, key: str | None, method: str) -> str:
-        """Return the key of the next question: the author's, or its kind and its number."""
-        kind, number = method.partition("/")[0], len(self.claimed) + 1
-        own = (f"{kind}-{n}" for n in itertools.count(number))
-        name = key if key is not None else next(name for name in own if name not in self.claimed)
-        if name in self.claimed:
-            problem = f"the key {name!r} names two questions of one request"
-            raise ValueError(f"{problem}: give each a key= of its own")
-        self.claimed.append(name)
-        return name
+    def claim(self, name: str) -> str:
+        """Return a name that this run has not used: "roots", then "roots-2"."""
+        free, number = name, 1
+        while free in self.names:
+            number += 1
+            free = f"{name}-{number}"
+        self.names.add(free)
+        return free
 
-    def answer(self, key: str, method: str, params: Msg) -> Msg | None:
-        """Return the answer to this very question, if there is one."""
-        if key not in self.answers:
-            return None
-        digest, answer = self.answers[key]
-        if digest == digest_of(method, params):
-            return dict(answer)
-        logger.warning("the question %r is not that of the round before: it is asked again", key)
-        return None
-
-    def ask(self, key: str, method: str, params: Msg) -> None:
-        """Note that a question must be asked, or asked again."""
-        self.answers.pop(key, None)
-        self.requests[key] = {"method": method, "params": params}
-
-    def once(self, mark: str) -> list[Any]:
-        """Return the row of the next once(): [mark], or [mark, result] if it was computed.
-
-        Whoever computes the result appends it. `mark` says what is called. Raises RPCError if an
-        earlier round called something else here.
-        """
-        self.counted += 1
-        row = self.done.setdefault(str(self.counted), [mark])
-        if row[0] != mark:
-            raise RPCError(
-                INTERNAL_ERROR, "the handler took another path than in the round before: "
-                f"its ctx.once() number {self.counted} was {row[0]}, and now is {mark}",
-            )
-        return row
+    def answer(
+        self, name: str, method: str, params: Msg, read: Callable[[Msg], Any] = dict
+    ) -> Any:
+        """Return the answer to this very question, as `read` makes it; or note the question."""
+        name, digest = self.claim(name), digest_of(method, params)
+        given, answer = self.answers.pop(name, ("", {}))
+        if given == digest:
+            with contextlib.suppress(SchemaError):
+                value = read(to_json(answer))  # a copy: the record must not change
+                self.answers[name] = [given, answer]
+                return value
+        # spec: basic/patterns/mrtr#error-handling -- missing information is requested again
+        self.questions[name] = {"method": method, "params": params}
+        self.asked = True
+        raise Suspended
 
     def record(self) -> Msg:
         """Return the record for the next round."""
-        asked = {key: digest_of(**question) for key, question in self.requests.items()}
-        done = {number: row for number, row in self.done.items() if len(row) == 2}
-        record: Msg = {"call": self.call_id, "answers": self.answers, "asked": asked, "done": done}
-        if self.custom is not None:
-            record["custom"] = self.custom
-        return record
+        asked = {name: digest_of(**question) for name, question in self.questions.items()}
+        record = without_none(call=self.call_id, custom=self.custom)
+        return {**record, "answers": self.answers, "asked": asked, "done": self.done}
 
 
 def mark_of(fn: Callable[..., Any], args: Sequence[Any]) -> str:
@@ -5222,21 +5039,21 @@ def mark_of(fn: Callable[..., Any], args: Sequence[Any]) -> str:
     An argument that has no JSON form counts by its type: connections differ from run to run.
 
     >>> mark_of(len, ["abc"]) == mark_of(len, ["abc"]), mark_of(len, ["abd"])
-    (True, 'builtins.len(2ae93b990b686442)')
+    (True, 'builtins.len:0(2ae93b990b686442)')
     """
     named: Any = fn
     while isinstance(named, functools.partial):
         named, args = named.func, (*named.args, named.keywords, *args)
     line = getattr(getattr(named, "__code__", None), "co_firstlineno", 0)
     named = named if hasattr(named, "__qualname__") else type(named)
-    where = f":{line}" if named.__qualname__.endswith("<lambda>") else ""
     said = []
     for value in args:
         try:
             said.append(json.dumps(to_json(value), sort_keys=True))
         except (TypeError, ValueError, RecursionError):
             said.append(type(value).__qualname__)
-    return f"{named.__module__}.{named.__qualname__}{where}({digest_of('', {'': said})[:16]})"
+    digest = digest_of("", {"": said})[:16]
+    return f"{named.__module__}.{named.__qualname__}:{line}({digest})"
 
 
 def digest_of(method: str, params: Msg) -> str:
@@ -5247,162 +5064,86 @@ def digest_of(method: str, params: Msg) -> str:
     """
     import hashlib
 
-    skip = ("_meta", "inputResponses", "requestState")
-    bare = {name: value for name, value in sorted(params.items()) if name not in skip}
+    bare = without(params, "_meta", "inputResponses", "requestState")
     text = json.dumps([method, bare], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def write_state(key: bytes, bound: list[str], record: Msg) -> str:
+def mac_of(key: bytes, bound: Sequence[str], body: bytes) -> bytes:
+    """Return the code that proves who made a body, and for which request and principal. RFC 2104"""
+    import hmac
+
+    return base64.urlsafe_b64encode(hmac.digest(key, json.dumps(bound).encode() + body, "sha256"))
+
+
+def seal(key: bytes, bound: Sequence[str], record: Msg) -> str:
     """Return a requestState: a record that only the same request can bring back, and soon.
 
-    `bound` is the digest of the request, and the key of its principal. The text is "payload.mac",
-    both in Base64: only the holder of `key` can have made it.
+    `bound` is the digest of the request, and the key of its principal.
     spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "servers MUST protect its
     integrity"
 
-    >>> read_state(b"key", ["digest", "alice"], write_state(b"key", ["digest", "alice"], {"n": 1}))
+    >>> unseal(b"key", ["digest", "alice"], seal(b"key", ["digest", "alice"], {"n": 1}))
     {'n': 1}
     """
-    payload = {"bound": bound, "expires": int(time.time() + STATE_SECONDS), "record": record}
+    payload = {"expires": int(time.time() + STATE_SECONDS), "record": record}
     body = base64.urlsafe_b64encode(encode(payload))
-    text = (body + b"." + mac_of(key, body)).decode()
+    text = (body + b"." + mac_of(key, bound, body)).decode()
     if len(text) > MAX_STATE_BYTES:
         problem = f"the answers and results of the earlier rounds take over {MAX_STATE_BYTES} bytes"
         raise RPCError(INTERNAL_ERROR, f"{problem}: ctx.once() is to give a name of what is large")
     return text
 
 
-def mac_of(key: bytes, body: bytes) -> bytes:
-    """Return the code by which the holder of `key` knows a body again, in Base64. RFC 2104"""
-    import hmac
-
-    return base64.urlsafe_b64encode(hmac.digest(key, body, "sha256"))
-
-
-def read_state(key: bytes, bound: list[str], text: JSON) -> Msg:
+def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
     """Return the record in a requestState; RPCError -32602 if it is not ours for this request."""
     import hmac
 
-    if text is None:
-        return {}
     whole = text if isinstance(text, str) and len(text) <= MAX_STATE_BYTES else ""
     body, _, mac = whole.encode("ascii", "replace").partition(b".")
-    # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- it may be forged, expired, or
-    # that of another principal or request
-    if not hmac.compare_digest(mac, mac_of(key, body)):
-        raise RPCError(INVALID_PARAMS, "requestState: not one that this server gave")
-    payload = decode(base64.urlsafe_b64decode(body))
-    if payload["bound"] != bound:
-        raise RPCError(INVALID_PARAMS, "requestState: it belongs to another request")
-    if payload["expires"] < time.time():
-        raise RPCError(INVALID_PARAMS, "requestState: it has expired; begin again")
-    return dict(payload["record"])
-
-
-class Question(Row):
-    """One question of a handler to the client."""
-
-    method: str
-    params: Msg
-    #: the author's name for it
-    key: str | None
-    #: seconds for the answer, where it can be waited for
-    timeout: float
-    #: returns the answer as the handler gets it; SchemaError if it is none
-    read: Callable[[Msg], Any]
-
-
-class Asking:
-    """How the questions of a handler reach its client. A Context has one.
-
-    This one is for methods of the modern era that cannot end in a question.
-    spec: basic/patterns/mrtr#supported-requests
-    """
-
-    #: the record of the call, where a question ends the run and its answer begins another
-    rounds: Rounds | None = None
-
-    async def ask(self, question: Question) -> Any:
-        """Return the answer to a question."""
-        able = ", ".join(row.name for row in METHODS.values() if row.may_ask)
-        raise RuntimeError(f"this method cannot ask the client: only {able} can")
-
-
-class AskByRequest(Asking):
-    """The legacy era: a question is a request to the client, whose answer is awaited."""
-
-    def __init__(self, conversation: Conversation, send: Send) -> None:
-        self.conversation, self.send = conversation, send
-
-    async def ask(self, question: Question) -> Any:
-        """Send the question when the handshake is over (section 22), and wait."""
-        method, params, _, timeout, read = question
-        await self.conversation.until_greeted()
-        ask = self.conversation.peer.ask
-        return read(await ask(method, params, self.send, patience=timeout, longest=timeout))
-
-
-class AskInRounds(Asking):
-    """The modern era: the answer comes from an earlier round, or the question ends this run."""
-
-    rounds: Rounds
-
-    def __init__(self, rounds: Rounds, run: Run) -> None:
-        self.rounds, self.run = rounds, run
-
-    async def ask(self, question: Question) -> Any:
-        """Return the answer that is there, or end the run."""
-        key = self.rounds.claim_key(question.key, question.method)
-        answer = self.rounds.answer(key, question.method, question.params)
-        if answer is not None:
-            with contextlib.suppress(SchemaError):
-                return question.read(to_json(answer))  # a copy: the record must not change
-        # spec: basic/patterns/mrtr#error-handling -- missing information is requested again
-        self.rounds.ask(key, question.method, question.params)
-        self.run.suspend_soon()
-        await self.run.loop.create_future()  # until the run ends
+    if hmac.compare_digest(mac, mac_of(key, bound, body)):
+        payload = decode(base64.urlsafe_b64decode(body))
+        if payload["expires"] >= time.time():
+            return dict(payload["record"])
+    problem = "not one that this server gave for this request in the last 15 minutes: begin again"
+    raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
 
 
 def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
-    """Return the questions that a handler makes by hand: {key: (method, parameters)}.
+    """Return the questions that a handler makes by hand: {name: (method, parameters)}.
 
     >>> questions_of(InputRequired({"where": {"method": "roots/list"}}))
     {'where': ('roots/list', {})}
     """
     questions: dict[str, tuple[str, Msg]] = {}
-    for key, ask in wanted.requests.items():
+    for name, ask in wanted.requests.items():
         method = ask.get("method") if isinstance(ask, dict) else None
         params = ask.get("params", {} if method == "roots/list" else None) if method else None
         row = METHODS.get(method) if isinstance(method, str) else None
         if row is None or not row.answer or type(params) is not dict:
             raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
-        questions[key] = (row.name, params)
+        questions[name] = (row.name, params)
     return questions
 
 ###############################################################################
 # 18. Context
 ###############################################################################
-# Uses sections 1 to 6, 8, 13, 16 and 17.
-#
-# Problem.  A handler wants to know of its request, to report while it runs, and to ask the client
-#           for something. It should not see the era, the transport, or which thread it runs in.
-# Rules.    1. A handler serves both eras: ways_to_ask() decides how its questions reach the client.
-#           2. Nothing is said for a request after its answer, or once it is cancelled. Its thread
-#              goes on, because Python cannot end one: a question of it raises CancelledError, and
-#              a handler without questions looks at ctx.cancelled.
-#           3. A `def` handler runs in a worker thread. There, each method of Context waits for the
-#              loop by itself; in an `async def` handler the same method is awaited.
-#           4. A record of the program's log goes to the client whose request caused it. A record
-#              without a request might be somebody else's secret.
-# Plan.     Context: the facts of the request; saying; asking; the record of the call, with once().
-#           LogHandler.
-# Not here. Who makes a Context: section 22. How a function gets one: section 19.
+# Problem. A handler wants to know of its request, to report while it runs, and to ask its client.
+#          It should see neither the era, nor the transport, nor the thread that it runs in.
+# Rules.   1. A Context is the request, from its arrival to its answer: no second object has to be
+#             kept in step with it.
+#          2. A question without an answer raises Suspended, which is no Exception: no handler that
+#             catches errors stops it. What counts is that the question was noted.
+#          3. A `def` handler runs in a thread. There each method waits for the loop by itself.
+#          4. A log record goes to the client whose request caused it, for it may be a secret.
+# Limits.  Nothing is said after the answer. A thread that was cancelled goes on until it asks, or
+#          looks at ctx.cancelled: Python cannot end it.
 
 __all__ += ["Context", "LogHandler"]
 
 RETRY_MS = 1000  # from the end of a stream until its reader opens it again
-
+LOG_RATE = (500, 1.0)  # log messages of one request in so many seconds; the rest is dropped
+MAX_UNSENT = 100  # log records of one request that wait until its client reads
 
 if typing.TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -5439,78 +5180,48 @@ def _at_level(level: str) -> Callable[..., Any]:
     return log
 
 
-class Context:
-    """The way of a handler to its client: facts of the request, messages, questions.
+def _fact(path: str, doc: str) -> Any:
+    """Return a property that looks up a dotted path."""
+    return property(operator.attrgetter(path), doc=doc)
+
+
+class Context(Exchange):
+    """A request, as its handler sees it: its facts, messages and questions to its client.
 
     Annotate a parameter `ctx: Context` to get it. In an `async def` handler the methods are
     awaited; a `def` handler runs in a thread and calls them without await.
-
-    `state` is a dict that lives as long as the client's session. The modern era has no sessions:
-    there it lives as long as the request. What must last longer is kept by the program itself: in
-    what the lifespan yielded; in a store of its own, by `principal`; or under a name that one tool
-    returns, and others take as an argument.
     """
 
-    # Attributes that most requests never change stand here: each in __init__() takes its time.
-    _meter: ProgressMeter | None = None
-    _timer: asyncio.TimerHandle | None = None
+    busy = False  # whether finish() has work to do
+    job: Any = None  # the Job, if the call goes on as a task
+    begin_task: Callable[[], None] | None = None  # makes it one
     _rounds: Rounds | None = None
-    #: whether something may have to be sent before the answer: call flush()
-    holds_back = False
-    #: tasks whose messages must leave before the answer does
-    _sending: set[asyncio.Task[Any]] | None = None
-    #: how questions reach the client; None until one is asked
-    asking: Asking | None = None
-    #: how long, in ms, and by whom the result may be kept; for resources that say so
-    cache: Msg = {}
+    _progress = float("-inf")
+    _held: Msg | None = None  # the last report of progress, if it was not sent
 
-    def __init__(self, conversation: Conversation, exchange: Exchange, facts: Facts) -> None:
-        self.server, self.facts = conversation.server, facts
-        #: the method and the id of the request
-        self.method, self.request_id = exchange.method, exchange.req_id
+    def __init__(
+        self, conversation: Conversation, msg: Msg, send: Send, caller: Caller = NOBODY,
+        modern: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(msg, send, caller, modern)
+        self.conversation, self.server = conversation, conversation.server
+
+    request_id = _fact("req_id", "The id of the request.")
+    revision = _fact("facts.rev.name", "The revision that the client speaks: a date.")
+    client_info = _fact("facts.client_info", "The client's own words about itself; unverified.")
+    client_capabilities = _fact("facts.client_capabilities", "What the client declared.")
+    log_level = _fact("facts.log_level", "The mildest severity that the client wants, or None.")
+    lifespan = _fact("conversation.life.value", "The value that the server's lifespan yielded.")
+    principal = _fact("caller.principal", "Who was authenticated, or None.")
+    owner = _fact("caller.owner", 'A stable key of the principal; "" for nobody.')
+    headers = _fact("caller.headers", "The HTTP headers, names in lower case; none elsewhere.")
+
+    @functools.cached_property
+    def state(self) -> dict[str, Any]:
+        """A dict that lives as long as the client's session; in the modern era, which has none, as
+        long as the request."""
         # spec: basic/index#statelessness -- "no state should be inferred from previous requests"
-        self.state: dict[str, Any] = {} if facts.rev.modern else conversation.state
-        #: for the sections that serve: the client's conversation, the request, this run of it
-        self.conversation, self.exchange = conversation, exchange
-        self.run = Run(exchange, conversation.loop)
-
-    # Facts of the request. Most handlers ask for few of them.
-
-    @property
-    def params(self) -> Msg:
-        """The parameters of the request; {} when all that serves a large one has ended."""
-        return self.exchange.params
-
-    @property
-    def meta(self) -> Msg:
-        """The `_meta` of the parameters: progress token, trace context, whatever was sent."""
-        return self.exchange.meta
-
-    @property
-    def traceparent(self) -> str:
-        """The W3C trace context of what this request causes: its span is the parent. "" where
-        nobody makes spans; then that of the client, in `meta`, may be passed on as it is."""
-        return self.exchange.trace
-
-    @property
-    def revision(self) -> str:
-        """The name of the revision that the client speaks: a date."""
-        return self.facts.rev.name
-
-    @property
-    def client_info(self) -> Msg:
-        """The client's own words about itself; nothing is verified."""
-        return self.facts.client_info
-
-    @property
-    def client_capabilities(self) -> Msg:
-        """The capabilities that the client declared."""
-        return self.facts.client_capabilities
-
-    @property
-    def log_level(self) -> str | None:
-        """The mildest severity of log messages that the client wants; None for no messages."""
-        return self.facts.log_level
+        return {} if self.facts.rev.modern else self.conversation.state
 
     def at_end(self, fn: Callable[[], Any]) -> None:
         """Call a plain function when the client has gone: when its session or connection has ended.
@@ -5520,49 +5231,47 @@ class Context:
         """
         self.conversation.farewells[fn] = fn
 
-    @property
-    def lifespan(self) -> Any:
-        """The value that the server's lifespan yielded."""
-        return self.conversation.lifespan
-
-    @property
-    def principal(self) -> Any:
-        """The person or program that was authenticated, or None."""
-        return self.exchange.caller.principal
-
-    @property
-    def owner(self) -> str:
-        """A stable key of the principal; "" for nobody."""
-        return self.exchange.caller.owner
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The HTTP headers of the request, names in lower case; none elsewhere."""
-        return self.exchange.caller.headers
-
     def require(self, *scopes: str) -> None:
         """Raise RPCError unless whoever asks has these scopes.
 
         Over HTTP that becomes 403, by which a client asks its user for more. Where there is no
         network between us, as over stdio, there are no scopes either.
         """
-        missing = self.lacks(scopes)
-        if missing:
+        missing = {*scopes}.difference(getattr(self.principal, "scopes", ()))
+        if missing and (self.caller.address or self.principal is not None):
             # spec: basic/authorization/index#runtime-insufficient-scope-errors
             problem = f"this needs the scope {' '.join(sorted(missing))}"
             raise RPCError(FORBIDDEN, problem, {"scope": " ".join(scopes)})
 
-    def lacks(self, scopes: Iterable[str]) -> set[str]:
-        """Return those of these scopes that the caller does not have; see require()."""
-        caller = self.exchange.caller
-        if not caller.address and caller.principal is None:
-            return set()
-        return set(scopes).difference(getattr(caller.principal, "scopes", ()))
-
     @property
     def cancelled(self) -> bool:
         """Whether nobody wants the answer any more; a thread should look now and then."""
-        return self.run.cancelled
+        over = self.status is not RUNNING
+        return over if self.job is None else bool(self.job.status == "cancelled")
+
+    @functools.cached_property
+    def unfinished(self) -> set[Any]:
+        """What must end before the answer leaves: functions of once(), messages."""
+        self.busy = True
+        return set()
+
+    @functools.cached_property
+    def waiting(self) -> set[Any]:
+        """What waits for the client, in threads and in tasks of the handler."""
+        self.busy = True
+        return set()
+
+    def release(self) -> None:
+        """End what waits for the client: the handler has ended."""
+        for future in list(self.waiting):
+            future.cancel()
+
+    async def finish(self) -> None:
+        """Send what was held back, after what runs beside the handler has ended."""
+        while self.unfinished:
+            await asyncio.wait(self.unfinished)
+        await self.flush()
+        self.release()
 
     def _on_loop(self, coro: Any) -> Any:
         """Return a coroutine on the loop; in another thread, have it run there, and wait."""
@@ -5570,7 +5279,6 @@ class Context:
             return coro
         import concurrent.futures
 
-        waiting = self.run.waiting
         with contextlib.ExitStack() as stack:
             try:
                 stack.enter_context(self.server.threads.blocked())
@@ -5578,16 +5286,30 @@ class Context:
             except (RPCError, RuntimeError):  # too many wait; the loop has ended before this thread
                 coro.close()
                 raise
-            waiting.add(future)
+            self.waiting.add(future)
             try:
                 return future.result()
             except concurrent.futures.CancelledError:
                 # That one is an Exception: a handler's `except Exception` would catch it.
                 raise asyncio.CancelledError from None
             finally:
-                waiting.discard(future)
+                self.waiting.discard(future)
 
     # Saying.
+
+    async def _say(self, msg: Msg) -> None:
+        # spec: basic/patterns/progress#implementation-notes -- "MUST stop after completion"
+        if self.status is RUNNING:
+            with contextlib.suppress(ConnectionClosed):  # the client has gone since
+                await self.send(msg)
+
+    @functools.cached_property
+    def _reports(self) -> Budget:
+        return Budget(*PROGRESS_RATE)
+
+    @functools.cached_property
+    def _lines(self) -> Budget:
+        return Budget(*LOG_RATE)
 
     @_from_threads
     async def report_progress(
@@ -5598,73 +5320,53 @@ class Context:
         `progress` must grow from call to call. Many calls in a short time are thinned out, but
         the last one always arrives.
         """
-        of = f"/{total:g}" if total else ""
-        self.run.report(message or f"{progress:g}{of}")
-        token, loop = self.meta.get("progressToken"), self.conversation.loop
-        if not is_id(token):
-            return
-        if self._meter is None:
-            self._meter = ProgressMeter(token, Budget(*PROGRESS_RATE))  # type: ignore[arg-type]
-            self.holds_back = True
-        await self._send_progress(self._meter.report(progress, total, message, loop.time()))
-        if self._meter.held is not None and self._timer is None:
-            self._timer = loop.call_later(PROGRESS_RATE[1], self._flush_later, self._meter)
-
-    def _flush_later(self, meter: ProgressMeter) -> None:
-        self._timer = None
-        self._spawn(self._send_progress(meter.flush()))
-
-    async def _send_progress(self, params: Msg | None) -> None:
-        if params is not None:
-            fitted = strip_unknown("Progress", params, self.facts.rev)
-            await self._say(notification("notifications/progress", fitted))
-
-    async def _say(self, msg: Msg) -> None:
-        # spec: basic/patterns/progress#implementation-notes -- "MUST stop after completion". A call
-        # that becomes a task is answered early.
-        if self.exchange.state is RUNNING and not self.run.ended:
-            with contextlib.suppress(ConnectionClosed):  # the client has gone since
-                await self.exchange.send(msg)
-
-    def _spawn(self, coro: Any) -> None:
-        """Send from a task of its own, but before the answer."""
-        self._sending, self.holds_back = self._sending or set(), True
-        self.conversation.peer.tasks.spawn(coro, self._sending)
-
-    def say_soon(self, msg: Msg, size: int) -> None:
-        """Send a notification of so many bytes before the answer, but do not wait for that.
-
-        From any thread. What a client does not read in time is dropped.
-        """
-        self._outbox.put(msg, size)
-
-    @functools.cached_property
-    def _outbox(self) -> Outbox:
-        return Outbox(self._say, functools.partial(self.conversation.call_on_loop, self._deliver))
-
-    def _deliver(self) -> None:
-        self._spawn(self._outbox.deliver())
+        if self.job is not None:
+            of = f"/{total:g}" if total else ""
+            self.job.change("working", message or f"{progress:g}{of}")
+        token = self.meta.get("progressToken")
+        if is_id(token) and progress > self._progress:
+            self._progress, self.busy = progress, True
+            told = {"progressToken": token, "progress": progress}
+            told.update(without_none(total=total, message=message))
+            self._held = notification("notifications/progress", told)
+            if self._reports.take(self.conversation.loop.time()):
+                await self.flush()
 
     async def flush(self) -> None:
-        """Send the messages that were held back."""
-        if self._timer is not None:
-            self._timer.cancel()
-        if self._sending:
-            await asyncio.wait(self._sending)
-        if self._meter is not None:
-            await self._send_progress(self._meter.flush())
+        """Send the report of progress that was held back."""
+        held, self._held = self._held, None
+        if held is not None:
+            await self._say(held)
+
+    def _wants(self, level: str) -> bool:
+        """Return whether the client wants a log message of this level now; from any thread."""
+        if level not in LOG_LEVELS:
+            raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
+        least = self.log_level
+        if least is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(least):
+            return False
+        # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
+        return self._lines.take(time.monotonic())
 
     @_from_threads
     async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
         """Send a log message, if the client wants its level; `data` is any JSON value."""
-        if level not in LOG_LEVELS:
-            raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
-        if self.conversation.wants_log(level, self.facts.log_level, self.exchange.caller):
+        if self._wants(level):
             params = {**without_none(level=level, logger=logger), "data": to_json(data)}
             await self._say(notification("notifications/message", params))
 
     debug, info, notice = _at_level("debug"), _at_level("info"), _at_level("notice")
     warning, error, critical = _at_level("warning"), _at_level("error"), _at_level("critical")
+
+    def log_soon(self, level: str, data: JSON, logger: str) -> None:
+        """Send a log message before the answer, without waiting for that; from any thread."""
+        if self._wants(level) and self.status is RUNNING and len(self.unfinished) < MAX_UNSENT:
+            params = {"level": level, "logger": logger, "data": data}
+            msg = notification("notifications/message", params)
+            self.conversation.call_on_loop(self._spawn, msg)
+
+    def _spawn(self, msg: Msg) -> None:
+        self.conversation.tasks.spawn(self._say(msg), self.unfinished)
 
     @_from_threads
     async def notify(self, method: str, params: Msg | None = None) -> None:
@@ -5678,7 +5380,8 @@ class Context:
 
         Questions before this come in rounds of the request, questions after it in the task.
         """
-        self.run.start_task()
+        if self.begin_task is not None:
+            self.begin_task()
 
     @_from_threads
     async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
@@ -5687,17 +5390,18 @@ class Context:
         Returns False where that cannot be: outside HTTP, and in revisions without it.
         spec 2025-11-25: basic/transports#sending-messages-to-the-server
         """
-        pause = getattr(self.exchange.send, "pause", None)  # a Reply of section 41 has it
+        pause = getattr(self.send, "pause", None)  # which only a stream over HTTP has
         return bool(pause and await pause(retry_ms))
 
     @_from_threads
     async def read_resource(self, uri: str) -> list[Msg]:
         """Return the `contents` of one of this server's own resources."""
-        cache = self.cache
-        try:
-            return await self.server.read_resource(self, uri)
-        finally:
-            self.cache = cache  # how long those may be kept says nothing of this request
+        entry, found = self.server.find_resource(uri, self.facts.rev)
+        call = functools.partial(entry.call, self, found, uri)
+        answer = await call()
+        if isinstance(answer, InputRequired):
+            answer = await self.answered(answer, call)
+        return list(answer["contents"])
 
     # Asking.
 
@@ -5761,6 +5465,44 @@ class Context:
         """Return the folders that the client works in: [{"uri", "name"?}]; spec: client/roots."""
         return list((await self._ask("roots/list", {}, key, timeout))["roots"])
 
+    @_from_threads
+    async def ask(self, wanted: InputRequired) -> dict[str, Msg]:
+        """Ask the client all that is wanted, and return its answers as they came: {name: answer}.
+
+        In the modern era the first run ends here, by Suspended, and the next one has the answers.
+        Raises CapabilityMissing; RemoteError if the client refuses.
+        """
+        questions, rounds = questions_of(wanted), self.rounds
+        missing: dict[str, CapabilityMissing] = {}
+        for question in questions.values():
+            try:
+                self.check_question(*question)
+            except CapabilityMissing as exc:
+                missing[exc.capability] = exc
+        for problem in missing.values():
+            raise problem if len(missing) == 1 else CapabilityMissing("client", ", ".join(missing))
+        rounds.custom = to_json(wanted.state)
+        if not questions and self.in_rounds:  # the state alone is to come back
+            rounds.asked = True
+            raise Suspended
+        asking = [self._ask(*each, name, ASK_SECONDS, dict) for name, each in questions.items()]
+        answers = dict(zip(questions, await asyncio.gather(*asking)))
+        for name, answer in answers.items():
+            rounds.answers[name] = [digest_of(*questions[name]), answer]
+        return answers
+
+    async def answered(self, wanted: InputRequired, again: Callable[[], Awaitable[Any]]) -> Any:
+        """Ask, call again(), and so on until it returns something else than an InputRequired."""
+        for _ in range(MAX_ROUNDS):
+            for name in wanted.requests:  # what is wanted again, must be asked again
+                self.rounds.answers.pop(name, None)
+            await self.ask(wanted)
+            value = await again()
+            if not isinstance(value, InputRequired):
+                return value
+            wanted = value
+        raise RPCError(INTERNAL_ERROR, f"{self.method} asked more than {MAX_ROUNDS} times")
+
     def check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing if the client, or its revision, cannot be asked this; SchemaError
         if nobody can."""
@@ -5783,17 +5525,11 @@ class Context:
                 raise CapabilityMissing("client", capability, why)
             check_capability("client", declared, capability, rev)
 
-    def ways_to_ask(self) -> Asking:
-        """Return how questions reach the client: by request, or in rounds of this call."""
-        if self.asking is None:
-            row = METHODS.get(self.method)
-            if not self.facts.rev.modern:
-                self.asking = AskByRequest(self.conversation, self.exchange.send)
-            elif row is not None and row.may_ask:
-                self.asking = AskInRounds(self.rounds(), self.run)
-            else:
-                self.asking = Asking()
-        return self.asking
+    @property
+    def in_rounds(self) -> bool:
+        """Whether a question ends this run, and its answer begins another."""
+        row = METHODS.get(self.method)
+        return self.job is None and self.facts.rev.modern and row is not None and row.may_ask
 
     async def _ask(
         self, method: str, params: Msg, key: str | None, timeout: float,
@@ -5801,198 +5537,135 @@ class Context:
     ) -> Any:
         """Ask the client, and return what `read` makes of the answer."""
         self.check_question(method, params)
-        if IN_ONCE.get():
-            raise RuntimeError("ask before ctx.once(), not in it: answers are kept by themselves")
         if self.cancelled:  # a thread that has not noticed
             raise asyncio.CancelledError
         read = read or functools.partial(check_answer, method)
-        method, params = self._fitted(method, params)
-        task, waiting = asyncio.current_task(), self.run.waiting
-        waiting.add(task)
+        name, params = key or method.partition("/")[0], fit_question(method, params, self.facts.rev)
+        if self.in_rounds:
+            return self.rounds.answer(name, method, params, read)
+        if self.job is None and self.facts.rev.modern:
+            # spec: basic/patterns/mrtr#supported-requests
+            raise RuntimeError(f"{self.method} cannot ask the client in revision {self.revision}")
+        task = asyncio.current_task()
+        self.waiting.add(task)
         try:
-            question = Question(method, params, key, timeout, read)
-            return await self.ways_to_ask().ask(question)
+            if self.job is not None:
+                return await self.job.ask(name, method, params, timeout, read)
+            ask = self.conversation.ask
+            return read(await ask(method, params, self.send, patience=timeout, longest=timeout))
         finally:
-            waiting.discard(task)
-
-    @_from_threads
-    async def ask(self, wanted: InputRequired) -> dict[str, Msg]:
-        """Ask the client all that is wanted, and return its answers as they came: {name: answer}.
-
-        In the modern era the first run ends here, by Suspended, and the next one has the answers.
-        Raises CapabilityMissing; RemoteError if the client refuses.
-        """
-        questions, rounds = questions_of(wanted), self.rounds()
-        answers = {key: rounds.answer(key, *self._fitted(*question))
-                   for key, question in questions.items()}  # fmt: skip
-        if not answers or None in answers.values():
-            await self.ask_anew(wanted)
-            answers = {key: rounds.answers[key][1] for key in questions}
-        return answers  # type: ignore[return-value]
-
-    def _fitted(self, method: str, params: Msg) -> tuple[str, Msg]:
-        """Return a question as the client's revision knows it."""
-        return method, fit_question(method, params, self.facts.rev)
-
-    async def ask_anew(self, wanted: InputRequired) -> None:
-        """Carry out an InputRequired: end this run with it, or ask the client here and now."""
-        questions, rounds = questions_of(wanted), self.rounds()
-        missing: dict[str, CapabilityMissing] = {}
-        for method, params in questions.values():
-            try:
-                self.check_question(method, params)
-            except CapabilityMissing as exc:
-                missing[exc.capability] = exc
-        for problem in missing.values():
-            raise problem if len(missing) == 1 else CapabilityMissing("client", ", ".join(missing))
-        rounds.custom = to_json(wanted.state)
-        if self.ways_to_ask().rounds is None:
-            for key, question in questions.items():
-                answer = await self._ask(*question, key, ASK_SECONDS, dict)
-                rounds.answers[key] = [digest_of(*question), answer]
-            return
-        for key, question in questions.items():
-            rounds.ask(key, *self._fitted(*question))
-        self.run.suspended = True
-        raise Suspended
-
-    async def answered(self, wanted: InputRequired, again: Callable[[], Awaitable[Any]]) -> Any:
-        """Ask, call again(), and so on until it returns something else than an InputRequired."""
-        for _ in range(MAX_ROUNDS):
-            await self.ask_anew(wanted)
-            value = await again()
-            if not isinstance(value, InputRequired):
-                return value
-            wanted = value
-        raise RPCError(INTERNAL_ERROR, f"{self.method} asked more than {MAX_ROUNDS} times")
+            self.waiting.discard(task)
 
     # The record of the call.
 
+    @property
     def rounds(self) -> Rounds:
-        """Return the record of the earlier rounds of this call, checked."""
+        """The record of the earlier rounds of this call, checked."""
         if self._rounds is None:
             params = self.params if self.facts.rev.modern else {}
-            responses, text = params.get("inputResponses", {}), params.get("requestState")
+            responses, record = params.get("inputResponses", {}), {}
             if type(responses) is not dict:
                 problem = f"expected object, got {kind_of(responses)}"
                 raise RPCError(INVALID_PARAMS, f"{self.method}: inputResponses: {problem}")
-            key = self.server.state_key
-            record = {} if text is None else read_state(key, self.binding(), text)
+            if "requestState" in params:
+                record = unseal(self.server.state_key, self._bound, params["requestState"])
             self._rounds = Rounds(record, responses)
         return self._rounds
 
-    def binding(self) -> list[str]:
-        """Return a digest of the request, and the key of its principal; see write_state()."""
-        return [digest_of(self.method, self.params), self.owner]
+    @property
+    def _bound(self) -> tuple[str, str]:
+        return digest_of(self.method, self.params), self.owner
 
     @property
     def used_rounds(self) -> bool:
         """Whether the result may depend on earlier rounds of this call."""
         return self._rounds is not None
 
+    @property
+    def asked(self) -> bool:
+        """Whether a question ends this run, whatever its handler makes of that."""
+        return self._rounds is not None and self._rounds.asked
+
     def input_required(self) -> Msg:
         """Return the result of a run that a question has ended."""
-        rounds = self.rounds()
-        asked = without_none(inputRequests=rounds.requests or None)
-        state = write_state(self.server.state_key, self.binding(), rounds.record())
+        asked = without_none(inputRequests=self.rounds.questions or None)
+        state = seal(self.server.state_key, self._bound, self.rounds.record())
         return {"resultType": "input_required", **asked, "requestState": state}
 
-    @property
-    def call_id(self) -> str:
-        """A random name of this call, the same in all its rounds: the key of an order, say."""
-        return self.rounds().call_id
+    call_id = _fact("rounds.call_id", "A random name of this call, the same in all its rounds.")
+    request_state = _fact("rounds.custom", "The state of the InputRequired of an earlier round.")
 
     @property
     def input_responses(self) -> Msg:
-        """The client's answers by name, for handlers that make their rounds by hand.
+        """The client's answers by name, for handlers that return InputRequired.
 
-        They answer questions of this call, and nothing else. But the handler might now ask another
-        question under the same name: answer_to() compares them. Or keep in the `state` of
-        InputRequired what the question was about.
+        The handler might now ask another question under the same name: ctx.ask() compares them.
         """
-        return {key: answer for key, (_, answer) in self.rounds().answers.items()}
-
-    def answer_to(self, key: str, request: Msg) -> Msg | None:
-        """Return the answer to this very request of an InputRequired, or None if there is none."""
-        ((_, question),) = questions_of(InputRequired({key: request})).items()
-        return self.rounds().answer(key, *question)
-
-    @property
-    def request_state(self) -> JSON:
-        """The state that an earlier round of this request returned, or None."""
-        return self.rounds().custom
+        return {name: answer for name, (_, answer) in self.rounds.answers.items()}
 
     def once(self, fn: Callable[..., Any], *args: Any) -> Any:
         """Return fn(*args), JSON, from the record if an earlier round of this call computed it.
 
-        `fn` must not ask. Raises RPCError if an earlier round called another function here, or
-        the same with other arguments: so give `fn` all that it depends on in `args`. A client that
-        sends one round twice runs `fn` twice; give it `call_id` to find that out. The client can
-        read the result, so it must hold no secrets. In the legacy era `fn` is simply called.
+        Give `fn` all that it depends on in `args`. A client that sends one round twice runs `fn`
+        twice; give it `call_id` to find that out. The client can read the result, so it must hold
+        no secrets. In the legacy era `fn` is simply called.
         """
-        # Inside another once(), nothing is recorded: the result of the outer one is enough.
-        rounds = None if IN_ONCE.get() else self.ways_to_ask().rounds
-        row = [""] if rounds is None else rounds.once(mark_of(fn, args))
+        rounds = self.rounds if self.in_rounds else Rounds({}, {})
+        name = rounds.claim(mark_of(fn, args))
         if is_async(fn) or threading.get_ident() == self.conversation.thread:
-            return self._on_loop(self._once(row, fn, *args))
-        if len(row) == 1:
-            with self.run.busy_once():  # in this thread: no other may be free
-                row.append(to_json(fn(*args)))
-        return to_json(row[1])
+            return self._on_loop(self._once(rounds.done, name, fn, *args))
+        if name not in rounds.done:
+            rounds.done[name] = to_json(fn(*args))  # in this thread: sqlite3, say, wants that
+        return to_json(rounds.done[name])
 
-    async def _once(self, row: list[Any], fn: Callable[..., Any], *args: Any) -> JSON:
-        if len(row) == 1:
-            with self.run.busy_once():
-                row.append(to_json(await self.server.call(fn, *args)))
-        return to_json(row[1])
+    async def _once(self, done: Msg, name: str, fn: Callable[..., Any], *args: Any) -> JSON:
+        async def compute() -> None:
+            done[name] = to_json(await self.server.call(fn, *args))
+
+        if name not in done:
+            # If a question beside this ends the run, the record waits until this is done.
+            call = asyncio.ensure_future(compute())
+            self.unfinished.add(call)
+            call.add_done_callback(self.unfinished.discard)
+            await call
+        return to_json(done[name])
 
 
 class LogHandler(logging.Handler):
-    """Forward log records to the clients; make one with Server.log_handler().
+    """Sends log records to the client whose request caused them; see Server.log_handler().
 
-    A record that is written on behalf of a request goes to the client of that request. Others, as
-    from a thread that run_in_executor() took, might tell one client what belongs to another: they
-    go to all clients, but to none once a client was authenticated, unless `everyone` says so.
+    Records that no request caused, as in a thread of the program's own, go to nobody.
     """
 
-    def __init__(self, server: Server, level: int = logging.INFO, everyone: bool = False) -> None:
+    def __init__(self, server: Server, level: int = logging.INFO) -> None:
         super().__init__(level)
-        self.server, self.everyone = server, everyone
+        self.server = server
 
     def emit(self, record: logging.LogRecord) -> None:
         """Send one record; never raises, never blocks."""
-        if record.name.split(".")[0] == "mcp_lite":
-            return  # what we log about sending must not be sent
         ctx = CURRENT.get(None)
-        if ctx is not None and ctx.server is not self.server:
-            return  # it belongs to a request of another server in this process
+        ours = record.name.split(".")[0] == "mcp_lite"  # what is logged about sending
+        if ctx is None or ctx.server is not self.server or ours:
+            return
         try:
             steps = ((50, "critical"), (40, "error"), (30, "warning"), (20, "info"), (0, "debug"))
             level = next(level for number, level in steps if record.levelno >= number)
-            params = {"level": level, "logger": record.name, "data": self.format(record)}
-            msg = notification("notifications/message", params)
-            if ctx is not None:
-                ctx.conversation.forward(level, msg, ctx)
-            elif self.everyone or not self.server.guarded:
-                for conversation in list(self.server.conversations):
-                    conversation.forward(level, msg)
+            ctx.log_soon(level, self.format(record), record.name)
         except Exception:
             self.handleError(record)
 
 ###############################################################################
-# 19. Registrations
+# 19. Entries
 ###############################################################################
-# Uses sections 1 to 4, 6 and 11 to 18.
-#
-# Problem.  Authors have plain functions, and want to offer them as tools, resources and prompts
-#           without learning the protocol.
-# Rules.    1. A decorator makes an entry, puts it into a registry, and gives the function back.
-#           2. Everything that can be computed from a function is computed when it is registered:
-#              its schema, its validator, its converters, and how it is listed.
-#           3. Arguments are checked against the schema that was published, then converted.
-# Plan.     relax(), for arguments that are nearly right; Entry and its kinds; Registry;
-#           Registrations, the half of a server that knows what it offers.
-# Not here. The other half, which serves: section 23. The methods that list and call: section 24.
+# Problem. An author has plain functions, and wants to offer them as tools, resources and prompts
+#          without learning the protocol.
+# Rules.   1. Everything that a function says of itself is computed when it is registered: its
+#             schema, its validator, its converters, and how it is listed.
+#          2. One path leads from arguments to a result: Entry.call(). The three kinds of entries
+#             differ in how they make a result, and in what a failure is.
+#          3. Whatever a handler raises ends its own call alone, and its traceback goes to the log.
+# Limits.  Arguments that are nearly right ("3" for 3) are understood one by one, and only where the
+#          schema admits no text.
 
 MAX_ARGUMENTS = 1000  # members of one `arguments` object
 SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
@@ -6004,7 +5677,7 @@ def scope_list(scopes: str | Iterable[str]) -> list[str]:
     >>> scope_list("a b"), scope_list(["a b", "c"])
     (['a', 'b'], ['a', 'b', 'c'])
     """
-    words = " ".join(check_texts("scopes", scopes)).split()
+    words = " ".join([scopes] if isinstance(scopes, str) else scopes).split()
     for word in words:
         if not re.fullmatch(SCOPE, word):
             raise ValueError(f"{word!r} is no scope: those are of ASCII, without quotes")
@@ -6040,57 +5713,6 @@ def relax(given: Schema, validator: Validator) -> Schema:
     return given
 
 
-class Entry:
-    """Something registered: a function, how to call it, and how it is listed."""
-
-    what = "entry"  # a word for messages
-    serial = 0  # its place in lists
-
-    def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
-        check_kind("name", name, "str")
-        self.name, self.fn, self.is_async = name, fn, is_async(fn)
-        self.definition: Msg = {key: name, **fields}
-        if fn is None:
-            return
-        self.signature = Signature(fn, Context, schema)
-        self.schema = self.signature.schema
-        self.validator = compile_schema(self.schema)
-        if self.signature.description:
-            self.definition.setdefault("description", self.signature.description)
-
-    @property
-    def label(self) -> str:
-        """Its kind and name, for messages: "tool 'add'"."""
-        return f"{self.what} {self.name!r}"
-
-    def bind(self, given: Msg, ctx: Context) -> tuple[list[Any], Msg]:
-        """Return the arguments for fn(*args, **kwargs); raise SchemaError if `given` is wrong."""
-        if len(given) > MAX_ARGUMENTS:
-            raise SchemaError("", f"more than {MAX_ARGUMENTS} arguments")
-        try:
-            self.validator.check(given)
-        except SchemaError:
-            given = relax(given, self.validator)
-        return [], self.signature.arguments(given, ctx)
-
-    def call(self, ctx: Context, args: list[Any], kwargs: Msg) -> Awaitable[Any]:
-        """Call the function; if its value is an InputRequired, call_again() must follow."""
-        # No coroutine of our own around the author's: that would cost 3 % of a short request.
-        if self.is_async:
-            return self.fn(*args, **kwargs)  # type: ignore[no-any-return]
-        return ctx.server.call(self.fn, *args, **kwargs)
-
-    async def call_again(
-        self, wanted: InputRequired, ctx: Context, args: list[Any], kwargs: Msg
-    ) -> Any:
-        """Ask, call the function again, and so on until it returns something else."""
-        return await ctx.answered(wanted, lambda: self.call(ctx, args, kwargs))
-
-
-#: Checks of later sections on each tool that is registered; each may raise SchemaError.
-TOOL_CHECKS: list[Callable[[Any], None]] = []
-
-
 def is_result(value: Any) -> bool:
     """Return whether a tool returned its result as the wire has it, and not data of its own.
 
@@ -6111,29 +5733,114 @@ def is_result(value: Any) -> bool:
     return bool(content) or len(value) > 1
 
 
+#: What a handler raises for its client to read: it needs no log, and is never hidden.
+FOR_THE_CLIENT = (ToolError, CapabilityMissing)
+
+
+class Entry:
+    """Something registered: a function, how to call it, and how it is listed."""
+
+    what = "entry"  # a word for messages
+    scopes: Sequence[str] = ()  # that a token must have
+
+    def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
+        self.name, self.fn, self.is_async = name, fn, is_async(fn)
+        self.definition: Msg = {key: name, **fields}
+        self.signature = Signature(fn, Context, schema)
+        self.schema = self.signature.schema
+        self.validator = compile_schema(self.schema)
+        if self.signature.description:
+            self.definition.setdefault("description", self.signature.description)
+
+    def bind(self, given: Msg, ctx: Context) -> Msg:
+        """Return the arguments for fn(**kwargs); raise SchemaError if `given` is wrong."""
+        if len(given) > MAX_ARGUMENTS:
+            raise SchemaError("", f"more than {MAX_ARGUMENTS} arguments")
+        try:
+            self.validator.check(given)
+        except SchemaError:
+            given = relax(given, self.validator)
+        return self.signature.arguments(given, ctx)
+
+    async def call(self, ctx: Context, given: Msg, uri: str = "") -> Any:
+        """Return the result of a call; or an InputRequired, with the handler's questions."""
+        try:
+            kwargs = self.bind(given, ctx)
+        except SchemaError as exc:
+            return self.misused(ctx, exc)
+        try:
+            if self.is_async:
+                value = await self.fn(**kwargs)
+            else:
+                value = await ctx.server.call(self.fn, **kwargs)
+        except BaseException as exc:
+            if self.passes(ctx, exc):
+                raise
+            return self.failed(ctx, exc)
+        if isinstance(value, InputRequired):
+            return value
+        try:
+            return self.result(value, ctx, uri)
+        except RPCError:
+            raise
+        except Exception as exc:
+            if inspect.iscoroutine(value):
+                value.close()  # nobody will await it
+            why = str(exc) if isinstance(exc, MCPError) else f"it has no JSON form: {exc}"
+            problem = f"{self.what} {self.name!r} returned {type(value).__name__}: {why}"
+            return self.failed(ctx, MCPError(problem))
+
+    def result(self, value: Any, ctx: Context, uri: str) -> Msg:
+        """Return the result of the method for the value of the function."""
+        raise NotImplementedError
+
+    def misused(self, ctx: Context, exc: SchemaError) -> Msg:
+        """Answer a call with wrong arguments: the client's mistake."""
+        raise RPCError(INVALID_PARAMS, str(exc)) from exc
+
+    def passes(self, ctx: Context, exc: BaseException) -> bool:
+        """Return whether an exception is no failure of its handler, and not its to answer."""
+        if isinstance(exc, CapabilityMissing):
+            return bool(ctx.facts.rev.modern)
+        own = isinstance(exc, (asyncio.CancelledError, Suspended, RPCError))
+        return own or ctx.asked or is_dropped(ctx, exc)
+
+    def failed(self, ctx: Context, exc: BaseException) -> Msg:
+        """Answer a call whose handler raised."""
+        shown = isinstance(exc, FOR_THE_CLIENT)
+        if not shown:  # an error of this library, as when a client refuses, needs no traceback
+            trace = None if isinstance(exc, MCPError) else exc
+            name = f"{self.what} {self.name!r}"
+            logger.error("%s: %s failed: %r", ctx.method, name, exc, exc_info=trace)
+        return self.failure(exc, shown or not ctx.server.mask_errors)
+
+    def failure(self, exc: BaseException, shown: bool) -> Msg:
+        """Raise the error for a prompt or a resource; only texts of this library go to clients."""
+        told = str(exc) if shown and isinstance(exc, MCPError) else "Internal error"
+        raise RPCError(INTERNAL_ERROR, told or f"{self.what} {self.name!r} failed") from exc
+
+
+#: Checks of later sections on each tool that is registered; each may raise SchemaError.
+TOOL_CHECKS: list[Callable[[Any], None]] = []
+
+
 class Tool(Entry):
     """A registered tool."""
 
     what = "tool"
-    #: arguments that HTTP headers repeat; section 37 finds them
-    mirrors: Sequence[Any] = ()
+    mirrors: Sequence[Any] = ()  # arguments that HTTP headers repeat; one of TOOL_CHECKS finds them
 
     def __init__(
         self, fn: Callable[..., Any], *, name: str | None = None, input_schema: Msg | None = None,
         output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
         scopes: str | Sequence[str] = (), **fields: Any,
     ) -> None:
-        check_kind("structured", structured, "bool")
-        self.scopes = tuple(scope_list(scopes))
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
         fields = wire_fields("tool", fields, TOOL_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
-        if not re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", self.name):
-            # spec: server/tools#tool-names -- SHOULD, so it is said and not refused
-            logger.warning("tool name %r: use 1 to 128 of A-Z a-z 0-9 _ - .", self.name)
         self.task, self.structured, self.wrapped = task, structured, False
-        returns = self.signature.returns
+        self.scopes, returns = tuple(scope_list(scopes)), self.signature.returns
         if output_schema is None and structured:
             output_schema, self.wrapped = output_of(returns, (Content, Message))
         self.check_output = compile_schema(output_schema).check if output_schema else None
@@ -6146,31 +5853,45 @@ class Tool(Entry):
         for check in TOOL_CHECKS:
             check(self)
 
-    def result(self, value: Any) -> Msg:
-        """Return the CallToolResult for the value of the function; raise SchemaError."""
+    def result(self, value: Any, ctx: Context, uri: str) -> Msg:
+        """Return the CallToolResult for the value of the function."""
         if self.plain is not None and type(value) is self.plain and value == value:
             text = value if self.plain is str else _to_json(value)
             content = [{"type": "text", "text": text}]
             return {"content": content, "structuredContent": {"result": value}}
         answer: Msg = value
         if not is_result(value):
-            data = without_none(structuredContent=self._structured(value))
-            answer = {"content": blocks_of(value), **data}
+            answer = {"content": blocks_of(value)}
+            is_data = self.structured and isinstance(value, dict) and not _is_block(value)
+            if self.wrapped or (self.any_list and not any(map(_is_block, value))):
+                answer["structuredContent"] = {"result": to_json(value)}
+            elif self.check_output is not None or is_data:
+                answer["structuredContent"] = to_json(value)
         # spec: server/tools#output-schema -- results "MUST" conform; those of failures need not
         if self.check_output is not None and not answer.get("isError"):
-            if "structuredContent" not in answer:
-                raise SchemaError("structuredContent", "is missing; say structured=False if meant")
-            self.check_output(answer["structuredContent"])
+            try:
+                if answer.get("structuredContent") is None:
+                    raise SchemaError("structuredContent", "is missing; or say structured=False")
+                self.check_output(answer["structuredContent"])
+            except SchemaError as exc:
+                problem = f"tool {self.name!r} broke its output schema: {exc}"
+                raise RPCError(INTERNAL_ERROR, problem) from exc
         return answer
 
-    def _structured(self, value: Any) -> JSON:
-        """Return a value as `structuredContent`, or None if it is content only."""
-        if self.wrapped or (self.any_list and not any(map(_is_block, value))):
-            return {"result": to_json(value)}
-        if self.check_output is not None:
-            return to_json(value)
-        is_data = self.structured and isinstance(value, dict) and not _is_block(value)
-        return to_json(value) if is_data else None
+    def misused(self, ctx: Context, exc: SchemaError) -> Msg:
+        """Answer a call with wrong arguments: the model's mistake, which it can mend."""
+        # spec: server/tools#error-handling; it was an error of the protocol before
+        if not ctx.facts.rev.input_errors_as_results:
+            return super().misused(ctx, exc)
+        return self.failed(ctx, ToolError(str(exc)))
+
+    def failure(self, exc: BaseException, shown: bool) -> Msg:
+        """Return a result that says what went wrong, for the model to read."""
+        text = str(exc) or type(exc).__name__
+        if isinstance(exc, KeyError) and exc.args:
+            text = f"KeyError: {exc}"  # the text of a KeyError is only the key
+        text = text if shown else f"the tool {self.name!r} failed"
+        return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
 class Prompt(Entry):
@@ -6187,6 +5908,14 @@ class Prompt(Entry):
             arguments.append({"name": key, **about, "required": key in required})
         self.definition.update(without_none(arguments=arguments or None))
 
+    def result(self, value: Any, ctx: Context, uri: str) -> Msg:
+        """Return the result of prompts/get for a text, a message, or a list of them."""
+        if value is None:
+            raise MCPError("return a text, a Message, or a list of them")
+        answer = value if isinstance(value, dict) and "messages" in value else {"messages": value}
+        about = without_none(description=self.definition.get("description"))
+        return {**about, **answer, "messages": messages_of(answer["messages"], ctx.facts.rev)}
+
 
 class ResourceEntry(Entry):
     """A registered resource or resource template; `value` is its function or its contents."""
@@ -6197,44 +5926,31 @@ class ResourceEntry(Entry):
         self, uri: str, value: Any, *, name: str | None = None, ttl_ms: int | None = None,
         cache_scope: str | None = None, **fields: Any,
     ) -> None:
-        check_kind("uri", uri, "str")
-        check_kind("name", name, "str | None")
+        async def constant() -> Any:
+            return value
+
         fields = wire_fields("resource", fields, RESOURCE_FIELDS)
-        self.value, self.cache = value, without_none(ttlMs=ttl_ms, cacheScope=cache_scope)
-        check_hints(self.cache)
-        template, fn = Template(uri), value if callable(value) else None
+        self.hints = check_hints(without_none(ttlMs=ttl_ms, cacheScope=cache_scope))
+        template = Template(uri)
         self.template = template if template.names else None
+        fn = value if callable(value) else constant
         super().__init__("uriTemplate" if self.template else "uri", uri, fn, fields)
-        self.definition["name"] = name or (_name_of(fn) if fn else uri)
+        self.definition["name"] = name or (_name_of(fn) if fn is value else uri)
         if isinstance(value, (str, bytes)):
             data = value.encode("utf-8", "replace") if isinstance(value, str) else value
             self.definition.setdefault("size", len(data))
         # spec: server/resources#resource-templates
-        schema, names = self.schema if fn else {"properties": ()}, {*template.names}
         for problem, odd in (
-            ("the function has no parameter", names - {*schema["properties"]}),
-            ("the template has no", {*schema.get("required", ())} - names),
+            ("the function has no parameter", {*template.names} - {*self.schema["properties"]}),
+            ("the template has no", {*self.schema.get("required", ())} - {*template.names}),
         ):
             if odd:
                 raise TypeError(f"resource {uri!r}: {problem} {', '.join(sorted(odd))}")
 
-    async def fetch(self, ctx: Context, found: Msg) -> Any:
-        """Return the value of the resource, for the variables that were found in its URI."""
-        ctx.cache = self.cache
-        if self.fn is None:
-            return self.value
-        try:
-            args, kwargs = self.bind(found, ctx)
-        except SchemaError as exc:  # the URI is wrong, not the function
-            raise RPCError(INVALID_PARAMS, str(exc)) from exc
-        value = await self.call(ctx, args, kwargs)
-        if isinstance(value, InputRequired):
-            value = await self.call_again(value, ctx, args, kwargs)
-        return value
-
-    def contents(self, uri: str, value: Any) -> list[Msg]:
-        """Return a value as the `contents` of resources/read."""
-        return contents_of(uri, value, self.definition.get("mimeType"))
+    def result(self, value: Any, ctx: Context, uri: str) -> Msg:
+        """Return the result of resources/read."""
+        contents = contents_of(uri, value, self.definition.get("mimeType"))
+        return {"contents": contents, **(self.hints if ctx.facts.rev.modern else {})}
 
 
 def _name_of(fn: Any) -> str:
@@ -6245,12 +5961,12 @@ def _name_of(fn: Any) -> str:
 
 
 class Registry(dict[str, Any]):
-    """Entries by name, each with a serial number that never comes again, for stable pages."""
+    """Entries by name; `changed` gets each that comes, and None for one that goes."""
 
-    def __init__(self, make: type[Entry], changed: Callable[[], None]) -> None:
+    def __init__(self, make: type[Entry], changed: Callable[[Entry | None], None]) -> None:
         super().__init__()
         self.make: Callable[..., Entry] = make
-        self.what, self.changed, self.last = make.what, changed, 0
+        self.what, self.changed = make.what, changed
 
     def offer(self, fn: Any, options: Msg) -> Any:
         """Register a function and give it back; for a name or nothing, return a decorator."""
@@ -6265,45 +5981,25 @@ class Registry(dict[str, Any]):
 
     def add(self, entry: Entry) -> None:
         """Register an entry; one of the same name is replaced, in its place."""
-        self.last += 1
-        entry.serial = self.last
         if entry.name in self:
             again = "the %s %r was registered again: the last one counts"
-            logger.warning(again, self.what, entry.name)
-            entry.serial = self[entry.name].serial
+            logger.warning(again, entry.what, entry.name)
         self[entry.name] = entry
-        self.changed()
+        self.changed(entry)
 
     def drop(self, name: str) -> None:
         """Remove an entry; KeyError names it if it is not there."""
         if self.pop(name, None) is None:
-            raise KeyError(f"no {self.what} {name!r}")
-        self.changed()
+            raise KeyError(f"nothing is registered as {name!r}")
+        self.changed(None)
 
     def find(self, name: str) -> Any:
-        """Return an entry; RPCError -32602 suggests the nearest name if there is none."""
+        """Return an entry; RPCError -32602 if there is none."""
         entry = self.get(name)
         if entry is None:
-            import difflib
-
-            near = difflib.get_close_matches(name[:200], list(self), 1)
-            suggestion = f"; did you mean {near[0]!r}?" if near else ""
             # spec: server/tools#error-handling, server/prompts#error-handling
-            raise RPCError(INVALID_PARAMS, f"Unknown {self.what}: {name}{suggestion}")
+            raise RPCError(INVALID_PARAMS, f"Unknown {self.what}: {name}")
         return entry
-
-
-def check_path(what: str, path: str) -> None:
-    """Raise ValueError for a path that no request has, or that looks like a pattern for paths.
-
-    >>> check_path("path='mcp'", "mcp")
-    Traceback (most recent call last):
-        ...
-    ValueError: path='mcp': a path begins with a slash; in it are no parameters, query, %, . or ..
-    """
-    if not re.fullmatch(r"/(?!(.*/)?\.\.?(/|$))[^?#{}%\\\0-\x1f]*", path):
-        problem = "a path begins with a slash; in it are no parameters, query, %, . or .."
-        raise ValueError(f"{what}: {problem}")
 
 
 class Route(Row):
@@ -6326,27 +6022,404 @@ async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
             names.append(p.name)
     return await ctx.server.call(fn, **dict(zip(names, values)), **kwargs)
 
+###############################################################################
+# 20. Conversations
+###############################################################################
+# Problem. A server talks with many clients, of any revision. A request has to be judged before its
+#          handler runs: may this client call tools/call, so often, with these parameters?
+# Rules.   1. Middlewares come first: they may answer what the server itself does not have.
+#          2. Whether a question ends a run is seen from its record, never from what was raised.
+#          3. Announcements come from any thread. They wait for a client who cannot get them yet,
+#             and whoever reads too slowly for them is disconnected.
+# Limits.  1,000 subscriptions for a session. Modern clients of an HTTP endpoint share one
+#          Conversation: it keeps nothing for any of them.
 
-class Registrations:
-    """The offer of a server: tools, prompts, resources, completions, and methods of its own."""
+MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
+GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
 
-    def __init__(self, capabilities: Msg | None = None) -> None:
-        self.tools = Registry(Tool, functools.partial(self.list_changed, "tools"))
-        self.prompts = Registry(Prompt, functools.partial(self.list_changed, "prompts"))
-        self.resources = Registry(ResourceEntry, functools.partial(self.list_changed, "resources"))
-        self.templates = Registry(ResourceEntry, functools.partial(self.list_changed, "resources"))
+#: From method to the function that answers it: `await HANDLERS[method](ctx)` is the result.
+HANDLERS: dict[str, Callable[[Context], Awaitable[Any]]] = {}
+access_logger = logging.getLogger("mcp_lite.access")
+
+
+def handles(*methods: str) -> Callable[[Any], Any]:
+    """Let a function answer these methods."""
+
+    def enter(fn: Any) -> Any:
+        HANDLERS.update(dict.fromkeys(methods, fn))
+        return fn
+
+    return enter
+
+
+def check_dict(answer: Any, who: str) -> Any:
+    """Return an answer of the author's code; TypeError says who gave what is none."""
+    if not isinstance(answer, (dict, InputRequired)):
+        raise TypeError(f"{who} answered with {type(answer).__name__}, not a dict")
+    return answer
+
+
+async def call_custom(ctx: Context) -> Any:
+    """Answer a method that the author has added."""
+    answer = await ctx.server.call(ctx.server.methods[ctx.method], ctx, ctx.params)
+    return check_dict(answer, ctx.method)
+
+
+async def pass_through(middleware: Callable[..., Any], inner: Any, ctx: Context) -> Any:
+    """Answer a request by way of a middleware; `inner` is what it calls next."""
+    name = getattr(middleware, "__qualname__", repr(middleware))
+    answer = await maybe_await(middleware(ctx, call_next=inner))
+    who = f"the middleware {name}(), which is to end with `return await call_next(ctx)`,"
+    return check_dict(answer, who)
+
+
+async def log_access(ctx: Context, call_next: Any) -> Any:
+    """Write a line for each request: what was asked, how it ended, after how many milliseconds."""
+    began, ended = time.perf_counter(), "failed"
+    try:
+        answer = await call_next(ctx)
+        ended = "input_required" if ctx.asked else "error" if answer.get("isError") else "answered"
+        return answer
+    except WireError as exc:
+        ended = f"error {exc.code}"
+        raise
+    except (asyncio.CancelledError, Suspended) as exc:
+        ended = "cancelled" if isinstance(exc, asyncio.CancelledError) else "input_required"
+        raise
+    finally:
+        took = (time.perf_counter() - began) * 1000
+        who = ctx.owner or ctx.caller.address or ctx.conversation.name
+        access_logger.info("%r %s %s %.1f ms", who, ctx.title, ended, took)
+
+
+def whole_result(ctx: Context, answer: Msg) -> Msg:
+    """Return a modern result whole: its type, who made it, how long it may be kept."""
+    answer = {"resultType": "complete", **answer}
+    row = METHODS.get(ctx.method)
+    if row is not None and row.cacheable and answer["resultType"] == "complete":
+        # spec: server/utilities/caching#cache-key -- a result that depends on answers
+        not_kept = {"ttlMs": 0} if ctx.used_rounds else {}
+        answer = {**ctx.server.hints, **answer, **not_kept}
+    # spec: basic/index#_meta -- serverInfo "in every result's _meta"
+    answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
+    return answer
+
+
+class Conversation(Peer):
+    """One client, as the server knows it."""
+
+    def __init__(self, server: Server, name: str, many_clients: bool = False) -> None:
+        limit = server.max_in_flight
+        super().__init__(name, self.answer_request, self.hear, limit, many_clients)
+        self.server, self.on_lost = server, self.leave
+        #: functions to call when the client has gone, each once
+        self.farewells: dict[Any, Callable[[], Any]] = {}
+        self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
+        #: announcements; they wait until there is a channel for them: see listen()
+        self.outbox = self.outbox_for(nowhere, self._too_slow, held=True)
+        self.listening = False
+        #: ends the conversation with a client who is too slow for it
+        self.disconnect: Callable[[], Coroutine[Any, Any, Any]] | None = None
+        self.state: dict[str, Any] = {}  # ctx.state
+        self.life = server.lives[self.loop]
+        self._admitted: dict[str, Revision] = {}  # methods that were let in, and for whom
+        #: the key of the client's share, where the channel does not know its client
+        self.number = f"conversation {next(_serial)}"
+
+    def make(self, msg: Msg, send: Send, caller: Caller, modern: bool | None) -> Context:
+        """Return the Context of a request that has arrived."""
+        return Context(self, msg, send, caller, modern)
+
+    async def answer_request(self, ctx: Any) -> Msg:
+        """Answer one request: judge it, go through the middlewares to answer(), and fit what comes
+        of that to the client's revision."""
+        ctx.facts = facts = self.facts_for(ctx)
+        step: Any = self.answer
+        for middleware in self.server.middlewares:
+            step = functools.partial(pass_through, middleware, step)
+        token, answer = CURRENT.set(ctx), {}
+        try:
+            answer = await step(ctx)
+            if isinstance(answer, InputRequired):
+                answer = await ctx.answered(answer, functools.partial(step, ctx))
+            self.note_subscription(ctx)
+        except BaseException as exc:
+            if not ctx.asked or ctx.status is CANCELLED:
+                if isinstance(exc, WireError):
+                    raise RPCError(fit_code(exc.code, facts.rev), exc.message, exc.data) from exc
+                raise
+        finally:
+            CURRENT.reset(token)
+            if ctx.busy and ctx.job is None:
+                await ctx.finish()
+        answer = ctx.input_required() if ctx.asked else answer
+        answer = fit_result(ctx.method, answer, facts.rev)
+        return whole_result(ctx, answer) if facts.rev.modern else answer
+
+    def facts_for(self, ctx: Context) -> Facts:
+        """Return the facts of a request; RPCError for one that may not be asked now, or so."""
+        server, method = self.server, ctx.method
+        facts: Facts = self.session
+        if ctx.modern:
+            ctx.facts = facts = ctx.facts or check_modern_request(ctx.msg)
+        elif self.session.state is START and server.strict and method not in GREETINGS:
+            # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"
+            raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
+        if server.budgets is not None and method not in GREETINGS:
+            server.budgets.spend(ctx.owner or ctx.caller.address or self.number)
+        if method in METHODS:
+            try:
+                check_params(METHODS[method], ctx.params)
+            except RPCError:
+                self.admit(method, facts)  # a method that is not there has no parameters either
+                raise
+        return facts
+
+    async def answer(self, ctx: Context) -> Any:
+        """Answer a request as the server itself does, after all middlewares."""
+        self.admit(ctx.method, ctx.facts)
+        if "requestState" in ctx.params or "inputResponses" in ctx.params:
+            _ = ctx.rounds  # a forged one is refused, whether or not the handler asks
+        return await HANDLERS.get(ctx.method, call_custom)(ctx)
+
+    def admit(self, method: str, facts: Facts) -> None:
+        """Refuse a method that the client may not call; see admit()."""
+        rev = facts.rev
+        if self._admitted.get(method) is not rev:
+            agreed = {} if rev.modern else self.session.server_capabilities
+            admit(method, CLIENT, rev, agreed or self.server.declared, self.server.methods)
+            self._admitted[method] = rev
+
+    def note_subscription(self, ctx: Context) -> None:
+        """Note which resource a legacy client wants to know of, or no longer, whoever agreed."""
+        if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
+            session, uri = self.session, {ctx.params["uri"]}
+            wanted = session.subscriptions - uri
+            if ctx.method == "resources/subscribe":
+                wanted |= uri
+            if len(wanted) > MAX_SUBSCRIPTIONS:
+                raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
+            session.subscriptions = wanted
+
+    def hear(self, msg: Msg, send: Send, caller: Caller) -> None:
+        """Take a notification of the client, after the requests that came before it."""
+        self.tasks.spawn(self._hear_soon(msg, send, caller))
+
+    async def _hear_soon(self, msg: Msg, send: Send, caller: Caller) -> None:
+        if msg["method"] == "notifications/initialized" and self.session.state is not START:
+            self.session.state = READY
+            self._release()
+        listener = self.server.listeners.get(msg["method"])
+        if listener is not None:
+            ctx = Context(self, {"id": "", **msg}, send, caller)
+            ctx.facts = self.session
+            await call_plain(listener, ctx, ctx.params)
+
+    def leave(self) -> None:
+        """End what the client's requests have begun: it has gone."""
+        self.end_feeds()
+        for farewell in list(self.farewells.values()):
+            farewell()
+
+    def end_feeds(self) -> int:
+        """End the subscriptions of this client, since nothing else would; return their number."""
+        feeds = [feed for feed in list(self.server.feeds) if feed.ctx.conversation is self]
+        for feed in feeds:
+            feed.end()
+        return len(feeds)
+
+    # Announcements.
+
+    def call_on_loop(self, fn: Callable[..., object], *args: Any) -> None:
+        """Call fn(*args) on this conversation's loop, from any thread."""
+        if threading.get_ident() == self.thread:
+            fn(*args)
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self.loop.call_soon_threadsafe(fn, *args)
+
+    def outbox_for(self, send: Send, too_slow: Callable[[], Any], held: bool = False) -> Outbox:
+        """Return an Outbox that delivers in tasks of this conversation."""
+
+        def wake() -> None:
+            self.call_on_loop(lambda: self.tasks.spawn(outbox.deliver()))
+
+        outbox = Outbox(send, wake, too_slow, held)
+        return outbox
+
+    def listen(self, send: Send) -> None:
+        """Send announcements from now on, as soon as a handshake has ended."""
+        self.outbox.send, self.listening = send, True
+        self._release()
+
+    def _release(self) -> None:
+        if self.listening and self.session.state is READY:
+            self.outbox.release()
+
+    def _too_slow(self) -> None:
+        logger.warning("%s reads too slowly for what is announced: it is disconnected", self.name)
+        disconnect = self.disconnect
+        if disconnect is not None:
+            self.call_on_loop(lambda: self.tasks.spawn(disconnect()))
+
+    def announce(self, capability: str, msg: Msg, size: int) -> None:
+        """Send a notification of so many bytes that no request caused, if the client may hear it
+        and wants to; from any thread."""
+        session, uri = self.session, msg.get("params", {}).get("uri")
+        # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
+        if session.state is not START and declares(session.server_capabilities, capability):
+            if uri is None or uri in session.subscriptions:
+                self.outbox.put(msg, size)
+
+###############################################################################
+# 21. Server
+###############################################################################
+# Problem. What an author registers is to be served: to many clients at a time, over any transport,
+#          in a loop or a thread of the author's choice.
+# Rules.   1. What an author does with a server is a method of Server.
+#          2. Capabilities only grow: a client that was told of a capability may rely on it, and
+#             finds an empty list when its last entry has gone.
+#          3. Each event loop has one lifespan. The first conversation opens it, the last closes it,
+#             and a task of its own does both, as many libraries demand.
+# Limits.  An option that nobody knows is Python's TypeError. A server that is told to end answers
+#          what it does not finish, and the process ends even if a handler blocks it.
+
+__all__ += ["Server"]
+
+PAGE_SIZE = 100  # items of one page of a list
+CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
+SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end cuts off
+
+#: The transports that Server.run() knows by name: serve(server, ready, options, signals), which
+#: calls ready(URL or None) when it has begun. With `signals`, one that ends a program ends it.
+RUNNERS: dict[str, Callable[[Any, Callable[[Any], None], Msg, bool], Awaitable[None]]] = {}
+#: Classes that Server.http() and Server.asgi make; they take the server and options.
+ENGINES: dict[str, Callable[..., Any]] = {}
+#: While a file is loaded in order to be served: the function to which run() gives its server.
+LOADER: contextvars.ContextVar[Callable[[Any], NoReturn] | None] = contextvars.ContextVar(
+    "loader", default=None
+)
+
+
+class Life:
+    """The lifespan of a server on one event loop, from the first who needs it to the last."""
+
+    value: Any = None  # that it yields
+
+    def __init__(self, server: Server) -> None:
+        self.server, self.loop = server, asyncio.get_running_loop()
+        self.users, self.tasks = 0, Tasks()  # how many hold it; tasks that outlive their request
+        self.entered: asyncio.Future[None] = self.loop.create_future()
+        self.end = asyncio.Event()
+        self.task = asyncio.ensure_future(self._live())
+
+    async def _live(self) -> None:
+        lifespan, threads = self.server.open_lifespan, self.server.threads
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                if lifespan is not None:
+                    self.value = await stack.enter_async_context(lifespan(self.server))
+                settle_future(self.entered, None, None)
+                await self.end.wait()
+                await self.tasks.close()
+                if len(self.server.lives) == 1:
+                    # Functions that look at ctx.cancelled get the time to see it, and to clean up.
+                    await threads.drain(CLEANUP_SECONDS)
+                    threads.close()
+        except (Exception, SystemExit) as exc:
+            if isinstance(exc, SystemExit):  # asyncio would stop the loop before any clean-up
+                exc = CannotServe(errno.ECANCELED, f"its lifespan ended the program: {exc}")
+            if self.entered.done():
+                raise exc
+            settle_future(self.entered, None, exc)
+        finally:
+            del self.server.lives[self.loop]
+
+    async def release(self) -> None:
+        """Hold it no longer; the last one waits until it is left, and hears how that failed."""
+        self.users -= 1
+        if not self.users:
+            self.end.set()
+            if not self.entered.done():
+                self.task.cancel()
+            await asyncio.wait({self.task})
+            if not self.task.cancelled():
+                self.task.result()
+
+
+class Server:
+    """An MCP server: register functions with its decorators, then run() it.
+
+    Args:
+        name, version, title, description, icons, website_url, instructions: for its clients
+        lifespan: lifespan(server) is an async context manager; it yields `ctx.lifespan`
+        strict: whether requests that come before the handshake are refused
+        mask_errors: whether the text of exceptions that are not ToolError is hidden
+        page_size: items of one page of a list
+        call_sync: runs plain functions where a host wants that: `await call_sync(job)` gives what
+            job() gives. It may be cancelled first, when the client gives up
+        rate_limit: (requests, seconds) for each client, not counting initialize and ping
+        max_in_flight: requests of one session at once; modern: of one principal, or far address
+        threads: for plain functions, unless call_sync is given
+        capabilities: declared besides those that follow from what is registered
+        ttl_ms, cache_scope: how long, and by whom ("private" or "public"), results may be kept
+        state_key: signs the record that travels between rounds of a call; replicas share it
+        access_log: whether the log `mcp_lite.access` gets a line for each request
+    """
+
+    def __init__(
+        self, name: str = "mcp_lite", version: str = __version__, *, title: str | None = None,
+        description: str | None = None, icons: Sequence[Msg] | None = None,
+        website_url: str | None = None, instructions: str | None = None,
+        lifespan: Callable[[Any], Any] | None = None, strict: bool = False,
+        mask_errors: bool = False, page_size: int = PAGE_SIZE,
+        call_sync: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
+        rate_limit: tuple[float, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
+        threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
+        cache_scope: str = "private", state_key: str | bytes | None = None,
+        access_log: bool = False,
+    ) -> None:
+        if rate_limit is not None and not min(rate_limit) > 0:
+            raise ValueError(f"rate_limit={rate_limit!r}: give (requests, seconds), above 0")
+        self.name, self.instructions = name, instructions
+        about = without_none(
+            title=title, description=description, icons=icons, websiteUrl=website_url
+        )
+        self.info = {"name": name, "version": version, **about}
+        self.strict, self.mask_errors, self.page_size = strict, mask_errors, page_size
+        self.max_in_flight, self.open_lifespan = max_in_flight, lifespan
+        self.hints = check_hints({"ttlMs": ttl_ms, "cacheScope": cache_scope})
+        key = os.urandom(32) if state_key is None else state_key
+        self.state_key = key.encode() if isinstance(key, str) else key
+        if len(self.state_key) < MIN_STATE_KEY_BYTES:
+            least = f"give {MIN_STATE_KEY_BYTES} random ones, or more"
+            raise ValueError(f"state_key has {len(self.state_key)} bytes: {least}")
+        #: the capabilities, as they are declared to clients
+        self.declared: Msg = {"logging": {}, **check_extensions(capabilities)}
+        self.tools = Registry(Tool, functools.partial(self._changed, "tools"))
+        self.prompts = Registry(Prompt, functools.partial(self._changed, "prompts"))
+        self.resources = Registry(ResourceEntry, functools.partial(self._changed, "resources"))
+        self.templates = Registry(ResourceEntry, functools.partial(self._changed, "resources"))
         self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
         self.methods: dict[str, Callable[..., Any]] = {}
         self.listeners: dict[str, Callable[..., Any]] = {}
         self.middlewares: list[Callable[..., Any]] = []  # the innermost first
         self.routes: dict[tuple[str, str], Route] = {}
-        self.extra_capabilities = check_extensions(capabilities)
-        self._capabilities: Msg | None = None  # None again when something comes or goes
-        self._offered: Msg = {}  # those that were declared before: they stay
+        self.conversations: set[Conversation] = set()
+        self.feeds: set[Any] = set()  # subscriptions of modern clients
+        self.jobs: dict[str, Any] = {}  # tasks of the protocol, by id
+        self.lives: dict[asyncio.AbstractEventLoop, Life] = {}
+        #: what each client may still ask
+        self.budgets = None if rate_limit is None else Budgets(rate_limit)
+        self.threads = Threads(threads)
+        self._call_sync = call_sync or self.threads.run
+        if access_log:
+            self.middlewares.append(log_access)
+            if not access_logger.hasHandlers():
+                access_logger.addHandler(logging.StreamHandler())
+            access_logger.setLevel(logging.INFO)
 
-    def list_changed(self, kind: str) -> None:
-        """Hear that something of a kind ("tools", "prompts", "resources") came or went."""
-        self._capabilities = None  # made again when they are asked for
+    # Registering.
 
     def tool(self, fn: Any = None, **options: Any) -> Any:
         """Offer a function as a tool: @app.tool, @app.tool("name") or @app.tool(title=...).
@@ -6416,7 +6489,7 @@ class Registrations:
         return functools.partial(_enter, self.methods, name)
 
     def on(self, name: str) -> Callable[[Any], Any]:
-        """Hear a notification of the client: fn(params)."""
+        """Take a notification of the client: fn(params)."""
         return functools.partial(_enter, self.listeners, name)
 
     def route(
@@ -6429,20 +6502,12 @@ class Registrations:
         probes call a server by its address. Plain functions run in threads of their own, and so
         wait for no tool. A path has no parameters.
         """
-        what = f"app.route({method!r}, {path!r})"
-        check_path(what, path)
-        if not re.fullmatch("[A-Za-z]+", method):
-            raise ValueError(f"{what}: give a method of HTTP first, such as GET")
-        check_kinds(self.route, {"public": public, "any_host": any_host})
         where = method.upper(), path.rstrip("/")
-        if where in self.routes:
-            raise ValueError(f"{what}: a page is there already")
+        if where in self.routes or not path.startswith("/"):
+            problem = "a page is there already, or the path does not begin with a slash"
+            raise ValueError(f"app.route({method!r}, {path!r}): {problem}")
 
         def enter(fn: Any) -> Any:
-            try:
-                inspect.signature(fn).bind(None)
-            except TypeError:
-                raise TypeError(f"{_name_of(fn)}: a page's function takes the request") from None
             self.routes[where] = Route(fn, public, any_host)
             return fn
 
@@ -6453,7 +6518,7 @@ class Registrations:
         self.middlewares.insert(0, fn)
         return fn
 
-    def include(self, other: Registrations, prefix: str = "") -> None:
+    def include(self, other: Server, prefix: str = "") -> None:
         """Offer here what another server offers now: its tools, prompts, resources, completions.
 
         With a prefix, the names of tools and prompts become `prefix__name`; URIs stay. Its
@@ -6478,30 +6543,6 @@ class Registrations:
             ref = named(ref) if ref in other.prompts else ref
             self.completions[ref, argument] = fn
 
-    def capabilities(self) -> Msg:
-        """Return the capabilities of this server, as `initialize` declares them."""
-        if self._capabilities is None:
-            listed, sources = {"listChanged": True}, self.resources or self.templates
-            # A capability stays when its last entry goes: a client that hears of the change reads
-            # the list, and finds it empty.
-            self._offered.update(without_none(
-                tools=listed if self.tools else None,
-                resources={"subscribe": True, **listed} if sources else None,
-                prompts=listed if self.prompts else None,
-                completions={} if self.prompts or self.templates else None,
-            ))
-            tasks = any(tool.task for tool in list(self.tools.values()))
-            extra = self.extra_capabilities
-            known = {**({TASKS: {}} if tasks else {}), **(extra.get("extensions") or {})}
-            both = {"extensions": known} if known else {}
-            self._capabilities = {"logging": {}, **self._offered, **extra, **both}
-        return self._capabilities
-
-    def declare(self, offered: Msg) -> None:
-        """Declare capabilities from now on, whatever is registered."""
-        self._offered.update(offered)
-        self._capabilities = None
-
     def find_resource(self, uri: str, rev: Revision) -> tuple[ResourceEntry, Msg]:
         """Return the entry for a URI, and the values of its template's variables."""
         if uri in self.resources:
@@ -6513,10 +6554,159 @@ class Registrations:
         # spec 2025-11-25: server/resources#error-handling
         raise RPCError(rev.resource_not_found, f"Resource not found: {uri}", {"uri": uri})
 
-    async def read_resource(self, ctx: Context, uri: str) -> list[Msg]:
-        """Return the `contents` of a resource; RPCError if there is none at this URI."""
-        entry, found = self.find_resource(uri, ctx.facts.rev)
-        return entry.contents(uri, await entry.fetch(ctx, found))
+    # Announcing; from any thread.
+
+    def _changed(self, kind: str, entry: Entry | None) -> None:
+        """Declare what an entry needs, and announce that its list has changed."""
+        if entry is not None:
+            more = {"subscribe": True} if kind == "resources" else {}
+            self.declared.setdefault(kind, {**more, "listChanged": True})
+            if kind == "prompts" or entry.name in self.templates:
+                self.declared.setdefault("completions", {})
+            if getattr(entry, "task", False):
+                extensions = self.declared.get("extensions") or {}
+                self.declared["extensions"] = {TASKS: {}, **extensions}
+        self.list_changed(kind)
+
+    def tools_changed(self) -> None:
+        """Tell the clients that listen that the list of tools changed."""
+        self.list_changed("tools")
+
+    def prompts_changed(self) -> None:
+        """Tell the clients that listen that the list of prompts changed."""
+        self.list_changed("prompts")
+
+    def resources_changed(self) -> None:
+        """Tell the clients that listen that the list of resources or templates changed."""
+        self.list_changed("resources")
+
+    def list_changed(self, kind: str) -> None:
+        """Tell the clients that listen that a list changed."""
+        self.tell(f"{kind}.listChanged", notification(f"notifications/{kind}/list_changed"))
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell the clients that subscribed to a resource that it changed."""
+        updated = notification("notifications/resources/updated", {"uri": uri})
+        self.tell("resources.subscribe", updated)
+
+    def tell(self, capability: str, msg: Msg) -> None:
+        """Pass an announcement on to the clients of this process."""
+        listeners = [*list(self.conversations), *list(self.feeds)]
+        size = len(encode(msg)) if listeners else 0
+        for listener in listeners:
+            listener.announce(capability, msg, size)
+
+    def log_handler(self, level: int = logging.INFO) -> LogHandler:
+        """Return a logging.Handler that sends a program's own log records to its clients: each to
+        the client whose request caused it."""
+        return LogHandler(self, level)
+
+    # Serving.
+
+    async def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Return what fn(*args, **kwargs) gives: awaited on the loop, or run in a thread."""
+        if is_async(fn):
+            return await fn(*args, **kwargs)
+        job = functools.partial(contextvars.copy_context().run, fn, *args, **kwargs)
+        value = await self._call_sync(job)
+        return await value if inspect.isawaitable(value) else value
+
+    @contextlib.asynccontextmanager
+    async def lifespan_open(self) -> AsyncIterator[None]:
+        """Hold the lifespan open; the first to come opens it, the last to go closes it."""
+        loop = asyncio.get_running_loop()
+        while loop in self.lives and self.lives[loop].end.is_set():
+            await asyncio.wait({self.lives[loop].task})  # until the one before is left
+        if loop not in self.lives:
+            self.lives[loop] = Life(self)
+        life = self.lives[loop]
+        life.users += 1
+        try:
+            await asyncio.shield(life.entered)
+            yield
+        finally:
+            await life.release()
+
+    async def serve(self, transport: Transport) -> None:
+        """Serve one conversation, until its channel ends."""
+        try:
+            async with self.lifespan_open():
+                conversation = Conversation(self, transport.name)
+                self.conversations.add(conversation)
+                try:
+                    await transport.open()
+                    conversation.disconnect = transport.close
+                    conversation.listen(conversation.traced(transport.write))
+                    await conversation.run(transport, transport.grace, SHUTTING_DOWN)
+                finally:
+                    self.conversations.discard(conversation)
+        finally:
+            await transport.close()
+
+    async def serve_on(
+        self, transport: str | Transport, ready: Callable[[Any], None], options: Msg,
+        signals: bool = False,
+    ) -> None:  # fmt: skip
+        """Serve on a transport, or on one of RUNNERS by name; `ready` hears its URL or None."""
+        if isinstance(transport, Transport):
+            ready(None)
+            await self.serve(transport)
+        elif transport in RUNNERS:
+            await RUNNERS[transport](self, ready, options, signals)
+        else:
+            raise ValueError(f"no transport {transport!r}; there is {', '.join(RUNNERS) or 'none'}")
+
+    def run(self, transport: str | Transport = "stdio", **options: Any) -> None:
+        """Serve until the client goes away or a signal comes; blocks.
+
+        The process is ours meanwhile. Signals end it in good order, and it ends even if a handler
+        blocks the event loop or swallows its cancellation. Where it cannot listen, it ends with
+        SystemExit and one line that says why.
+        """
+        loader = LOADER.get()
+        if loader is not None:
+            loader(self)
+        if transport == "stdio":
+            hint_for_a_terminal(self.name, sys.argv[0])
+        watchdog = Watchdog()
+
+        async def main() -> None:
+            try:
+                await self.serve_on(transport, lambda url: None, options, signals=True)
+            finally:
+                watchdog.begin(GRACE_SECONDS)
+
+        try:
+            asyncio.run(main())
+        except CannotServe as exc:
+            sys.exit(f"{self.name}: {exc}")
+        finally:
+            watchdog.stop()
+
+    def http(self, **options: Any) -> Any:
+        """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
+        return ENGINES["http"](self, **options)
+
+    @functools.cached_property
+    def asgi(self) -> Any:
+        """This server as an ASGI application; see asgi_with() for options."""
+        return self.asgi_with()
+
+    def asgi_with(self, **options: Any) -> Any:
+        """Return an ASGI application."""
+        return ENGINES["asgi"](self, **options)
+
+    async def serve_stdio(self, **options: Any) -> None:
+        """Serve one client on the standard streams, inside a running loop."""
+        await self.serve_on("stdio", lambda url: None, options)
+
+    async def serve_http(self, **options: Any) -> None:
+        """Serve on a port until cancelled, inside a running loop."""
+        await self.serve_on("http", lambda url: None, options)
+
+    def start_in_thread(self, transport: str | Transport = "http", **options: Any) -> ServerThread:
+        """Serve in a thread with a loop of its own; what is returned has `.url` and `.stop()`."""
+        return ServerThread(self, transport, options)
 
 
 def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
@@ -6524,918 +6714,17 @@ def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
     table[key] = fn
     return fn
 
-###############################################################################
-# 20. Lifespans
-###############################################################################
-# Uses sections 1, 2, 7 and 18.
-#
-# Problem.  A server opens things before it serves, and closes them afterwards: in the right order,
-#           for each event loop that it serves on.
-# Rules.    1. The first conversation on a loop opens the lifespan, the last one closes it. It never
-#              opens while the old one is being left.
-#           2. A lifespan belongs to its loop, with all that it holds (connections, say).
-#           3. The bus brings announcements from other processes. One loop at a time hears it;
-#              when that loop ends, another takes over. What it raises goes to the log.
-#           4. When an event loop stands still, a warning says where. And such a loop cannot keep a
-#              process alive that should end.
-# Plan.     LoopWatch; Life, a lifespan that is open; Lives, those of a server; Bus.
-# Not here. The threads of a server: section 7.
 
-BLOCKED_SECONDS = 1.0  # for which the event loop may stand still before somebody is told
-CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
-
-
-def place_of(frame: types.FrameType | None) -> str:
-    """Return where a stack of calls stands: in which request, and where in its handler."""
-    this_file, stack = place_of.__code__.co_filename, []
-    while frame is not None:
-        stack.append(frame)
-        frame = frame.f_back
-    if not stack:
-        return "nobody knows where"
-    request, at = "", stack[0]
-    for each in stack:
-        ctx = each.f_locals.get("ctx")
-        if isinstance(ctx, Context):
-            # The innermost frame of this file called the author's code; that is told.
-            ours = [n for n, each in enumerate(stack) if each.f_code.co_filename == this_file]
-            request, at = f"{ctx.exchange.title}, ", stack[max(ours[0] - 1, 0)]
-            break
-    return f"{request}{at.f_code.co_name}() in {at.f_code.co_filename}, line {at.f_lineno}"
-
-
-class LoopWatch:
-    """A thread that warns when something does not let an event loop go on.
-
-    It costs the work on the loop nothing: once a second it asks the loop for a sign of life, and
-    only while `busy()`.
-    """
-
-    def __init__(self, busy: Callable[[], Any]) -> None:
-        self.busy = busy
-        #: tells whether the client is gone: then the process ends if its loop stands still
-        self.deserted: Callable[[], bool] | None = None
-        self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
-        self.alive, self.stopped = threading.Event(), threading.Event()
-        thread = threading.Thread(None, self._watch, "mcp_lite watch", daemon=True)
-        with contextlib.suppress(RuntimeError):  # no more threads are to be had
-            thread.start()
-
-    def stop(self) -> None:
-        """Watch no longer."""
-        self.stopped.set()
-        self.alive.set()
-
-    def _watch(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            while not self.stopped.wait(BLOCKED_SECONDS):
-                if self.busy() and not self._goes_on():
-                    self._tell()
-                    self._outlast()
-
-    def _goes_on(self) -> bool:
-        """Return whether the loop has a turn for us in time."""
-        self.alive.clear()
-        self.loop.call_soon_threadsafe(self.alive.set)
-        # A whole process that was stopped, and goes on, deserves a second look.
-        return self.alive.wait(BLOCKED_SECONDS) or self.alive.wait(BLOCKED_SECONDS / 10)
-
-    def _tell(self) -> None:
-        if not self.stopped.is_set():
-            frame = sys._current_frames().get(self.thread)
-            remedy = "a handler that blocks is to be a plain `def`: it runs in a thread"
-            logger.warning("the event loop stands still: %s; %s", place_of(frame), remedy)
-
-    def _outlast(self) -> None:
-        """Wait until the loop goes on; end the process if nobody waits for it any more."""
-        watchdog = Watchdog()
-        while not (self.stopped.is_set() or self.alive.wait(BLOCKED_SECONDS)):
-            if self.deserted is not None and self.deserted():
-                watchdog.begin(GRACE_SECONDS)
-        watchdog.stop()
-
-
-class Life:
-    """A lifespan that is open on one event loop: a task of its own enters it and leaves it."""
-
-    def __init__(self, manager: Any) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.users = 0  # how many hold it open
-        self.tasks = Tasks()  # that go on after an answer
-        #: set to leave the lifespan; and whether somebody is about to, so that no one else enters
-        self.end, self.leaving = asyncio.Event(), False
-        #: how many requests are being served on this loop: it is watched only meanwhile
-        self.running = 0
-        self.loop_watch = LoopWatch(lambda: self.running)
-        #: settled with the value that the lifespan yields
-        self.entered: asyncio.Future[Any] = self.loop.create_future()
-        self.task = asyncio.ensure_future(self._live(manager))
-
-    async def _live(self, manager: Any) -> None:
-        try:
-            async with contextlib.AsyncExitStack() as stack:
-                if manager is not None and not hasattr(type(manager), "__aexit__"):
-                    raise TypeError("lifespan=: put @contextlib.asynccontextmanager above it")
-                value = await stack.enter_async_context(manager) if manager else None
-                settle_future(self.entered, value, None)
-                await self.end.wait()
-        except (Exception, SystemExit) as exc:
-            if isinstance(exc, SystemExit):  # asyncio would stop the loop before any clean-up
-                said = f"its lifespan ended the program: {exc}"
-                exc = CannotServe(errno.ECANCELED, said)
-            if self.entered.done():
-                raise exc
-            settle_future(self.entered, None, exc)
-
-    async def close(self) -> None:
-        """Leave the lifespan; raise the exception with which it ends, if there is one."""
-        self.end.set()
-        if not self.entered.done():
-            self.task.cancel()
-        await asyncio.wait({self.task})
-        if not self.task.cancelled():
-            self.task.result()
-
-
-class Lives:
-    """The open lifespans of a server: one on each event loop that serves.
-
-    The first who needs one opens it, the last closes it.
-    """
-
-    def __init__(self, manager: Callable[[], Any] | None, bus: Bus, threads: Threads) -> None:
-        #: makes the author's context manager, if there is one
-        self.manager = manager
-        self.bus, self.threads = bus, threads
-        self.lock = threading.Lock()
-        self.open: dict[asyncio.AbstractEventLoop, Life] = {}
-        #: the one on whose loop the bus is heard: a bus may hold a connection, too
-        self.hearer: Life | None = None
-
-    def here(self) -> Life:
-        """Return the lifespan that is open on the running loop; RuntimeError if there is none."""
-        life = self.open.get(asyncio.get_running_loop())
-        if life is None:
-            problem = "the lifespan of the server is not open on this event loop: "
-            raise RuntimeError(problem + "serve within `async with app.lifespan_open()`")
-        return life
-
-    @contextlib.asynccontextmanager
-    async def hold(self) -> AsyncIterator[None]:
-        """Hold the lifespan of this loop open."""
-        loop = asyncio.get_running_loop()
-        while loop in self.open and self.open[loop].leaving:  # the next one opens when it has left
-            await asyncio.wait({self.open[loop].task})
-        life = self.open[loop] if loop in self.open else self._begin()
-        life.users += 1
-        try:
-            await asyncio.shield(life.entered)
-            yield
-        finally:
-            life.users -= 1
-            if not life.users:
-                await self._end(life)
-
-    def _begin(self) -> Life:
-        life = Life(self.manager() if self.manager else None)
-        life.task.add_done_callback(lambda task: self.open.pop(life.loop))
-        self.open[life.loop] = life
-        self._choose_hearer()
-        return life
-
-    async def _end(self, life: Life) -> None:
-        life.leaving = True
-        life.loop_watch.stop()
-        last = not self.alive()
-        try:
-            await life.tasks.close()
-            if last:
-                # Functions that look at ctx.cancelled get the time to see it, and to clean up.
-                await self.threads.drain(CLEANUP_SECONDS)
-                self.threads.close()
-            else:
-                self._choose_hearer()
-        finally:
-            await life.close()
-
-    def alive(self) -> list[Life]:
-        """Return those that are not being left; without any, nobody is served."""
-        return [life for life in list(self.open.values()) if not life.leaving]
-
-    def _choose_hearer(self) -> None:
-        """Let the bus be heard on one loop, as long as there is any."""
-        if self.bus.carrier is None:
-            return
-        with self.lock:
-            if self.hearer is not None and not self.hearer.leaving:
-                return
-            self.hearer = next(iter(self.alive()), None)
-        if self.hearer is not None:
-            with contextlib.suppress(RuntimeError):  # its loop ended badly
-                self.hearer.loop.call_soon_threadsafe(self._hear, self.hearer)
-
-    def _hear(self, life: Life) -> None:
-        if life.leaving:  # since it was chosen
-            self._choose_hearer()
-        else:
-            life.tasks.spawn(self.bus.hear())
-
-
-class Bus:
-    """The way of announcements from process to process: the author's carrier, if there is one.
-
-    The carrier is an async iterable of events, which is iterated on one event loop at a time. Its
-    publish(event) is called from any thread, and must not block. An event is a dict that JSON can
-    say. One that comes back to the server it is from is skipped.
-    """
-
-    def __init__(self, carrier: Any, tell: Callable[[str, Msg], None]) -> None:
-        if carrier is not None and not (
-            hasattr(carrier, "__aiter__") and callable(getattr(carrier, "publish", None))
-        ):
-            raise TypeError(f"bus={carrier!r:.100}: give an async iterable with publish(event)")
-        self.carrier, self.tell, self.mark = carrier, tell, os.urandom(8).hex()
-
-    def origin(self) -> str:
-        """Return what marks our own events; processes may be forked after the server was made."""
-        return f"{self.mark}-{os.getpid()}"
-
-    def publish(self, capability: str, msg: Msg) -> None:
-        """Tell the other processes; an error of the carrier goes to the log."""
-        try:
-            self.carrier.publish({"from": self.origin(), "capability": capability, "msg": msg})
-        except Exception:
-            logger.exception("the bus did not take %s", msg["method"])
-
-    async def hear(self) -> None:
-        """Pass on the announcements of other processes."""
-        async for event in self.carrier:
-            try:
-                if event["from"] != self.origin():
-                    self.tell(event["capability"], event["msg"])
-            except Exception as exc:  # another version of us may speak otherwise
-                logger.warning("the bus brought what is no event of ours: %r", exc)
-
-###############################################################################
-# 21. Records
-###############################################################################
-# Uses sections 1 to 5 and 10.
-#
-# Problem.  The operator of a server wants to know what was asked, by whom, how long it took, and
-#           how it ended. A status of HTTP does not tell: a tool that failed is a 200.
-# Rules.    1. Each request gives one record, when its answer has left or when it is clear that it
-#              has none. A page over HTTP, and a request that is refused at the door, give one,
-#              too, and so does a notification, when it is heard. Probes give none.
-#           2. A record holds no arguments, no results, no headers and no tokens. Only the reason of
-#              a refusal may quote a name: a host, a path, a key that is there twice.
-#           3. Names from the peer are bounded in length, and cannot begin a line of their own in a
-#              log.
-#           4. Where nobody observes and nobody reads the log, nothing is made.
-#           5. A trace is passed on as it came, unless somebody makes spans of records: then a
-#              span of ours is the parent of what a request causes.
-# Plan.     Record; Watch, a request on its way to its record; Observers, who get records.
-# Not here. Where requests begin and end: Peer (section 10). Metrics and spans: examples/production
-#           makes them of records.
-
-__all__ += ["Record"]
-
-MAX_NAME_CHARS = 200  # of a name in a record: of a tool, a URI, a client, a principal
-MAX_BAGGAGE_CHARS = 8192  # of `tracestate` and `baggage`: as much as W3C Baggage §3.3.2 asks for
-
-access_logger = logging.getLogger("mcp_lite.access")
-KNOWN_TRACE_FLAGS = 0b11  # sampled, random trace id
-TRACEPARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}"
-
-
-class Record(Row):
-    """One request, and how it ended; or a notification. A text is "" if nothing is to be said."""
-
-    time: float  #: when it came, in seconds since 1970
-    method: str = ""  #: "" for a request over HTTP of a page, or one that was refused at the door
-    target: str = ""  #: the name of the tool or prompt, the URI; or method and path: "POST /mcp"
-    #: "result"; "tool_error"; "error", with its `code`; "cancelled" by the client; "lost", when the
-    #: client went away before it; "input_required" or "task", as the result says; "refused", at
-    #: the door or by a limit, with the status of HTTP as its `code`; "heard", a notification
-    outcome: str = ""
-    code: int | None = None
-    ms: float = 0.0  #: from the request, when its turn came, until its answer was taken
-    bytes: int = 0  #: of the answer; 0 where the channel does not count
-    principal: str = ""  #: its subject, or its key
-    session: str = ""  #: the beginning of the session's id: who reads it cannot use it
-    request_id: ReqId | None = None  #: of a cancellation: of what is cancelled
-    client: str = ""  #: its own words: "name/version"
-    era: str = ""  #: "legacy" or "modern"
-    revision: str = ""
-    address: str = ""  #: of the client, behind trusted proxies too
-    scheme: str = ""  #: "http" or "https" where it came over HTTP
-    #: spec: basic/index#_meta -- the W3C trace context that the client sent
-    traceparent: str = ""
-    tracestate: str = ""
-    baggage: str = ""
-    span: str = ""  #: the trace context of what it caused, where an observer makes spans
-    reason: str = ""  #: why it was refused at the door
-
-    @property
-    def trace_id(self) -> str:
-        """The id of the trace to which the request belongs: 32 hexadecimal digits, or ""."""
-        return (self.span or self.traceparent)[3:35]
-
-    @property
-    def parent_id(self) -> str:
-        """The id of the client's span, which caused this: 16 hexadecimal digits, or ""."""
-        return self.traceparent[36:52]
-
-    @property
-    def span_id(self) -> str:
-        """The id of the request's own span: 16 hexadecimal digits; "" if nobody makes spans."""
-        return self.span[36:52]
-
-    def fields(self) -> Msg:
-        """Return what a log says of it, as JSON: all that is there, but for the baggage.
-
-        >>> caller = Caller(address="192.0.2.1", scheme="https")
-        >>> known = {"outcome": "refused", "code": 401, "bytes": 65}
-        >>> record = page_record("POST /mcp", caller, 0.001, **known)
-        >>> logfmt({**record.fields(), "time": "now"})
-        'time=now target="POST /mcp" outcome=refused code=401 ms=1.0 bytes=65 address=192.0.2.1 \
-scheme=https'
-        """
-        whole, ms = divmod(round(self.time * 1000), 1000)
-        clock = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{ms:03}Z"
-        row = {**self.as_dict(), "time": clock, "ms": round(self.ms, 1), "trace": self.trace_id}
-        for name in ("era", "traceparent", "tracestate", "baggage", "span"):
-            del row[name]
-        return {name: value for name, value in row.items() if value is not None and value != ""}
-
-
-def page_record(target: str, caller: Caller, took: float, **known: Any) -> Record:
-    """Return the record of a request over HTTP that has no message: for a page, or refused.
-
-    It has ended just now, and `took` so many seconds. What else is `known` are members of a Record.
-    """
-    return Record(
-        time=time.time() - took, method="", target=_bounded(target), ms=took * 1000,
-        principal=principal_name(caller), address=caller.address, scheme=caller.scheme, **known,
+def hint_for_a_terminal(name: str, target: str) -> None:
+    """Tell a person who has started a server by hand what it waits for, and what to type."""
+    if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
+        return
+    library = os.path.relpath(__file__) if "__file__" in globals() else "mcp_lite.py"
+    print(
+        f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
+        f"Try it with: python3 {library} tools {target or 'SERVER.py'}\n"
+        "End it with Ctrl-D.", file=sys.stderr,
     )  # fmt: skip
-
-
-def logfmt(fields: Msg) -> str:
-    """Return fields as one line of text. Values that could be mistaken are written as in JSON.
-
-    >>> logfmt({"method": "tools/call", "target": "a b", "ms": 1.5, "client": "x\\nmethod=y"})
-    'method=tools/call target="a b" ms=1.5 client="x\\\\nmethod=y"'
-    """
-    plain = re.compile(r"[!#-<>-\[\]-~]+")  # visible ASCII but for quotes, `=` and backslashes
-    texts = {key: str(value) for key, value in fields.items()}
-    return " ".join(
-        f"{key}={text if plain.fullmatch(text) else json.dumps(text)}"
-        for key, text in texts.items()
-    )
-
-
-def trace_context(meta: Msg) -> str:
-    """Return the `traceparent` that a client sent; "" for none, or one that cannot be used.
-
-    >>> trace_context({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
-    '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
-    """
-    given = meta.get("traceparent")
-    return given if isinstance(given, str) and re.fullmatch(TRACEPARENT, given) else ""
-
-
-def next_span(given: str) -> str:
-    """Return the trace context for all that a request with this one causes; "" begins a trace.
-
-    W3C Trace Context §3.3: the trace stays, the span is new, and flags that we do not know are 0.
-
-    >>> next_span("01-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-05")[:36]
-    '00-0af7651916cd43dd8448eb211c80319c-'
-    """
-    trace = given[3:35] or os.urandom(16).hex()
-    flags = int(given[53:55] or "1", 16) & KNOWN_TRACE_FLAGS
-    return f"00-{trace}-{os.urandom(8).hex()}-{flags:02x}"
-
-
-def _bounded(value: JSON, most: int = MAX_NAME_CHARS) -> str:
-    """Return the beginning of a text; "" for anything else."""
-    return value[:most] if isinstance(value, str) else ""
-
-
-def principal_name(caller: Caller) -> str:
-    """Return who a principal is, for a log: a text, the subject, or the key; "" for nobody.
-
-    >>> principal_name(Caller(principal={"iss": "https://a", "sub": "alice"}, owner="subject ..."))
-    'alice'
-    """
-    principal = caller.principal
-    if isinstance(principal, Mapping):
-        subject = principal.get("sub", principal.get("subject"))
-    else:
-        subject = getattr(principal, "subject", principal)
-    return _bounded(subject) or _bounded(caller.owner)
-
-
-def outcome_of(exchange: Exchange, answer: Msg | None, delivered: bool) -> tuple[str, int | None]:
-    """Return how a request ended, and the code of its error if there is one.
-
-    >>> exchange = Exchange(request(1, "tools/call"), print)
-    >>> outcome_of(exchange, {"result": {"content": [], "isError": True}}, True)
-    ('tool_error', None)
-    >>> outcome_of(exchange, {"error": {"code": -32602, "message": "no such tool"}}, True)
-    ('error', -32602)
-    """
-    if answer is None and exchange.state is DONE and exchange.reason is not None:  # cut off
-        return "error", TOO_BUSY
-    if answer is None:
-        return ("cancelled" if exchange.state is CANCELLED else "lost"), None
-    if not delivered:
-        return "lost", None
-    if "error" in answer:
-        code = answer["error"]["code"]
-        return ("refused" if code in REFUSALS else "error"), code
-    kind = answer["result"].get("resultType", "complete")
-    if kind != "complete":
-        return _bounded(kind), None
-    failed = exchange.method == "tools/call" and answer["result"].get("isError") is True
-    return ("tool_error" if failed else "result"), None
-
-
-class Watch:
-    """A request on its way to its record."""
-
-    __slots__ = ("conversation", "exchange", "time", "began")
-
-    def __init__(self, conversation: Conversation, exchange: Exchange) -> None:
-        self.conversation, self.exchange = conversation, exchange
-        self.time, self.began = time.time(), time.perf_counter()
-        if conversation.server.observers.spans:
-            exchange.trace = next_span(trace_context(exchange.meta))
-
-    def end(self, answer: Msg | None, size: int | None) -> None:
-        """Make the record, of an answer of so many bytes, and give it to the observers.
-
-        `size` is 0 if nobody has taken the answer, and None if nobody knows.
-        """
-        took = (time.perf_counter() - self.began) * 1000
-        self.conversation.server.observers.tell(self._record(answer, size, took))
-
-    def _record(self, answer: Msg | None, size: int | None, took: float) -> Record:
-        exchange, caller, meta = self.exchange, self.exchange.caller, self.exchange.meta
-        outcome, code = outcome_of(exchange, answer, size != 0)
-        if outcome == "cancelled" and self.conversation.peer.lost is not None:
-            outcome = "lost"
-        facts = exchange.facts if exchange.modern else self.conversation.session
-        client = facts.client_info if facts is not None else {}
-        who = [_bounded(client.get(name)) for name in ("name", "version")]
-        about, key = named_in(exchange.method, exchange.params)
-        req_id, traceparent = exchange.req_id, trace_context(meta)
-        state, baggage = (
-            _bounded(meta.get(name), MAX_BAGGAGE_CHARS) for name in ("tracestate", "baggage")
-        )
-        return Record(
-            time=self.time, method=exchange.method[:MAX_NAME_CHARS],
-            target=_bounded(about.get(key)), outcome=outcome, code=code, ms=took, bytes=size or 0,
-            principal=principal_name(caller), session=self.conversation.label,
-            request_id=_bounded(req_id) or (req_id if is_id(req_id) else None),
-            client="/".join(filter(None, who)), era="modern" if exchange.modern else "legacy",
-            revision=facts.rev.name if facts is not None else "", address=caller.address,
-            scheme=caller.scheme, traceparent=traceparent, tracestate=state if traceparent else "",
-            baggage=baggage, span=exchange.trace,
-        )  # fmt: skip
-
-
-#: Stands for the answer to a notification, which has none.
-NO_ANSWER: Msg = {"result": {"resultType": "heard"}}
-
-
-class Observers:
-    """Those who get the records of a server: functions, and the log `mcp_lite.access`.
-
-    The log has a line for each record, at level INFO. With `style` True the line has key=value
-    pairs, with "json" it is JSON; then it is written even if the program has not configured
-    logging. With None it is written where the log `mcp_lite` shows INFO, with False never. A
-    logging.LogRecord has the fields as a dict, `record.mcp`.
-    """
-
-    def __init__(self, style: bool | str | None) -> None:
-        if style not in (None, False, True, "json"):
-            raise ValueError(f'access_log={style!r}: give True, False, "json" or None')
-        self.functions: list[Callable[[Record], Any]] = []
-        self.spans = False  # whether one of them makes spans
-        self.style = style
-        #: tells whether a line is written: as the level of a log says, or never
-        self.shows: Callable[[int], Any] = nothing
-        if style is not False:
-            self.shows = (access_logger if style else logger).isEnabledFor
-        if style:
-            if access_logger.level == logging.NOTSET:
-                access_logger.setLevel(logging.INFO)
-            if not access_logger.handlers:
-                access_logger.addHandler(LastResort(logging.INFO, "%(message)s"))
-
-    def wanted(self) -> object:
-        """Return something true if anybody observes."""
-        return self.functions or self.shows(logging.INFO)
-
-    def tell(self, record: Record) -> None:
-        """Give a record to all. What one of them raises goes to the log, and harms nobody."""
-        for fn in self.functions:
-            try:
-                fn(record)
-            except Exception:
-                logger.exception("the observer %s failed", getattr(fn, "__name__", fn))
-        if self.shows(logging.INFO):
-            fields = record.fields()
-            line = json.dumps(fields) if self.style == "json" else logfmt(fields)
-            access_logger.info("%s", line, extra={"mcp": fields})
-
-###############################################################################
-# 22. Conversations
-###############################################################################
-# Uses sections 1 to 10, 18, 19 and 21.
-#
-# Problem.  A server talks with many clients, of any revision. Each has its own state, its own
-#           share of what there is, and its own way to hear announcements.
-# Rules.    1. A request is checked before its handler runs: may the client call this, how often,
-#              with these parameters? All that one client asks, by whatever transport and in however
-#              many sessions, is counted together.
-#           2. Announcements may come from any thread. They wait for a client who cannot hear them
-#              yet. A reader who is too slow for them is let go.
-# Plan.     HANDLERS; whole results; Conversation, what the server keeps for one client.
-# Not here. The server itself: section 23. Answers, method by method: section 24.
-#
-# Four names sound alike. A Peer (10) knows which requests are in flight. A Session (6) knows what a
-# legacy handshake agreed on. A Conversation has both, and all else that the server keeps for one
-# client. An HTTPSession (41) has a Conversation, and knows where its answers go over HTTP. Modern
-# clients of an endpoint share one Conversation: it has nothing to keep for any of them.
-
-MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
-LOG_RATE = (500, 1.0)  # log messages for one client in so many seconds; the rest is dropped
-GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
-GREETING_SECONDS = 5.0  # for a client that calls already to end its handshake, before it is asked
-
-#: From method to the function that answers it: `await HANDLERS[method](ctx)` is the result.
-HANDLERS: dict[str, Callable[[Context], Awaitable[Msg]]] = {}
-
-
-def handles(*methods: str) -> Callable[[Any], Any]:
-    """Let a function answer these methods."""
-
-    def enter(fn: Any) -> Any:
-        HANDLERS.update(dict.fromkeys(methods, fn))
-        return fn
-
-    return enter
-
-
-async def call_custom(ctx: Context) -> Msg:
-    """Answer a method that the author has added."""
-    answer: Msg = await ctx.server.call(ctx.server.methods[ctx.method], ctx, ctx.params)
-    if not isinstance(answer, (dict, InputRequired)):
-        raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a dict")
-    return answer
-
-
-async def pass_through(middleware: Callable[..., Any], inner: Any, ctx: Context) -> Msg:
-    """Answer a request by way of a middleware; `inner` is what it calls next."""
-    answer: Msg = await maybe_await(middleware(ctx, call_next=inner))
-    if not isinstance(answer, (dict, InputRequired)):
-        name = getattr(middleware, "__qualname__", repr(middleware))
-        problem = f"the middleware {name}() answered with {type(answer).__name__}, not a dict"
-        raise TypeError(f"{problem}: write `return await call_next(ctx)`")
-    return answer
-
-
-def whole_result(ctx: Context, answer: Msg) -> Msg:
-    """Return a modern result whole: its type, who made it, how long it may be kept."""
-    answer = {"resultType": "complete", **answer}
-    hints = ctx.server.hints.get(ctx.method)
-    if hints is not None and answer["resultType"] == "complete":
-        # spec: server/utilities/caching#cache-key -- a result that depends on answers
-        not_kept = {"ttlMs": 0} if ctx.used_rounds else {}
-        answer = {**hints, **ctx.cache, **not_kept, **answer}
-    # spec: basic/index#_meta -- serverInfo "in every result's _meta"
-    answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
-    return answer
-
-
-def with_one_more(subscriptions: frozenset[str], uri: str) -> frozenset[str]:
-    """Return the URIs that a session watches, and this one; RPCError if they are too many."""
-    wanted = subscriptions | {uri}
-    if len(wanted) > MAX_SUBSCRIPTIONS:
-        raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
-    return wanted
-
-
-class Conversation:
-    """One client, as the server knows it: a Peer, and all that was agreed."""
-
-    def __init__(
-        self, server: Server, name: str, opener: Caller = NOBODY, many_clients: bool = False
-    ) -> None:
-        self.server = server
-        #: who began the conversation
-        self.opener = opener
-        limit = server.max_in_flight
-        self.peer = Peer(name, self.serve, self.on_notification, limit, many_clients)
-        self.peer.on_lost, self.peer.watch = self.leave, self.watch
-        self.peer.on_unserved = self.watch_unserved
-        #: functions to call when the client has gone, by whoever wants to hear of it
-        self.farewells: dict[Any, Callable[[], Any]] = {}
-        self.step: asyncio.Future[None] | None = None  # of the handshake, for until()
-        self.label = ""  # what records call it: the beginning of a session's id
-        self.session = self.peer.session
-        self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
-        #: announcements; they wait until there is a channel for them: see listen()
-        self.outbox = Outbox(nowhere, self._wake, self._too_slow, held=True)
-        self.listening = False
-        #: ends the conversation with a client who is too slow for it
-        self.let_go: Callable[[], Coroutine[Any, Any, Any]] | None = None
-        self.state: dict[str, Any] = {}
-        self.life = server.lives.here()
-        self.lifespan = self.life.entered.result()
-        #: methods that were let in, and under which revision and capabilities
-        self._admitted: dict[str, tuple[Revision, Msg]] = {}
-        #: the key of the client's share, where the channel does not know its client
-        self.number = f"conversation {next(_serial)}"
-
-    def watch(self, exchange: Exchange) -> Watch | None:
-        """Begin the record of a request, if anybody observes."""
-        return Watch(self, exchange) if self.server.observers.wanted() else None
-
-    def watch_unserved(self, msg: JSON, caller: Caller, answer: Msg | None) -> None:
-        """Make the record of a request that was not taken on, or of a notification."""
-        if not self.server.observers.wanted():
-            return
-        if type(msg) is not dict or not isinstance(msg.get("method"), str):
-            return
-        params = object_of(msg, "params")
-        req_id, modern = msg.get("id"), None
-        if answer is None:  # a notification; a cancellation names a request
-            req_id, session = params.get("requestId"), self.session
-            # One that comes before any handshake is of the modern era.
-            modern = session.rev.modern or session.state is START
-        if is_id(req_id) or answer is None:
-            exchange = Exchange({**msg, "id": req_id, "params": params}, nothing, caller, modern)
-            Watch(self, exchange).end(answer or NO_ANSWER, None)
-
-    async def serve(self, exchange: Exchange) -> Msg:
-        """Answer one request: make its Context, go through the middlewares to answer(), and fit
-        what comes of that to the client's revision."""
-        facts = self.take_on(exchange)
-        ctx = Context(self, exchange, facts)
-        step = self.answer
-        for middleware in self.server.middlewares:
-            step = functools.partial(pass_through, middleware, step)
-        token = CURRENT.set(ctx)
-        self.life.running += 1
-        answer: Any = {}
-        try:
-            answer = await step(ctx)
-            if isinstance(answer, InputRequired):
-                answer = await ctx.answered(answer, functools.partial(step, ctx))
-            self.note_subscription(ctx)
-        except Suspended:
-            pass
-        except asyncio.CancelledError:
-            self.check_suspended(ctx)
-        except WireError as exc:
-            raise RPCError(fit_code(exc.code, facts.rev), exc.message, exc.data) from exc
-        finally:
-            self.life.running -= 1
-            CURRENT.reset(token)
-            if ctx.holds_back:
-                await ctx.flush()
-            ctx.run.end()
-        if ctx.run.suspended:
-            answer = ctx.input_required()
-        answer = fit_result(exchange.method, answer, facts.rev)
-        return whole_result(ctx, answer) if facts.rev.modern else answer
-
-    def take_on(self, exchange: Exchange) -> Facts:
-        """Return the facts of a request; RPCError for one that may not be asked now, or so."""
-        server, method = self.server, exchange.method
-        facts: Facts = self.session
-        if exchange.modern:
-            exchange.facts = facts = exchange.facts or check_modern_request(exchange.msg)
-        elif self.session.state is START and server.strict and method not in GREETINGS:
-            # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"; a
-            # line piped into a server has no handshake, and is answered unless we are strict.
-            raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
-        if exchange.caller.principal is not None:
-            server.guarded = True
-        if server.request_budgets is not None and method not in GREETINGS:
-            server.request_budgets.spend(self.client_of(exchange.caller))
-        if method in METHODS:
-            try:
-                check_params(METHODS[method], exchange.params)
-            except RPCError:
-                self.admit(exchange, facts)  # a method that is not there has no parameters either
-                raise
-        return facts
-
-    def check_suspended(self, ctx: Context) -> None:
-        """Let a run go on to its answer that a question has ended; raise a cancellation again."""
-        # The answer is sent even if the input has ended: a line piped into a server has a reader.
-        if not ctx.run.suspended or ctx.exchange.state is CANCELLED:
-            raise  # noqa: PLE0704 -- the CancelledError that is being handled
-        _uncancel(ctx.exchange.task)
-
-    async def answer(self, ctx: Context) -> Msg:
-        """Answer a request as the core does, after all middlewares: judge it, run its handler."""
-        self.admit(ctx.exchange, ctx.facts)
-        try:
-            return await self.handler(ctx)(ctx)
-        except asyncio.CancelledError:
-            self.check_suspended(ctx)
-            raise Suspended from None
-
-    def note_subscription(self, ctx: Context) -> None:
-        """Note which resource a legacy client wants to hear of, or no longer, whoever agreed."""
-        if ctx.method == "resources/subscribe":
-            session, uri = self.session, ctx.params["uri"]
-            session.subscriptions = with_one_more(session.subscriptions, uri)
-        elif ctx.method == "resources/unsubscribe":
-            self.session.subscriptions -= {ctx.params["uri"]}
-
-    def handler(self, ctx: Context) -> Callable[[Context], Awaitable[Msg]]:
-        """Return the function that answers a request."""
-        params = ctx.params
-        if ctx.facts.rev.modern and ("requestState" in params or "inputResponses" in params):
-            ctx.rounds()  # a forged one is refused, whether or not the handler asks
-        return HANDLERS.get(ctx.method, call_custom)
-
-    def offers(self) -> Msg:
-        """Return the server's capabilities; a client that hears no news is promised none."""
-        offered = self.server.capabilities()
-        if self.outbox.closed:
-            news = "listChanged", "subscribe"
-            offered = {name: without(each, *news) for name, each in offered.items()}
-        return offered
-
-    def admit(self, exchange: Exchange, facts: Facts) -> None:
-        """Refuse a method that the client may not call; see admit()."""
-        rev, method = facts.rev, exchange.method
-        declared = {} if rev.modern else self.session.server_capabilities
-        ours = self.server.capabilities() if rev.modern else declared or self.offers()
-        if self._admitted.get(method) != (rev, ours):
-            admit(method, CLIENT, rev, ours, self.server.methods)
-            self._admitted[method] = rev, ours
-
-    def on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
-        """Hear a notification of the client, after the requests that came before it."""
-        self.peer.tasks.spawn(self._on_notification(msg, send, caller))
-
-    async def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
-        if msg["method"] == "notifications/initialized" and self.session.state is not START:
-            self.session.state = READY
-            self._look_if_ready()
-        listener = self.server.listeners.get(msg["method"])
-        if listener is not None:
-            ctx = Context(self, Exchange({"id": "", **msg}, send, caller), self.session)
-            await call_plain(listener, ctx, ctx.params)
-
-    def leave(self) -> None:
-        """Hear that the client has gone."""
-        self.end_feeds()
-        for farewell in list(self.farewells.values()):
-            farewell()
-
-    async def until(self, ready: Callable[[], bool]) -> None:
-        """Wait for a step of the handshake, or of listen(), after which the client is `ready`."""
-        while not ready():
-            if self.step is None or self.step.done():
-                self.step = self.loop.create_future()
-            await asyncio.shield(self.step)
-
-    async def until_greeted(self) -> None:
-        """Wait until a legacy client has ended its handshake; a bounded time, as some never do."""
-        # spec 2025-11-25: basic/lifecycle#initialization -- the server "SHOULD NOT send requests"
-        if self.session.state is AGREED:
-            with contextlib.suppress(asyncio.TimeoutError):
-                greeted = self.until(lambda: self.session.state is not AGREED)
-                await asyncio.wait_for(greeted, GREETING_SECONDS)
-
-    def end_feeds(self) -> int:
-        """End the subscriptions of this client, since nothing else would; return their number."""
-        feeds = [feed for feed in list(self.server.feeds) if feed.ctx.conversation is self]
-        for feed in feeds:
-            feed.end()
-        return len(feeds)
-
-    def client_of(self, caller: Caller) -> str:
-        """Return the key under which the client's share of everything is counted."""
-        return caller.owner or caller.address or self.number
-
-    def wants_log(self, level: str, threshold: str | None, caller: Caller) -> bool:
-        """Return whether a log message of this level is to be sent now; from any thread."""
-        if threshold is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(threshold):
-            return False
-        budget = self.server.log_budgets.of(self.client_of(caller))
-        # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
-        taken = budget.take(time.monotonic())
-        if not taken and budget.refused == 1:
-            logger.warning("so much is logged for %s that some of it is dropped", self.peer.name)
-        return taken
-
-    def listen(self, send: Send) -> None:
-        """Send announcements from now on, as soon as a handshake has ended."""
-        self.outbox.send, self.listening = send, True
-        self._look_if_ready()
-
-    def _look_if_ready(self) -> None:
-        if self.listening and self.session.state is READY:
-            self.outbox.release()
-        if self.step is not None:
-            settle_future(self.step, None, None)
-
-    def _wake(self) -> None:
-        self.call_on_loop(lambda: self.peer.tasks.spawn(self.outbox.deliver()))
-
-    def _too_slow(self) -> None:
-        logger.warning("%s reads too slowly for what is announced: it is let go", self.peer.name)
-        let_go = self.let_go
-        if let_go is not None:
-            self.call_on_loop(lambda: self.peer.tasks.spawn(let_go()))
-
-    def call_on_loop(self, fn: Callable[..., object], *args: Any) -> None:
-        """Call fn(*args) on this conversation's loop, from any thread."""
-        if threading.get_ident() == self.thread:
-            fn(*args)
-        else:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                self.loop.call_soon_threadsafe(fn, *args)
-
-    def announce(self, capability: str, msg: Msg, size: int) -> None:
-        """Send a notification of so many bytes that no request caused, if the client may hear it
-        and wants to; from any thread."""
-        session, uri = self.session, msg.get("params", {}).get("uri")
-        if session.state not in (AGREED, READY):
-            return
-        # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
-        if declares(session.server_capabilities, capability):
-            if uri is None or uri in session.subscriptions:
-                self.outbox.put(msg, size)
-
-    def forward(self, level: str, msg: Msg, ctx: Context | None = None) -> None:
-        """Send a record of the program's log, on behalf of a request or of none."""
-        threshold = self.session.log_level if ctx is None else ctx.facts.log_level
-        caller = self.opener if ctx is None else ctx.exchange.caller
-        if not self.wants_log(level, threshold, caller):
-            return
-        size = len(encode(msg))
-        if ctx is None or ctx.cancelled:
-            self.announce("logging", msg, size)
-        else:
-            ctx.say_soon(msg, size)
-
-###############################################################################
-# 23. Server
-###############################################################################
-# Uses sections 1 to 5, 7, 8, 10, 14 and 16 to 22.
-#
-# Problem.  What was registered is to be served: to many clients at a time, over any transport, in a
-#           loop or a thread of the author's choice.
-# Rules.    1. What an author does with a server is a method of Server.
-#           2. An option that nobody knows, or of a wrong kind, is an error where it is given.
-#           3. A server that is told to end answers what it does not finish, and ends in time.
-# Plan.     The names of options; the options of serving; Server, for the author; ServerThread.
-# Not here. How bytes come and go: sections 27 and 44 put themselves into RUNNERS and ENGINES.
-
-__all__ += ["Server"]
-
-PAGE_SIZE = 100  # items of one page of a list
-SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end cuts off
-
-
-def check_rate(rate: Any) -> tuple[float, float]:
-    """Return a rate, (requests, seconds); ValueError if it is none.
-
-    >>> check_rate([100, 60])
-    (100, 60)
-    """
-    is_pair = isinstance(rate, (tuple, list)) and len(rate) == 2
-    if not is_pair or not all(is_number(each) and each > 0 for each in rate):
-        raise ValueError(f"rate_limit={rate!r:.100}: give (requests, seconds), finite and above 0")
-    return rate[0], rate[1]
-
-
-def hints_by_method(
-    ttl_ms: int | Mapping[str, int], cache_scope: str | Mapping[str, str]
-) -> dict[str, Msg]:
-    """Return the caching hints of each cacheable method; ValueError for one that cannot be.
-
-    >>> hints_by_method({"tools/list": 5}, "public")["tools/list"]
-    {'ttlMs': 5, 'cacheScope': 'public'}
-    """
-    hints = {}
-    for method in [row.name for row in METHODS.values() if row.cacheable]:
-        ms = ttl_ms.get(method, 0) if isinstance(ttl_ms, Mapping) else ttl_ms
-        scope = cache_scope
-        if isinstance(scope, Mapping):
-            scope = scope.get(method, "private")
-        hints[method] = check_hints({"ttlMs": ms, "cacheScope": scope})
-    return hints
 
 
 def keywords_of(*makers: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -7452,431 +6741,17 @@ def check_names(
     what: str, known: Iterable[str], given: Iterable[str], hint: str = "",
     others: Iterable[str] = (),
 ) -> None:  # fmt: skip
-    """Raise TypeError for an option that is unknown; `others` may have been meant, too.
+    """Raise TypeError for an option that is unknown.
 
     >>> check_names("sorted()", keywords_of(sorted), ["keys"])
     Traceback (most recent call last):
         ...
-    TypeError: sorted() has no option 'keys'; did you mean key?
+    TypeError: sorted() has no option 'keys'; it can have key, reverse
     """
     for name in given:
         if name not in known:
-            import difflib
-
-            meant = [each for each in (*known, *others) if each != name]
-            near = difflib.get_close_matches(name, meant, 1)
-            can = f"; it can have {', '.join(meant)}" if meant else ""
-            can = f"; did you mean {near[0]}?" if near else can
+            can = f"; it can have {', '.join((*known, *others))}" if known else ""
             raise TypeError(f"{what} has no option {name!r}{can}{hint}")
-
-
-class AsWritten(int):
-    """A number that help() shows as its author wrote it."""
-
-    def __repr__(self) -> str:
-        return SHOWN[int(self)]
-
-
-#: Defaults that would not be recognized: a limit, and permissions.
-SHOWN = {MAX_MESSAGE_BYTES: "MAX_MESSAGE_BYTES", 0o600: "0o600"}
-
-
-def show_options(fns: Iterable[Any], where: str, *makers: Callable[..., Any]) -> None:
-    """Let help() show the options of functions, or of a class, which pass them on to these makers.
-
-    Each maker explains its options in its docstring, after `Args:`.
-
-    >>> def make(*, port=8000):
-    ...     '''Make.
-    ...
-    ...     Args:
-    ...         port: to listen on
-    ...     '''
-    >>> def run(name, **options): "Run."
-    >>> show_options([run], "on the network", make)
-    >>> inspect.signature(run)
-    <Signature (name, *, port=8000)>
-    >>> print(run.__doc__)
-    Run.
-    <BLANKLINE>
-    Options on the network:
-        port: to listen on
-    """
-    words = [(inspect.getdoc(maker) or "").partition("\nArgs:\n")[2] for maker in makers]
-    told = "\n".join(filter(None, [f"Options {where}:", *words]))
-    options = keywords_of(*makers)
-    for name, each in options.items():
-        if type(each.default) is int and each.default in SHOWN:
-            options[name] = each.replace(default=AsWritten(each.default))
-    for shown in fns:
-        if shown.__doc__:  # Python can be told to keep none
-            shown.__doc__ = f"{inspect.getdoc(shown)}\n\n{told}"
-        fn = vars(shown)["__init__"] if isinstance(shown, type) else shown
-        signature = inspect.signature(fn)
-        own = {name: each for name, each in signature.parameters.items()
-               if each.kind is not each.VAR_KEYWORD}  # fmt: skip
-        fn.__signature__ = signature.replace(parameters=list({**own, **options, **own}.values()))
-
-
-class StdioOptions(typing.TypedDict, total=False):
-    """Options of serving on the standard streams; ServerStdio (section 27) explains them."""
-
-    watch_parent: bool
-    max_message_bytes: int
-
-
-class EndpointOptions(typing.TypedDict, total=False):
-    """Options of serving over HTTP, whoever listens; sections 42 to 44 explain them."""
-
-    path: str
-    token: Any
-    verify: Callable[[str], Any] | None
-    key: Callable[[Any], Any] | None
-    auth: Any
-    allowed_hosts: str | Iterable[str] | None
-    allowed_origins: str | Iterable[str]
-    trusted_proxies: str | Iterable[str]
-    sessions: bool
-    session_seconds: float
-    session_prefix: str
-    max_sessions: int
-    legacy_sse: bool
-    healthz: bool
-    max_body: int
-    grace: float
-
-
-class ASGIOptions(EndpointOptions, total=False):
-    """Options of serving under an ASGI server; ASGIApp (section 44) explains its own."""
-
-    signals: bool
-
-
-class HTTPOptions(EndpointOptions, total=False):
-    """Options of serving over HTTP on a port of ours; HTTPServer (section 44) explains its own."""
-
-    host: str
-    port: int
-    uds: str | None
-    uds_mode: int
-    sock: Any
-    ssl: Any
-
-
-class RunOptions(HTTPOptions, StdioOptions, total=False):
-    """Options of run(): those of the transport."""
-
-
-class Runner(Row):
-    """A transport that Server.run() and start_in_thread() know by name."""
-
-    #: serve(server, ready, options, signals): ready(URL or None) is called when it has begun; with
-    #: `signals`, one that ends a program ends it
-    serve: Callable[[Any, Callable[[Any], None], Msg, bool], Awaitable[None]]
-    makers: tuple[type, ...]  #: the classes that take the options
-
-    def check(self, name: str, options: Msg) -> None:
-        """Raise ValueError for a wrong value, TypeError for an option that it does not have."""
-        known = keywords_of(*self.makers)
-        check_names(f"run({name!r})", known, options, runner_with(options))
-        for maker in self.makers:
-            check_kinds(maker, options)
-
-
-RUNNERS: dict[str, Runner] = {}
-#: Classes that Server.http(), Server.asgi make; they take the server and options.
-ENGINES: dict[str, Callable[..., Any]] = {}
-
-
-def runner_with(options: Msg) -> str:
-    """Return a hint at the way to serve that has all these options; nothing if there is none."""
-    ways = [f"run({name!r}, ...)" for name, each in RUNNERS.items()
-            if options.keys() <= keywords_of(*each.makers).keys()]  # fmt: skip
-    return f"; there is {ways[0]}" if ways else ""
-
-
-async def in_host(call_sync: Callable[[Callable[[], Any]], Any], job: Callable[[], Any]) -> Any:
-    """Return the result of a job; `call_sync` runs it where the program wants that."""
-    waited = call_sync(job)
-    if inspect.isawaitable(waited):
-        return await waited
-    remedy = "return await asyncio.to_thread(f, job), for an f that blocks until job() is done"
-    raise TypeError(f"call_sync= is no async function: in it, {remedy}")
-
-
-class Server(Registrations):
-    """An MCP server: register functions with its decorators, then run() it.
-
-    Args:
-        name, version, title, description, icons, website_url, instructions: for its clients
-        lifespan: lifespan(server) is an async context manager; it yields `ctx.lifespan`
-        strict: whether requests that come before the handshake are refused
-        mask_errors: whether the text of exceptions that are not ToolError is hidden
-        page_size: items of one page of a list
-        call_sync: runs plain functions where a host wants that: `await call_sync(job)` gives what
-            job() gives. It may be cancelled first, when the client gives up or must be asked
-        rate_limit: (requests, seconds) for each client, not counting initialize and ping
-        max_in_flight: requests of one session at once; modern: of one principal, or far address
-        threads: for plain functions, unless call_sync is given
-        capabilities: declared besides those that follow from what is registered
-        ttl_ms: how long results may be kept; a number, or a mapping from method to number
-        cache_scope: by whom: "private" or "public", or a mapping
-        state_key: signs the record that travels between rounds of a call; replicas share it
-        bus: to the other processes of a server: an async iterable of events, with publish(event)
-        hide_forbidden: whether lists show only what a client's token may call
-        access_log: a line for each Record: True, "json", False; None where INFO is logged anyway
-    """
-
-    target = ""  # the words that name it on a command line, if it was loaded by one
-
-    def __init__(
-        self, name: str = "mcp_lite", version: str = __version__, *, title: str | None = None,
-        description: str | None = None, icons: Sequence[Msg] | None = None,
-        website_url: str | None = None, instructions: str | None = None,
-        lifespan: Callable[[Server], Any] | None = None, strict: bool = False,
-        mask_errors: bool = False, page_size: int = PAGE_SIZE,
-        call_sync: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
-        rate_limit: tuple[int, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
-        threads: int = TOOL_THREADS, capabilities: Msg | None = None,
-        ttl_ms: int | Mapping[str, int] = 0, cache_scope: str | Mapping[str, str] = "private",
-        state_key: str | bytes | None = None, bus: Any = None, hide_forbidden: bool = False,
-        access_log: bool | str | None = None, **unknown: NoReturn,
-    ) -> None:
-        check_names("Server()", keywords_of(Server), unknown, runner_with(unknown))
-        check_kinds(Server, vars(), ("threads", "max_in_flight", "page_size"))
-        super().__init__(capabilities)
-        self.name, self.instructions = name, instructions
-        about = without_none(
-            title=title, description=description, icons=icons, websiteUrl=website_url
-        )
-        self.info = {"name": name, "version": version, **about}
-        self.strict, self.mask_errors = strict, mask_errors
-        self.page_size, self.max_in_flight = page_size, max_in_flight
-        self.hide_forbidden = hide_forbidden
-        #: by cacheable method, how long and by whom its results may be kept
-        self.hints = hints_by_method(ttl_ms, cache_scope)
-        if hide_forbidden and self.hints["tools/list"]["cacheScope"] == "public":
-            problem = "hide_forbidden=True: then tools/list is not the same for all"
-            raise ValueError(f'{problem}: give it cache_scope="private"')
-        key = os.urandom(32) if state_key is None else state_key
-        self.state_key = key.encode() if isinstance(key, str) else key
-        if len(self.state_key) < MIN_STATE_KEY_BYTES:
-            least = f"give {MIN_STATE_KEY_BYTES} random ones, or more"
-            size = len(self.state_key)
-            raise ValueError(f"state_key has {size} bytes, and can be guessed: {least}")
-        self.conversations: set[Conversation] = set()
-        self.feeds: set[Feed] = set()  # subscriptions of modern clients: section 24
-        self.jobs: dict[str, Job] = {}  # tasks of the protocol, by id: section 25
-        #: what each client may still ask, and may still be told of the log
-        self.request_budgets = None if rate_limit is None else Budgets(check_rate(rate_limit))
-        self.log_budgets = Budgets(LOG_RATE)
-        #: whether a client was ever authenticated: then logs are nobody's but their client's
-        self.guarded = False
-        self.observers = Observers(access_log)
-        self.threads = Threads(threads)
-        self.bus = Bus(bus, self.tell)
-        self.lives = Lives(functools.partial(lifespan, self) if lifespan else None,
-                           self.bus, self.threads)  # fmt: skip
-        self._call_sync = functools.partial(in_host, call_sync) if call_sync else self._in_thread
-
-    # Announcing; from any thread.
-
-    def tools_changed(self) -> None:
-        """Tell the clients that listen that the list of tools changed."""
-        self.list_changed("tools")
-
-    def prompts_changed(self) -> None:
-        """Tell the clients that listen that the list of prompts changed."""
-        self.list_changed("prompts")
-
-    def resources_changed(self) -> None:
-        """Tell the clients that listen that the list of resources or templates changed."""
-        self.list_changed("resources")
-
-    def resource_updated(self, uri: str) -> None:
-        """Tell the clients that subscribed to a resource that it changed."""
-        msg = notification("notifications/resources/updated", {"uri": uri})
-        self._announce("resources.subscribe", msg)
-
-    def list_changed(self, kind: str) -> None:
-        """Announce that a list has changed."""
-        super().list_changed(kind)
-        msg = notification(f"notifications/{kind}/list_changed")
-        self._announce(f"{kind}.listChanged", msg)
-
-    def _announce(self, capability: str, msg: Msg) -> None:
-        self.tell(capability, msg)  # not by way of the bus, which may be out of order
-        if self.bus.carrier is not None and self.lives.alive():
-            self.bus.publish(capability, msg)
-
-    def tell(self, capability: str, msg: Msg) -> None:
-        """Pass an announcement on to the clients of this process."""
-        conversations, feeds = list(self.conversations), list(self.feeds)
-        if conversations or feeds:
-            size = len(encode(msg))
-            for conversation in conversations:
-                conversation.announce(capability, msg, size)
-            for feed in feeds:
-                feed.put(msg, size)
-
-    def log_handler(self, level: int = logging.INFO, *, everyone: bool = False) -> LogHandler:
-        """Return a logging.Handler that forwards a program's own log records to the clients.
-
-        A record goes to the client whose request caused it. Records that no request caused go to
-        all, until a client is authenticated; with `everyone` also then.
-        """
-        return LogHandler(self, level, everyone)
-
-    def observe(
-        self, fn: Callable[[Record], Any], *, spans: bool = False
-    ) -> Callable[[Record], Any]:
-        """Have a function called with the Record of each request, when that has ended, and of each
-        notification.
-
-        It is called on the event loop, so it must be quick, and a plain function. With `spans`,
-        each record has a span of its own, the parent of what the request causes elsewhere.
-        """
-        if is_async(fn) or not callable(fn):
-            raise TypeError("an observer is a plain function: it is called on the event loop")
-        self.observers.functions.append(fn)
-        self.observers.spans = self.observers.spans or spans
-        return fn
-
-    # Serving.
-
-    async def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Return what fn(*args, **kwargs) gives: awaited on the loop, or run in a thread."""
-        if is_async(fn):
-            return await fn(*args, **kwargs)
-        job = functools.partial(contextvars.copy_context().run, fn, *args, **kwargs)
-        value = await self._call_sync(job)
-        return await value if inspect.isawaitable(value) else value
-
-    async def _in_thread(self, job: Callable[[], Any]) -> Any:
-        ctx = CURRENT.get(None)
-        return await self.threads.run(job, owner="" if ctx is None else ctx.owner)
-
-    def lifespan_open(self) -> contextlib.AbstractAsyncContextManager[None]:
-        """Hold the lifespan open; the first to come opens it, the last to go closes it."""
-        return self.lives.hold()
-
-    def converse(
-        self, name: str, opener: Caller = NOBODY, many_clients: bool = False
-    ) -> Conversation:
-        """Return a new conversation with a client."""
-        return Conversation(self, name, opener, many_clients)
-
-    async def serve(self, transport: Transport) -> None:
-        """Serve one conversation, until its channel ends."""
-        try:
-            async with self.lifespan_open():
-                conversation = self.converse(transport.name)
-                self.conversations.add(conversation)
-                try:
-                    await transport.open()
-                    conversation.let_go = transport.close
-                    conversation.listen(conversation.peer.traced(transport.write))
-                    await conversation.peer.run(transport, transport.grace, SHUTTING_DOWN)
-                finally:
-                    self.conversations.discard(conversation)
-        finally:
-            await transport.close()
-
-    async def serve_on(
-        self, transport: str | Transport, ready: Callable[[Any], None], options: Msg,
-        signals: bool = False,
-    ) -> None:  # fmt: skip
-        """Serve on a transport, or on one of RUNNERS by name; `ready` hears its URL or None."""
-        for ref, argument in self.completions:
-            entry = self.prompts.get(ref) or self.templates.get(ref)
-            if entry is None or argument not in entry.schema["properties"]:
-                lost = "@app.complete(%r, %r): so far there is no such %s"
-                logger.warning(lost, ref, argument, "argument" if entry else "prompt or template")
-        if isinstance(transport, Transport):
-            check_names("a transport of your own", (), options)
-            ready(None)
-            await self.serve(transport)
-        elif transport in RUNNERS:
-            RUNNERS[transport].check(transport, options)
-            await RUNNERS[transport].serve(self, ready, options, signals)
-        else:
-            raise ValueError(f"no transport {transport!r}; there is {', '.join(RUNNERS) or 'none'}")
-
-    def run(self, transport: str | Transport = "stdio", **options: Unpack[RunOptions]) -> None:
-        """Serve until the client goes away or a signal comes; blocks.
-
-        The process is ours meanwhile. Signals end it in good order, and it ends even if a handler
-        blocks the event loop or swallows its cancellation. Where it cannot listen, it ends with
-        SystemExit and one line that says why.
-        """
-        check_no_loop()
-        if transport == "stdio":
-            hint_for_a_terminal(self.name, self.target or sys.argv[0])
-        watchdog = Watchdog()
-
-        async def main() -> None:
-            try:
-                await self.serve_on(transport, lambda url: None, {**options}, signals=True)
-            finally:
-                watchdog.begin(GRACE_SECONDS)
-
-        try:
-            asyncio.run(main())
-        except CannotServe as exc:
-            sys.exit(f"{self.name}: {exc}")
-        finally:
-            watchdog.stop()
-
-    def http(self, **options: Unpack[HTTPOptions]) -> Any:
-        """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
-        return ENGINES["http"](self, **options)
-
-    @functools.cached_property
-    def asgi(self) -> Any:
-        """This server as an ASGI application; see asgi_with() for options."""
-        return self.asgi_with()
-
-    def asgi_with(self, **options: Unpack[ASGIOptions]) -> Any:
-        """Return an ASGI application."""
-        return ENGINES["asgi"](self, **options)
-
-    async def serve_stdio(self, **options: Unpack[StdioOptions]) -> None:
-        """Serve one client on the standard streams, inside a running loop."""
-        await self.serve_on("stdio", lambda url: None, {**options})
-
-    async def serve_http(self, **options: Unpack[HTTPOptions]) -> None:
-        """Serve on a port until cancelled, inside a running loop."""
-        await self.serve_on("http", lambda url: None, {**options})
-
-    def start_in_thread(
-        self, transport: str | Transport = "http", **options: Unpack[HTTPOptions]
-    ) -> ServerThread:
-        """Serve in a thread with a loop of its own; what is returned has `.url` and `.stop()`."""
-        return ServerThread(self, transport, {**options})
-
-
-def check_no_loop() -> None:
-    """Raise RuntimeError if an event loop is running here, in which run() cannot begin another."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return
-    raise RuntimeError(
-        "run() begins an event loop, and one is running here: in it, use "
-        "`async with app.http(...)` or `await app.serve_stdio()`"
-    )
-
-
-def hint_for_a_terminal(name: str, target: str) -> None:
-    """Tell a person who has started a server by hand what it waits for, and what to type."""
-    if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
-        return
-    library = os.path.relpath(__file__) if "__file__" in globals() else "mcp_lite.py"
-    print(
-        f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
-        f"Try it with: python3 {library} tools {target or 'SERVER.py'}\n"
-        "End it with Ctrl-D.", file=sys.stderr,
-    )  # fmt: skip
 
 
 class ServerThread:
@@ -7918,22 +6793,267 @@ class ServerThread:
             self._thread.join(timeout)
 
 ###############################################################################
-# 24. Handlers
+# 22. Tasks
 ###############################################################################
-# Uses sections 1 to 4, 6, 8, 10, 12, 15, 16, 19 and 22.
-#
-# Problem.  Each method of the protocol has its answer.
-# Rules.    1. One function answers a method. Its parameters are checked before. Its result has
-#              nothing that the client's revision does not know.
-#           2. A tool that fails is a result with `isError`, for the model to read. A request that
-#              is wrong is an error, for the client. Tracebacks go to the log only.
-#           3. A list is told in pages. The list may change between two pages: what stays in it is
-#              told exactly once.
-# Plan.     The handshake; pages and lists; calling, reading, completing; announcements.
-# Not here. Methods of the extension for tasks: section 25.
+# Problem. Some tools run for hours, and no request should be open for so long. A call that becomes
+#          a task is answered at once, with a handle. The client comes back to look (tasks/get), to
+#          answer questions (tasks/update) or to end it (tasks/cancel).
+# Rules.   1. A tool says whether it may be a task, the client whether it knows tasks.
+#          2. A task belongs to its principal: for everybody else it does not exist.
+#          3. A task that has ended does not change, and keeps only its outcome.
+#          4. A name stands for one question of a task, for ever: an answer that comes late must
+#             not be taken for that of another one.
+# Limits.  1,000 tasks, half of them of one principal. A task of the protocol is a Job here, because
+#          asyncio has tasks, too.
+
+MAX_TASKS = 1000  # of one server, running or kept for their results
+MAX_TASK_BYTES = 64 * 1024 * 1024  # of all results that one server keeps; four of the longest
+TASK_TTL_MS = 3_600_000  # for which a task's result is kept
+POLL_MS = 500  # between two looks at a task
+
+
+def timestamp() -> str:
+    """Return the time of day as ISO 8601 has it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def make_room(jobs: dict[str, Job], owner: str) -> None:
+    """Let the oldest outcome give way to a new task; RPCError if too many tasks are running."""
+    for old in [job for job in jobs.values() if job.expires < time.monotonic()]:
+        old.cancel()
+        del jobs[old.id]
+    mine = [job for job in jobs.values() if job.owner == owner]
+    full = owner and len(mine) >= MAX_TASKS // 2
+    if full or len(jobs) >= MAX_TASKS:
+        oldest = next((job for job in (mine if full else jobs.values()) if job.over), None)
+        if oldest is None:
+            raise RPCError(TOO_BUSY, "too many tasks are running")
+        del jobs[oldest.id]
+
+
+class Job:
+    """A tool call that has become a task: its client has a handle, and comes back to look."""
+
+    size = 0  # bytes of its outcome
+    call: asyncio.Task[Any] | None = None  # in which the tool runs; until it ends
+
+    def __init__(self, ctx: Context) -> None:
+        self.server, self.owner = ctx.server, ctx.owner
+        make_room(self.server.jobs, self.owner)
+        self.id: str = os.urandom(16).hex()
+        #: "working" or, with questions, "input_required"; then "completed", "failed", "cancelled"
+        self.status, self.message = "working", ""
+        self.created = self.updated = timestamp()
+        self.expires: float = time.monotonic() + TASK_TTL_MS / 1000  # whatever clocks are set to
+        self.outcome: Msg = {}  # "result" or "error", once there is one
+        #: by name: a question that has no answer yet, and the future of the answer
+        self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
+        self.names: set[str] = set()  # of all questions that it has asked
+        self.server.jobs[self.id] = self
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.status not in ("working", "input_required")
+
+    def change(self, status: str, message: str = "", **outcome: Msg) -> None:
+        """Note a new status, and announce it; a task that has ended does not change."""
+        if self.over:
+            return
+        if status == "working" and self.questions:
+            status = "input_required"
+        self.status, self.message, self.outcome = status, message, outcome
+        self.updated = timestamp()
+        if self.over:
+            self.call = None  # which would keep the request
+            self._keep()
+        self.server.tell("extensions", notification("notifications/tasks", self.details()))
+
+    def _keep(self) -> None:
+        """Keep the outcome of the task, or the reason why it cannot be kept."""
+        try:
+            self.size = len(encode(self.outcome))
+        except UNSAYABLE as exc:
+            self.status, self.message = "failed", f"the result of the task cannot be sent: {exc}"
+            logger.error("the task %s: %s", self.id, self.message)
+            self.outcome = {"error": wire_error(RPCError(INTERNAL_ERROR, self.message))}
+            self.size = len(encode(self.outcome))
+        jobs = self.server.jobs
+        while sum(job.size for job in jobs.values()) > MAX_TASK_BYTES:
+            del jobs[next(job.id for job in jobs.values() if job.size and job is not self)]
+
+    def handle(self) -> Msg:
+        """Return what the client gets in place of a result."""
+        return without_none(
+            taskId=self.id, status=self.status, statusMessage=self.message or None,
+            createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
+            pollIntervalMs=POLL_MS,
+        )  # fmt: skip
+
+    def details(self) -> Msg:
+        """Return the task, with its questions or its outcome."""
+        asked = {name: question for name, (question, _) in self.questions.items()}
+        waits = {"inputRequests": asked} if self.status == "input_required" else {}
+        return {**self.handle(), **waits, **self.outcome}
+
+    async def ask(
+        self, key: str, method: str, params: Msg, timeout: float, read: Callable[[Msg], Any]
+    ) -> Any:
+        """Ask the client, which finds the question when it looks, until the answer is right.
+
+        Raises RequestTimeout. A question that nobody waits for any more is not asked any more.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        late = RequestTimeout(f"the client did not answer {method} within {timeout:g} seconds")
+        while True:
+            name = key
+            while name in self.names:
+                name = f"{key}-{len(self.names) + 1}"
+            self.names.add(name)
+            waiter = loop.create_future()
+            self.questions[name] = {"method": method, "params": params}, waiter
+            self.change("input_required")
+            try:
+                answer = await within(deadline - loop.time(), waiter, late)
+            finally:
+                self._withdraw(name)
+            with contextlib.suppress(SchemaError):
+                return read(answer)
+
+    def _withdraw(self, name: str) -> None:
+        """Ask a question no longer."""
+        if self.questions.pop(name, None) is not None and not self.questions:
+            self.change("working")
+
+    def update(self, responses: Msg) -> None:
+        """Take answers; those that nobody waits for are ignored."""
+        for name, answer in responses.items():
+            if name in self.questions and isinstance(answer, dict):
+                _, waiter = self.questions[name]
+                self._withdraw(name)
+                settle_future(waiter, answer, None)
+
+    def cancel(self) -> None:
+        """End the task, if it has not ended."""
+        call = self.call
+        self.change("cancelled")
+        if call is not None:
+            call.cancel()
+
+    def fail(self, exc: Exception) -> None:
+        """Note the error of the protocol with which the call ended."""
+        problem = wire_error(exc)
+        problem["code"] = fit_code(problem["code"], NEWEST)
+        self.change("failed", problem["message"], error=problem)
+        if not isinstance(exc, MCPError):
+            logger.error("the task %s failed", self.id, exc_info=exc)
+
+
+async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
+    """Return the result of a call, or its exception; and keep it, if the call is a task by then."""
+    outcome: Any
+    try:
+        call = functools.partial(tool.call, ctx, given)
+        outcome = await call()
+        if isinstance(outcome, InputRequired) and ctx.job is not None:
+            outcome = await ctx.answered(outcome, call)
+        if ctx.job is not None:
+            ctx.job.change("completed", result=outcome)
+    except asyncio.CancelledError:
+        if ctx.job is not None:
+            ctx.job.change("cancelled")
+        raise
+    except (Exception, Suspended) as exc:
+        outcome = exc
+        if ctx.job is not None and isinstance(exc, Exception):
+            ctx.job.fail(exc)
+    finally:
+        if ctx.job is not None:
+            ctx.release()
+    return outcome
+
+
+async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
+    """Run a tool as a task if the client supports them, else as any tool."""
+    if not knows_tasks(ctx, tool.task == "required"):
+        return await tool.call(ctx, given)
+    begun = ctx.conversation.loop.create_future()
+
+    def begin() -> None:
+        if ctx.job is None:
+            ctx.job = Job(ctx)
+            begun.set_result(None)
+
+    ctx.begin_task = begin
+    if tool.task != "manual":
+        begin()
+    call = ctx.conversation.life.tasks.spawn(keep_outcome(tool, ctx, given))
+    if ctx.weight is not None:  # a task keeps its request
+        call.add_done_callback(ctx.weight.keep())
+    try:
+        await asyncio.wait([call, begun], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if ctx.job is None and not call.done():
+            call.cancel()
+            await asyncio.wait([call])
+    if ctx.job is not None:
+        ctx.job.call = None if ctx.job.over else call
+        return {"resultType": "task", **ctx.job.handle()}
+    outcome = call.result()
+    try:
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+    finally:
+        del outcome  # an exception must not keep the frame that it keeps
+
+
+def knows_tasks(ctx: Context, required: bool = True) -> bool:
+    """Return whether the client declared the extension; RPCError -32021 if that is required."""
+    # spec: basic/versioning#extension-negotiation
+    known = TASKS in object_of(ctx.client_capabilities, "extensions")
+    if required and not known:
+        data: Msg = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+        problem = f"the client did not declare the extension {TASKS}"
+        raise RPCError(MISSING_CAPABILITY, problem, data)
+    return known
+
+
+def job_of(ctx: Context, job_id: JSON) -> Job | None:
+    """Return a task of whoever asks; None if there is none."""
+    job = ctx.server.jobs.get(job_id) if isinstance(job_id, str) else None
+    known = job is not None and job.owner == ctx.owner and job.expires >= time.monotonic()
+    return job if known else None
+
+
+@handles("tasks/get", "tasks/update", "tasks/cancel")
+async def serve_task(ctx: Context) -> Msg:
+    """Look at a task, give it answers, or end it."""
+    knows_tasks(ctx)
+    job = job_of(ctx, ctx.params["taskId"])
+    if job is None:
+        raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
+    if ctx.method == "tasks/get":
+        return job.details()
+    if ctx.method == "tasks/update":
+        job.update(ctx.params["inputResponses"])
+    else:
+        job.cancel()
+    return {}
+
+###############################################################################
+# 23. Methods
+###############################################################################
+# Problem. Each method of the protocol has its answer: here, one function for each.
+# Rules.   1. A wrong request is an error, for the client. A tool that fails is a result with
+#             `isError`, for the model to read.
+#          2. A subscription is answered when it ends. Until then it says what it was asked for,
+#             first of all which part of that it grants.
+# Limits.  A list that changes between two of its pages may repeat an item, or miss one: the
+#          announcement that it changed says when to begin again.
 
 MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- "Maximum 100"
-MAX_CURSOR_CHARS = 16 * 1024  # of a cursor, in which the name or the URI of an entry may stand
 MAX_CLIENT_BYTES = 64 * 1024  # what a session keeps of its client: its name and capabilities
 
 
@@ -7942,32 +7062,23 @@ async def initialize(ctx: Context) -> Msg:
     server, session, params = ctx.server, ctx.conversation.session, ctx.params
     if session.state is not START:
         raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
-    info = bounded_info(params["clientInfo"], params["capabilities"])
+    info, declared = params["clientInfo"], params["capabilities"]
+    if len(encode([info, declared])) > MAX_CLIENT_BYTES:
+        problem = f"clientInfo and capabilities have more than {MAX_CLIENT_BYTES} bytes"
+        raise RPCError(INVALID_PARAMS, problem)
     # spec 2025-11-25: basic/lifecycle#version-negotiation -- "the server MUST respond with another
     # protocol version it supports. This SHOULD be the latest"
     wanted = params["protocolVersion"]
     session.rev = rev = REVISIONS[wanted] if wanted in LEGACY else NEWEST_LEGACY
-    session.client_info, session.client_capabilities = info, params["capabilities"]
-    offers = ctx.conversation.offers()
-    session.server_capabilities = strip_unknown("ServerCapabilities", offers, rev)
+    session.client_info, session.client_capabilities = info, declared
+    # A copy, because what is declared later was not negotiated. Who gets no news is promised none.
+    news = ("listChanged", "subscribe") if ctx.conversation.outbox.closed else ()
+    offered = {name: without(each, *news) for name, each in server.declared.items()}
+    session.server_capabilities = strip_unknown("ServerCapabilities", offered, rev)
     session.state = AGREED
     answer = {"protocolVersion": rev.name, "capabilities": session.server_capabilities,
               "serverInfo": strip_unknown("Implementation", server.info, rev)}  # fmt: skip
     return {**answer, **without_none(instructions=server.instructions)}
-
-
-def bounded_info(info: Msg, capabilities: Msg) -> Msg:
-    """Return `clientInfo` as it is kept: without its icons, if they are large.
-
-    Raises RPCError if even so it takes too much.
-    """
-    room = MAX_CLIENT_BYTES - len(encode(capabilities))
-    if len(encode(info)) > room:
-        info = without(info, "icons")
-    if len(encode(info)) > room:
-        problem = f"clientInfo and capabilities have more than {MAX_CLIENT_BYTES} bytes"
-        raise RPCError(INVALID_PARAMS, problem)
-    return info
 
 
 @handles("ping")
@@ -7977,219 +7088,56 @@ async def ping(ctx: Context) -> Msg:
 
 @handles("server/discover")
 async def discover(ctx: Context) -> Msg:
-    answer = {"supportedVersions": SUPPORTED, "capabilities": ctx.server.capabilities()}
+    answer = {"supportedVersions": SUPPORTED, "capabilities": ctx.server.declared}
     return {**answer, **without_none(instructions=ctx.server.instructions)}
 
 
-def encode_cursor(kind: str, place: int | str) -> str:
-    """Return the cursor that stands in the list `kind` after an item: its number, or its name.
+def page(
+    method: str, items: Sequence[Any], cursor: JSON, size: int
+) -> tuple[list[Any], str | None]:
+    """Return up to `size` items from a cursor on (None: the first), and the next cursor, if any.
 
     spec: server/utilities/pagination#pagination-model -- "an opaque string token"
 
-    >>> encode_cursor("tools/list", 42)
-    'dG9vbHMvbGlzdDo0Mg'
+    >>> page("tools/list", "abc", None, 2), page("tools/list", "abc", "at-2", 2)
+    ((['a', 'b'], 'at-2'), (['c'], None))
     """
-    return base64.urlsafe_b64encode(f"{kind}:{place}".encode()).rstrip(b"=").decode()
-
-
-def decode_cursor(kind: str, text: JSON, read: Callable[[str], Any] = int) -> Any:
-    """Return the place in a cursor of the list `kind`; raise RPCError if it is not one.
-
-    `read` makes the place of its text: int for a number, str for a name.
-
-    >>> decode_cursor("tools/list", "dG9vbHMvbGlzdDo0Mg")
-    42
-    """
-    # spec: server/utilities/pagination#error-handling
-    with contextlib.suppress(ValueError):
-        if isinstance(text, str) and len(text) <= MAX_CURSOR_CHARS:
-            place = read(base64.urlsafe_b64decode(text + "==").decode().partition(":")[2])
-            if encode_cursor(kind, place) == text:  # exactly what we made, for this list
-                return place
-    raise RPCError(INVALID_PARAMS, f"invalid cursor for {kind}: ask for the first page again")
-
-
-def page(
-    kind: str, items: Iterable[tuple[Any, Any]], cursor: JSON, size: int,
-    read: Callable[[str], Any] = int,
-) -> tuple[list[Any], str | None]:  # fmt: skip
-    """Return up to `size` items after `cursor` (None: the first), and the next cursor, if any.
-
-    `items` are (place, item) with growing places, all numbers or all names: see decode_cursor().
-    The list may change from call to call. An item that stays in it is told exactly once.
-
-    >>> first, cursor = page("tools/list", [(1, "a"), (4, "b"), (5, "c")], None, 2)
-    >>> first, page("tools/list", [(1, "a"), (5, "c"), (6, "d")], cursor, 2)
-    (['a', 'b'], (['c', 'd'], None))
-    """
-    after = None if cursor is None else decode_cursor(kind, cursor, read)
-    following = (row for row in items if after is None or row[0] > after)
-    rest = list(itertools.islice(following, size + 1))
-    cursor = encode_cursor(kind, rest[size - 1][0]) if len(rest) > size else None
-    return [item for _, item in rest[:size]], cursor
+    place = re.fullmatch(r"at-(\d{1,9})", "at-0" if cursor is None else str(cursor), re.ASCII)
+    if place is None:  # spec: server/utilities/pagination#error-handling
+        raise RPCError(INVALID_PARAMS, f"invalid cursor for {method}: ask for the first page again")
+    end = int(place[1]) + size
+    return list(items[int(place[1]) : end]), f"at-{end}" if len(items) > end else None
 
 
 @handles(*(row.name for row in METHODS.values() if row.lists.registry))
 async def list_entries(ctx: Context) -> Msg:
-    lists = METHODS[ctx.method].lists
-    listed = [(entry.serial, entry.definition) for entry in entries_for(ctx)]
-    items, cursor = page(ctx.method, listed, ctx.params.get("cursor"), ctx.server.page_size)
+    lists, size = METHODS[ctx.method].lists, ctx.server.page_size
+    listed = [*getattr(ctx.server, lists.registry).values()]  # which another thread may change
+    entries, cursor = page(ctx.method, listed, ctx.params.get("cursor"), size)
+    items = [entry.definition for entry in entries]
     return {lists.key: items, **without_none(nextCursor=cursor)}
 
 
-def entries_for(ctx: Context) -> list[Any]:
-    """Return the entries that a list may show to whoever asks for it."""
-    entries = list(getattr(ctx.server, METHODS[ctx.method].lists.registry).values())
-    if ctx.server.hide_forbidden:
-        entries = [entry for entry in entries if not ctx.lacks(getattr(entry, "scopes", ()))]
-    return entries
-
-
-#: From the `task=` of a tool to the function that runs it: section 25 has one for tasks. Any other
-#: tool is run by run_tool().
-TOOL_RUNNERS: dict[Any, Callable[[Tool, Context, Any, Msg], Awaitable[Msg]]] = {}
-
-
 @handles("tools/call")
-def call_tool(ctx: Context) -> Awaitable[Msg]:
-    rev, params = ctx.facts.rev, ctx.params
-    tool: Tool = ctx.server.tools.find(params["name"])
-    given = params.get("arguments", {})
+def call_tool(ctx: Context) -> Awaitable[Any]:
+    tool: Tool = ctx.server.tools.find(ctx.params["name"])
     if tool.scopes:
         ctx.require(*tool.scopes)
-    try:
-        args, kwargs = tool.bind(given, ctx)
-    except SchemaError as exc:
-        # spec: server/tools#error-handling -- input validation errors are the model's to
-        # mend; spec 2025-06-18: server/tools#error-handling -- they are protocol errors
-        if not rev.input_errors_as_results:
-            raise
-        return _have(failure_of(tool, ctx, ToolError(str(exc))))
-    return TOOL_RUNNERS.get(tool.task, run_tool)(tool, ctx, args, kwargs)
-
-
-async def _have(answer: Msg) -> Msg:
-    """Give an answer that is there already to whoever awaits it."""
-    return answer
-
-
-async def run_tool(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
-    """Return the CallToolResult of a call with checked arguments."""
-    try:
-        value = await tool.call(ctx, args, kwargs)
-        if isinstance(value, InputRequired):
-            value = await tool.call_again(value, ctx, args, kwargs)
-    except BaseException as exc:  # whatever a tool raises becomes a result
-        return failure_of(tool, ctx, exc)
-    try:
-        return tool.result(value)
-    except SchemaError as exc:
-        problem = f"tool {tool.name!r} broke its output schema: {exc}"
-        raise RPCError(INTERNAL_ERROR, problem) from exc
-    except Exception as exc:
-        return failure_of(tool, ctx, unsayable(tool, value, exc))
-
-
-def unsayable(entry: Entry, value: Any, exc: Exception) -> MCPError:
-    """Return the error for a value of a handler of which no result can be made."""
-    if inspect.iscoroutine(value):
-        value.close()  # nobody will await it
-        return MCPError(f"{entry.label} returned a coroutine: await it first")
-    if isinstance(exc, MCPError):
-        return MCPError(f"{entry.label}: {exc}")
-    kind = type(value).__name__
-    return MCPError(f"{entry.label} returned a value of type {kind} that JSON cannot say: {exc}")
-
-
-#: What a handler raises for its client to read: it needs no log, and is never hidden.
-FOR_THE_CLIENT = (ToolError, CapabilityMissing)
-
-
-def note_failure(entry: Entry, ctx: Context, exc: BaseException) -> None:
-    """Tell the log that a handler has failed.
-
-    An exception that is no failure of the handler is raised again: a cancellation, or an error for
-    the peer. One that this library raised, as when the client refuses a question, is no bug of the
-    handler: it is logged without a traceback.
-    """
-    no_failure = (asyncio.CancelledError, Suspended, RPCError)
-    if isinstance(exc, no_failure) or is_dropped(ctx.exchange, exc):
-        raise exc
-    if isinstance(exc, CapabilityMissing) and ctx.facts.rev.modern:
-        raise exc
-    if not isinstance(exc, FOR_THE_CLIENT):
-        frames = frames_after(exc, __name__) or exc.__traceback__
-        trace = None if isinstance(exc, MCPError) else (type(exc), exc, frames)
-        logger.error("%s: %s failed: %r", ctx.method, entry.label, exc, exc_info=trace)
-
-
-def frames_after(exc: BaseException, *modules: str) -> types.TracebackType | None:
-    """Return the traceback of an exception from where it left these modules for the first time."""
-    frames = exc.__traceback__
-    while frames and frames.tb_frame.f_globals.get("__name__", "").startswith(modules):
-        frames = frames.tb_next
-    return frames
-
-
-def failure_of(tool: Tool, ctx: Context, exc: BaseException) -> Msg:
-    """Return the result of a tool that raised; raise an error of the protocol again."""
-    note_failure(tool, ctx, exc)
-    text = str(exc) or type(exc).__name__
-    if isinstance(exc, KeyError) and exc.args:
-        text = f"KeyError: {exc}"  # the text of a KeyError is only the key
-    if ctx.server.mask_errors and not isinstance(exc, FOR_THE_CLIENT):
-        text = f"the tool {tool.name!r} failed"
-    # spec: server/tools#error-handling -- for the model to read, not an error of the protocol
-    return {"content": [{"type": "text", "text": text}], "isError": True}
-
-
-def error_of(entry: Entry, ctx: Context, exc: BaseException) -> RPCError:
-    """Return the error for a prompt or a resource that raised.
-
-    Its text is that of an error of this library, such as ToolError. The text of any other exception
-    was not written for the client.
-    """
-    note_failure(entry, ctx, exc)
-    shown = FOR_THE_CLIENT if ctx.server.mask_errors else MCPError
-    if isinstance(exc, shown):
-        return RPCError(INTERNAL_ERROR, str(exc) or f"{entry.label} failed")
-    return RPCError(INTERNAL_ERROR, "Internal error")
+    given = ctx.params.get("arguments", {})
+    return run_as_task(tool, ctx, given) if tool.task and ctx.modern else tool.call(ctx, given)
 
 
 @handles("prompts/get")
-async def get_prompt(ctx: Context) -> Msg:
+def get_prompt(ctx: Context) -> Awaitable[Any]:
     prompt: Prompt = ctx.server.prompts.find(ctx.params["name"])
-    args, kwargs = prompt.bind(ctx.params.get("arguments", {}), ctx)
-    try:
-        value = await prompt.call(ctx, args, kwargs)
-        if isinstance(value, InputRequired):
-            value = await prompt.call_again(value, ctx, args, kwargs)
-    except BaseException as exc:
-        raise error_of(prompt, ctx, exc) from exc
-    answer = value if isinstance(value, dict) and "messages" in value else {"messages": value}
-    try:
-        if value is None:
-            raise MCPError("it returned None: return a text, a Message, or a list of them")
-        messages = messages_of(answer["messages"], ctx.facts.rev)
-    except Exception as exc:
-        raise error_of(prompt, ctx, unsayable(prompt, value, exc)) from exc
-    about = without_none(description=prompt.definition.get("description"))
-    return {**about, **answer, "messages": messages}
+    return prompt.call(ctx, ctx.params.get("arguments", {}))
 
 
 @handles("resources/read")
-async def get_resource(ctx: Context) -> Msg:
+def get_resource(ctx: Context) -> Awaitable[Any]:
     uri = ctx.params["uri"]
     resource, found = ctx.server.find_resource(uri, ctx.facts.rev)
-    try:
-        value = await resource.fetch(ctx, found)
-    except BaseException as exc:
-        raise error_of(resource, ctx, exc) from exc
-    try:
-        contents = resource.contents(uri, value)
-    except Exception as exc:
-        raise error_of(resource, ctx, unsayable(resource, value, exc)) from exc
-    return {"contents": contents}
+    return resource.call(ctx, found, uri)
 
 
 @handles("completion/complete")
@@ -8205,21 +7153,16 @@ async def complete(ctx: Context) -> Msg:
         entry = server.templates.get(uri) or server.resources.find(uri)
     else:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
-    values = await completions_of(ctx, entry, name, value)
+    fn = server.completions.get((entry.name, name))
+    if fn is not None:
+        known = object_of(ctx.params.get("context", {}), "arguments")
+        values = [str(item) for item in await call_plain(fn, ctx, value, known) or ()]
+    else:
+        choices = choices_of(entry.schema["properties"].get(name, {}))
+        values = [text for text in choices if text.lower().startswith(value.lower())]
     more = len(values) > MAX_COMPLETIONS
     found = {"values": values[:MAX_COMPLETIONS], "total": len(values), "hasMore": more}
     return {"completion": found}
-
-
-async def completions_of(ctx: Context, entry: Entry, name: str, value: str) -> list[str]:
-    """Return all that an argument may become: the author's function knows, or its schema."""
-    fn = ctx.server.completions.get((entry.name, name))
-    if fn is not None:
-        known = object_of(ctx.params.get("context", {}), "arguments")
-        found = await call_plain(fn, ctx, value, known)
-        return [str(item) for item in found or ()]
-    field = entry.schema["properties"].get(name, {}) if entry.fn else {}
-    return [text for text in choices_of(field) if text.lower().startswith(value.lower())]
 
 
 def choices_of(schema: Msg) -> list[str]:
@@ -8228,107 +7171,6 @@ def choices_of(schema: Msg) -> list[str]:
         return ["true", "false"]
     choices = [str(choice) for choice in schema.get("enum", ()) if choice is not None]
     return choices + [choice for part in schema.get("anyOf", ()) for choice in choices_of(part)]
-
-
-#: Which announcement a subscriber gets for which field of its filter, and the capability for it.
-#: spec: basic/patterns/subscriptions#notification-filter; `taskIds` is of the extension for tasks
-FILTERS = {
-    "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
-    "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
-    "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
-    "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
-    "taskIds": ("notifications/tasks", "extensions"),
-}
-_NAMES = {"type": ["array", "null"], "maxItems": MAX_SUBSCRIPTIONS,
-          "items": {"type": "string", "maxLength": MAX_URI_CHARS}}  # fmt: skip
-_FIELDS: Msg = {**dict.fromkeys(FILTERS, {"type": ["boolean", "null"]}),
-                "resourceSubscriptions": _NAMES, "taskIds": _NAMES}  # fmt: skip
-#: ... and how the parameters of a subscription must look.
-FILTER_SCHEMA = {"properties": {"notifications": {"properties": _FIELDS}}}
-#: From a field of the filter to a function that returns the part of it that a client may hear.
-FILTER_CHECKS: dict[str, Callable[[Context, Any], Any]] = {}
-
-
-class Feed:
-    """One subscriptions/listen: announcements on their way to a modern client."""
-
-    def __init__(
-        self, ctx: Context, checks: Mapping[str, Callable[[Context, Any], Any]] = FILTER_CHECKS
-    ) -> None:
-        self.ctx, asked = ctx, ctx.params["notifications"]
-        compile_schema(FILTER_SCHEMA).check(ctx.params)
-        for name in asked.keys() & checks.keys():
-            asked = {**asked, name: checks[name](ctx, asked[name])}
-        ours = ctx.server.capabilities()
-        #: the part of the filter that is honoured
-        self.wanted = {name: asked[name] for name, (_, capability) in FILTERS.items()
-                       if asked.get(name) and declares(ours, capability)}  # fmt: skip
-        #: by the method of an announcement: True for all of them, or the URIs or ids
-        self.methods = {FILTERS[name][0]: wanted for name, wanted in self.wanted.items()}
-        self.ended, self.woken = False, asyncio.Event()
-        on_loop = ctx.conversation.call_on_loop  # from any thread
-        wake, end = functools.partial(on_loop, self.woken.set), functools.partial(on_loop, self.end)
-        self.outbox = Outbox(self.send, wake, end)
-
-    def put(self, msg: Msg, size: int) -> None:
-        """Take an announcement, from any thread."""
-        method, subject = subject_of(msg)
-        wanted = self.methods.get(method, ())
-        if wanted is True or subject in wanted:
-            self.outbox.put(msg, size)
-
-    def end(self) -> None:
-        """End the subscription with a result, as a server that stops does."""
-        self.ended = True
-        self.woken.set()
-
-    async def run(self) -> None:
-        """Send what is announced, until end()."""
-        while not self.ended:
-            await self.woken.wait()
-            self.woken.clear()
-            await self.outbox.deliver()
-
-    async def send(self, msg: Msg) -> None:
-        """Send a notification, marked as belonging to this subscription."""
-        params = msg.get("params", {})
-        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.request_id}
-        await self.ctx.exchange.send(notification(msg["method"], {**params, "_meta": meta}))
-
-
-@handles("subscriptions/listen")
-async def listen(ctx: Context) -> Msg:
-    return await run_feed(Feed(ctx))
-
-
-async def run_feed(feed: Feed) -> Msg:
-    """Send announcements until the client cancels, or the server stops."""
-    ctx = feed.ctx
-    ctx.server.feeds.add(feed)
-    if ctx.conversation.peer.lost is not None:  # before this task could begin
-        feed.end()
-    try:
-        # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
-        agreed = {"notifications": feed.wanted}
-        await feed.send(notification("notifications/subscriptions/acknowledged", agreed))
-        await feed.run()
-    finally:
-        ctx.server.feeds.discard(feed)
-    if not ctx.conversation.peer.many_clients:
-        ctx.conversation.peer.tasks.spawn(tell_end(ctx.exchange))
-    # spec: basic/patterns/subscriptions#graceful-closure
-    return {"_meta": {SUBSCRIPTION_ID: ctx.request_id}}
-
-
-async def tell_end(exchange: Exchange) -> None:
-    """Say that a subscription is over, after its result. Over HTTP its response ends instead."""
-    if exchange.task is not None:
-        await asyncio.wait([exchange.task])
-    # spec: basic/patterns/cancellation -- "A server MUST send" it "when it tears down that
-    # subscription stream"
-    over = {"requestId": exchange.req_id, "reason": "the server ended the subscription"}
-    with contextlib.suppress(ConnectionClosed):
-        await exchange.send(notification("notifications/cancelled", over))
 
 
 @handles("resources/subscribe", "resources/unsubscribe")
@@ -8346,307 +7188,88 @@ async def set_level(ctx: Context) -> Msg:
     ctx.conversation.session.log_level = level
     return {}
 
-###############################################################################
-# 25. Tasks, the extension
-###############################################################################
-# Uses sections 1 to 5, 7, 9, 10, 16, 17, 22 and 24.
-#
-# Problem.  Some tools run for minutes or days. No request should be open for so long.
-# Rules.    1. A call that becomes a task is answered at once, with a handle. The client comes back
-#              to look (tasks/get), to answer questions (tasks/update) or to end it (tasks/cancel).
-#           2. A tool says whether it may be a task, the client whether it knows tasks.
-#           3. A task is nobody's business but its principal's.
-#           4. A task that has ended does not change. Its result is kept for a time, if there is
-#              room.
-#           5. One principal gets at most half of the places that the others have left over. Where
-#              results take too many bytes, the principal that holds most loses its oldest.
-# Plan.     Job, a task of the protocol; TaskRun, the run behind it; the three methods.
-# Not here. asyncio's tasks: section 7. Notifications of tasks: the feeds of section 24 carry them.
-#
-# Two things are called tasks. The words and the wire of this section mean tasks of the protocol. In
-# the code, such a task is a Job, and `asyncio.Task` is the other thing.
-#
-# spec: basic/versioning#extension-negotiation; the extension is io.modelcontextprotocol/tasks
 
-MAX_TASKS = 1000  # of one server, running or kept for their results
-MAX_TASK_BYTES = 64 * 1024 * 1024  # of all results that one server keeps; four of the longest
-TASK_TTL_MS = 3_600_000  # for which a task's result is kept
-POLL_MS = 500  # between two looks at a task
+#: Which announcement a subscriber gets for which field of its filter, and the capability for it.
+#: spec: basic/patterns/subscriptions#notification-filter; `taskIds` is of the extension for tasks
+FILTERS = {
+    "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
+    "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
+    "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
+    "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
+    "taskIds": ("notifications/tasks", "extensions"),
+}
 
 
-def timestamp() -> str:
-    """Return the time of day as ISO 8601 has it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-class Job(Asking):
-    """A tool call that has become a task: its client has a handle, and comes back to look."""
-
-    seen = False  # whether the client has seen how it ended
-    size = 0  # bytes of its outcome
-
-    def __init__(self, run: TaskRun) -> None:
-        ctx = run.ctx
-        self.server, self.owner = ctx.server, ctx.owner
-        self._make_room(self.server.jobs)
-        self.run: TaskRun | None = run  # until it ends: a request may be large
-        self.id: str = os.urandom(16).hex()
-        #: "working" or, with questions, "input_required"; then "completed", "failed", "cancelled"
-        self.status, self.message = "working", ""
-        self.created = self.updated = timestamp()
-        self.expires: float = time.monotonic() + TASK_TTL_MS / 1000  # whatever clocks are set to
-        self.outcome: Msg = {}  # "result" or "error", once there is one
-        #: by name: a question that has no answer yet, and the future of the answer
-        self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
-        self.named: set[str] = set()  # the names of all questions that it has asked
-        self.server.jobs[self.id] = self
-
-    def _make_room(self, jobs: dict[str, Job]) -> None:
-        """Let old tasks give way to this one; raise RPCError if too many are running."""
-        now = time.monotonic()
-        for old in [job for job in jobs.values() if job.expires < now]:
-            old.cancel()
-            del jobs[old.id]
-        taken = Counts()
-        for job in jobs.values():
-            taken.change(job.owner, 1)
-        if not taken.has_room(self.owner, MAX_TASKS):
-            _drop_one(jobs, [job for job in jobs.values() if job.owner == self.owner])
-        elif len(jobs) >= MAX_TASKS:  # each of many owners has a small share
-            _drop_one(jobs, jobs.values())
-
-    def change(self, status: str, message: str = "", **outcome: Msg) -> None:
-        """Note a new status, and tell the feeds; a task that has ended does not change."""
-        if self.run is None:
-            return
-        if status == "working" and self.questions:
-            status = "input_required"
-        self.status, self.message, self.outcome = status, message, outcome
-        self.updated = timestamp()
-        if status not in ("working", "input_required"):
-            self.run = None
-            self._keep()
-        self.server.tell("extensions", notification("notifications/tasks", self.details()))
-
-    def _keep(self) -> None:
-        """Keep the outcome of the task, or the reason why it cannot be kept."""
-        try:
-            self.size = len(encode(self.outcome))
-        except UNSAYABLE as exc:
-            self.status, self.message = "failed", f"the result of the task cannot be sent: {exc}"
-            logger.error("the task %s: %s", self.id, self.message)
-            self.outcome = {"error": wire_error(RPCError(INTERNAL_ERROR, self.message))}
-            self.size = len(encode(self.outcome))
-        while sum(job.size for job in self.server.jobs.values()) > MAX_TASK_BYTES:
-            self._drop_largest(self.server.jobs)
-
-    def _drop_largest(self, jobs: dict[str, Job]) -> None:
-        """Forget an outcome of the principal whose outcomes take most; but not this one."""
-        held = Counts({self.owner: self.size})
-        others = [job for job in jobs.values() if job.size and job is not self]
-        for job in others:
-            held.change(job.owner, job.size)
-        most = max((job.owner for job in others), key=lambda owner: held[owner])
-        _drop_one(jobs, [job for job in others if job.owner == most])
-
-    def details(self, begun: bool = False) -> Msg:
-        """Return the task, with its questions or its outcome unless it has just `begun`."""
-        task = without_none(
-            taskId=self.id, status=self.status, statusMessage=self.message or None,
-            createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
-            pollIntervalMs=POLL_MS,
-        )
-        if begun:
-            return task
-        if self.status == "input_required":
-            task["inputRequests"] = {name: asked for name, (asked, _) in self.questions.items()}
-        return {**task, **self.outcome}
-
-    async def ask(self, question: Question) -> Any:
-        """Ask the client, which finds the question when it looks, until the answer is right.
-
-        Raises RequestTimeout. A question that nobody waits for any more is not asked any more.
-        """
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + question.timeout
-        while True:
-            name = question.key or question.method
-            while name in self.named:  # a name must never stand for two questions of one task
-                name = f"{name}-{len(self.named) + 1}"
-            self.named.add(name)
-            waiter = loop.create_future()
-            asked = {"method": question.method, "params": question.params}
-            self.questions[name] = asked, waiter
-            self.change("input_required")
-            waited = f"within {question.timeout:g} seconds"
-            problem = RequestTimeout(f"the client did not answer {question.method} {waited}")
-            try:
-                answer = await within(deadline - loop.time(), waiter, problem)
-            finally:
-                self._withdraw(name)
-            with contextlib.suppress(SchemaError):
-                return question.read(answer)
-
-    def _withdraw(self, name: str) -> None:
-        """Ask a question no longer."""
-        if self.questions.pop(name, None) is not None and not self.questions:
-            self.change("working")
-
-    def update(self, responses: Msg) -> None:
-        """Take answers; those that nobody waits for are ignored."""
-        for name, answer in responses.items():
-            if name in self.questions and isinstance(answer, dict):
-                _, waiter = self.questions[name]
-                self._withdraw(name)
-                settle_future(waiter, answer, None)
-
-    def cancel(self) -> None:
-        """End the task, if it has not ended."""
-        run = self.run
-        self.change("cancelled")
-        if run is not None and run.call is not None:
-            run.call.cancel()
-
-
-def _drop_one(jobs: dict[str, Job], some: Iterable[Job]) -> None:
-    """Forget one of `some` tasks that has ended; raise RPCError if none has.
-
-    It is the oldest whose end its client has seen, or else the oldest.
-    """
-    ended = [job for job in some if job.run is None]
-    if not ended:
-        raise RPCError(TOO_BUSY, "too many tasks are running")
-    del jobs[min(ended, key=lambda job: not job.seen).id]
-
-
-class TaskRun(Run):
-    """The run of a tool that may become a task, and then outlives the answer to its request."""
+class Feed:
+    """One subscriptions/listen: announcements on their way to a modern client."""
 
     def __init__(self, ctx: Context) -> None:
-        super().__init__(ctx.exchange, ctx.run.loop)
-        self.waiting = ctx.run.waiting
-        self.ctx: Context = ctx
-        #: settled when it has become a task
-        self.begun: asyncio.Future[Any] = self.loop.create_future()
-        self.job: Job | None = None
-        #: the task of asyncio in which the tool runs
-        self.call: asyncio.Task[Msg | Exception] | None = None
+        self.ctx, asked = ctx, ctx.params["notifications"]
+        self.ended = ctx.conversation.loop.create_future()
+        self.outbox = ctx.conversation.outbox_for(self.send, self.end, held=True)
+        #: the part of the filter that is honoured
+        self.wanted: Msg = {}
+        for field, (_, capability) in FILTERS.items():
+            wanted = asked.get(field)
+            if field.endswith("ListChanged"):
+                wanted = wanted is True
+            else:
+                names = wanted if isinstance(wanted, list) else []
+                wanted = [name for name in names[:MAX_SUBSCRIPTIONS] if isinstance(name, str)]
+            if field == "taskIds" and wanted:
+                knows_tasks(ctx)
+                wanted = [job_id for job_id in wanted if job_of(ctx, job_id)]
+            if wanted and declares(ctx.server.declared, capability):
+                self.wanted[field] = wanted
+        #: by the method of an announcement: True for all of them, or the URIs or ids
+        self.methods = {FILTERS[field][0]: wanted for field, wanted in self.wanted.items()}
 
-    @property
-    def cancelled(self) -> bool:
-        """Whether nobody wants the result any more."""
-        return super().cancelled if self.job is None else self.job.status == "cancelled"
-
-    def report(self, text: str) -> None:
-        """Show whoever looks at the task how far it is."""
-        if self.job is not None:
-            self.job.change("working", text)
-
-    def start_task(self) -> None:
-        """Become a task: the request is answered now, and questions wait in the task."""
-        if self.job is None:
-            self.job = self.ctx.asking = Job(self)
-            settle_future(self.begun, None, None)
+    def announce(self, capability: str, msg: Msg, size: int) -> None:
+        """Take an announcement, from any thread."""
+        params, wanted = msg.get("params", {}), self.methods.get(msg["method"], ())
+        if wanted is True or params.get("uri", params.get("taskId")) in wanted:
+            self.outbox.put(msg, size)
 
     def end(self) -> None:
-        """Say no more for the request; a task goes on."""
-        self.ended = True
-        if self.job is None:
-            self.release()
+        """End the subscription with a result, as a server that stops does; from any thread."""
+        self.ctx.conversation.call_on_loop(settle_future, self.ended, None, None)
 
-    async def keep_outcome(self, call: Awaitable[Msg]) -> Msg | Exception:
-        """Await a call and return its outcome, which the task keeps if it is one."""
-        try:
-            result = await call
-            if self.job is not None:
-                self.job.change("completed", result=result)
-            return result
-        except asyncio.CancelledError:
-            if self.job is not None:
-                self.job.change("cancelled")
-            raise
-        except Exception as exc:
-            if self.job is not None:
-                problem = wire_error(exc)
-                problem["code"] = fit_code(problem["code"], NEWEST)
-                self.job.change("failed", problem["message"], error=problem)
-                if not isinstance(exc, MCPError):
-                    logger.error("the task %s failed", self.job.id, exc_info=exc)
-            return exc
-        finally:
-            self.release()
+    async def send(self, msg: Msg) -> None:
+        """Send a notification, marked as belonging to this subscription."""
+        params = msg.get("params", {})
+        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.req_id}
+        await self.ctx.send(notification(msg["method"], {**params, "_meta": meta}))
 
 
-async def run_as_task(tool: Tool, ctx: Context, args: Any, kwargs: Msg) -> Msg:
-    """Run a tool as a task if the client supports them, else as any tool."""
-    required = tool.task == "required"
-    if not ctx.facts.rev.modern or not knows_tasks(ctx, required):
-        return await run_tool(tool, ctx, args, kwargs)
-    run = ctx.run = TaskRun(ctx)
-    if tool.task != "manual":
-        run.start_task()
-    call = run.keep_outcome(run_tool(tool, ctx, args, kwargs))
-    run.call = ctx.conversation.life.tasks.spawn(call)
-    if ctx.exchange.weight is not None:  # a task keeps its request
-        run.call.add_done_callback(ctx.exchange.weight.keep())
+@handles("subscriptions/listen")
+async def listen(ctx: Context) -> Msg:
+    feed, conversation = Feed(ctx), ctx.conversation
+    # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
+    agreed = {"notifications": feed.wanted}
+    ctx.server.feeds.add(feed)
     try:
-        await asyncio.wait([run.call, run.begun], return_when=asyncio.FIRST_COMPLETED)
+        await feed.send(notification("notifications/subscriptions/acknowledged", agreed))
+        feed.outbox.release()
+        if conversation.lost is None:
+            await feed.ended
     finally:
-        if run.job is None:
-            run.call.cancel()
-            await asyncio.wait([run.call])
-    if run.job is not None:
-        return {"resultType": "task", **run.job.details(begun=True)}
-    outcome = run.call.result()
-    if isinstance(outcome, Exception):
-        raise outcome
-    return outcome
+        ctx.server.feeds.discard(feed)
+        feed.outbox.close()
+    if not conversation.many_clients:
+        conversation.tasks.spawn(tell_end(ctx))
+    # spec: basic/patterns/subscriptions#graceful-closure
+    return {"_meta": {SUBSCRIPTION_ID: ctx.req_id}}
 
 
-TOOL_RUNNERS.update(dict.fromkeys((True, "required", "manual"), run_as_task))
-
-
-def knows_tasks(ctx: Context, required: bool = True) -> bool:
-    """Return whether the client declared the extension; RPCError -32021 if that is required."""
-    known = TASKS in object_of(ctx.client_capabilities, "extensions")
-    if required and not known:
-        data: Msg = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-        problem = f"the client did not declare the extension {TASKS}"
-        raise RPCError(MISSING_CAPABILITY, problem, data)
-    return known
-
-
-def job_of(ctx: Context, job_id: str) -> Job | None:
-    """Return a task, which is nobody's business but its principal's."""
-    job = ctx.server.jobs.get(job_id)
-    known = job is not None and job.owner == ctx.owner and job.expires >= time.monotonic()
-    return job if known else None
-
-
-def own_tasks(ctx: Context, job_ids: list[str] | None) -> list[str]:
-    """Return those of the tasks that a client may hear of."""
-    knows_tasks(ctx)
-    return [job_id for job_id in job_ids or () if job_of(ctx, job_id)]
-
-
-FILTER_CHECKS["taskIds"] = own_tasks
-
-
-@handles("tasks/get", "tasks/update", "tasks/cancel")
-async def serve_task(ctx: Context) -> Msg:
-    """Look at a task, give it answers, or end it."""
-    knows_tasks(ctx)
-    job = job_of(ctx, ctx.params["taskId"])
-    if job is None:
-        raise RPCError(INVALID_PARAMS, f"Unknown task: {ctx.params['taskId'][:100]}")
-    if ctx.method == "tasks/get":
-        job.seen = job.run is None
-        return job.details()
-    if ctx.method == "tasks/update":
-        job.update(ctx.params["inputResponses"])
-    else:
-        job.cancel()
-    return {}
+async def tell_end(ctx: Context) -> None:
+    """Say that a subscription is over, after its result. Over HTTP its response ends instead."""
+    if ctx.task is not None:
+        await asyncio.wait([ctx.task])
+    # spec: basic/patterns/cancellation -- "A server MUST send" it "when it tears down that
+    # subscription stream"
+    over = {"requestId": ctx.req_id, "reason": "the server ended the subscription"}
+    with contextlib.suppress(ConnectionClosed):
+        await ctx.send(notification("notifications/cancelled", over))
 
 # =============================================================================
 # Part IV. stdio
@@ -9212,14 +7835,12 @@ async def serve_stdio(
         async with contextlib.AsyncExitStack() as stack:
             opening = stack.enter_async_context(app.lifespan_open())
             if not await until_signalled(opening, transport.reader.close):
-                app.lives.here().loop_watch.deserted = transport.deserted
                 await until_signalled(app.serve(transport), transport.reader.close)
     finally:
         await transport.close()
 
 
-RUNNERS["stdio"] = Runner(serve_stdio, (ServerStdio,))
-show_options((Server.run, Server.serve_stdio), "on stdio", ServerStdio)
+RUNNERS["stdio"] = serve_stdio
 
 # =============================================================================
 # Part V. A client
@@ -11355,7 +9976,6 @@ def is_command(target: Any) -> bool:
 
 
 CONNECTORS.append(Connector("a command", is_command, StdioTransport))
-show_options((Client,), "for a command", StdioTransport)
 
 # =============================================================================
 # Part VI. HTTP
@@ -14069,7 +12689,7 @@ class Reply:
         """Send a message; one that is an answer is the last. Give its bytes, 0 if it is lost."""
         session = self.session
         if _trace is not None:
-            session.conversation.peer.show(">", msg)
+            session.conversation.show(">", msg)
         if self.stream is not None or "method" in msg:
             return self._put(msg, "method" not in msg)
         status, headers, body = 200, JSON_HEADERS, encode(msg)
@@ -14132,8 +12752,8 @@ class HTTPSession:
         self.endpoint = endpoint
         #: for the answer that opens the session, and for its streams
         self.headers: Mapping[str, str] = {}
-        self.conversation = endpoint.server.converse(caller.address, caller, many_clients)
-        self.conversation.peer.loads = endpoint.loads
+        self.conversation = Conversation(endpoint.server, caller.address, many_clients)
+        self.conversation.loads = endpoint.loads
 
     @property
     def resumable(self) -> bool:
@@ -14144,7 +12764,7 @@ class HTTPSession:
     def busy(self) -> bool:
         """Whether requests are being served, besides one whose task asks."""
         mine = asyncio.current_task()
-        return any(item.task is not mine for item in self.conversation.peer.incoming.values())
+        return any(item.task is not mine for item in self.conversation.incoming.values())
 
     def lose_reader(self) -> None:
         """Note that the reader of a stream is gone."""
@@ -14171,7 +12791,7 @@ class HTTPSession:
 
     async def end(self, farewell: str = "the session has ended") -> None:
         """End the session: cancel the requests that run, saying why."""
-        peer = self.conversation.peer
+        peer = self.conversation
         peer.lose(ConnectionClosed(farewell))
         await peer.close(farewell)
         for exchange in list(peer.incoming.values()):  # those whose answer was the farewell
@@ -14193,7 +12813,7 @@ class ModernClients(HTTPSession):
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint, Caller(address="a client"), many_clients=True)
         self.conversation.session.resume(NEWEST)
-        self.conversation.peer.max_in_flight = MAX_CONNECTIONS
+        self.conversation.max_in_flight = MAX_CONNECTIONS
         self.running = Counts()  # requests of each client; see counted_as()
 
     def check_share(self, share: str) -> None:
@@ -14213,8 +12833,7 @@ class KeptSession(HTTPSession):
         #: whose it is, and under which name it is counted; see SessionTable
         self.id, self.owner, self.share = id, caller.owner, counted_as(caller)
         self.headers = {SESSION_HEADER: id}
-        self.conversation.label = id[: len(endpoint.sessions.prefix) + LABEL_CHARS]
-        self.conversation.let_go = self.end
+        self.conversation.disconnect = self.end
         self.unannounced = True
         #: the answers to POSTs that became streams, by name
         self.streams: dict[str, KeptStream] = {}
@@ -14239,7 +12858,7 @@ class KeptSession(HTTPSession):
     @property
     def idle(self) -> bool:
         """Whether nothing runs and nobody reads."""
-        if self.conversation.peer.incoming or (self.listening and self.listening.response):
+        if self.conversation.incoming or (self.listening and self.listening.response):
             return False
         return not any(stream.response for stream in self.streams.values())
 
@@ -14282,7 +12901,7 @@ class KeptSession(HTTPSession):
 
     async def announce(self, msg: Msg | list[Msg]) -> int:
         """Send a message on the standalone stream; return its bytes."""
-        self.conversation.peer.show(">", msg)
+        self.conversation.show(">", msg)
         return await self.listening.put(msg) if self.listening is not None else 0
 
     def make_room(self, limit: int, but: KeptStream) -> None:
@@ -14699,23 +13318,6 @@ class Site:
         self.unwrap(request)
         return counted_as(Caller(address=request.address, owner=request.who.owner))
 
-    def note_refusal(self, request: HTTPRequest, exc: ProtocolError) -> None:
-        """Let a request that is refused have its record, as its client made it."""
-        if self.server.observers.wanted():
-            with contextlib.suppress(ProtocolError):  # its Host may be the reason
-                self.unwrap(request)
-            if request.who is not None:
-                request.principal, request.owner = request.who.principal, request.who.owner
-            size, reason = len(refusal_body(exc)), str(exc)[:MAX_NAME_CHARS]
-            self._note(
-                request, 0.0, outcome="refused", code=exc.http_status, bytes=size, reason=reason
-            )
-
-    def _note(self, request: HTTPRequest, took: float, **known: Any) -> None:
-        """Let a request that has no message have its record."""
-        target = f"{request.method[:20]} {request.path}".strip()
-        self.server.observers.tell(page_record(target, request, took, **known))
-
     def methods_at(self, request: HTTPRequest) -> str:
         """Return the methods of a path, for OPTIONS; ProtocolError for a method that it has not."""
         methods = self.routes.get(request.path.rstrip("/"))
@@ -14744,7 +13346,6 @@ class Site:
 
         Headers, as a dict, may stand in the place of the content type.
         """
-        began = time.perf_counter()
         try:
             if is_async(fn):
                 value = await fn(request)
@@ -14754,11 +13355,7 @@ class Site:
         except Exception as exc:
             logger.error("%s %s failed", request.method, request.path, exc_info=exc)
             status, headers, body = 500, {"content-type": "text/plain"}, FAILED_PAGE
-        size = await response.send(status, headers, body)
-        if self.server.observers.wanted():
-            outcome = "lost" if response.lost else "result" if status < 400 else "error"
-            took = time.perf_counter() - began
-            self._note(request, took, outcome=outcome, code=status, bytes=size)
+        await response.send(status, headers, body)
 
 ###############################################################################
 # 43. The endpoint
@@ -14843,7 +13440,6 @@ class Endpoint(Site):
             request.headers, response.headers = door.headers, door.cors
             await door.serve(request, response)
         except ProtocolError as exc:
-            self.note_refusal(request, exc)
             await self.refuse(response, exc)
 
     # Messages.
@@ -14864,7 +13460,7 @@ class Endpoint(Site):
         kind = None if type(msg) is list else classify(msg)
         opening = kind is REQUEST and msg["method"] == "initialize"
         session = self.find(request, rev or header_revision(headers, msg), opening)
-        peer = session.conversation.peer
+        peer = session.conversation
         peer.show("<", msg)
         answering: Awaitable[Any]
         if kind is REQUEST:
@@ -14900,7 +13496,7 @@ class Endpoint(Site):
         self, msg: Msg, response: Response, caller: HTTPRequest, size: int
     ) -> Awaitable[Any]:
         """Take a message that needs no session; what is returned answers it."""
-        peer = self.modern.conversation.peer
+        peer = self.modern.conversation
         peer.show("<", msg)
         try:
             kind = classify(msg)
@@ -14926,7 +13522,7 @@ class Endpoint(Site):
         size: int,
     ) -> None:  # fmt: skip
         """Take a batch: 202 if nothing in it wants an answer."""
-        peer = session.conversation.peer
+        peer = session.conversation
         peer.check_batch(batch)
         if not any(wants_answer(msg) for msg in batch):
             for msg in batch:
@@ -14946,7 +13542,7 @@ class Endpoint(Site):
     def _begin(self, msg: Msg, reply: Reply, size: int) -> Awaitable[Any]:
         """Take on a request of a session; the awaitable that is returned serves it."""
         try:
-            peer = reply.session.conversation.peer
+            peer = reply.session.conversation
             exchange = peer.accept(msg, reply, reply.caller, False, size)
         except RPCError as exc:
             return self._turn_away(msg, reply, exc)
@@ -14954,7 +13550,7 @@ class Endpoint(Site):
 
     def _begin_modern(self, msg: Msg, reply: Reply, size: int, notes: Notes) -> Awaitable[Any]:
         """Take on a request that needs no session; the awaitable that is returned serves it."""
-        peer, caller, response = self.modern.conversation.peer, reply.caller, reply.response
+        peer, caller, response = self.modern.conversation, reply.caller, reply.response
         # Whoever is refused server/discover takes us for a server of the other era.
         share = counted_as(caller) if msg["method"] != "server/discover" else ""
         try:
@@ -14975,7 +13571,6 @@ class Endpoint(Site):
     def _turn_away(self, msg: Msg, reply: Reply, exc: RPCError) -> Awaitable[Any]:
         """Answer a request that is not taken on."""
         answer = error(msg["id"], wire_error(exc))
-        reply.session.conversation.peer.on_unserved(msg, reply.caller, answer)
         return reply(answer)
 
     async def _serve(self, exchange: Exchange, reply: Reply, share: str = "") -> None:
@@ -14983,14 +13578,14 @@ class Endpoint(Site):
 
         Meanwhile it counts for the client of the modern era that has this `share`.
         """
-        peer, response = reply.session.conversation.peer, reply.response
+        peer, response = reply.session.conversation, reply.response
         exchange.task = response.task
         if share:
             self.modern.running.change(share, 1)
         try:
             await peer.reply(exchange)
         except asyncio.CancelledError:
-            if exchange.state is not CANCELLED and peer.lost is None:
+            if exchange.status is not CANCELLED and peer.lost is None:
                 raise  # it is the connection that was cancelled, by Listener.stop()
             _uncancel(exchange.task)
         finally:
@@ -15151,14 +13746,14 @@ class Endpoint(Site):
         feeds = self.modern.conversation.end_feeds()
         streams, kept = len(self.streams), len(self.sessions)
         sessions: list[HTTPSession] = [*self.sessions.values(), *self.passing, self.modern]
-        running = sum(len(each.conversation.peer.incoming) for each in sessions) - feeds
+        running = sum(len(each.conversation.incoming) for each in sessions) - feeds
         for session in list(self.sessions.values()):
             if isinstance(session.listening, KeptStream):
                 await session.listening.end()
         until = self.loop.time() + grace
         await self.quiet(sessions, grace)
         await self.tasks.drain(max(0, until - self.loop.time()))
-        cut = sum(len(each.conversation.peer.incoming) for each in sessions)
+        cut = sum(len(each.conversation.incoming) for each in sessions)
         for each in sessions:
             await each.end(SHUTTING_DOWN)
         if first:
@@ -15211,7 +13806,7 @@ class PairRoutes:
             self.endpoint.check_open(decode(body))
         if isinstance(session, PairSession):
             await session.room()  # who does not read answers asks nothing more
-        session.conversation.peer.receive(body, session.announce, request)
+        session.conversation.receive(body, session.announce, request)
         del body
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
@@ -15238,7 +13833,8 @@ def wants_answer(msg: JSON) -> bool:
 def check_options(given: Msg) -> None:
     """Raise ValueError for options of an Endpoint that nobody can mean; give all of them."""
     path, prefix = given["path"], given["session_prefix"]
-    check_path(f"path={path!r}", path)
+    if not path.startswith("/"):
+        raise ValueError(f"path={path!r}: a path begins with a slash")
     for option, taken in (("legacy_sse", PAIR_PATHS), ("healthz", PROBE_PATHS)):
         if given[option] and path.rstrip("/") in taken:
             raise ValueError(f"path={path!r} is taken: choose another, or {option}=False")
@@ -15339,7 +13935,6 @@ class HTTPServer(Engine):
             if self.endpoint.entrance.lacks_url and not local:
                 raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
             self.listener = Listener(self.endpoint.answer, self.max_body, self.endpoint.screen)
-            self.listener.on_refused = self.endpoint.note_refusal
             self.listener.share_of = self.endpoint.share_of
             if self.endpoint.proxies is not None:
                 self.listener.may_be_many = self.endpoint.proxies.trusts
@@ -15393,10 +13988,9 @@ async def serve_http(
         await serving()
 
 
-RUNNERS["http"] = Runner(serve_http, (HTTPServer, Engine, Access, Endpoint))
+RUNNERS["http"] = serve_http
 ENGINES["http"] = HTTPServer
-show_options((Server.run, Server.start_in_thread, Server.http, Server.serve_http),
-             "over HTTP", *RUNNERS["http"].makers)  # fmt: skip
+
 
 
 class ASGIResponse(Response):
@@ -15567,7 +14161,6 @@ class ASGIApp(Engine):
             late = ProtocolError(TOO_SLOW, http_status=408)
             body = await within(BODY_SECONDS, pieces, late)
         except ProtocolError as exc:
-            endpoint.note_refusal(request, exc)
             await endpoint.refuse(response, exc)
             return
         if body is None:
@@ -15648,7 +14241,7 @@ class ASGIApp(Engine):
 
 
 ENGINES["asgi"] = ASGIApp
-show_options((Server.asgi_with,), "under an ASGI server", ASGIApp, Engine, Access, Endpoint)
+
 
 ###############################################################################
 # 45. HTTP client
@@ -16718,7 +15311,6 @@ def is_url(target: Any) -> bool:
 
 
 CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
-show_options((Client,), "for a URL", HTTPTransport)
 
 # =============================================================================
 # Part VII. Authorization

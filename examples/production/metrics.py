@@ -1,26 +1,85 @@
-"""Make metrics and spans of records, for Prometheus and for OpenTelemetry, with nothing installed.
+"""Make metrics and spans of requests, for Prometheus and for OpenTelemetry, with nothing installed.
 
-    metrics = Metrics(app)
-    app.observe(metrics.observe)         # metrics.text() is a page for Prometheus
-    app.observe(Spans(print).observe, spans=True)    # print() gets each span, as OTLP in JSON
+    metrics = Metrics(app)               # metrics.text() is a page for Prometheus
+    observe(app, metrics.observe, Spans(print).observe, access_log(print))
 
-Names and units are those of OpenTelemetry's conventions for MCP, and their Prometheus form.
+observe() is a middleware: call it before other middlewares are registered, so that it is around
+them. Names and units are those of OpenTelemetry's conventions for MCP, and their Prometheus form.
 """
 
+import asyncio
 import collections
 import http.server
 import json
+import os
+import re
 import threading
+import time
+import types
 
-from mcp_lite import METHODS, REVISIONS
+from mcp_lite import METHODS, REVISIONS, Suspended
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)  # seconds
 NAME = "mcp_server_operation_duration_seconds"
 
 
+def observe(app, *functions):
+    """Call functions with a record of each request, when it has ended, on the event loop."""
+
+    @app.middleware
+    async def watch(ctx, call_next):
+        record, began = begin(ctx), time.perf_counter()
+        try:
+            answer = await call_next(ctx)
+            by_hand = not isinstance(answer, dict)  # an InputRequired
+            kind = "input_required" if by_hand else answer.get("resultType", "complete")
+            record.outcome = "result" if kind == "complete" else kind
+            if record.outcome == "result" and answer.get("isError"):
+                record.outcome = "tool_error"
+            return answer
+        except Suspended:
+            record.outcome = "input_required"
+            raise
+        except asyncio.CancelledError:
+            record.outcome = "cancelled"
+            raise
+        except BaseException as exc:
+            record.outcome, record.code = "error", getattr(exc, "code", -32603)
+            raise
+        finally:
+            record.ms = (time.perf_counter() - began) * 1000
+            for function in functions:
+                function(record)
+
+
+def begin(ctx):
+    """Return the record of a request that begins; its span is a child of the client's."""
+    trace = str(ctx.meta.get("traceparent"))
+    told = re.fullmatch(r"00-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}", trace)
+    target = next((ctx.params[key] for key in ("name", "uri", "taskId") if key in ctx.params), "")
+    return types.SimpleNamespace(
+        time=time.time(), ms=0.0, outcome="", code=None,
+        method=ctx.method[:100], target=str(target)[:100], revision=ctx.revision,
+        request_id=ctx.request_id, principal=str(ctx.principal or ""),
+        session=ctx.headers.get("mcp-session-id", "")[:8], address=ctx.caller.address,
+        trace_id=told[1] if told else os.urandom(16).hex(), parent_id=told[2] if told else "",
+        span_id=os.urandom(8).hex(),
+    )  # fmt: skip
+
+
+def access_log(write):
+    """Return a function for observe() that writes a line of JSON for each request."""
+
+    def observe(record):
+        known = {key: value for key, value in vars(record).items() if value not in ("", None)}
+        write(json.dumps({**known, "ms": round(record.ms, 1)}))
+
+    return observe
+
+
 def error_type(record):
     """Return what went wrong, "" if nothing: a code, or what a record calls it."""
-    if record.outcome in ("result", "input_required", "task", "heard"):
+    if record.outcome in ("result", "input_required", "task"):
         return ""
     return record.outcome if record.code is None else str(record.code)
 
@@ -48,9 +107,7 @@ class Metrics:
         self.sums = collections.Counter()
 
     def observe(self, record):
-        """Count a request. Notifications take no time, and may have any name; a page has none."""
-        if record.outcome == "heard" or not (record.method or record.outcome == "refused"):
-            return
+        """Count a request."""
         tool = record.target if record.method == "tools/call" else ""
         labels = (
             known(record.method, {*METHODS, *self.app.methods}),
@@ -101,18 +158,14 @@ class Metrics:
 
 
 class Spans:
-    """A span for each request, a child of the span whose trace context the client sent.
-
-    What a request causes at other servers by forwarding is a child of its span.
-    """
+    """A span for each request, a child of the span whose trace context the client sent."""
 
     def __init__(self, write, service="mcp_lite"):
         self.write, self.service = write, service
 
     def observe(self, record):
         """Write the span of a request."""
-        if record.method:
-            self.write(json.dumps(self.export(record)))
+        self.write(json.dumps(self.export(record)))
 
     def export(self, record):
         """Return what an OTLP collector takes at /v1/traces."""

@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from metrics import Metrics, Spans
+from metrics import Metrics, Spans, access_log, observe
 
 from mcp_lite import Context, Server, ToolError
 
@@ -34,12 +34,10 @@ async def lifespan(server):
     yield jobs
 
 
-app = Server("production", "1.0", lifespan=lifespan, access_log="json", mask_errors=True,
-             rate_limit=(100, 10.0))  # fmt: skip
+app = Server("production", "1.0", lifespan=lifespan, mask_errors=True, rate_limit=(100, 10.0))
 metrics = Metrics(app)
-app.observe(metrics.observe)
-if os.environ.get("MCP_SPANS"):
-    app.observe(Spans(print, "production").observe, spans=True)
+spans = [Spans(print, "production").observe] if os.environ.get("MCP_SPANS") else []
+observe(app, metrics.observe, access_log(lambda line: print(line, file=sys.stderr)), *spans)
 
 
 @app.tool

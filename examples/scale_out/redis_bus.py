@@ -1,6 +1,8 @@
-"""A bus for Server(bus=...): announcements reach the workers of every machine by way of Redis.
+"""A bus by way of Redis: what changes in one worker reaches the clients of all others.
 
-    app = Server("my-app", bus=RedisBus("redis://127.0.0.1:6379"))
+    bus = RedisBus("redis://127.0.0.1:6379")
+    app = Server("my-app", lifespan=bus.lifespan)
+    bus.resource_updated("note://a")     # instead of app.resource_updated("note://a")
 
 It is PUBLISH and SUBSCRIBE on one connection, in RESP3, which Redis speaks since version 6. A
 server tells its own clients by itself; so without Redis only the other workers' miss something.
@@ -12,6 +14,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 from collections import deque
 from urllib.parse import unquote, urlsplit
 
@@ -35,6 +38,28 @@ class RedisBus:
         self._waiting = deque(maxlen=MAX_WAITING)  # commands to send; filled from any thread
         self._sent = deque()  # commands whose replies are due, in this order
         self._loop = self._writer = self._timer = None  # the timer runs once we have subscribed
+        self.app, self.mark = None, os.urandom(8).hex()  # our own events are skipped
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app):
+        """Listen to the other workers while a server serves."""
+        self.app = app
+        listening = asyncio.ensure_future(self._listen())
+        try:
+            yield
+        finally:
+            listening.cancel()
+            await asyncio.wait([listening])
+
+    async def _listen(self):
+        async for event in self:
+            if isinstance(event, dict) and event.get("from") != self.mark and "uri" in event:
+                self.app.resource_updated(event["uri"])
+
+    def resource_updated(self, uri):
+        """Tell the clients of all workers that a resource has changed."""
+        self.app.resource_updated(uri)
+        self.publish({"from": self.mark, "uri": uri})
 
     def publish(self, event):
         """Send an event to the others, as soon as may be; from any thread, does not block."""

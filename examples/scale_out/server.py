@@ -18,7 +18,7 @@ WORKER = os.environ.get("WORKER", "a")
 REDIS_URL = os.environ.get("REDIS_URL")  # by which the workers tell each other what has changed
 STATE_KEY = os.environ.get("STATE_KEY")  # any worker that has it goes on where another one asked
 bus = RedisBus(REDIS_URL, channel="scale-out") if REDIS_URL else None
-app = Server("scale-out", version="1.0", bus=bus, state_key=STATE_KEY)
+app = Server("scale-out", version="1.0", lifespan=bus and bus.lifespan, state_key=STATE_KEY)
 
 
 @app.tool
@@ -57,7 +57,7 @@ async def confirm() -> int:
     """Confirm a booking."""
     global bookings
     bookings += 1
-    app.resource_updated("bookings://count")
+    (bus or app).resource_updated("bookings://count")
     return bookings
 
 
