@@ -159,6 +159,7 @@ import contextvars
 import errno
 import functools
 import inspect
+import io
 import itertools
 import json
 import logging
@@ -172,7 +173,6 @@ import threading
 import time
 import types
 import typing
-import weakref
 from collections import OrderedDict, deque
 from typing import (
     Any,
@@ -1091,7 +1091,8 @@ def only_reads(method: str) -> bool:
     [True, True, False]
     """
     row = METHODS.get(method)
-    return row is not None and (row.cacheable or row.lists.key != "")
+    looks = row is not None and (row.cacheable or row.lists.key != "")
+    return looks or method == "tasks/get"
 
 
 def declares(capabilities: Msg, path: str) -> bool:
@@ -7278,25 +7279,17 @@ async def tell_end(ctx: Context) -> None:
 ###############################################################################
 # 26. Lines and pipes
 ###############################################################################
-# Uses sections 1 to 3, 5, 7 and 8.
-#
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow, or gone.
-# Rules.    1. Limits are checked on what has arrived, before more is kept.
-#           2. Lines written in one turn of the loop leave together. A slow reader makes writers
-#              wait, never memory grow.
-#           3. asyncio's StreamReader and StreamWriter carry every byte. The loop watches pipes and
-#              sockets for them. It cannot watch a regular file, which always seems ready; nor a
-#              terminal without changing a flag that other programs on it see; nor the null device;
-#              nor, on Windows, any pipe that a process inherits. There a thread copies between the
-#              file and a socket.
-# Plan.     LineDecoder; LineReader and LineWriter; Pump, the thread of rule 3;
-#           read_lines() and write_lines() choose who watches; LineTransport.
-# Not here. Whose pipes they are: sections 27 and 32.
+# Rules.    1. A line has a limit, which is checked before more of it is kept.
+#           2. The lines of one turn of the loop leave in one write. A writer waits for room before
+#              it encodes its message, so that a slow reader costs no memory.
+#           3. A loop can watch pipes and sockets. It cannot watch a regular file, a terminal or a
+#              pipe of Windows: two threads copy between these and a socket.
+# Limits.   Bytes that a full disk does not take are lost without a word.
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
 MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; then writers wait
-MAX_UNTAKEN_BYTES = 256 * 1024 * 1024  # of all that wait; then a long line is an error, not kept
 FLUSH_SECONDS = 2.0  # for a slow reader to take the rest when a channel is closed
 
 
@@ -7352,207 +7345,33 @@ class LineDecoder:
             self.line += piece
 
 
-class LineReader:
-    """The lines that come from a pipe."""
+def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
+    """Run a function in a thread that does not keep the process alive; return when it has ended."""
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
 
-    def __init__(
-        self, stream: asyncio.StreamReader, transport: asyncio.ReadTransport, limit: int
-    ) -> None:
-        self.stream, self.transport = stream, transport
-        self.decoder = LineDecoder(limit)
-        self.ended = False
-
-    async def read(self) -> list[Any]:
-        """Return the next lines (a LimitExceeded for one that is too long); [] at the end."""
-        items: list[Any] = []
-        while not (items or self.ended):
-            try:
-                data = await self.stream.read(READ_BYTES)
-            except OSError:  # EIO, ECONNRESET: nobody will write any more
-                data = b""
-            self.ended = not data
-            items = self.decoder.feed(data) if data else self.decoder.eof()
-        return items
-
-    def drop(self) -> None:
-        """End the lines here, but go on reading, so that the writer does not block."""
-        self.transport.set_protocol(asyncio.Protocol())  # it ignores all that comes
-        self.transport.resume_reading()
-        self.stream.feed_eof()
-
-    def close(self) -> None:
-        """Close the descriptor. The lines that have arrived can still be read."""
-        self.transport.close()
-
-
-class LineWriter:
-    """Lines on their way into a pipe."""
-
-    def __init__(
-        self, stream: asyncio.StreamWriter, copied: asyncio.Future[None] | None = None
-    ) -> None:
-        #: `copied` is settled when a Pump has copied all that was written, if one is there
-        self.stream, self.copied = stream, copied
-        self.pipe: Any = stream.transport
-        self.pipe.set_write_buffer_limits(high=MAX_UNSENT_BYTES)
-        self._loop = asyncio.get_running_loop()
-        self._turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
-        self._batch: list[bytes] = []  # of this turn of the loop
-        self._batch_bytes = 0
-        self._held = 0  # bytes of the writers that wait for a slow reader
-        self.sent = 0  # bytes that went into the pipe, or wait to do so
-
-    async def write(self, data: bytes) -> None:
-        """Send `data` as soon as not too much is unsent.
-
-        Raises BrokenPipeError if nobody reads; LimitExceeded if too much waits for a slow reader.
-        """
-        if not self._batch:
-            if self._turn.locked() or self.unsent() > MAX_UNSENT_BYTES:
-                await self._until_taken(len(data))
-            if self.pipe.is_closing():
-                raise BrokenPipeError
-            self._loop.call_soon(self._flush)
-        self._batch.append(data)
-        self._batch_bytes += len(data)
-        if self._batch_bytes > READ_BYTES:
-            self._flush()
-
-    def unsent(self) -> int:
-        """Return how many bytes were written, and not yet taken."""
-        return self._batch_bytes + int(self.pipe.get_write_buffer_size())
-
-    async def _until_taken(self, size: int) -> None:
-        if size > SMALL_BYTES and self._held + size > MAX_UNTAKEN_BYTES:
-            problem = "the messages that its reader has not taken would have"
-            raise LimitExceeded(f"{problem} more than {MAX_UNTAKEN_BYTES} bytes")
-        self._held += size
+    def run() -> None:
         try:
-            async with self._turn:
-                with contextlib.suppress(OSError):  # the pipe is broken, which write() will see
-                    await self.stream.drain()
+            work()
         finally:
-            self._held -= size
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(settle_future, future, None, None)
 
-    def _flush(self) -> None:
-        """Write the lines of this turn of the loop in one piece."""
-        if self._batch:
-            self.stream.write(b"".join(self._batch))
-            if not self.pipe.is_closing():  # as it is when nobody reads
-                self.sent += self._batch_bytes
-            self._batch.clear()
-            self._batch_bytes = 0
-
-    async def close(self) -> None:
-        """Send the rest, for FLUSH_SECONDS at most, and close the descriptor."""
-        self._flush()
-        self.stream.close()
-        closed = asyncio.gather(self.stream.wait_closed(), return_exceptions=True)
-        try:
-            await asyncio.wait({closed, self.copied or closed}, timeout=FLUSH_SECONDS)
-        finally:
-            self.abort()
-        await closed
-
-    def abort(self) -> None:
-        """Close the descriptor now."""
-        if self.pipe.get_write_buffer_size():
-            self.pipe.abort()
-        else:
-            self.pipe.close()
+    threading.Thread(target=run, name="mcp_lite stdio", daemon=True).start()
+    return future
 
 
-class Pump:
-    """A thread that copies between a file that the loop cannot watch and a socket that it can.
-
-    `ours` is the loop's end of the pair of sockets. The thread closes the file itself. If somebody
-    else closed it in the middle of a read(), the system could give its number to another file.
-    """
-
-    def __init__(self, file: Any, work: Callable[[Pump], None]) -> None:
-        import socket
-
-        self.file, self.loop = file, asyncio.get_running_loop()
-        self.ours, self.theirs = socket.socketpair()
-        for end in (self.ours, self.theirs):  # little is on its way: readers are heard of soon
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, READ_BYTES)
-        self.theirs.settimeout(None)  # socket.setdefaulttimeout() is not for it
-        #: settled when the thread has copied all, or cannot go on
-        self.done: asyncio.Future[None] = self.loop.create_future()
-        try:
-            _start_thread(functools.partial(self._run, work))
-        except RuntimeError:
-            self.ours.close()
-            self.theirs.close()
-            raise
-
-    def _run(self, work: Callable[[Pump], None]) -> None:
-        try:
-            with self.file, self.theirs:
-                work(self)
-        except OSError as exc:  # EIO, EPIPE: an end is closed, which the loop sees
-            if exc.errno in (errno.ENOSPC, errno.EFBIG):
-                logger.error("what was written is lost: %s", exc)
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            self.loop.call_soon_threadsafe(settle_future, self.done, None, None)
-
-    def read_file(self) -> None:
-        """Copy from the file, in the thread, until it ends."""
-        while data := self.file.read(READ_BYTES):
-            self.theirs.sendall(data)
-
-    def write_file(self) -> None:
-        """Copy into the file, in the thread, until our end is closed."""
-        while left := memoryview(self.theirs.recv(READ_BYTES)):
+def copy(
+    read: Callable[[int], bytes], write: Callable[[Any], int], end: Callable[[], Any]
+) -> None:  # fmt: skip
+    """Copy bytes until there are no more, or nobody takes them; then call `end`."""
+    with contextlib.suppress(OSError, ValueError):
+        while data := read(READ_BYTES):
+            left = memoryview(data)
             while left:
-                left = left[self.file.write(left) :]
-
-
-def _start_thread(work: Callable[[], Any]) -> None:
-    """Start a thread that does not keep the process alive; raise RuntimeError if none can be."""
-    threading.Thread(target=work, name="mcp_lite stdio", daemon=True).start()
-
-
-async def read_lines(fd: int, limit: int, *, in_thread: bool = False) -> LineReader:
-    """Return a reader of the lines that come from a descriptor, which it owns from now on."""
-    stream = asyncio.StreamReader(READ_BYTES)
-    protocol = asyncio.StreamReaderProtocol(stream)
-    connect = None if in_thread else asyncio.get_running_loop().connect_read_pipe
-    transport, _ = await _connect(connect, Pump.read_file, open(fd, "rb", 0), protocol)
-    return LineReader(stream, transport, limit)
-
-
-async def write_lines(fd: int, *, in_thread: bool = False) -> LineWriter:
-    """Return a writer of lines into a descriptor, which it owns from now on."""
-    loop = asyncio.get_running_loop()
-    # A protocol for both directions. Its reader stays empty, and ends when nobody reads the pipe.
-    protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
-    connect = None if in_thread else loop.connect_write_pipe
-    transport, copied = await _connect(connect, Pump.write_file, open(fd, "wb", 0), protocol)
-    if copied is not None:  # the file takes no more: nobody reads what we write
-        copied.add_done_callback(lambda _: transport.is_closing() or transport.abort())
-    return LineWriter(asyncio.StreamWriter(transport, protocol, None, loop), copied)
-
-
-async def _connect(connect: Any, work: Any, file: Any, protocol: Any) -> tuple[Any, Any]:
-    """Connect a protocol to a file, by way of a Pump if the loop cannot watch it.
-
-    Returns the transport; and the future that a pump settles at its end, or None without one.
-    """
-    try:
-        mode = os.fstat(file.fileno()).st_mode
-        # Windows' loop wants pipes that were made for it, and a process inherits plain ones.
-        if connect and os.name != "nt" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-            with contextlib.suppress(NotImplementedError):  # a loop that cannot watch them
-                return (await connect(lambda: protocol, file))[0], None
-        if os.name != "nt":
-            os.set_blocking(file.fileno(), True)
-        pump = Pump(file, work)
-    except Exception:
-        file.close()
-        raise
-    loop = asyncio.get_running_loop()
-    return (await loop.create_connection(lambda: protocol, sock=pump.ours))[0], pump.done
+                left = left[write(left) :]
+    with contextlib.suppress(OSError):
+        end()
 
 
 async def typed_line() -> str:
@@ -7579,62 +7398,148 @@ async def typed_line() -> str:
 
 
 class LineTransport(Transport):
-    """A channel that carries one message per line over two descriptors.
+    """A channel that carries one message per line over two raw files.
 
     spec: basic/transports/stdio -- "Messages are delimited by newlines, and MUST NOT contain
     embedded newlines."
     """
 
-    reader: LineReader
-    writer: LineWriter
-
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
-        self.max_message_bytes = max_message_bytes
+        self.decoder = LineDecoder(max_message_bytes)
+        self._batch: list[bytes] = []  # lines of this turn of the loop
+        self._batch_bytes = 0
+        self._end_input: Callable[[], Any] = nothing
+
+    async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
+        """Read from one file and write to another; the transport owns both from now on."""
+        self._loop, self._turn = asyncio.get_running_loop(), asyncio.Lock()
+        kinds = {stat.S_IFMT(os.fstat(file.fileno()).st_mode) for file in (source, sink)}
+        shared = os.path.sameopenfile(source.fileno(), sink.fileno())
+        # To learn that nobody reads, a loop watches the output for reading. So it cannot watch one
+        # socket for both directions.
+        if os.name == "nt" or shared or kinds - {stat.S_IFIFO, stat.S_IFSOCK}:
+            await self._use_threads(source, sink)
+            return
+        self.reader = asyncio.StreamReader(READ_BYTES)
+        protocol = asyncio.StreamReaderProtocol(self.reader)
+        pipe, _ = await self._loop.connect_read_pipe(lambda: protocol, source)
+        self._end_input = pipe.close
+        # A protocol for both directions: StreamWriter needs its end. Its reader stays empty.
+        protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+        out, _ = await self._loop.connect_write_pipe(lambda: protocol, sink)
+        self.writer = asyncio.StreamWriter(out, protocol, None, self._loop)
+        self._begin(self._loop.create_task(self._until_closed()))
+
+    async def _use_threads(self, source: io.FileIO, sink: io.FileIO) -> None:
+        import socket
+
+        if os.name != "nt":
+            for file in (source, sink):  # otherwise a read returns None
+                os.set_blocking(file.fileno(), True)
+        ours, theirs = socket.socketpair()
+        theirs.settimeout(None)  # socket.setdefaulttimeout() is not for it
+        self._end_input = functools.partial(end_direction, theirs, socket.SHUT_WR)
+        end_both = functools.partial(end_direction, theirs, socket.SHUT_RDWR)
+
+        def read_all() -> None:
+            with source:
+                copy(source.read, theirs.send, self._end_input)
+
+        def write_all() -> None:
+            with sink, theirs:
+                copy(theirs.recv, sink.write, end_both)
+
+        in_thread(read_all)
+        written = in_thread(write_all)
+        self.reader, self.writer = await asyncio.open_connection(sock=ours, limit=READ_BYTES)
+        self._begin(written)
+
+    def _begin(self, written: asyncio.Future[Any]) -> None:
+        transport: Any = self.writer.transport
+        transport.set_write_buffer_limits(high=MAX_UNSENT_BYTES)
+        #: settled when the other end has all that was written, or takes no more
+        self.written = written
+        # There is nobody left to serve, unless we have closed: then the other end may still write.
+        written.add_done_callback(lambda _: self._closing or self._end_input())
+
+    async def _until_closed(self) -> None:
+        with contextlib.suppress(OSError):
+            await self.writer.wait_closed()
 
     async def read(self) -> list[Any]:
-        """Return the next messages."""
-        return await self.reader.read()
+        """Return the next messages; [] at the end. When we close, what still comes is dropped."""
+        while True:
+            try:
+                data = await self.reader.read(READ_BYTES)
+            except OSError:  # EIO, ECONNRESET: nobody will write any more
+                data = b""
+            if data and self._closing is not None:
+                continue
+            items = self.decoder.feed(data) if data else self.decoder.eof()
+            if items or not data:
+                return items
 
     async def write(self, msg: Msg | list[Msg]) -> int | None:
         """Send a message, with others that are written in the same turn of the loop."""
+        if self.writer.transport.get_write_buffer_size() > MAX_UNSENT_BYTES or self._turn.locked():
+            async with self._turn:  # before 3.10.6 only one task may wait in drain()
+                with contextlib.suppress(OSError):  # is_closing() tells it as well
+                    await self.writer.drain()
         data = encode(msg) + b"\n"
-        try:
-            await self.writer.write(data)
-            return len(data)
-        except BrokenPipeError:
-            await self._let_it_end()
-            raise ConnectionClosed(f"{self.name} {self.explain()}") from None
+        if self.writer.is_closing() or self.written.done():
+            await self._until_explained()
+            raise ConnectionClosed(f"{self.name} {self.explain()}")
+        if not self._batch:
+            self._loop.call_soon(self._flush)
+        self._batch.append(data)
+        self._batch_bytes += len(data)
+        if self._batch_bytes > READ_BYTES:
+            self._flush()
+        return len(data)
 
-    async def _let_it_end(self) -> None:
+    def _flush(self) -> None:
+        """Write the lines of this turn of the loop in one piece."""
+        if self._batch and not self.writer.is_closing():
+            self.writer.write(b"".join(self._batch))
+        self._batch.clear()
+        self._batch_bytes = 0
+
+    async def _until_explained(self) -> None:
         """Wait until explain() can say why the channel has ended."""
+
+    def end_input(self) -> None:
+        """Read no more: what has come can still be read."""
+        self._end_input()
+
+    async def end_output(self) -> None:
+        """Write the rest, and wait a moment until the other end has taken it."""
+        self._flush()
+        self.writer.write_eof()
+        await asyncio.wait({self.written}, timeout=FLUSH_SECONDS)
+        if not self.written.done():
+            self.writer.transport.abort()
+
+    async def _end(self) -> None:
+        await self.end_output()
+        self.end_input()
+        self.writer.close()
+
+
+def end_direction(end: Any, direction: int) -> None:
+    """Shut down one direction of a socket; it may be closed already."""
+    with contextlib.suppress(OSError):
+        end.shutdown(direction)
 
 ###############################################################################
 # 27. Standard streams
 ###############################################################################
-# Uses sections 1 to 3, 7, 23 and 26.
-#
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
 # Rules.    1. The server takes both streams for itself: meanwhile descriptor 0 is empty and 1 is
 #              stderr, so that neither print() nor a tool's child processes touch the conversation.
-#           2. The end of input, a signal or the death of the parent ends the server in good order:
-#              it reads no more, gives running requests a period of grace, sends their answers, and
-#              gives the streams back.
-# Plan.     claimed_streams(); ServerStdio; the signals; serve_stdio(), which runs it all.
-# Not here. The period of grace: Transport has it (section 8), Peer.run() grants it (section 10).
-#
-# What one client can make a server on stdio keep, at most:
-#
-#     a line, whole or not                        MAX_MESSAGE_BYTES, MAX_ELEMENTS, MAX_DEPTH
-#     requests that run                           MAX_IN_FLIGHT, or Server(max_in_flight=)
-#     ... in bytes, with those that wait for      MAX_PEER_BYTES; of those that run, only requests
-#         their turn                              over SMALL_BYTES are counted
-#     answers that it does not read               MAX_UNSENT_BYTES; then MAX_UNTAKEN_BYTES, but for
-#                                                 answers up to SMALL_BYTES, as many as may run
-#     announcements that it does not read         MAX_WAITING, MAX_WAITING_BYTES for each feed
-#     its name, capabilities, subscriptions       MAX_CLIENT_BYTES, MAX_SUBSCRIPTIONS
-#     tasks of the protocol, and their results    MAX_TASKS, MAX_TASK_BYTES
-#     threads that work, and that wait for it     TOOL_THREADS, MAX_BLOCKED_THREADS
+#           2. The end of input, a signal, a reader that is gone or the death of the parent end the
+#              server in good order: it reads no more, gives running requests a period of grace,
+#              sends their answers, and gives the streams back.
 
 PARENT_POLL_SECONDS = 2.0  # how often a server looks whether its parent lives
 
@@ -7654,10 +7559,7 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
     # Copies are not inheritable: no child process can hold the conversation open.
     # spec: basic/transports/stdio#shutdown
     real = (os.dup(0), os.dup(1))
-    # The flag belongs to the open file, which other processes may hold: it is put back.
-    blocking = [os.name == "nt" or os.get_blocking(fd) for fd in real]
-    buffering = getattr(sys.stdout, "line_buffering", False)
-    _set_line_buffering(True)  # flushes, too
+    _flush_stdout()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     try:
@@ -7668,19 +7570,19 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
     try:
         yield real
     finally:
-        _set_line_buffering(buffering)
+        _flush_stdout()
         for number, fd in enumerate(real):
             if os.name != "nt":
-                os.set_blocking(fd, blocking[number])
+                os.set_blocking(fd, True)
             os.dup2(fd, number)
             os.close(fd)
 
 
-def _set_line_buffering(on: bool) -> None:
+def _flush_stdout() -> None:
     # Whatever the host has put into sys.stdout: a stream without a descriptor need not change.
     with contextlib.suppress(AttributeError, OSError, ValueError):
         sys.stdout.flush()
-        sys.stdout.reconfigure(line_buffering=on)  # type: ignore[union-attr]
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
 class ServerStdio(LineTransport):
@@ -7701,91 +7603,43 @@ class ServerStdio(LineTransport):
     ) -> None:
         super().__init__(max_message_bytes)
         self.watch_parent = watch_parent
-        self._undo = contextlib.AsyncExitStack()  # all that claim() begins
-        self._tasks = Tasks()
-        self._input = -1  # the descriptor of the real standard input
 
-    async def open(self) -> None:
-        """Begin to read, after claim()."""
-        self.reader.transport.resume_reading()
-
-    async def claim(self) -> None:
-        """Take the standard streams, and read nothing yet.
-
-        A server that fails at its start has read nothing: a client need not try it again.
-        """
-        stdin, stdout = self._undo.enter_context(claimed_streams())
-        self._input = stdin
-        # To learn that nobody reads its output, a loop watches the output for reading. So it cannot
-        # watch one socket for both directions. And a terminal's flags are those of our stderr, too.
-        shared = os.path.sameopenfile(stdin, stdout)
-        self.reader = await read_lines(os.dup(stdin), self.max_message_bytes, in_thread=shared)
-        self.reader.transport.pause_reading()
-        self._undo.callback(self.reader.close)
-        self.writer = await write_lines(os.dup(stdout), in_thread=shared)
-        self._undo.push_async_callback(self._tasks.close)
-        self._undo.push_async_callback(self.writer.close)
-        self._tasks.spawn(self._until_unread())
-        if stat.S_ISREG(os.fstat(stdin).st_mode):
+    async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
+        """Begin to read and write; end the input when the process that started us is gone."""
+        self._watch: asyncio.Task[None] | None = None
+        if stat.S_ISREG(os.fstat(source.fileno()).st_mode):
             self.grace = None  # server.py < requests.jsonl: the end of a file is no farewell
         elif self.watch_parent:
             # Another child of the client may have inherited the other end of our stdin. Then our
             # input does not end when the client dies.
-            self._tasks.spawn(self._until_orphaned(os.getppid()))
-
-    def deserted(self) -> bool:
-        """Return whether the client is gone, though we may not have read that yet."""
-        return self._input >= 0 and nobody_writes(self._input)
-
-    async def _until_unread(self) -> None:
-        """End the input when nobody reads the output: there is nobody left to serve."""
-        with contextlib.suppress(OSError):
-            await self.writer.stream.wait_closed()
-        self.reader.close()
+            self._watch = asyncio.ensure_future(self._until_orphaned(os.getppid()))
+        await super().use(source, sink)
 
     async def _until_orphaned(self, parent: int) -> None:
         while os.getppid() == parent:
             await asyncio.sleep(PARENT_POLL_SECONDS)
         logger.warning("the parent process is gone: ending")
-        self.reader.close()
+        self.end_input()
 
     async def _end(self) -> None:
-        self._input = -1
-        await self._undo.aclose()
+        if self._watch is not None:
+            self._watch.cancel()
+        await super()._end()
 
 
-def nobody_writes(fd: int) -> bool:
-    """Return whether a pipe has lost its last writer; what is left in it may be unread.
-
-    A thread can ask this while the event loop stands still. Without poll(), as on Windows, the
-    answer is always False.
-    """
-    import select
-
-    if not hasattr(select, "poll"):
-        return False
-    poll = select.poll()
-    poll.register(fd, 0)  # POLLHUP is told even to those who ask for nothing
-    return any(event & select.POLLHUP for _, event in poll.poll(0))
-
-
-#: Signals that end a program; Windows has not all of them.
-ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
-               if hasattr(signal, name))  # fmt: skip
+#: Signals that end a program in good order; Windows has not all of them.
+ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
+          if hasattr(signal, name)]  # fmt: skip
 
 
 async def until_signalled(
-    work: Awaitable[Any], stop: Callable[[], Any], grace: float = GRACE_SECONDS,
-    *, always: Sequence[int] = (signal.SIGINT,),
-) -> int:  # fmt: skip
+    work: Awaitable[Any], stop: Callable[[], Any], grace: float = GRACE_SECONDS
+) -> int:
     """Await `work`, and return the number of the signal that came meanwhile; 0 for none.
 
-    One of ENDING calls `stop`, and a second one ends the process at once. A signal that is ignored,
-    as SIGHUP after nohup, stays ignored, unless it is one of `always`: shells ignore SIGINT for all
-    that they run in the background, and some programs end a server with it.
-
-    For the main thread; elsewhere there are no signals. Work that goes on longer than the
-    period of grace allows is cancelled.
+    One of ENDING calls `stop`, and a second one ends the process at once. What is ignored, as
+    SIGHUP after nohup, stays ignored. For the main thread; elsewhere there are no signals. Work
+    that goes on longer than the period of grace allows is cancelled.
     """
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
@@ -7807,8 +7661,7 @@ async def until_signalled(
     former: dict[int, Any] = {}
     try:
         with contextlib.suppress(ValueError):  # not in the main thread
-            deaf = {n for n in ENDING if signal.getsignal(n) == signal.SIG_IGN}
-            for each in {*ENDING} - (deaf - {*always}):
+            for each in [n for n in ENDING if signal.getsignal(n) != signal.SIG_IGN]:
                 former[each] = signal.signal(each, on_signal)
         await task
     except asyncio.CancelledError:
@@ -7826,18 +7679,19 @@ async def serve_stdio(
 ) -> None:
     """Serve one client on this process's standard streams; the options are ServerStdio's."""
     transport = ServerStdio(**options)
-    try:
-        await transport.claim()  # before the lifespan begins, which may print
-        ready(None)
-        if not signals:
-            await app.serve(transport)
-            return
-        async with contextlib.AsyncExitStack() as stack:
-            opening = stack.enter_async_context(app.lifespan_open())
-            if not await until_signalled(opening, transport.reader.close):
-                await until_signalled(app.serve(transport), transport.reader.close)
-    finally:
-        await transport.close()
+    with claimed_streams() as (stdin, stdout):  # before the lifespan begins, which may print
+        await transport.use(open(os.dup(stdin), "rb", 0), open(os.dup(stdout), "wb", 0))
+        try:
+            ready(None)
+            if not signals:
+                await app.serve(transport)
+                return
+            async with contextlib.AsyncExitStack() as stack:
+                opening = stack.enter_async_context(app.lifespan_open())
+                if not await until_signalled(opening, transport.end_input):
+                    await until_signalled(app.serve(transport), transport.end_input)
+        finally:
+            await transport.close()
 
 
 RUNNERS["stdio"] = serve_stdio
@@ -7847,29 +7701,19 @@ RUNNERS["stdio"] = serve_stdio
 # =============================================================================
 
 ###############################################################################
-# 28. Questions and announcements
+# 28. Answers and announcements
 ###############################################################################
-# Uses sections 1 to 9, 12, 13, 16, 18 and 24.
-#
-# Problem.  A server does not only answer. It asks its client: a form, a text from a model, the
-#           roots. And it announces: this changed, the progress, a log line. Connections break
-#           meanwhile, and servers are started again.
-# Rules.    1. Results are checked for their shape. A server can make a call fail, with an
-#              MCPError, and do nothing else to the program.
-#           2. A question is answered by the function that was given for it, or refused.
-#           3. A subscription outlives its connection. It is opened again when the server is back,
-#              and the program hears of the gap, in which changes may have been missed.
-#           4. All that is kept for a server has a bound: questions at once, results, announcements.
-# Plan.     Parts of answers; Cache; Answers, to questions; then Pace, Subscription, Announcements.
-# Not here. The requests that all this belongs to: sections 30 and 31 send them.
+# Problem.  A server answers with anything, and asks, and announces. A connection breaks while a
+#           program waits for updates of a resource.
+# Rules.    1. Results are checked for their shape: a server can make a call fail with an MCPError,
+#              and do nothing else to the program.
+#           2. A subscription outlives its connection where the channel does: it is opened again
+#              when the server is back.
+# Limits.   A subscription keeps its newest 1000 updates. Schemas with regular expressions are not
+#           applied, since nothing bounds the time that these take.
 
 MAX_QUESTIONS = 100  # that a server may ask at once, in one result; people answer one at a time
-MAX_CACHED = 1000  # results that a client keeps
-MAX_CACHED_BYTES = 16 * 1024 * 1024  # of them all, as JSON; as much as one message may have
-MAX_TTL_MS = 86_400_000  # a day, for which it keeps one at most
 MAX_RESUMES = 5  # attempts in a row to take up a stream that was cut
-RETRY_SECONDS = 1.0  # at least, from one attempt to open a stream to the next, on average
-FREE_RETRIES = 5  # attempts that may follow each other sooner, if the server says so
 STEADY_SECONDS = 5.0  # a stream that stood for so long was worth opening, though nothing came
 STALL_SECONDS = 30.0  # for a peer to take what we write; the longest pause between two attempts
 PROBE_SECONDS = 5.0  # for a silent server to say what era it speaks, or to subscribe us again
@@ -7917,225 +7761,29 @@ async def value_from(source: Any) -> Any:
     return await maybe_await(source() if callable(source) else source)
 
 
-class Cache:
-    """Results for as long as they say. spec: server/utilities/caching#cacheable-model"""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.size = 0  # of all texts and their keys
-        self.owner: JSON = None  # what authorized the requests for all that is kept
-        self.changes = 0  # announcements heard; what was asked for before the last is not kept
-        self.kept: OrderedDict[str, tuple[float, str]] = OrderedDict()  # until when, and as JSON
-
-    def key(self, method: str, params: Msg | None) -> str:
-        """Return the key of a result; an empty string for one that must not be kept."""
-        inputs = {"inputResponses", "requestState"} & (params or {}).keys()
-        row = METHODS.get(method)
-        if row is None or not row.cacheable or inputs:
-            return ""
-        return json.dumps([method, params], sort_keys=True)
-
-    def find(self, key: str) -> Msg | None:
-        """Return a copy of the result kept under `key`, since callers may change what they get."""
-        until, text = self.kept.get(key, (0.0, ""))
-        return json.loads(text) if time.monotonic() < until else None
-
-    def keep(self, key: str, answer: Msg) -> None:
-        """Keep a result; the oldest gives way."""
-        ttl_ms = answer.get("ttlMs")
-        if isinstance(ttl_ms, (int, float)) and ttl_ms > 0:
-            until = time.monotonic() + min(ttl_ms, MAX_TTL_MS) / 1000
-            self.forget(key)
-            self.kept[key] = (until, json.dumps(answer))
-            self.size += len(key) + len(self.kept[key][1])
-        while len(self.kept) > self.limit or self.size > MAX_CACHED_BYTES:
-            self.forget(next(iter(self.kept)))
-
-    def forget(self, key: str) -> None:
-        """Keep a result no longer."""
-        _, text = self.kept.pop(key, (0.0, None))
-        if text is not None:
-            self.size -= len(key) + len(text)
-
-    def clear(self) -> None:
-        """Keep nothing: a change may have been announced while we could not hear it."""
-        self.changes += 1
-        self.kept.clear()
-        self.size = 0
-
-    def drop(self, method: str, params: Msg) -> None:
-        """Forget the results that a notification makes stale."""
-        # spec: server/utilities/caching#interaction-with-notifications
-        if not method.endswith(("/list_changed", "/updated")):
-            return
-        self.changes += 1
-        kind, uri = method.split("/")[1], json.dumps(str(params.get("uri")))[1:-1]
-        for key in [key for key in self.kept if key.startswith(f'["{kind}/')]:
-            if method.endswith("/list_changed") or uri in key:
-                self.forget(key)
-
-
-class Answers:
-    """Answers to the questions of a server, from the functions that a program gave for them."""
-
-    def __init__(
-        self, model: str, roots: Any, callbacks: Mapping[str, Callback], ask: Callback = None
-    ) -> None:
-        if ask is not None and any(each is not None for each in (roots, *callbacks.values())):
-            raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
-        #: answers all questions as they came, if it is given
-        self.ask = ask
-        listed = hasattr(roots, "__iter__") and not isinstance(roots, (str, bytes, Mapping))
-        if not (roots is None or listed or callable(roots)):
-            raise TypeError("roots= is a list of folders, or a function that gives one")
-        for root in roots if isinstance(roots, (list, tuple)) else ():
-            root_of(root)  # now, where the program hears of a wrong one
-        self.model = model  # the name of the model, for texts whose function does not say it
-        self.roots, self.asked_for_roots = roots, False
-        #: by capability: sampling, elicitation.form, elicitation.url
-        self.callbacks = callbacks
-        #: the ids of pages that the server asked us to open, and has not called complete
-        self.pages: deque[str] = deque(maxlen=MAX_QUESTIONS)
-
-    def capabilities(self, rev: Revision) -> Msg:
-        """Return the capabilities that there are functions for."""
-        ours: Msg = {}
-        for path, callback in {"roots": self.roots, **self.callbacks}.items():
-            name, _, mode = path.partition(".")
-            if callback is not None:
-                ours.setdefault(name, {}).update({mode: {}} if mode else {})
-        if "roots" in ours and not rev.modern:
-            ours["roots"] = {"listChanged": True}
-        return ours
-
-    async def answer_all(self, asked: Msg, session: Session) -> Msg:
-        """Return the answers to questions, all put at the same time; ProtocolError for too many."""
-        if len(asked) > MAX_QUESTIONS:
-            many = f"{len(asked)} questions at once; at most {MAX_QUESTIONS}"
-            raise ProtocolError(f"the server asked {many}")
-        answers = await together(self.answer(each, session) for each in asked.values())
-        return dict(zip(asked, answers))
-
-    async def answer(self, asked: JSON, session: Session) -> Msg:
-        """Return the answer to a question: a request of the server, or part of a result."""
-        method, params = self.read(asked, session.client_capabilities)
-        if self.ask is None:
-            return await ASKED[method](self, params, session)
-        answer = await maybe_await(self.ask(method, params))
-        if type(answer) is not dict:
-            raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
-        return fit_answer(method, answer, session.rev)
-
-    def read(self, asked: JSON, capabilities: Msg) -> tuple[str, Msg]:
-        """Return the method and the parameters of a question to a client of such capabilities."""
-        method = asked.get("method") if isinstance(asked, dict) else None
-        if not isinstance(method, str) or method not in ASKED:
-            raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
-        row, params = METHODS[method], object_of(asked, "params")
-        check_capability("client", capabilities, row.capability, NEWEST)
-        check_params(row, params)
-        try:
-            check_asked(method, params)
-        except SchemaError as exc:
-            raise RPCError(INVALID_PARAMS, f"{method}: {exc}") from exc
-        return method, params
-
-    def callback(self, capability: str) -> Callable[..., Any]:
-        """Return the function for a capability; RPCError if there is none."""
-        found = self.callbacks.get(capability)
-        if found is None:
-            raise RPCError(INVALID_PARAMS, f"this client does not do {capability}")
-        return found
-
-    async def list_roots(self, params: Msg, session: Session) -> Msg:
-        """Answer roots/list."""
-        self.asked_for_roots = True
-        found = await value_from(self.roots) or ()
-        return {"roots": [strip_unknown("Root", root_of(root), session.rev) for root in found]}
-
-    async def sample(self, params: Msg, session: Session) -> Msg:
-        """Answer sampling/createMessage: a function may return a text, or a whole result."""
-        sample = self.callback("sampling")
-        if "tools" in params or "toolChoice" in params:
-            # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
-            if not declares(session.client_capabilities, "sampling.tools"):
-                raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
-        answer = sampled(await maybe_await(sample(params)), sample)
-        return fit_message({"role": "assistant", "model": self.model, **answer}, session.rev)
-
-    async def elicit(self, params: Msg, session: Session) -> Msg:
-        """Answer elicitation/create: a form to fill in, or a URL to open."""
-        elicit = self.callback(f"elicitation.{params.get('mode', 'form')}")
-        schema = params.get("requestedSchema") if params.get("mode") != "url" else None
-        if schema is None:
-            self.expect([params])
-        else:
-            # A form that cannot be checked is refused before somebody fills it in.
-            # spec 2025-11-25: basic/index#implementation-requirements -- an unsupported dialect
-            checker_of({"type": "object", **schema})
-        asked = params["url"] if schema is None else schema
-        answer = await maybe_await(elicit(params["message"], asked))
-        try:
-            return answer_of(answer, schema)
-        except SchemaError as exc:
-            logger.error("the answer of elicit() does not fit the form: %s", exc)
-            raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
-
-    def expect(self, asked: JSON) -> None:
-        """Note the pages that a server asks to open: it may tell later that one is complete."""
-        for params in asked if isinstance(asked, list) else ():
-            if isinstance(params, dict) and isinstance(params.get("elicitationId"), str):
-                self.pages.append(params["elicitationId"])
-
-    def is_news(self, msg: Msg) -> bool:
-        """Return False for the completion of a page that was not asked for, or that was told."""
-        if msg["method"] != "notifications/elicitation/complete":
-            return True
-        # spec 2025-11-25: client/elicitation#completion-notifications-for-url-mode-elicitation
-        try:
-            self.pages.remove(msg.get("params", {}).get("elicitationId"))
-        except ValueError:
-            return False
-        return True
-
-
-#: The capabilities of a client that can be asked everything.
-ALL_QUESTIONS: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-#: The questions that a server may ask, and the functions that answer them.
-ASKED: dict[str, Callable[[Answers, Msg, Session], Awaitable[Msg]]] = {
-    "roots/list": Answers.list_roots,
-    "sampling/createMessage": Answers.sample,
-    "elicitation/create": Answers.elicit,
-}
-
-
 def answer_of(answer: Any, schema: Msg | None) -> Msg:
     """Return the result of an elicitation, made of the value that a callback returned.
 
-    The value may be an action ("accept", "decline", "cancel"), a pair (action, content), a result
-    dict, None or False to decline, True to accept, or the content itself. Members that are missing
-    in the content get the defaults of the schema.
+    That is an action ("accept", "decline", "cancel"), None or False to decline, True to accept, or
+    the content. Members that are missing in the content get the defaults of the schema.
 
     >>> schema = {"properties": {"age": {"type": "integer", "default": 7}}}
     >>> answer_of({}, schema), answer_of(None, schema)
     ({'action': 'accept', 'content': {'age': 7}}, {'action': 'decline'})
     """
-    actions = ("accept", "decline", "cancel")
     action, content = "accept", answer
     if answer is None or answer is False:
         action = "decline"
-    elif isinstance(answer, str) and answer in actions:
-        action, content = answer, None
-    elif isinstance(answer, (tuple, list)) and len(answer) == 2 and answer[0] in actions:
-        action, content = answer
-    elif isinstance(answer, dict) and answer.get("action") in actions:
-        action, content = answer["action"], answer.get("content")
+    elif answer in ("accept", "decline", "cancel"):
+        action, content = answer, True
+    elif isinstance(answer, dict) and answer.get("action") in ("accept", "decline", "cancel"):
+        action, content = answer["action"], answer.get("content", True)
     if action != "accept" or schema is None:
         return {"action": action}
     fields = {k: v for k, v in object_of(schema, "properties").items() if isinstance(v, dict)}
     if content is True and [field.get("type") for field in fields.values()] != ["boolean"]:
-        content = None  # no more than consent
-    content = {} if content is None else to_json(content)
+        content = {}  # no more than consent
+    content = to_json(content)
     if not isinstance(content, dict) and len(fields) == 1:
         content = dict.fromkeys(fields, content)  # the only thing that was asked for
     if isinstance(content, dict):
@@ -8151,90 +7799,74 @@ def checker_of(schema: Msg) -> Callable[[JSON], None]:
     A schema with regular expressions is not applied at all. The text may be the server's as well,
     and some expressions take years for some texts.
     """
-    return (lambda value: None) if _has_patterns(schema) else compile_schema(schema).check
-
-
-def _has_patterns(node: JSON) -> bool:
-    if isinstance(node, list):
-        return any(map(_has_patterns, node))
-    if not isinstance(node, dict):
-        return False
-    own = isinstance(node.get("pattern"), str) or "patternProperties" in node
-    return own or any(map(_has_patterns, node.values()))
+    risky = '"pattern' in json.dumps(schema)
+    return (lambda value: None) if risky else compile_schema(schema).check
 
 
 class Pace:
     """How long to wait before a stream that ended is opened again: never less than the server says.
 
-    After a stream that brought nothing, each wait is twice the last. After one that brought
-    something, a few waits may be as short as the server says, but there is one stream a second at
-    most in the long run.
+    After a stream that brought nothing, each wait is twice the last.
 
     >>> pace = Pace()
-    >>> [pace.wait(0, good=True, now=10.0) for _ in range(6)]
-    [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]
-    >>> [pace.wait(None, good=False, now=99.0) for _ in range(6)]
-    [2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
+    >>> pace.wait(0, good=True), [pace.wait(None, good=False) for _ in range(6)]
+    (0.1, [2.0, 4.0, 8.0, 16.0, 30.0, 30.0])
     """
 
     def __init__(self) -> None:
-        self.due = float("-inf")  # when the next one may be opened, at one a second
         self.failures = 0  # streams in a row that brought nothing
 
     async def rest(self, good: bool, told_ms: int | None = None) -> None:
         """Wait; `good` says that the last stream brought something, `told_ms` is the server's."""
-        await asyncio.sleep(self.wait(told_ms, good, asyncio.get_running_loop().time()))
+        await asyncio.sleep(self.wait(told_ms, good))
 
-    def wait(self, told_ms: int | None, good: bool, now: float) -> float:
+    def wait(self, told_ms: int | None, good: bool) -> float:
         """Return for how many seconds to wait."""
         self.failures = 0 if good else self.failures + 1
-        told_ms = RETRY_MS if told_ms is None else told_ms
-        self.due = max(self.due, now - FREE_RETRIES * RETRY_SECONDS) + RETRY_SECONDS
-        least = max(0.0, self.due - now)
-        if self.failures:
-            doubled = max(told_ms, RETRY_MS) / 1000 * 2 ** min(self.failures, 16)
-            least = max(least, min(doubled, STALL_SECONDS))
-        return max(told_ms / 1000, least)
+        told = (RETRY_MS if told_ms is None else told_ms) / 1000
+        doubled = max(told, RETRY_MS / 1000) * 2 ** min(self.failures, 16)
+        return max(told, min(doubled, STALL_SECONDS) if self.failures else 0.1)
 
 
 class Subscription:
-    """The updates of resources and lists that a program wants to hear of.
+    """The updates of resources and lists that a program wants to have.
 
-    `async for`, `async with` or `await` open it; client.subscribe() and client.listen() make them.
-    It ends when it is closed, when the connection is closed, and when the server refuses it. Over
-    HTTP it outlives a server that is started again.
+    `async for` or `await` open it; client.subscribe() and client.listen() make them. It ends when
+    it is closed, when the connection is closed, and when the server refuses it. Over HTTP it
+    outlives a server that is started again.
     """
 
-    def __init__(self, client: Client, wanted: Msg, callback: Callback, whole: bool) -> None:
+    def __init__(
+        self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool
+    ) -> None:  # fmt: skip
         self.client, self.wanted, self.callback = client, wanted, callback
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
         self.methods = {FILTERS[name][0] for name in wanted}
         self.whole = whole  # give out messages, not only their parameters
-        self.updates: deque[Msg] = deque(maxlen=MAX_INBOX)  # the oldest say no more than the last
-        #: modern: the request that brings the updates, and its id
+        #: the updates, and None at the end; made on the loop: before 3.10 it is bound
+        self.updates: asyncio.Queue[Msg | None] | None = None
+        #: modern: the request that brings the updates, its id, and whether the server has agreed
         self.task: asyncio.Task[Any] | None = None
         self.req_id: ReqId = ""
-        self.is_cut = False  # modern: its stream is lost, and another one not agreed to yet
-        #: from open() on a future, which is done when the server has agreed. While it is open, it
-        #: is one of the client's subscriptions
-        self._opened: Any = None
+        self.agreed: Any = None
+        self.is_cut = False  # its stream is lost, and another one not agreed to yet
 
     async def open(self) -> Subscription:
         """Subscribe; returns when the server agreed."""
-        if self._opened is not None:
+        if self.updates is not None:
             return self
-        rev = self.client.peer.session.rev
+        client = self.client
         if self.uris:
-            needed = FILTERS["resourceSubscriptions"][1]
-            check_capability("server", self.client.server_capabilities, needed, rev)
-        self.news, self._opened = asyncio.Event(), asyncio.get_running_loop().create_future()
-        self.client.subscriptions.append(self)
+            needed, rev = FILTERS["resourceSubscriptions"][1], client.peer.session.rev
+            check_capability("server", client.server_capabilities, needed, rev)
+        self.updates, self.agreed = asyncio.Queue(), asyncio.get_running_loop().create_future()
+        client.subscriptions.append(self)
         try:
-            if rev.modern:
-                self.task = self.client.tasks.spawn(self._listen())
-                await self._opened
+            if client.modern:
+                self.task = client.tasks.spawn(self._listen())
+                await self.agreed
             else:
-                await self._tell_server("resources/subscribe")
+                await self._ask("resources/subscribe")
         except BaseException:
             self.end()
             raise
@@ -8244,16 +7876,16 @@ class Subscription:
         """Subscribe no longer."""
         if self in self.client.subscriptions:
             self.end()
-            if self.task is None and self.client.peer.lost is None:
-                await self._tell_server("resources/unsubscribe")
+            if not self.client.modern and self.client.lost is None:
+                await self._ask("resources/unsubscribe")
 
     def end(self) -> None:
         """End the subscription on our side: no more updates will come."""
-        with contextlib.suppress(ValueError):
+        if self in self.client.subscriptions:
             self.client.subscriptions.remove(self)
+            self._put(None)
         if self.task is not None:
             self.task.cancel()
-        self.news.set()
 
     def __await__(self) -> Generator[Any, None, Subscription]:
         return self.open().__await__()
@@ -8268,22 +7900,22 @@ class Subscription:
 
     async def __anext__(self) -> Msg:
         await self.open()
-        while not self.updates:
-            if self not in self.client.subscriptions or self.client.peer.lost is not None:
-                raise StopAsyncIteration
-            self.news.clear()
-            await self.news.wait()
-        return self.updates.popleft()
+        assert self.updates is not None
+        update = await self.updates.get()
+        if update is None:
+            self.updates.put_nowait(None)
+            raise StopAsyncIteration
+        return update
 
     def agree(self, notifications: Msg) -> None:
         """Note the kinds of updates that the server agreed to send."""
-        settle_future(self._opened, None, None)
+        settle_future(self.agreed, None, None)
         refused = ", ".join(self.wanted.keys() - notifications.keys())
         if refused:
             logger.warning("%s will not tell of %s", self.client.peer.name, refused)
         was_cut, self.is_cut = self.is_cut, False
         if was_cut and not any(item.is_cut for item in self.client.subscriptions):
-            self.client.announcements.reconnected()
+            self.client.catch_up()
 
     def push(self, msg: Msg) -> None:
         """Take an announcement, if it is one of those that were wanted."""
@@ -8295,11 +7927,16 @@ class Subscription:
             if self.callback is not None:
                 self.client.peer.call_back(self.callback, item)
             else:
-                self.updates.append(item)
-                self.news.set()
+                self._put(item)
 
-    async def _tell_server(self, method: str) -> None:
-        """Legacy: ask to hear of each resource, or no longer, unless another here wants it too."""
+    def _put(self, item: Msg | None) -> None:
+        assert self.updates is not None
+        if self.updates.qsize() >= MAX_INBOX:  # the oldest say no more than the last
+            self.updates.get_nowait()
+        self.updates.put_nowait(item)
+
+    async def _ask(self, method: str) -> None:
+        """Legacy: ask for the updates of each resource, or no longer, if nobody else here does."""
         others = [item for item in self.client.subscriptions if item is not self]
         for uri in set(self.uris).difference(*(item.uris for item in others)):
             await self.client.request(method, {"uri": uri})
@@ -8307,370 +7944,41 @@ class Subscription:
     async def _listen(self) -> None:
         """Modern: keep a subscriptions/listen open, and open it again when its stream is lost."""
         client, clock, pace = self.client, asyncio.get_running_loop().time, Pace()
+        params: Msg = {"notifications": self.wanted}
         while True:
-            since, problem = clock(), await self._hear_until_the_end()
-            over = client.peer.lost is not None or client.state is DONE
-            busy = isinstance(problem, RemoteError) and problem.code == TOO_BUSY  # or is to end
-            passing = busy or isinstance(problem, ConnectionClosed)
-            if over or not self._opened.done() or not passing:
+            since = clock()
+            try:
+                listen = "subscriptions/listen"
+                await client.request(listen, params, timeout=float("inf"), send=self._send)
+                # spec: basic/patterns/subscriptions#graceful-closure -- over HTTP the server may
+                # be started again; on a pipe, the pipe ends as well.
+                kind = ConnectionClosed if client.transport.outlives_server else ProtocolError
+                problem: MCPError = kind(f"{client.peer.name} ended the subscription")
+            except MCPError as exc:
+                problem = exc
+            again = isinstance(problem, ConnectionClosed)
+            again = again or getattr(problem, "code", None) == TOO_BUSY
+            if not (again and self.agreed.done()) or client.lost is not None:
                 break
-            stood = not self.is_cut and clock() - since >= STEADY_SECONDS
-            if not self.is_cut:
-                logger.info("no updates for the time being: %s", problem)
+            good = not self.is_cut and clock() - since >= STEADY_SECONDS
             self.is_cut = True
-            await pace.rest(stood)
-        if self._opened.done() and not over:
+            await pace.rest(good)
+        if self.agreed.done() and client.lost is None:
             logger.warning("a subscription has ended: %s", problem)
-        settle_future(self._opened, None, problem)
+        settle_future(self.agreed, None, problem)
         self.end()
-
-    async def _hear_until_the_end(self) -> MCPError:
-        """Modern: hear updates; return why they ended: ConnectionClosed if they may go on."""
-        client, params = self.client, {"notifications": self.wanted}
-        try:
-            await client.send_request(
-                "subscriptions/listen", params, self._send, timeout=float("inf")
-            )
-        except MCPError as exc:
-            return exc
-        # spec: basic/patterns/subscriptions#graceful-closure -- the server ended it. Over HTTP that
-        # may be because it is started again; on a pipe, the pipe ends as well.
-        kind = ConnectionClosed if client.transport.outlives_server else ProtocolError
-        return kind(f"{client.peer.name} ended the subscription")
 
     async def _send(self, msg: Msg) -> None:
         self.req_id = msg.get("id", self.req_id)  # a cancellation has none
         await self.client.send(msg)
 
-
-class Announcements:
-    """The announcements of a server: who hears them, and how they come again after a loss."""
-
-    def __init__(self, client: Client, on_reconnect: Callback) -> None:
-        self.client, self.on_reconnect = client, on_reconnect
-        self.subscriptions: list[Subscription] = []
-        #: by notification: functions of its parameters
-        self.listeners: dict[str, list[Callable[[Msg], Any]]] = {}
-
-    def hear(self, msg: Msg) -> None:
-        """Take a notification to all who want it."""
-        method, params, peer = msg["method"], msg.get("params", {}), self.client.peer
-        if method == "notifications/cancelled":
-            # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
-            problem = ProtocolError(f"{peer.name} cancelled it: {params.get('reason')}")
-            for item in self._opened_by(params.get("requestId")):
-                peer.fail(item.req_id, problem)
-            return
-        mark = object_of(params, "_meta").get(SUBSCRIPTION_ID)
-        owners = self._opened_by(mark)
-        if method == "notifications/subscriptions/acknowledged":
-            for item in owners:
-                item.agree(object_of(params, "notifications"))
-        elif self.client.answers.is_news(msg):
-            # spec: basic/patterns/subscriptions#receiving-notifications -- unmarked: for all
-            for item in list(self.subscriptions) if mark is None else owners:
-                item.push(msg)
-            # For changed lists, the listeners have a subscription of their own: see begin().
-            if mark is None or (owners and method == "notifications/resources/updated"):
-                self.tell_listeners(msg)
-
-    def _opened_by(self, req_id: JSON) -> list[Subscription]:
-        """Return the subscription that a request of ours has opened, in a list."""
-        return [item for item in self.subscriptions if str(item.req_id) == str(req_id)]
-
-    def tell_listeners(self, msg: Msg) -> None:
-        """Call the functions that want a notification."""
-        for listener in self.listeners.get(msg["method"], ()):
-            self.client.peer.call_back(listener, msg.get("params", {}))
-
-    async def begin(self) -> None:
-        """Subscribe to the changes that somebody listens for; legacy servers tell them unasked."""
-        client = self.client
-        wanted: Msg = {what: True for what in ("tools", "prompts", "resources")
-                       if f"notifications/{what}/list_changed" in self.listeners
-                       and declares(client.server_capabilities, f"{what}.listChanged")}  # fmt: skip
-        if wanted and client.peer.session.rev.modern:
-            changes = client.listen(**wanted, callback=self.tell_listeners).open()
-            try:  # before anything else, so that nothing is missed
-                await asyncio.wait_for(changes, PROBE_SECONDS)
-            except (MCPError, asyncio.TimeoutError) as exc:
-                logger.warning("changes will not be heard of: %r", exc)
-
-    async def restore(self) -> None:
-        """Legacy: ask in a new session for the log level and the updates that the old one had."""
-        client = self.client
-        asked = [("logging/setLevel", {"level": client.log_level})] if client.log_level else []
-        uris = {uri: None for item in self.subscriptions for uri in item.uris}
-        asked += [("resources/subscribe", {"uri": uri}) for uri in uris]
-        await together(self._ask_again(method, params) for method, params in asked)
-
-    async def _ask_again(self, method: str, params: Msg) -> None:
-        client = self.client
-        try:
-            patience = min(client.timeout, PROBE_SECONDS)
-            await client.peer.ask(method, params, client.send, patience=patience)
-        except MCPError as exc:
-            what = f"the subscription to {params['uri']}" if "uri" in params else "the log level"
-            logger.warning("%s lost %s: %s", client.peer.name, what, exc)
-            for item in [item for item in self.subscriptions if params.get("uri") in item.uris]:
-                item.end()
-
-    def reconnected(self) -> None:
-        """Go on after a gap, in which announcements may have been missed."""
-        self.client.forget_lists()
-        if self.on_reconnect is not None:
-            self.client.peer.call_back(self.on_reconnect)
-
-    def lose(self, reason: MCPError | None) -> None:
-        """Hear that the connection is gone for good; the log tells why, unless that is None."""
-        changes = [name for name in self.listeners if name.endswith(("_changed", "/updated"))]
-        if reason is not None and (changes or self.subscriptions):
-            logger.warning("nothing that the server announces will be heard any more: %s", reason)
-        for subscription in list(self.subscriptions):
-            subscription.news.set()  # the iterator looks again
-
 ###############################################################################
-# 29. Connecting
+# 29. Values of results
 ###############################################################################
-# Uses sections 1 to 6, 8, 14, 23 and 28.
-#
-# Problem.  A client is given a target: a command, a URL, an object. It has to reach a server there,
-#           and to find out what the server speaks, while the session may end at any moment.
-# Rules.    1. The newest revision that both ends speak is used, of any era. A client that was told
-#              to speak one revision speaks no other.
-#           2. A session that the server has forgotten is begun anew, once for all who notice.
-# Plan.     decide_era(); Connector, from a target to a Transport; Agreement.
-# Not here. Kinds of targets: later sections add themselves to CONNECTORS.
-
-def decide_era(outcome: Any) -> str:
-    """Return the era of a server, "modern" or "legacy", from what came of `server/discover`.
-
-    `outcome` is its result, or the exception that came instead. A result, or an error with a code
-    that only the modern era has, is a modern server's. Any other answer, and silence, is a legacy
-    server's. "retry" is for a modern server that speaks other revisions than the one it was asked
-    in.
-
-    spec: basic/transports/stdio#backward-compatibility,
-    basic/transports/streamable-http#backward-compatibility
-
-    >>> decide_era({"supportedVersions": SUPPORTED}), decide_era(RemoteError(-32601, "what?"))
-    ('modern', 'legacy')
-    >>> decide_era(RemoteError(-32022, "no", {"supported": SUPPORTED}))
-    'retry'
-    """
-    if isinstance(outcome, dict):
-        theirs = outcome.get("supportedVersions")
-        own = "modern" if isinstance(theirs, list) and NEWEST.name in theirs else "retry"
-        return own if isinstance(theirs, list) else "legacy"
-    if isinstance(outcome, RemoteError) and outcome.code in MODERN_CODES:
-        return "retry" if outcome.code == UNSUPPORTED_VERSION else "modern"
-    return "legacy"
-
-
-class Connector(Row):
-    """A kind of target, and the Transport that reaches it."""
-
-    name: str
-    takes: Callable[[Any], Any]  # is a target of this kind?
-    make: Callable[..., Any]  # a Transport or a Server, from the target and keyword options
-
-    def check(self, options: Msg, others: Iterable[str]) -> None:
-        """Raise TypeError for an option that neither this kind of target has, nor any Client."""
-        check_names(f"a Client of {self.name}", keywords_of(self.make), options, others=others)
-        check_kinds(self.make, options)
-
-
-#: The first that takes a target makes its Transport; later sections put theirs here.
-CONNECTORS = [
-    Connector("a Server", lambda target: isinstance(target, Server), lambda target: target),
-    Connector("a Transport", lambda target: isinstance(target, Transport), lambda target: target),
-]
-
-
-def connector_of(target: Any) -> Connector:
-    """Return the Connector for a target; TypeError if there is none."""
-    found = next((each for each in CONNECTORS if each.takes(target)), None)
-    if found is None:
-        can = "give a Server, a command, a path, a URL or a Transport"
-        raise TypeError(f"cannot connect to {target!r}: {can}")
-    return found
-
-
-class Agreement:
-    """What a client and a server agree on: the era and the revision, and in the legacy era a
-    session, which is begun anew when the server has forgotten it."""
-
-    def __init__(self, client: Client) -> None:
-        self.client = client
-        #: the last task that began a session anew
-        self.renewal: asyncio.Task[Any] | None = None
-        self.pace = Pace()  # of the sessions that no request of the program asks for
-
-    async def find(self) -> None:
-        """Find out which era the server speaks, and agree on a revision."""
-        client = self.client
-        if client.pinned in LEGACY:
-            return await self.handshake(REVISIONS[client.pinned])
-        outcome = await self._discover(client.timeout if client.pinned else PROBE_SECONDS)
-        if outcome is None:
-            return
-        if client.pinned:
-            name, rev = client.peer.name, client.pinned
-            if isinstance(outcome, ConnectionClosed):  # nobody knows what it speaks
-                raise ConnectionClosed(f"{name} did not answer in revision {rev}: {outcome}")
-            raise ProtocolError(f"{name} does not speak revision {rev}: {outcome}")
-        try:
-            # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
-            await self.handshake(NEWEST_LEGACY)
-        except RemoteError:
-            slow = isinstance(outcome, RequestTimeout)  # a modern server that was slow to start?
-            if not slow or await self._discover(client.timeout) is not None:
-                raise
-
-    async def _discover(self, patience: float) -> Any:
-        """Agree on a modern revision and return None; or return the answer of a legacy server."""
-        client = self.client
-        self._speak(NEWEST)
-        try:
-            patience = min(patience, client.timeout)
-            outcome: Any = await client.send_request("server/discover", timeout=patience)
-        except MCPError as exc:
-            if isinstance(exc, AuthError):
-                raise
-            outcome = exc
-        if client.peer.lost is not None:
-            await client.start_again(client.peer.lost)
-        era = decide_era(outcome)
-        if era == "retry":
-            said = outcome if isinstance(outcome, dict) else outcome.data
-            name = "supportedVersions" if said is outcome else "supported"
-            rev = self._common(said.get(name) if isinstance(said, dict) else None, SUPPORTED)
-            if rev.modern:
-                self._speak(rev)
-                era, outcome = "modern", await client.send_request("server/discover")
-        if era != "modern":
-            return outcome
-        if isinstance(outcome, MCPError):
-            raise outcome
-        self._learn(outcome, object_of(object_of(outcome, "_meta"), SERVER_INFO))
-
-    def _speak(self, rev: Revision) -> None:
-        """Use a modern revision from now on; there is nothing to agree on."""
-        client = self.client
-        client.peer.session.resume(rev)
-        client.peer.session.client_capabilities = client.declare(rev)
-        client.transport.agreed(rev)
-
-    def _common(self, theirs: JSON, ours: Iterable[str]) -> Revision:
-        """Return the newest revision that both ends speak."""
-        ours = [name for name in ours if self.client.pinned in (None, name)]
-        for name in ours:
-            if isinstance(theirs, list) and name in theirs:
-                return REVISIONS[name]
-        known = f"we speak {', '.join(ours)}"
-        raise ProtocolError(f"{self.client.peer.name} speaks revision {theirs!r:.200}; {known}")
-
-    def _learn(self, answer: Msg, info: Msg) -> None:
-        """Note the server's name, capabilities and instructions."""
-        client, instructions = self.client, answer.get("instructions")
-        client.server_info = info
-        client.server_capabilities = member(answer, "capabilities", dict)
-        client.instructions = instructions if isinstance(instructions, str) else None
-
-    async def handshake(self, wanted: Revision) -> None:
-        """Begin a legacy session: say hello, and agree on a revision."""
-        client = self.client
-        client.peer.session = session = Session()
-        client.transport.renew()
-        session.client_capabilities = client.declare(wanted)
-        params = {"protocolVersion": wanted.name, "capabilities": session.client_capabilities,
-                  "clientInfo": client.info}  # fmt: skip
-        answer = await client.peer.ask("initialize", params, client.send, patience=client.timeout)
-        # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
-        session.rev = self._common([answer.get("protocolVersion")], LEGACY)
-        self._learn(answer, object_of(answer, "serverInfo"))
-        client.transport.agreed(session.rev)
-        session.state = READY
-        await client.notify("notifications/initialized")
-
-    async def renew(self, expired: Session) -> None:
-        """Shake hands again, once for all requests that found the same session gone."""
-        session, renewal = self.client.peer.session, self.renewal
-        if renewal is None or (renewal.done() and (session is expired or session.state != READY)):
-            self.renewal = renewal = self.client.tasks.spawn(self._begin_again(expired.rev))
-        await asyncio.shield(renewal)
-
-    async def _begin_again(self, rev: Revision) -> None:
-        await self.handshake(rev)
-        await self.client.announcements.restore()
-        self.client.announcements.reconnected()
-
-    def interrupted(self, expired: bool) -> None:
-        """Hear that announcements may have been missed, and whether the session is gone."""
-        if expired:
-            self.client.tasks.spawn(self._revive(self.client.peer.session))
-        else:
-            self.client.announcements.reconnected()
-
-    async def _revive(self, expired: Session) -> None:
-        """Renew a session that no request has found gone, however long the server is away."""
-        name, good = self.client.peer.name, True
-        while self.client.state is not DONE:
-            await self.pace.rest(good, 0)
-            try:
-                return await self.renew(expired)
-            except (ConnectionClosed, RequestTimeout) as exc:
-                logger.info("the session is not renewed yet: %s", exc)
-            except MCPError as exc:
-                return logger.warning("%s announces nothing any more: %s", name, exc)
-            good = False
-
-###############################################################################
-# 30. One request
-###############################################################################
-# Uses sections 1 to 4, 6, 16, 17, 25 and 28.
-#
-# Problem.  One request of the program may take many messages: rounds of questions, looks at a task.
-# Rules.    1. max_timeout is the longest that one request takes: with all its progress, its rounds
-#              of questions, the looks at its task.
-#           2. A task is looked at no more often than the server says; and it is told to end when
-#              nobody waits for it any more.
-# Plan.     Outputs, which checks what tools give; Python values; Call, one request to its end;
-#           Batch.
-# Not here. The program's side of it, Client: section 31.
-
-MAX_POLL_SECONDS = 1.0  # between two looks at a task, if the server does not ask for more
-
-
-class Outputs:
-    """The output schemas of the tools that were listed, to check results against."""
-
-    def __init__(self) -> None:
-        #: by name of a tool: its output schema, or the function that checks by it
-        self._checks: dict[str, Any] = {}
-
-    def learn(self, tools: Iterable[Msg]) -> None:
-        """Know these tools, and no others."""
-        self._checks = {tool["name"]: tool.get("outputSchema") for tool in tools}
-
-    def check(self, name: str, answer: Msg) -> None:
-        """Raise ProtocolError for a result whose output is missing, or breaks its tool's schema."""
-        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
-        check = self._checks.get(name)
-        try:
-            if isinstance(check, dict):
-                check = self._checks[name] = checker_of(check)
-        except MCPError as exc:  # the call itself has succeeded
-            logger.warning("the output of %r is not checked: %s", name, exc)
-            self._checks[name] = None
-            return
-        try:
-            if callable(check) and "structuredContent" not in answer:
-                raise SchemaError("", "there is no structuredContent")
-            if callable(check):
-                check(answer["structuredContent"])
-        except SchemaError as exc:
-            raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
+# Problem.  The result of a tool is a message with content; a program wants the number in it.
+# Rules.    1. Structured output comes before text, and `{"result": 3}` stands for 3, as servers
+#              wrap what is no object.
+# Limits.   Nothing marks a wrapped value. If the text beside it is the very object, it is none.
 
 
 def value_of(answer: Msg) -> Any:
@@ -8705,12 +8013,7 @@ def bytes_or_block(block: Msg) -> Any:
 def is_wrapped(out: JSON, values: list[Any]) -> bool:
     """Return whether an object {"result": ...} stands for the value inside.
 
-    Numbers, texts and lists travel so, since the wire wants an object. Nothing marks them; but the
-    text beside is that of the value, and for an object that is really like this, of the object.
-
     >>> is_wrapped({"result": 5}, ["5"]), is_wrapped({"result": 5}, ['{"result": 5}'])
-    (True, False)
-    >>> is_wrapped({"result": []}, []), is_wrapped({"result": [5]}, [])
     (True, False)
     """
     if not isinstance(out, dict) or out.keys() != {"result"}:
@@ -8719,7 +8022,7 @@ def is_wrapped(out: JSON, values: list[Any]) -> bool:
         with contextlib.suppress(ProtocolError, AttributeError):  # no JSON; no text
             if text.lstrip()[:1] == "{" and decode(text.encode("utf-8", "replace")) == out:
                 return False
-    return bool(values) or out["result"] in (None, [], "")
+    return bool(values) or not out["result"]
 
 
 def text_or_bytes(item: Msg) -> str | bytes:
@@ -8745,125 +8048,408 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
 
     >>> poll_seconds(1, 0.0), poll_seconds(1, 2.0), poll_seconds(1, 60.0), poll_seconds(5000, 60.0)
     (0.001, 0.2, 1.0, 5.0)
-    >>> poll_seconds(None, 0.0), poll_seconds(10**9, 0.0)
-    (0.5, 30.0)
     """
     wish_ms = told_ms if type(told_ms) is int and told_ms > 0 else POLL_MS
-    return max(min(wish_ms, 1000 * STALL_SECONDS) / 1000, min(waited / 10, MAX_POLL_SECONDS))
+    return max(min(wish_ms / 1000, STALL_SECONDS), min(waited / 10, 1.0))
+
+###############################################################################
+# 30. Sessions of a client
+###############################################################################
+# Problem.  A program wants to reach a server, ask it, and answer what it asks; the session may end
+#           at any moment.
+# Rules.    1. The newest revision that both ends speak is used, of any era. A client that was told
+#              to speak one revision speaks no other.
+#           2. What the server did not declare is not asked for.
+#           3. A session that the server has forgotten is begun anew, once for all who notice. What
+#              may have changed in a gap is announced as if the server had said so.
+#           4. max_timeout is the longest that one request takes: with all its progress, its rounds
+#              of questions and the looks at its task.
+# Limits.   No results are kept but the output schemas of tools.
+
+NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
+#: The capabilities of a client that can be asked everything.
+ALL_QUESTIONS: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+QUESTIONS = ("roots/list", "sampling/createMessage", "elicitation/create")
+
+#: Kinds of targets: whether it is of this kind, and what makes a Transport or a Server of it.
+#: Later sections add theirs; the first that takes a target is used.
+CONNECTORS: list[tuple[Callable[[Any], bool], Callable[..., Any]]] = [
+    (lambda target: isinstance(target, (Server, Transport)), lambda target: target),
+]
 
 
-#: The options of a Client that declare what a server may need of it.
-DECLARED_BY = {
-    "elicitation": "elicit=", "elicitation.form": "elicit=", "elicitation.url": "elicit_url=",
-    "sampling": "sample=", "sampling.tools": 'capabilities={"sampling": {"tools": {}}}',
-    "sampling.context": 'capabilities={"sampling": {"context": {}}}', "roots": "roots=, or --root",
-}  # fmt: skip
+def reach(target: Any, options: Msg) -> Any:
+    """Return the Transport, or the Server, that a target stands for."""
+    for takes, make in CONNECTORS:
+        if takes(target):
+            return make(target, **options)
+    can = "give a Server, a command, a path, a URL or a Transport"
+    raise TypeError(f"cannot connect to {target!r}: {can}")
 
 
-def with_remedy(exc: RemoteError) -> RemoteError:
-    """Return the error for a capability that we did not declare, with the option that does.
+class ClientSession:
+    """A client's conversation with one server: what was agreed, requests, questions, news."""
 
-    >>> data = {"requiredCapabilities": {"roots": {}}}
-    >>> with_remedy(RemoteError(MISSING_CAPABILITY, "no roots", data)).message
-    'no roots: give the Client roots=, or --root'
-    """
-    data = exc.data if isinstance(exc.data, dict) else {}
-    needed = object_of(data, "requiredCapabilities")
-    paths = [f"{name}.{mode}" if mode else name
-             for name in needed for mode in object_of(needed, name) or [""]]  # fmt: skip
-    options = [DECLARED_BY[path] for path in paths if path in DECLARED_BY]
-    text = f": give the Client {', '.join(options)}" if options else ""
-    return RemoteError(exc.code, exc.message + text, exc.data)
+    timeout, max_timeout = REQUEST_SECONDS, LONGEST_REQUEST_SECONDS
 
+    def __init__(self, target: Any, options: Msg, revision: str | None, info: Msg) -> None:
+        self.target, self.options, self.pinned, self.info = target, options, revision, info
+        #: by capability, what answers the server's questions; or one function for all
+        self.callbacks: dict[str, Any] = {}
+        self.ask: Callback = None
+        self.extra_capabilities: Msg = {}  # besides those that follow from the callbacks
+        self.progress: Callback = None
+        #: by notification: functions of its parameters
+        self.listeners: dict[str, list[Callable[[Msg], Any]]] = {}
+        #: from the answer to initialize or server/discover
+        self.server_info: Msg = {}
+        self.server_capabilities: Msg = {}
+        self.instructions: str | None = None
+        self.log_level: str | None = None  # as set_log_level() was told
+        self.state = START  # READY when it is connected, DONE when the program has closed it
+        self.transport: Any = None  # the Transport, once there is one
+        self.peer = Peer("the server", self._serve, self._on_notification)
+        self.tasks = Tasks()
+        self.subscriptions: list[Subscription] = []
+        #: modern: the subscription to the changes that listeners want
+        self._changes: Subscription | None = None
+        #: the last task that began a session anew
+        self._renewal: asyncio.Task[Any] | None = None
+        #: by name of a tool: its output schema, or the function that checks by it
+        self.outputs: dict[str, Any] = {}
+        #: the ids of pages that the server asked us to open, and has not called complete
+        self._pages: deque[Any] = deque(maxlen=MAX_QUESTIONS)
 
-class Call:
-    """One request of ours, until there is a result: its rounds of questions, or its task."""
+    # The connection.
 
-    def __init__(
-        self, client: Client, method: str, send: Send, patience: float, longest: float,
-        on_progress: Callback,
-    ) -> None:  # fmt: skip
-        self.client, self.method, self.send = client, method, send
-        self.patience, self.longest, self.on_progress = patience, longest, on_progress
-        self.clock = asyncio.get_running_loop().time
-        self.until = 0.0  # when it must be over; known once the first round is sent
+    @property
+    def revision(self) -> str:
+        """The protocol revision that was agreed on, a date."""
+        return self.peer.session.rev.name
 
-    async def ask(self, params: Msg) -> Msg:
-        """Send the request, or the next round of it, and return the answer."""
-        now = self.clock()
-        self.until = self.until or now + self.longest
-        left = self.until - now
-        if left <= 0:
-            raise self.overdue()
+    @property
+    def modern(self) -> bool:
+        """Whether that is a revision without sessions."""
+        return self.peer.session.rev.modern
+
+    @property
+    def lost(self) -> ConnectionClosed | None:
+        """Why there is no connection any more; None while there is one, or none yet."""
+        return self.peer.lost
+
+    async def connect(self) -> None:
+        """Connect and agree on a revision; done by `async with`."""
+        if self.transport is not None:
+            raise RuntimeError("a Client connects once; make another")
         try:
-            return await self.client.peer.ask(
-                self.method, params, self.send, patience=min(self.patience, left), longest=left,
-                on_progress=self.on_progress,
-            )  # fmt: skip
-        except RemoteError as exc:
-            if exc.code == MISSING_CAPABILITY:
-                raise with_remedy(exc) from None
-            if exc.code == PAGES_NEEDED and isinstance(exc.data, dict):
-                self.client.answers.expect(exc.data.get("elicitations"))
+            await self._open()
+            await self._agree()
+            await self._listen_to_changes()
+            self.state = READY
+        except BaseException:
+            await self.close()
             raise
 
-    def overdue(self) -> RequestTimeout:
-        """Return the error for a request that has taken as long as it may."""
-        name = self.client.peer.name
-        return RequestTimeout(f"{name} did not end {self.method} within {self.longest:g} seconds")
+    async def _open(self) -> None:
+        """Reach the server."""
+        self.transport = made = reach(self.target, self.options)
+        if isinstance(made, Server):
+            self.transport, theirs = memory_transports()
+            theirs.grace = 0  # when we are gone, nobody can hear an answer
+            self.tasks.spawn(self._serve_here(made, theirs))
+        self.transport.interrupted = self._interrupted
+        self.peer.name = self.transport.name
+        self.peer.attach(self.transport)
+        self.send = self.peer.traced(self.transport.write)
+        await self.transport.open()
+        self.tasks.spawn(self._run(self.peer, self.transport))
 
-    async def result(self, params: Msg) -> Msg:
-        """Return the result, over as many rounds as it takes."""
-        client, session = self.client, self.client.peer.session
+    async def _serve_here(self, server: Server, transport: Transport) -> None:
+        try:
+            await server.serve(transport)
+        except Exception as exc:
+            self.peer.lose(ConnectionClosed(f"the server failed: {type(exc).__name__}: {exc}"))
+            logger.error("the server failed", exc_info=exc)
+
+    async def _run(self, peer: Peer, transport: Transport) -> None:
+        await peer.run(transport)
+        if peer is self.peer:
+            if self.state is READY and (self.subscriptions or self.listeners):
+                logger.warning("nothing will be announced any more: %s", self.lost)
+            for subscription in list(self.subscriptions):
+                subscription.end()
+        await transport.close()
+
+    async def close(self) -> None:
+        """Disconnect: end what is running, and the server if we started it."""
+        self.state = DONE
+        if self.transport is not None:
+            await self.peer.hang_up(self.send, self.transport.close)
+        await self.tasks.drain(GRACE_SECONDS)
+        await self.peer.close()
+        await self.tasks.close()
+
+    def declare(self, rev: Revision) -> Msg:
+        """Return our capabilities, as they are declared to the server."""
+        ours: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
+        for path, callback in self.callbacks.items():
+            name, _, mode = path.partition(".")
+            if callback is not None:
+                ours.setdefault(name, {}).update({mode: {}} if mode else {})
+        if "roots" in ours and not rev.modern:
+            ours["roots"] = {"listChanged": True}
+        ours.update(self.extra_capabilities)
+        if ours["extensions"]:  # an empty object switches tasks off
+            ours["extensions"] = {TASKS: {}, **ours["extensions"]}
+        return fit_declared(ours, rev)
+
+    # What is agreed on.
+
+    async def _agree(self) -> None:
+        """Find out which era the server speaks, and agree on a revision."""
+        if self.pinned in LEGACY:
+            return await self._handshake(REVISIONS[self.pinned])
+        problem = await self._discover(self.timeout if self.pinned else PROBE_SECONDS)
+        if problem is None:
+            return
+        if self.pinned:
+            name, rev = self.peer.name, self.pinned
+            if isinstance(problem, ConnectionClosed):  # nobody knows what it speaks
+                raise ConnectionClosed(f"{name} did not answer in revision {rev}: {problem}")
+            raise ProtocolError(f"{name} does not speak revision {rev}: {problem}")
+        try:
+            # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
+            await self._handshake(NEWEST_LEGACY)
+        except RemoteError:
+            slow = isinstance(problem, RequestTimeout)  # a modern server that was slow to start?
+            if not slow or await self._discover(self.timeout) is not None:
+                raise
+
+    async def _discover(self, patience: float) -> MCPError | None:
+        """Agree on the modern revision; or return the error that says that the server is legacy."""
+        session = self.peer.session
+        session.resume(NEWEST)
+        session.client_capabilities = self.declare(NEWEST)
+        self.transport.agreed(NEWEST)
+        try:
+            answer = await self.request("server/discover", timeout=min(patience, self.timeout))
+        except MCPError as exc:
+            # spec: basic/transports/stdio#backward-compatibility, and of streamable-http
+            code = exc.code if isinstance(exc, RemoteError) else None
+            if isinstance(exc, AuthError) or code in MODERN_CODES[:2]:
+                raise
+            if self.lost is not None:
+                await self._start_again(self.lost)
+            return exc
+        theirs = answer.get("supportedVersions")
+        if not isinstance(theirs, list) or NEWEST.name not in theirs:
+            return ProtocolError(f"{self.peer.name} speaks revision {theirs!r:.200}")
+        self._learn(answer, object_of(object_of(answer, "_meta"), SERVER_INFO))
+        return None
+
+    async def _start_again(self, lost: ConnectionClosed) -> None:
+        """Start a server again that ended when it read `server/discover`, as some old ones do."""
+        if self.pinned or isinstance(self.target, (Server, Transport)):
+            raise ConnectionClosed(str(lost))
+        logger.info("%s; it is started again", lost)
+        self.peer = Peer("the server", self._serve, self._on_notification)
+        await self._open()
+
+    async def _handshake(self, wanted: Revision) -> None:
+        """Begin a legacy session: say hello, and agree on a revision."""
+        self.peer.session = session = Session()
+        self.transport.renew()
+        session.client_capabilities = self.declare(wanted)
+        params = {"protocolVersion": wanted.name, "capabilities": session.client_capabilities,
+                  "clientInfo": self.info}  # fmt: skip
+        answer = await self.peer.ask("initialize", params, self.send, patience=self.timeout)
+        # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
+        rev, known = answer.get("protocolVersion"), [self.pinned] if self.pinned else LEGACY
+        if not isinstance(rev, str) or rev not in known:
+            we = f"we speak {', '.join(known)}"
+            raise ProtocolError(f"{self.peer.name} speaks revision {rev!r:.200}; {we}")
+        session.rev = REVISIONS[rev]
+        self._learn(answer, object_of(answer, "serverInfo"))
+        self.transport.agreed(session.rev)
+        session.state = READY
+        await self.notify("notifications/initialized")
+
+    def _learn(self, answer: Msg, info: Msg) -> None:
+        """Note the server's name, capabilities and instructions."""
+        instructions = answer.get("instructions")
+        self.server_info = info
+        self.server_capabilities = member(answer, "capabilities", dict)
+        self.instructions = instructions if isinstance(instructions, str) else None
+
+    async def _renew(self, expired: Session) -> None:
+        """Shake hands again, once for all requests that found the same session gone."""
+        session, renewal = self.peer.session, self._renewal
+        if renewal is None or (renewal.done() and (session is expired or session.state != READY)):
+            self._renewal = renewal = self.tasks.spawn(self._begin_again(expired.rev))
+        await asyncio.shield(renewal)
+
+    async def _begin_again(self, rev: Revision) -> None:
+        """Begin a session, with the log level and the subscriptions that the old one had."""
+        await self._handshake(rev)
+        asks = [("logging/setLevel", {"level": self.log_level})] if self.log_level else []
+        uris = {uri: None for item in self.subscriptions for uri in item.uris}
+        asks += [("resources/subscribe", {"uri": uri}) for uri in uris]
+        patience = min(self.timeout, PROBE_SECONDS)
+        for method, params in asks:
+            try:
+                await self.peer.ask(method, params, self.send, patience=patience)
+            except MCPError as exc:
+                logger.warning("%s lost %s of %s: %s", self.peer.name, method, params, exc)
+                for item in [x for x in self.subscriptions if params.get("uri") in x.uris]:
+                    item.end()
+        self.catch_up()
+
+    def _interrupted(self, expired: bool) -> None:
+        """Note that announcements may have been missed, and whether the session is gone."""
+        if expired:
+            self.tasks.spawn(self._revive(self.peer.session))
+        else:
+            self.catch_up()
+
+    async def _revive(self, expired: Session) -> None:
+        """Renew a session that no request has found gone, however long the server is away."""
+        pace = Pace()
+        while self.state is not DONE:
+            await pace.rest(good=False)
+            try:
+                return await self._renew(expired)
+            except (ConnectionClosed, RequestTimeout) as exc:
+                logger.info("the session is not renewed yet: %s", exc)
+            except MCPError as exc:
+                return logger.warning("%s announces nothing any more: %s", self.peer.name, exc)
+
+    def catch_up(self) -> None:
+        """Announce all that may have changed in a gap, as if the server had said so."""
+        for what in ("tools", "prompts", "resources"):
+            self._announce(notification(f"notifications/{what}/list_changed"))
+        for uri in {uri for item in self.subscriptions for uri in item.uris}:
+            self._announce(notification("notifications/resources/updated", {"uri": uri}))
+
+    # Asking.
+
+    async def request(
+        self, method: str, params: Msg | None = None, *, timeout: float | None = None,
+        progress: Callback = None, meta: Msg | None = None, send: Send | None = None,
+    ) -> Msg:  # fmt: skip
+        """Send any request and return its result.
+
+        `timeout` seconds begin again with each progress(progress, total, message); all in all it
+        takes no longer than the Client's max_timeout, or `timeout` if that is more. `send` takes
+        the message, in place of the connection. Raises RemoteError, RequestTimeout,
+        ConnectionClosed; CapabilityMissing before anything is sent.
+        """
+        self._check(method)
+        session, clock = self.peer.session, asyncio.get_running_loop().time
+        given = params or {}
+        said = self._metadata() if session.rev.modern else {}
+        params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
+        patience = min(self.timeout, self.max_timeout) if timeout is None else timeout
+        longest, since = max(patience, self.max_timeout), clock()
+        ask = functools.partial(
+            self.peer.ask, method, send=send or self.send, patience=patience, longest=longest,
+            on_progress=progress or self.progress,
+        )  # fmt: skip
         try:
             if session.state is not READY:  # it could not be renewed before
-                raise SessionExpired(f"there is no session with {client.peer.name}")
-            answer = await self.ask(params)
+                raise SessionExpired(f"there is no session with {self.peer.name}")
+            answer = await ask(params)
         except SessionExpired:
             # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
-            await client.agreement.renew(session)
-            answer = await self.ask(params)
-        return await self.see_through(params, answer) if session.rev.modern else answer
+            await self._renew(session)
+            answer = await ask(params)
+        except RemoteError as exc:
+            self._note_pages(exc.data)
+            raise
+        if session.rev.modern and answer.get("resultType", "complete") != "complete":
+            name = self.peer.name
+            late = RequestTimeout(f"{name} did not end {method} within {longest:g} seconds")
+            rest = self._finish(method, ask, params, answer)
+            answer = await within(since + longest - clock(), rest, late)
+        row = METHODS.get(method)
+        if row is not None and row.lists.key:
+            objects(answer, row.lists.key, row.lists.each_has)
+        return answer
 
-    async def see_through(self, params: Msg, answer: Msg) -> Msg:
-        """Answer the questions of the server, and follow its task, until there is a result."""
-        rounds = 0
-        while True:
+    def _note_pages(self, data: JSON) -> None:
+        """Note the pages that an error asks to open: the server may tell when one is complete."""
+        asked = data.get("elicitations") if isinstance(data, dict) else None
+        for page in asked if isinstance(asked, list) else ():
+            self._pages.append(page.get("elicitationId") if isinstance(page, dict) else None)
+
+    def _check(self, method: str) -> None:
+        """Raise CapabilityMissing if the server did not say that it can be asked for `method`."""
+        if self.transport is None:
+            raise ConnectionClosed(NOT_CONNECTED)
+        rev, row = self.peer.session.rev, METHODS.get(method)
+        if row is not None:
+            if rev.name not in row.revisions:
+                why = f"the server speaks revision {rev.name}, which has no {method}"
+                raise CapabilityMissing("server", row.capability or method, why)
+            # spec 2025-11-25: basic/lifecycle#operation
+            check_capability("server", self.server_capabilities, row.capability, rev)
+
+    def _metadata(self) -> Msg:
+        """Return the metadata of every modern request. spec: basic/index#_meta"""
+        session = self.peer.session
+        meta = {PROTOCOL_VERSION: session.rev.name, CLIENT_INFO: self.info,
+                CLIENT_CAPABILITIES: session.client_capabilities}  # fmt: skip
+        wants_log = "notifications/message" in self.listeners
+        return {**meta, LOG_LEVEL: session.log_level} if wants_log else meta
+
+    async def _finish(self, method: str, ask: Any, params: Msg, answer: Msg) -> Msg:
+        """Answer the questions of the server, or follow its task, until there is a result."""
+        name = self.peer.name
+        for rounds in itertools.count(1):
             kind = answer.get("resultType", "complete")
             if kind == "complete":
-                return answer
+                break
             if kind == "task":
-                return await self.follow(answer)
+                return await self._follow(method, answer, ask.keywords["on_progress"])
             state = without_none(requestState=answer.get("requestState"))
             asked = object_of(answer, "inputRequests")
-            name = self.client.peer.name
             if kind != "input_required" or not (asked or state):
                 # spec: basic/index#resulttype -- "MUST be considered invalid"
                 raise ProtocolError(f"{name} gave a result that means nothing: {kind!r}")
-            rounds += 1
             if rounds > MAX_ROUNDS:
                 raise ProtocolError(f"{name} asked more than {MAX_ROUNDS} times in one request")
-            # spec: server/utilities/caching#cache-key -- "they depend on inputs that are not part"
-            self.client.cache.changes += 1
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
             params = without(params, "requestState")
-            answers = await self.client.answers.answer_all(asked, self.client.peer.session)
-            params.update(state, inputResponses=answers)
-            answer = await self.ask(params)
+            params.update(state, inputResponses=await self._answer_all(asked))
+            answer = await ask(params)
+        return answer
 
-    async def follow(self, task: Msg) -> Msg:
+    async def _follow(self, method: str, task: Msg, progress: Callback) -> Msg:
         """Return the result of a task: look at it now and then, and answer what it asks."""
         # The extension: only a tool call may become a task, and only where we can follow it.
-        client = self.client
-        able = TASKS in object_of(client.peer.session.client_capabilities, "extensions")
-        if self.method != "tools/call" or not able or not isinstance(task.get("taskId"), str):
-            raise ProtocolError(f"{client.peer.name} answered {self.method} with a task")
-        handle = {"taskId": task["taskId"]}
+        able = TASKS in object_of(self.peer.session.client_capabilities, "extensions")
+        if method != "tools/call" or not able or not isinstance(task.get("taskId"), str):
+            raise ProtocolError(f"{self.peer.name} answered {method} with a task")
+        handle, clock = {"taskId": task["taskId"]}, asyncio.get_running_loop().time
+        answered: set[str] = set()
+        since, told = clock(), None
         try:
-            task = await self.poll(handle, task)
+            if task.get("status") != "working":  # its end, and its questions, are told only here
+                task = await self.request("tasks/get", handle)
+            while task.get("status") in ("working", "input_required"):
+                if progress is not None and task.get("statusMessage") not in (None, told):
+                    told = task["statusMessage"]
+                    self.peer.call_back(progress, 0, None, told)
+                asked = object_of(task, "inputRequests")
+                fresh = {name: asked[name] for name in asked if name not in answered}
+                if fresh:
+                    answers = await self._answer_all(fresh)
+                    await self.request("tasks/update", {**handle, "inputResponses": answers})
+                    answered.update(fresh)
+                await asyncio.sleep(poll_seconds(task.get("pollIntervalMs"), clock() - since))
+                task = await self.request("tasks/get", handle)
         except BaseException as exc:
-            if client.peer.lost is None and not isinstance(exc, (RemoteError, ConnectionClosed)):
-                client.tasks.spawn(client.request("tasks/cancel", handle))
+            if self.lost is None and not isinstance(exc, (RemoteError, ConnectionClosed)):
+                self.tasks.spawn(self.request("tasks/cancel", handle))
             raise
         if task.get("status") == "completed":
             return object_of(task, "result")
@@ -8872,91 +8458,162 @@ class Call:
         code = code if isinstance(code, int) else INTERNAL_ERROR
         raise RemoteError(code, str(text), problem.get("data"))
 
-    async def poll(self, handle: Msg, task: Msg) -> Msg:
-        """Return a task as it is when it has ended."""
-        answered: set[str] = set()
-        since, told = self.clock(), None
-        if task.get("status") != "working":  # its end, and its questions, are told only here
-            task = await self.look(handle)
-        while task.get("status") in ("working", "input_required"):
-            if self.on_progress is not None and task.get("statusMessage") not in (None, told):
-                told = task["statusMessage"]
-                self.client.peer.call_back(self.on_progress, 0, None, told)
-            asked = object_of(task, "inputRequests")
-            fresh = {name: asked[name] for name in asked if name not in answered}
-            if fresh:
-                answers = await self.client.answers.answer_all(fresh, self.client.peer.session)
-                await self.client.request("tasks/update", {**handle, "inputResponses": answers})
-                answered.update(fresh)
-            wait = poll_seconds(task.get("pollIntervalMs"), self.clock() - since)
-            await asyncio.sleep(min(wait, max(0.0, self.until - self.clock())))
-            if self.clock() >= self.until:
-                raise self.overdue()
-            task = await self.look(handle)
-        return task
+    async def notify(self, method: str, params: Msg | None = None) -> None:
+        """Send any notification."""
+        if self.transport is None or self.lost is not None:
+            raise ConnectionClosed(str(self.lost or NOT_CONNECTED))
+        await self.send(notification(method, params))
 
-    async def look(self, handle: Msg) -> Msg:
-        """Return a task as it is; a connection that is lost meanwhile takes nothing from it."""
-        pace = Pace()
-        while True:
-            try:
-                return await self.client.request("tasks/get", handle)
-            except ConnectionClosed:
-                if self.client.peer.lost is not None or pace.failures == MAX_RESUMES:
-                    raise
-            await pace.rest(good=False)
+    # Announcements.
 
+    def on(self, method: str) -> Callable[[Any], Any]:
+        """Hear a notification of the server: fn(params), plain or async."""
 
-class Batch:
-    """Requests that travel as one array, which is sent when the last of them has come."""
+        def decorate(fn: Any) -> Any:
+            self.listeners.setdefault(method, []).append(fn)
+            return fn
 
-    def __init__(self, size: int, send: Send) -> None:
-        self.size, self.send = size, send
-        self.messages: list[Msg] = []
+        return decorate
 
-    async def __call__(self, msg: Msg) -> None:
-        """Take a message; send a cancellation, or a second try, by itself."""
-        if len(self.messages) == self.size:
-            await self.send(msg)
-        elif "id" in msg:
-            self.messages.append(msg)
-            if len(self.messages) == self.size:
-                await self.send(self.messages)  # type: ignore[arg-type]
+    async def _listen_to_changes(self) -> None:
+        """Modern: subscribe to the changes that somebody listens for."""
+        wanted: Msg = {name: True for name, (method, capability) in FILTERS.items()
+                       if method in self.listeners and method.endswith("/list_changed")
+                       and declares(self.server_capabilities, capability)}  # fmt: skip
+        if wanted and self.modern:
+            self._changes = Subscription(self, wanted, nothing, True)
+            try:  # before anything else, so that nothing is missed
+                await asyncio.wait_for(self._changes.open(), PROBE_SECONDS)
+            except (MCPError, asyncio.TimeoutError) as exc:
+                logger.warning("changes will not be heard of: %r", exc)
 
+    def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
+        method, params = msg["method"], msg.get("params", {})
+        if method == "notifications/cancelled":
+            # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
+            problem = ProtocolError(f"{self.peer.name} cancelled it: {params.get('reason')}")
+            for item in self._opened_by(params.get("requestId")):
+                self.peer.fail(item.req_id, problem)
+        elif method == "notifications/subscriptions/acknowledged":
+            for item in self._opened_by(object_of(params, "_meta").get(SUBSCRIPTION_ID)):
+                item.agree(object_of(params, "notifications"))
+        elif method == "notifications/elicitation/complete":
+            # spec 2025-11-25: client/elicitation#completion-notifications-for-url-mode-elicitation
+            if params.get("elicitationId") in self._pages:
+                self._pages.remove(params["elicitationId"])
+                self._announce(msg)
+        else:
+            self._announce(msg)
 
-async def result_or_refusal(answer: Awaitable[Msg]) -> Msg | RemoteError:
-    """Return the result of a request, or the error with which the server refused it."""
-    try:
-        return await answer
-    except RemoteError as exc:
-        return exc
+    def _opened_by(self, req_id: JSON) -> list[Subscription]:
+        """Return the subscription that a request of ours has opened, in a list."""
+        return [item for item in self.subscriptions if str(item.req_id) == str(req_id)]
+
+    def _announce(self, msg: Msg) -> None:
+        """Take a notification to all who want it."""
+        method, params = msg["method"], msg.get("params", {})
+        if method == "notifications/tools/list_changed":
+            self.outputs.clear()
+        mark = object_of(params, "_meta").get(SUBSCRIPTION_ID)
+        # spec: basic/patterns/subscriptions#receiving-notifications -- unmarked: for all
+        items = list(self.subscriptions) if mark is None else self._opened_by(mark)
+        for item in items:
+            item.push(msg)
+        # Another subscription to the same list brings each change once more.
+        updated = items and method == "notifications/resources/updated"
+        if mark is None or self._changes in items or updated:
+            for listener in self.listeners.get(method, ()):
+                self.peer.call_back(listener, params)
+
+    # Questions of the server.
+
+    async def _serve(self, exchange: Exchange) -> Msg:
+        """Answer a request of the server."""
+        session = self.peer.session
+        if session.rev.modern:
+            # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
+            self.peer.warn("%s sent a request, %.100r", exchange.method)
+            exchange.end(CANCELLED)  # then the Peer does not answer it
+            return {}
+        admit(exchange.method, SERVER, session.rev, session.client_capabilities)
+        return {} if exchange.method == "ping" else await self._answer(exchange.msg)
+
+    async def _answer_all(self, asked: Msg) -> Msg:
+        """Return the answers to questions, all put at the same time; ProtocolError for too many."""
+        if len(asked) > MAX_QUESTIONS:
+            many = f"{len(asked)} questions at once; at most {MAX_QUESTIONS}"
+            raise ProtocolError(f"the server asked {many}")
+        return dict(zip(asked, await together(map(self._answer, asked.values()))))
+
+    async def _answer(self, asked: JSON) -> Msg:
+        """Return the answer to a question: a request of the server, or part of a result."""
+        session = self.peer.session
+        method = asked.get("method") if isinstance(asked, dict) else None
+        if method not in QUESTIONS:
+            raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
+        row, params = METHODS[method], object_of(asked, "params")
+        check_capability("client", session.client_capabilities, row.capability, NEWEST)
+        check_params(row, params)
+        try:
+            check_asked(method, params)
+        except SchemaError as exc:
+            raise RPCError(INVALID_PARAMS, f"{method}: {exc}") from exc
+        if self.ask is not None:
+            answer = await maybe_await(self.ask(method, params))
+            if type(answer) is not dict:
+                raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
+            return fit_answer(method, answer, session.rev)
+        if method == "roots/list":
+            found = await value_from(self.callbacks["roots"]) or ()
+            return {"roots": [strip_unknown("Root", root_of(root), session.rev) for root in found]}
+        if method == "elicitation/create":
+            return await self._elicit(params)
+        sample = self._callback("sampling")
+        if "tools" in params or "toolChoice" in params:
+            # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
+            if not declares(session.client_capabilities, "sampling.tools"):
+                raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
+        answer = sampled(await maybe_await(sample(params)), sample)
+        return fit_message({"role": "assistant", "model": self.info["name"], **answer}, session.rev)
+
+    def _callback(self, capability: str) -> Callable[..., Any]:
+        """Return the function for a capability; RPCError if there is none."""
+        found: Callback = self.callbacks.get(capability)
+        if found is None:
+            raise RPCError(INVALID_PARAMS, f"this client does not do {capability}")
+        return found
+
+    async def _elicit(self, params: Msg) -> Msg:
+        """Have a form filled in, or a page opened."""
+        elicit = self._callback(f"elicitation.{params.get('mode', 'form')}")
+        schema = params.get("requestedSchema") if params.get("mode") != "url" else None
+        if schema is not None:
+            checker_of({"type": "object", **schema})  # a bad form is refused before it is shown
+        else:
+            self._pages.append(params.get("elicitationId"))
+        shown = params["url"] if schema is None else schema
+        answer = await maybe_await(elicit(params["message"], shown))
+        try:
+            return answer_of(answer, schema)
+        except SchemaError as exc:
+            logger.error("the answer of elicit() does not fit the form: %s", exc)
+            raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
 
 ###############################################################################
 # 31. Client
 ###############################################################################
-# Uses sections 1 to 10, 13, 14, 16, 23, 24 and 28 to 30.
-#
-# Problem.  A program wants to use a server: connect, list, call, and answer what the server asks,
-#           with one clear error when something goes wrong.
-# Rules.    1. One task owns the connection. close() works from any task, any number of times.
-#           2. Capabilities are declared from the callbacks that were given; what the server did
-#              not declare is not asked for.
-#           3. No request is sent that the program did not ask for, with two exceptions: `ping`,
-#              where a server may ask for roots first; and one `tools/list`, when the server says
-#              that headers do not fit a tool as it is now.
-#           4. Lists are read page by page, and a server that goes round in circles is caught.
-# Plan.     Client: the connection, asking, lists, using, being told.
-# Not here. How a target becomes a Transport, and what is agreed on with a server: section 29. What
-#           becomes of one request: section 30.
+# Problem.  A program wants one line for each thing to do: list, call, read, subscribe.
+# Rules.    1. Capabilities are declared from the callbacks that were given.
+#           2. Lists are read page by page, and a server that goes round in circles is caught.
+# Limits.   A list has 1000 pages. The output of a tool is checked once its tool was listed.
 
 __all__ += ["Client"]
 
 MAX_PAGES = 1000  # of one list, before a client takes it for endless; 100,000 items at our size
 MAX_LIST_BYTES = 64 * 1024 * 1024  # of all pages of one list; four of the longest messages
-NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
 
 
-class Client:
+class Client(ClientSession):
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
     The target is a Server, a command (string or list), a path to a .py file, a URL or a Transport.
@@ -8975,11 +8632,9 @@ class Client:
         progress: hears of running requests: progress(done, total, message)
         on_tools_changed, on_resources_changed, on_prompts_changed: hears that a list has changed
         on_resource_updated: hears of a resource to which we subscribed: fn(params)
-        on_reconnect: hears that announcements come again after a gap, in which some may be lost
         timeout: seconds without an answer or progress until a request fails
         max_timeout: seconds until it fails, whatever progress there is
         capabilities: declared besides those that follow from the callbacks
-        cache: whether results are kept for as long as the server permits
     """
 
     def __init__(
@@ -8988,24 +8643,26 @@ class Client:
         sample: Callback = None, roots: Any = None, ask: Callback = None, log: Callback = None,
         progress: Callback = None, on_tools_changed: Callback = None,
         on_resources_changed: Callback = None, on_prompts_changed: Callback = None,
-        on_resource_updated: Callback = None, on_reconnect: Callback = None,
+        on_resource_updated: Callback = None,
         timeout: float = REQUEST_SECONDS, max_timeout: float = LONGEST_REQUEST_SECONDS,
-        capabilities: Msg | None = None, cache: bool = True, **options: Any,
+        capabilities: Msg | None = None, **options: Any,
     ) -> None:  # fmt: skip
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
         check_kinds(Client, vars(), ("timeout", "max_timeout"))
-        self.target, self.options, self.pinned = target, options, revision
-        self.connector = connector_of(target)
-        self.connector.check(options, keywords_of(Client))
-        self.info = {"name": name, "version": version}
+        callbacks = {"roots": roots, "sampling": sample, "elicitation.form": elicit,
+                     "elicitation.url": elicit_url}  # fmt: skip
+        if ask is not None and any(each is not None for each in callbacks.values()):
+            raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
+        if isinstance(roots, (str, bytes, Mapping)):
+            raise TypeError("roots= is a list of folders, or a function that gives one")
+        for root in roots if isinstance(roots, (list, tuple)) else ():
+            root_of(root)  # now, where the program hears of a wrong one
+        super().__init__(target, options, revision, {"name": name, "version": version})
+        self.callbacks, self.ask = callbacks, ask
         self.timeout, self.max_timeout, self.progress = timeout, max_timeout, progress
-        callbacks = {"sampling": sample, "elicitation.form": elicit, "elicitation.url": elicit_url}
-        self.answers = Answers(name, roots, callbacks, ask)
-        if ask is not None and capabilities is None:
-            capabilities = ALL_QUESTIONS
-        self.announcements = Announcements(self, on_reconnect)
-        self.subscriptions = self.announcements.subscriptions
+        capabilities = ALL_QUESTIONS if ask and capabilities is None else capabilities
+        self.extra_capabilities = check_extensions(capabilities)
         for method, fn, keys in (
             ("notifications/message", log, ("level", "data", "logger")),
             ("notifications/tools/list_changed", on_tools_changed, ()),
@@ -9016,31 +8673,6 @@ class Client:
                 self.on(method)(lambda params, fn=fn, keys=keys: fn(*map(params.get, keys)))
         if on_resource_updated is not None:
             self.on("notifications/resources/updated")(on_resource_updated)
-        #: from the answer to initialize or server/discover
-        self.server_info: Msg = {}
-        self.server_capabilities: Msg = {}
-        self.instructions: str | None = None
-        self.log_level: str | None = None  # as set_log_level() was told
-        self.cache = Cache(MAX_CACHED if cache else 0)
-        self._extra_capabilities = check_extensions(capabilities)
-        self.outputs = Outputs()
-        self.agreement = Agreement(self)
-        self.state = START  # READY when it is connected, DONE when the program has closed it
-        self.transport: Any = None  # the Transport, once there is one
-        self.peer = Peer("the server", self._serve, self._on_notification)
-        self.tasks = Tasks()
-
-    # The connection.
-
-    @property
-    def revision(self) -> str:
-        """The protocol revision that was agreed on, a date."""
-        return self.peer.session.rev.name
-
-    @property
-    def lost(self) -> ConnectionClosed | None:
-        """Why there is no connection any more; None while there is one, or none yet."""
-        return self.peer.lost
 
     async def __aenter__(self) -> Client:
         await self.connect()
@@ -9048,173 +8680,6 @@ class Client:
 
     async def __aexit__(self, *exc: Any) -> None:
         await self.close()
-
-    def __enter__(self) -> NoReturn:
-        raise TypeError("a Client is used in a coroutine: `async with Client(...) as c`")
-
-    def __exit__(self, *exc: Any) -> None:
-        """Exist, since `with` looks for this method before it calls __enter__()."""
-
-    async def connect(self) -> None:
-        """Connect and agree on a revision; done by `async with`."""
-        if self.transport is not None:
-            raise RuntimeError("a Client connects once; make another")
-        try:
-            await self._open()
-            await self.agreement.find()
-            await self.announcements.begin()
-            await self._give_roots()
-            self.state = READY
-        except BaseException:
-            await self.close()
-            raise
-
-    async def _open(self) -> None:
-        """Reach the server."""
-        self.transport = made = self.connector.make(self.target, **self.options)
-        if isinstance(made, Server):
-            self.transport, theirs = memory_transports()
-            theirs.grace = 0  # when we are gone, nobody can hear an answer
-            self.tasks.spawn(self._serve_here(made, theirs))
-        self.transport.interrupted = self.agreement.interrupted
-        self.peer.name = self.transport.name
-        self.peer.attach(self.transport)
-        self.send = self.peer.traced(self.transport.write)
-        await self.transport.open()
-        self.tasks.spawn(self._run(self.peer, self.transport))
-
-    async def _serve_here(self, server: Server, transport: Transport) -> None:
-        try:
-            await server.serve(transport)
-        except Exception as exc:
-            self.peer.lose(ConnectionClosed(f"the server failed: {type(exc).__name__}: {exc}"))
-            logger.error("the server failed", exc_info=exc)
-
-    async def _run(self, peer: Peer, transport: Transport) -> None:
-        await peer.run(transport)
-        if peer is self.peer:
-            self.announcements.lose(peer.lost if self.state is READY else None)
-        await transport.close()
-
-    async def close(self) -> None:
-        """Disconnect: end what is running, and the server if we started it."""
-        self.state = DONE
-        if self.transport is not None:
-            await self.peer.hang_up(self.send, self.transport.close)
-        await self.tasks.drain(GRACE_SECONDS)
-        await self.peer.close()
-        await self.tasks.close()
-
-    async def start_again(self, lost: ConnectionClosed) -> None:
-        """Start a server again that ended when it read `server/discover`, as some old ones do."""
-        if self.pinned or self.transport.deaf or isinstance(self.target, (Server, Transport)):
-            raise ConnectionClosed(str(lost))
-        logger.info("%s; it is started again", lost)
-        self.peer = Peer("the server", self._serve, self._on_notification)
-        await self._open()
-
-    def declare(self, rev: Revision) -> Msg:
-        """Return our capabilities, as they are declared to the server."""
-        tasks: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
-        ours = {**tasks, **self.answers.capabilities(rev), **self._extra_capabilities}
-        if ours["extensions"]:  # an empty object switches tasks off
-            ours["extensions"] = {**tasks["extensions"], **ours["extensions"]}
-        return fit_declared(ours, rev)
-
-    async def _give_roots(self) -> None:
-        """Let a server that wants the roots at once have them, before anything else is asked.
-
-        It asks when it hears that the handshake is over: by the time it answers a ping, its
-        question is here. A second ping gives it time to use the answer.
-        """
-        if self.answers.roots is None or self.peer.session.rev.modern:
-            return
-        patience = min(self.timeout, PROBE_SECONDS)
-        for _ in range(2):
-            with contextlib.suppress(RemoteError, RequestTimeout):
-                await self.peer.ask("ping", None, self.send, patience=patience)
-            if not self.answers.asked_for_roots:
-                return
-            answering = {x.task for x in self.peer.incoming.values() if x.task is not None}
-            if answering:
-                await asyncio.wait(answering, timeout=patience)
-
-    def forget_lists(self) -> None:
-        """Forget all results and schemas that are kept: they may have changed unheard."""
-        self.cache.clear()
-        self.outputs.learn(())
-
-    # Asking.
-
-    async def request(
-        self, method: str, params: Msg | None = None, *, timeout: float | None = None,
-        progress: Callback = None, meta: Msg | None = None,
-    ) -> Msg:  # fmt: skip
-        """Send any request and return its result.
-
-        `timeout` seconds begin again with each progress(progress, total, message); all in all it
-        takes no longer than the Client's max_timeout, or `timeout` if that is more. Raises
-        RemoteError, RequestTimeout, ConnectionClosed; CapabilityMissing before anything is sent.
-        """
-        self._check(method)
-        key = self.cache.key(method, params)
-        owner = await self.transport.authorization() if key else self.cache.owner
-        if owner != self.cache.owner:
-            # spec: server/utilities/caching#cache-scope-field -- "a different access token
-            # requires a different cache"
-            self.cache.clear()
-            self.cache.owner = owner
-        answer = self.cache.find(key)
-        if answer is None:
-            changes = self.cache.changes
-            answer = await self.send_request(
-                method, params, timeout=timeout, progress=progress, meta=meta
-            )
-            row = METHODS.get(method)
-            if row is not None and row.lists.key:
-                objects(answer, row.lists.key, row.lists.each_has)
-            if key and changes == self.cache.changes:
-                self.cache.keep(key, answer)
-        return answer
-
-    def _check(self, method: str) -> None:
-        """Raise CapabilityMissing if the server did not say that it can be asked for `method`."""
-        if self.transport is None:
-            raise ConnectionClosed(NOT_CONNECTED)
-        rev, row = self.peer.session.rev, METHODS.get(method)
-        if row is not None:
-            if rev.name not in row.revisions:
-                why = f"the server speaks revision {rev.name}, which has no {method}"
-                raise CapabilityMissing("server", row.capability or method, why)
-            # spec 2025-11-25: basic/lifecycle#operation
-            check_capability("server", self.server_capabilities, row.capability, rev)
-
-    async def send_request(
-        self, method: str, params: Msg | None = None, send: Send | None = None, *,
-        timeout: float | None = None, progress: Callback = None, meta: Msg | None = None,
-    ) -> Msg:  # fmt: skip
-        """Send a request and return its result, whatever is kept or declared."""
-        said = self._metadata() if self.peer.session.rev.modern else {}
-        given = params or {}
-        params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
-        patience = min(self.timeout, self.max_timeout) if timeout is None else timeout
-        longest = max(patience, self.max_timeout)
-        call = Call(self, method, send or self.send, patience, longest, progress or self.progress)
-        return await call.result(params)
-
-    def _metadata(self) -> Msg:
-        """Return the metadata of every modern request. spec: basic/index#_meta"""
-        session, listeners = self.peer.session, self.announcements.listeners
-        wants_log = "notifications/message" in listeners
-        meta = {PROTOCOL_VERSION: session.rev.name, CLIENT_INFO: self.info,
-                CLIENT_CAPABILITIES: session.client_capabilities}  # fmt: skip
-        return {**meta, LOG_LEVEL: session.log_level} if wants_log else meta
-
-    async def notify(self, method: str, params: Msg | None = None) -> None:
-        """Send any notification."""
-        if self.transport is None or self.peer.lost is not None:
-            raise ConnectionClosed(str(self.peer.lost or NOT_CONNECTED))
-        await self.send(notification(method, params))
 
     async def batch(self, calls: Iterable[tuple[str, Msg | None]]) -> list[Any]:
         """Send several requests together; return results and RemoteErrors in their order.
@@ -9228,32 +8693,46 @@ class Client:
         for method, _ in calls:
             self._check(method)
         encode([{"params": params} for _, params in calls])  # all can be said, or none is
-        whole = self.peer.session.rev.batching
-        send = Batch(len(calls), self.send) if whole else self.send
-        sent = (self.send_request(method, params, send) for method, params in calls)
-        return await together(map(result_or_refusal, sent))
+        gathered: list[Msg] = []
+
+        async def gather(msg: Msg) -> None:
+            if "id" not in msg or len(gathered) == len(calls):  # a cancellation, or a second try
+                await self.send(msg)
+                return
+            gathered.append(msg)
+            if len(gathered) == len(calls):
+                await self.send(gathered)  # type: ignore[arg-type]
+
+        async def one(method: str, params: Msg | None) -> Msg | RemoteError:
+            try:
+                return await self.request(method, params, send=send)
+            except RemoteError as exc:
+                return exc
+
+        send = gather if self.peer.session.rev.batching else self.send
+        return await together(one(*call) for call in calls)
 
     async def ping(self) -> float:
         """Return how many seconds the server took to answer."""
-        clock, modern = asyncio.get_running_loop().time, self.peer.session.rev.modern
+        clock = asyncio.get_running_loop().time
         start = clock()
-        await (self.send_request("server/discover") if modern else self.request("ping"))
+        await self.request("server/discover" if self.modern else "ping")
         return clock() - start
 
     # Lists.
 
-    async def _pages(self, method: str) -> AsyncIterator[Msg]:
-        lists = METHODS[method].lists
+    async def _list(self, method: str) -> list[Msg]:
+        """Return a list, from all of its pages."""
+        items: list[Msg] = []
         params: Msg | None = None
         seen: set[str] = set()
         size = 0
         while len(seen) < MAX_PAGES:
             answer = await self.request(method, params)
-            for item in answer[lists.key]:
-                yield item
+            items += answer[METHODS[method].lists.key]
             # spec: server/utilities/pagination#implementation-guidelines -- no cursor, no more
             if answer.get("nextCursor") is None:
-                return
+                return items
             size += len(encode(answer))
             if size > MAX_LIST_BYTES:
                 raise LimitExceeded(f"{method}: more than {MAX_LIST_BYTES} bytes in all")
@@ -9264,81 +8743,44 @@ class Client:
             params = {"cursor": cursor}
         raise LimitExceeded(f"{method}: more than {MAX_PAGES} pages")
 
-    async def _whole(self, kind: str, items: Callable[[], AsyncIterator[Msg]]) -> list[Msg]:
-        """Return all items of a list, from its beginning again if a page that is kept is no use."""
-        try:
-            return [item async for item in items()]
-        except RemoteError as exc:
-            # spec: server/utilities/caching#interaction-with-pagination -- "discard all cached
-            # pages and re-fetch from the beginning"
-            before = len(self.cache.kept)
-            self.cache.drop(f"notifications/{kind}/list_changed", {})
-            if exc.code != INVALID_PARAMS or len(self.cache.kept) == before:
-                raise
-            return [item async for item in items()]
-
-    async def tools(self) -> AsyncIterator[Msg]:
-        """Iterate over the tools: {"name", "inputSchema", ...}; pages are fetched as needed."""
-        async for tool in self._pages("tools/list"):
-            # spec: basic/transports/streamable-http#schema-extension -- invalid ones are left out
-            try:
-                if self.peer.session.rev.modern:
-                    self.transport.learn_tool(tool)
-                yield tool
-            except SchemaError as exc:
-                logger.warning("tool %r is left out: %s", tool["name"], exc)
-
-    def resources(self) -> AsyncIterator[Msg]:
-        """Iterate over the resources: {"uri", "name", ...}."""
-        return self._pages("resources/list")
-
-    def templates(self) -> AsyncIterator[Msg]:
-        """Iterate over the resource templates: {"uriTemplate", "name", ...}."""
-        return self._pages("resources/templates/list")
-
-    def prompts(self) -> AsyncIterator[Msg]:
-        """Iterate over the prompts: {"name", "arguments"?, ...}."""
-        return self._pages("prompts/list")
-
     async def list_tools(self) -> list[Msg]:
         """Return all tools; their output schemas are kept, to check results against."""
-        tools = await self._whole("tools", self.tools)
-        rev = self.peer.session.rev
-        self.outputs.learn(strip_unknown("Tool", tool, rev) for tool in tools)
+        tools = []
+        for tool in await self._list("tools/list"):
+            # spec: basic/transports/streamable-http#schema-extension -- invalid ones are left out
+            try:
+                if self.modern:
+                    self.transport.learn_tool(tool)
+                tools.append(tool)
+            except SchemaError as exc:
+                logger.warning("tool %r is left out: %s", tool["name"], exc)
+        if "outputSchema" not in strip_unknown("Tool", {"outputSchema": {}}, self.peer.session.rev):
+            return tools
+        self.outputs = {tool["name"]: tool.get("outputSchema") for tool in tools}
         return tools
 
     async def list_resources(self) -> list[Msg]:
         """Return all resources."""
-        return await self._whole("resources", self.resources)
+        return await self._list("resources/list")
 
     async def list_templates(self) -> list[Msg]:
         """Return all resource templates."""
-        return await self._whole("resources", self.templates)
+        return await self._list("resources/templates/list")
 
     async def list_prompts(self) -> list[Msg]:
         """Return all prompts."""
-        return await self._whole("prompts", self.prompts)
+        return await self._list("prompts/list")
 
     # Using.
 
-    async def call(
-        self, name: str, arguments: Msg | None = None, *, timeout: float | None = None,
-        progress: Callback = None, meta: Msg | None = None, **unknown: NoReturn,
-    ) -> Any:  # fmt: skip
+    async def call(self, name: str, arguments: Msg | None = None, **options: Any) -> Any:
         """Call a tool and return its value; raise ToolError if it failed.
 
         The value is the structured output if there is one. Else it is the content: a text, the
         bytes that the tool gave, a block of another kind, or a list of these. Options as for
         request().
         """
-        if unknown:
-            shown = ", ".join(f'"{key}": ...' for key in unknown)
-            hint = f'; a tool\'s arguments are one dict: call("{name}", {{{shown}}})'
-            check_names("call()", keywords_of(self.call), unknown, hint)
-        answer = await self.call_tool(
-            name, arguments, timeout=timeout, progress=progress, meta=meta
-        )
-        return value_of(answer)
+        return value_of(await self.call_tool(name, arguments, **options))
 
     async def call_tool(
         self, name: str, arguments: Msg | None = None, *, timeout: float | None = None,
@@ -9358,7 +8800,6 @@ class Client:
             if exc.code != HEADER_MISMATCH:
                 raise
             # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
-            self.cache.drop("notifications/tools/list_changed", {})
             patience = self.timeout if timeout is None else timeout
             late = f"{self.peer.name} did not list its tools within {patience:g} seconds"
             await within(patience, self.list_tools(), RequestTimeout(late))
@@ -9366,8 +8807,27 @@ class Client:
         if "content" in answer or "structuredContent" not in answer:  # some leave out the former
             objects(answer, "content")
         if not answer.get("isError"):
-            self.outputs.check(name, answer)
+            self._check_output(name, answer)
         return answer
+
+    def _check_output(self, name: str, answer: Msg) -> None:
+        """Raise ProtocolError for a result whose output is missing, or breaks its tool's schema."""
+        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
+        check = self.outputs.get(name)
+        if isinstance(check, dict):
+            try:
+                check = self.outputs[name] = checker_of(check)
+            except MCPError as exc:  # the call itself has succeeded
+                logger.warning("the output of %r is not checked: %s", name, exc)
+                check = self.outputs[name] = None
+        if not callable(check):
+            return
+        try:
+            if "structuredContent" not in answer:
+                raise SchemaError("", "there is no structuredContent")
+            check(answer["structuredContent"])
+        except SchemaError as exc:
+            raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
 
     async def read_resource(self, uri: str) -> Msg:
         """Read a resource and return the result as sent: {"contents": [...]}."""
@@ -9384,26 +8844,21 @@ class Client:
                  for key, value in (arguments or {}).items()}  # fmt: skip
         return await self.request("prompts/get", {"name": name, "arguments": texts})
 
-    async def complete_full(
-        self, ref: Any, argument: str, value: str, context: Mapping[str, str] | None = None
-    ) -> Msg:
-        """Return completions as sent: {"values", "total"?, "hasMore"?}."""
-        if isinstance(ref, str):  # a template by its URI, or a prompt by its name
-            kind, key = ("resource", "uri") if "://" in ref or "{" in ref else ("prompt", "name")
-            ref = {"type": f"ref/{kind}", key: ref}
-        known = {"arguments": dict(context)} if context else None
-        params = without_none(ref=ref, argument={"name": argument, "value": value}, context=known)
-        params = strip_unknown("Complete", params, self.peer.session.rev)
-        found: Msg = member(await self.request("completion/complete", params), "completion", dict)
-        if not all(isinstance(text, str) for text in member(found, "values", list)):
-            raise ProtocolError("the server sent completions that are no strings")
-        return found
-
     async def complete(
-        self, ref: Any, argument: str, value: str, context: Mapping[str, str] | None = None
+        self, ref: str, argument: str, value: str, context: Mapping[str, str] | None = None
     ) -> list[str]:
         """Return values for an argument of a prompt (by name) or a template (by its URI)."""
-        return (await self.complete_full(ref, argument, value, context))["values"]  # type: ignore
+        kind, key = ("resource", "uri") if "://" in ref or "{" in ref else ("prompt", "name")
+        params = without_none(
+            ref={"type": f"ref/{kind}", key: ref}, argument={"name": argument, "value": value},
+            context={"arguments": dict(context)} if context else None,
+        )  # fmt: skip
+        params = strip_unknown("Complete", params, self.peer.session.rev)
+        found: Msg = member(await self.request("completion/complete", params), "completion", dict)
+        values: list[str] = member(found, "values", list)
+        if not all(isinstance(text, str) for text in values):
+            raise ProtocolError("the server sent completions that are no strings")
+        return values
 
     def subscribe(self, uri: str, callback: Callback = None) -> Subscription:
         """Hear of updates: `await` it with a callback, or iterate over it."""
@@ -9417,103 +8872,50 @@ class Client:
 
         `resources` is about the list of resources; `uris` are those whose updates are wanted.
         """
-        for name, given in (("tools", tools), ("prompts", prompts), ("resources", resources)):
-            if not isinstance(given, bool):
-                raise TypeError(f"listen({name}=...) is True or False; for updates use uris=[...]")
-        if isinstance(uris, str):
-            raise TypeError(f"listen(uris=...) is a list: [{uris!r}]")
         wanted: Msg = dict(zip(FILTERS, (tools, prompts, resources, list(uris))))
         return Subscription(self, {k: v for k, v in wanted.items() if v}, callback, True)
-
-    async def unsubscribe(self, uri: str) -> None:
-        """Hear of a resource's updates no longer."""
-        for subscription in list(self.subscriptions):
-            if subscription.uris == [uri]:
-                await subscription.close()
 
     async def set_log_level(self, level: str) -> None:
         """Say how severe a log message must be to be sent: "debug" to "emergency"."""
         if level not in LOG_LEVELS:
             raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
         self.peer.session.log_level = self.log_level = level
-        if not self.peer.session.rev.modern:  # there, every request says it
+        if not self.modern:  # there, every request says it
             await self.request("logging/setLevel", {"level": level})
 
     async def roots_changed(self, roots: Any = None) -> None:
         """Replace the roots, if new ones are given, and tell the server."""
         session = self.peer.session
-        needed = "roots" if session.rev.modern else "roots.listChanged"
+        needed = "roots" if self.modern else "roots.listChanged"
         check_capability("client", session.client_capabilities, needed, session.rev)
         if roots is not None:
-            self.answers.roots = roots
-        if not session.rev.modern:  # there, the server asks when it needs them
+            self.callbacks["roots"] = roots
+        if not self.modern:  # there, the server asks when it needs them
             await self.notify("notifications/roots/list_changed")
-
-    # Being told and asked.
-
-    def on(self, method: str) -> Callable[[Any], Any]:
-        """Hear a notification of the server: fn(params), plain or async."""
-
-        def decorate(fn: Any) -> Any:
-            self.announcements.listeners.setdefault(method, []).append(fn)
-            return fn
-
-        return decorate
-
-    def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
-        method, params = msg["method"], msg.get("params", {})
-        self.cache.drop(method, params)
-        if method == "notifications/tools/list_changed":
-            self.outputs.learn(())
-        self.announcements.hear(msg)
-
-    async def _serve(self, exchange: Exchange) -> Msg:
-        """Answer a request of the server."""
-        session = self.peer.session
-        if session.rev.modern:
-            # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
-            self.peer.warn("%s sent a request, %.100r", exchange.method)
-            exchange.end(CANCELLED)  # then the Peer does not answer it
-            return {}
-        admit(exchange.method, SERVER, session.rev, session.client_capabilities)
-        return {} if exchange.method == "ping" else await self.answers.answer(exchange.msg, session)
 
 ###############################################################################
 # 32. Child processes
 ###############################################################################
-# Uses sections 1 to 3, 7, 23, 26, 29 and 31.
-#
-# Problem.  A client starts a server as a child process. The child may live or die as it likes.
-#           The program that was started is often not the server: npx, uv or a shell starts the
-#           server as a child of its own, and a signal that ends the one leaves the other running.
-# Rules.    1. The client starts the child in a session of its own, and so in a process group of
-#              its own. Whatever the child starts belongs to this group, too. The client ends the
-#              whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
-#              This works from any loop in any thread, and leaves no zombie.
-#           2. An error tells what has ended the conversation: exit status, signal, last words.
-# Plan.     A child's environment and command line; StdioTransport; ChildProcess; the connector.
-# Not here. Starting it again: section 31, once, if `server/discover` has ended it; else the user.
+# Problem.  A client starts a server as a child process. The program that was started is often not
+#           the server: npx, uv or a shell starts the server as a child of its own, and a signal
+#           that ends the one leaves the other running.
+# Rules.    1. The child is in a process group of its own, with all that it starts. The client ends
+#              the whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
+#           2. Threads wait for the child's exit and for its stderr: that works on any loop.
+#           3. An error tells what has ended the conversation: exit status, signal, last words.
+# Limits.   A proxy whose address has a password is not passed on. A client whose loop is closed
+#           without close() leaves its server running for as long as the program runs.
 
 __all__ += ["StdioTransport"]
 
 MAX_LAST_WORDS = 10  # lines of a child's stderr that are kept for messages
 MAX_STDERR_LINE_BYTES = 16 * 1024  # one of them
-EXIT_SECONDS = 2.0  # for a child to end by itself when its input is closed, as in the official SDKs
-TERM_SECONDS = 2.0  # ... and when it has got SIGTERM; then it is killed
-#: HOST:PORT/PATH, or a URL that lacks a slash: both are a URL to whoever types it.
-ADDRESS = r"https?:|[\w.-]+:\d+(/|$)"
-RECENT_SECONDS = 10.0  # before a child's end: older lines of its stderr do not explain the end
+EXIT_SECONDS = 2.0  # for a child to end when its input is closed, as in the official SDKs
 LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
-#: Has digests of the commands that were started one by the other, down to a process.
-STARTED_VARIABLE = "MCP_LITE_STARTED"
-MAX_SELF_STARTS = 3  # of one command by itself; one that a configuration names that it reads
-WITHOUT_A_WORD = " without a word"
-LAST_WORDS = "; its last words: "
 DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
 
 # Variables that a child may see: enough to run and to find its files and the network, none
-# of the secrets that happen to be there (the address of a proxy goes without user and password).
-# The official SDKs pass the first line and the last two.
+# of the secrets that happen to be there. The official SDKs pass the first line and the last two.
 INHERITED_VARIABLES = """
     HOME LOGNAME PATH SHELL TERM USER  LANG LC_ALL LC_CTYPE TZ TMPDIR XDG_RUNTIME_DIR
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
@@ -9521,91 +8923,37 @@ INHERITED_VARIABLES = """
     APPDATA HOMEDRIVE HOMEPATH LOCALAPPDATA PROCESSOR_ARCHITECTURE PROGRAMDATA PROGRAMFILES
     SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE
 """.split()
+SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way only
+CREATE_NO_WINDOW = 0x08000000  # of Windows: a program without a console opens none for its child
+CREATE_NEW_PROCESS_GROUP = 0x200
 
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
-#: Makes the command that serves FILE.py:APP; section 56 has one.
-APP_COMMANDS: list[Callable[[str], list[str]]] = []
-
-
-def app_in(word: str) -> tuple[str, str]:
-    """Return the file and the variable in FILE.py:APP; two empty strings if it is none.
-
-    >>> app_in("my server.py:app"), app_in("server.py")
-    (('my server.py', 'app'), ('', ''))
-    """
-    found = re.fullmatch(r"(.*\.py):(\w+)", word)
-    return (found[1], found[2]) if found else ("", "")
 
 
 def inherited(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the part of an environment that a child may see, without secrets.
 
-    >>> inherited({"HTTPS_PROXY": "http://me:secret@proxy:3128", "API_KEY": "secret"})
-    {'HTTPS_PROXY': 'http://proxy:3128'}
+    >>> inherited({"HTTPS_PROXY": "http://me:secret@proxy:3128", "API_KEY": "secret", "LANG": "C"})
+    {'LANG': 'C'}
     """
-    found = {}
-    for name in INHERITED_VARIABLES:
-        value = environment.get(name, "()")
-        if name.lower().endswith("_proxy"):
-            value = re.sub(r"^([\w+.-]+://)?.*@", r"\1", value)
-        if not value.startswith("()"):  # "() { ..." is a function, which an old bash would run
-            found[name] = value
-    return found
-
-
-def names_file(word: str, cwd: str | None) -> bool:
-    """Return whether a word names a file that is there, or one with an app in it."""
-    return os.path.isfile(os.path.join(cwd or "", app_in(word)[0] or word))
-
-
-def hides_module(text: str) -> bool:
-    """Return whether a file that a text has in quotes is imported in place of Python's own.
-
-    >>> hides_module("the server 'json.py'"), hides_module("the server 'server.py'")
-    (True, False)
-    """
-    found = re.search(r"(\w+)\.py'", text)
-    if found is None:
-        return False
-    folder = os.path.dirname(os.__file__)
-    names = getattr(sys, "stdlib_module_names", None) or os.listdir(folder)  # before 3.10
-    return not {found[1], f"{found[1]}.py"}.isdisjoint(names)
-
-
-IS_SOCKET = "it is a socket: give the URL, and uds= or --unix-socket"
-
-
-def is_socket(path: str) -> bool:
-    """Return whether a path is that of a Unix socket."""
-    return os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode)
-
-
-def why_not(word: str, cwd: str | None, path: str | None) -> str:
-    """Return why a word starts nothing."""
-    if is_socket(os.path.join(cwd or "", word)):
-        return IS_SOCKET
-    if os.path.isdir(os.path.join(cwd or "", word)):
-        return "it is a folder"
-    if names_file(f"{word}.py", cwd):
-        return f"did you mean {word}.py?"
-    if re.match(ADDRESS, word):
-        scheme, rest = re.fullmatch(r"(?:(https?):/*)?(.*)", word).groups("http")  # type: ignore
-        return f"a URL begins with {scheme}://, as in {scheme}://{rest}"
-    return f"it is not on the PATH, {str(path):.100}"
+    found = {name: environment[name] for name in INHERITED_VARIABLES if name in environment}
+    # "() { ..." is a function, which an old bash would run.
+    return {name: value for name, value in found.items()
+            if not value.startswith("()")
+            and not ("proxy" in name.lower() and "@" in value)}  # fmt: skip
 
 
 def command_line(command: Command, cwd: str | None, path: str | None) -> list[str]:
     """Return the arguments that start `command`, with the program as it was found on `path`.
 
-    A string is split as a shell would, unless it names a file. Python runs what ends in .py, and
-    FILE.py:APP is served by another process of this module.
+    A string is split as a shell would, unless it names a file. Python runs what ends in .py.
     """
     import shlex
     import shutil
 
     if not isinstance(command, (str, os.PathLike)):
         argv = [os.fspath(part) for part in command]
-    elif isinstance(command, os.PathLike) or names_file(command, cwd):
+    elif isinstance(command, os.PathLike) or os.path.isfile(os.path.join(cwd or "", command)):
         argv = [os.fspath(command)]
     elif os.name == "nt":  # where a backslash is no escape
         argv = [part.strip('"') for part in shlex.split(command, posix=False)]
@@ -9613,22 +8961,19 @@ def command_line(command: Command, cwd: str | None, path: str | None) -> list[st
         argv = shlex.split(command)
     if not argv:
         raise ValueError("the command is empty: give a program and its arguments, or a .py file")
-    if app_in(argv[0])[0]:
-        if not APP_COMMANDS:
-            raise ConnectionClosed(f"{argv[0]!r} needs the command line, which is cut off here")
-        return [*APP_COMMANDS[0](argv[0]), *argv[1:]]
     if argv[0].endswith(".py"):
+        script = os.path.abspath(os.path.join(cwd or "", argv[0]))
+        if not os.path.isfile(script):
+            name = os.path.basename(script)
+            raise ConnectionClosed(f"cannot start the server {name!r}: there is no file {script!r}")
         # Inside an application sys.executable is that application, or nothing.
         ours = os.path.basename(sys.executable or "").startswith(("python", "pypy"))
         argv.insert(0, sys.executable if ours else "python" if os.name == "nt" else "python3")
-    if os.name == "nt" or not os.path.dirname(argv[0]) or re.match(ADDRESS, argv[0]):
+    if os.name == "nt" or not os.path.dirname(argv[0]):
         found = shutil.which(argv[0], path=path)
         if found is None:
-            raise ConnectionClosed(f"cannot start {argv[0]!r}: {why_not(argv[0], cwd, path)}")
+            raise ConnectionClosed(f"cannot start {argv[0]!r}: it is not on the PATH {path}")
         argv[0] = found
-    if argv[0].lower().endswith((".bat", ".cmd")) and set('&|<>^%!"\r\n') & set("".join(argv[1:])):
-        # cmd.exe runs those, and takes its arguments apart by rules of its own.
-        raise ValueError(f"an argument of {argv[0]!r} has a character that cmd.exe may interpret")
     return argv
 
 
@@ -9636,183 +8981,117 @@ class StdioTransport(LineTransport):
     """A server that we start as a child process: the client's end.
 
     `command` is a string, a list of arguments, or the path of a .py file. Of our environment, the
-    child sees what INHERITED_VARIABLES names: PATH, HOME, the locale, proxies without their
-    passwords. The last lines of its stderr are kept for messages. close() ends the child.
+    child sees what INHERITED_VARIABLES names: PATH, HOME, the locale, proxies without passwords.
+    The last lines of its stderr are kept for messages. close() ends the child.
 
     Args:
         env: variables for it: what it needs besides PATH and HOME, an API key or PYTHONPATH say
         env_replace: whether it sees `env` alone
         cwd: its working directory
-        stderr: a function of each line, a file, "inherit", or "null" for nowhere; else our stderr
+        stderr: a function of each line, or "null" for nowhere; else our stderr
         max_message_bytes: of a message that it sends
-        exit_seconds: for it to end by itself when its input is closed
-        term_seconds: ... and when it has got SIGTERM; then it is killed
+        exit_seconds: for it to end by itself when its input is closed, and then by SIGTERM
     """
-
-    name = "the server"
 
     def __init__(
         self, command: Command, *, env: Mapping[str, str] | None = None, env_replace: bool = False,
         cwd: str | os.PathLike[str] | None = None, stderr: Any = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = EXIT_SECONDS,
-        term_seconds: float = TERM_SECONDS,
     ) -> None:  # fmt: skip
         super().__init__(max_message_bytes)
         parts: Any = command.split() if isinstance(command, str) else command
-        if isinstance(command, os.PathLike) or names_file(str(command), None):
-            parts = [command]
+        parts = [command] if isinstance(command, os.PathLike) else parts
         words = [os.path.basename(part) for part in parts] or [""]
-        files = [word for word in words if word.endswith(".py") or app_in(word)[0]]
-        self.name = f"the server {(files or words)[0]!r}"
-        for name, value in (env or {}).items():
-            if not (isinstance(name, str) and isinstance(value, str)):
-                kind = type(value).__name__
-                raise TypeError(f"env= maps texts to texts: to {name!r:.100} it gives {kind}")
-        self.env_replace = env_replace
+        self.name = f"the server {next((x for x in words if x.endswith('.py')), words[0])!r}"
         ours = {} if env_replace else inherited(os.environ)
         self.command, self.env, self.stderr = command, {**ours, **(env or {})}, stderr
         self.cwd = None if cwd is None else os.fspath(cwd)
-        self.exit_seconds, self.term_seconds = exit_seconds, term_seconds
+        self.exit_seconds = exit_seconds
         self.process: Any = None
-        self.heard = False  # whether any message has come from it
         self.garbage = ""  # the first line of its stdout that is no message
-        #: the last lines of its stderr, each with the time at which it came
-        self.last_words: deque[tuple[float, str]] = deque(maxlen=MAX_LAST_WORDS)
-        self.exited_at = 0.0  # when it was seen to have exited
-        #: whether explain() repeats them; False for a reader who has just seen them
-        self.repeats = True
+        #: the last lines of its stderr
+        self.last_words: deque[str] = deque(maxlen=MAX_LAST_WORDS)
         self._group_lives = True
-        #: a copy of our end of its stdin, to see whether it has read anything when it has ended;
-        #: -1 once it has said something
-        self._spare = -1
-        self._errors: LineReader | None = None
-        self._ours = contextlib.ExitStack()  # closes our ends of the pipes
+        self._ends: list[asyncio.Future[Any]] = []  # of the child, and of what it says on stderr
         self._tasks = Tasks()
-        self._ends: set[asyncio.Future[None]] = set()  # of the child, and of what it says on stderr
-
-    def argv(self) -> list[str]:
-        """Return what is started; raise ConnectionClosed if there is no such thing."""
-        if self.cwd is not None and not os.path.isdir(self.cwd):
-            raise ConnectionClosed(f"cannot start {self.name}: there is no folder {self.cwd!r}")
-        argv = command_line(self.command, self.cwd, self.env.get("PATH"))
-        script = argv[1] if len(argv) > 1 and argv[1].endswith(".py") else ""
-        if script and not os.path.isfile(os.path.join(self.cwd or "", script)):
-            path = os.path.abspath(os.path.join(self.cwd or "", script))
-            raise ConnectionClosed(f"cannot start {self.name}: there is no file {path!r}")
-        if is_socket(argv[0]):
-            raise ConnectionClosed(f"cannot start {argv[0]!r}: {IS_SOCKET}")
-        return argv
 
     async def open(self) -> None:
         """Start the child; raise ConnectionClosed if that is impossible."""
-        argv = self.argv()
-        self._note_start(argv)
-        with contextlib.ExitStack() as theirs:  # the child's ends of the pipes: it has copies
-            try:
-                await self._start(argv, theirs)
-            except BaseException as exc:
-                self._ours.close()
-                if isinstance(exc, (OSError, RuntimeError, ValueError)):
-                    raise ConnectionClosed(f"cannot start {argv[0]!r}: {exc}") from exc
-                raise
-        self.process.exited.add_done_callback(self._hear_exit)  # before whoever waits for it
-        self._ends.add(self.process.exited)
-        self._tasks.spawn(self._keep())
-        if self._errors is not None:
-            self._ends.add(self._tasks.spawn(self._listen(self._errors)))
+        from subprocess import PIPE, Popen
 
-    def _note_start(self, argv: list[str]) -> None:
-        """Let the child know who has started it; ConnectionClosed for one that starts itself."""
-        import zlib
-
-        mark = f"{zlib.crc32(repr((argv, self.cwd)).encode('utf-8', 'replace')):08x}"
-        chain = os.environ.get(STARTED_VARIABLE, "").split()
-        if chain.count(mark) >= MAX_SELF_STARTS:
-            problem = f"cannot start {self.name}: it starts itself, again and again"
-            raise ConnectionClosed(f"{problem}; does a configuration name its own reader?")
-        if not self.env_replace:
-            self.env[STARTED_VARIABLE] = " ".join([*chain, mark])
-
-    async def _start(self, argv: list[str], theirs: contextlib.ExitStack) -> None:
-        stdin, ours = os.pipe()
-        theirs.callback(os.close, stdin)
-        self._spare = os.dup(ours)
-        self._ours.callback(self._drop_spare)
-        self.writer = await write_lines(ours)
-        self._ours.callback(self.writer.abort)
-        stdout, self.reader = await self._hear_from(self.max_message_bytes, theirs)
-        stderr = None if self.stderr == "inherit" else self.stderr
-        if self.stderr in (None, "null") or callable(self.stderr):
-            stderr, self._errors = await self._hear_from(MAX_STDERR_LINE_BYTES, theirs)
+        argv = command_line(self.command, self.cwd, self.env.get("PATH"))
         apart: Any = {"start_new_session": True}  # also, Ctrl-C is for us alone
         if os.name == "nt":
-            apart = {"creationflags": CREATE_NO_WINDOW | 0x200}  # CREATE_NEW_PROCESS_GROUP
-        self.process = ChildProcess(
-            argv, stdin=stdin, stdout=stdout, stderr=stderr, cwd=self.cwd, env=self.env, **apart
-        )
+            apart = {"creationflags": CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP}
+        self._loop = asyncio.get_running_loop()
+        try:
+            # spec: basic/transports/stdio -- "the client launches the MCP server as a subprocess"
+            child = Popen(argv, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=self.cwd,
+                          env=self.env, **apart)  # fmt: skip
+        except (OSError, ValueError) as exc:
+            raise ConnectionClosed(f"cannot start {argv[0]!r}: {exc}") from exc
+        # The thread that waits must not hold the pipes: the child could not see their end.
+        files: Any = child.stdin, child.stdout, child.stderr
+        sink, source, errors = files
+        self.process, child.stdin, child.stdout, child.stderr = child, None, None, None
+        try:
+            self._ends = [in_thread(child.wait)]
+            self._ends.append(in_thread(functools.partial(self._listen, errors)))
+            await self.use(source, sink)
+        except BaseException as exc:
+            self.kill()
+            child.kill()  # it may not have its group yet
+            self.process = None
+            if not self._ends:  # no thread waits for it
+                child.wait()
+            self._end_input()
+            for file in files[: 3 if len(self._ends) < 2 else 2]:  # the thread closes the third
+                file.close()
+            if isinstance(exc, (OSError, RuntimeError)):
+                raise ConnectionClosed(f"cannot start {argv[0]!r}: {exc}") from exc
+            raise
+        keep = self._tasks.spawn(self._until_exited())
+        # Perhaps our loop ends, and nobody has called close(). Not in `except`: a task that is
+        # cancelled before its first step runs none.
+        keep.add_done_callback(lambda task: self._drop() if task.cancelled() else None)
 
-    async def _hear_from(self, limit: int, theirs: contextlib.ExitStack) -> tuple[int, LineReader]:
-        """Return the child's end of a pipe, and the lines that come out of ours."""
-        ours, end = os.pipe()
-        theirs.callback(os.close, end)
-        reader = await read_lines(ours, limit)
-        self._ours.callback(reader.close)
-        return end, reader
-
-    def _hear_exit(self, _: Any) -> None:
-        self.exited_at = time.monotonic()
-        self.deaf = self.writer.sent <= unread_bytes(self._spare)
+    async def _until_exited(self) -> None:
+        """Wait until the child has exited, and then until what it wrote is read."""
+        await asyncio.wait({self._ends[0]})
         # The number of a group without members may be given to another: see if it has any.
         self._signal(0)
+        await asyncio.sleep(DRAIN_SECONDS)  # pipes that a child of the child holds never end
+        self.end_input()
 
-    async def _keep(self) -> None:
-        """Wait until the child has exited, and then until what it wrote is read."""
-        try:
-            await asyncio.wait({self.process.exited})
-            # Pipes that a child of the child holds never end.
-            await asyncio.sleep(DRAIN_SECONDS)
-        except asyncio.CancelledError:  # perhaps our loop ends, and nobody has called close()
-            self.kill()
-            await asyncio.wait({self.process.exited}, timeout=LAST_WORDS_SECONDS)
-            raise
-        finally:
-            self._ours.close()
-
-    def _drop_spare(self) -> None:
-        if self._spare >= 0:
-            os.close(self._spare)
-            self._spare = -1
-
-    async def _listen(self, errors: LineReader) -> None:
-        """Pass the child's stderr on, until it ends."""
+    def _listen(self, errors: io.FileIO) -> None:
+        """Pass the child's stderr on, until it ends; in a thread."""
         # spec: basic/transports/stdio -- "The client MAY capture, forward, or ignore" it
-        while lines := await errors.read():
-            for line in lines:
-                self._hear(line)
+        decoder = LineDecoder(MAX_STDERR_LINE_BYTES)
+        with errors, contextlib.suppress(OSError, RuntimeError):  # the loop may be closed
+            while data := errors.read(READ_BYTES):
+                self._loop.call_soon_threadsafe(self._say, decoder.feed(data))
+            self._loop.call_soon_threadsafe(self._say, decoder.eof())
 
-    def _hear(self, data: Any) -> None:
-        line = data.decode("utf-8", "replace") if isinstance(data, bytes) else str(data)
-        self.last_words.append((time.monotonic(), line))
-        try:
-            if callable(self.stderr):
-                self.stderr(line)
-            elif self.stderr is None and sys.stderr is not None:
-                print(line, file=sys.stderr, flush=True)
-        except Exception:
-            logger.exception("the stderr callback failed")
+    def _say(self, lines: list[Any]) -> None:
+        for data in lines:
+            line = data.decode("utf-8", "replace") if isinstance(data, bytes) else str(data)
+            self.last_words.append(line)
+            try:
+                if callable(self.stderr):
+                    self.stderr(line)
+                elif self.stderr is None and sys.stderr is not None:
+                    print(line, file=sys.stderr, flush=True)
+            except Exception:
+                logger.exception("the stderr callback failed")
 
     async def read(self) -> list[Any]:
         """Return the next messages; lines that cannot be any are skipped."""
-        while True:
-            items = await self.reader.read()
+        while items := await super().read():
             messages = [item for item in items if self._is_message(item)]
             if messages:
-                self.heard = True
-                self._drop_spare()
                 return messages
-            if not items:
-                await self._let_it_end()
-                return []
+        await self._until_explained()
+        return []
 
     def _is_message(self, line: Any) -> bool:
         # spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout that is
@@ -9824,47 +9103,26 @@ class StdioTransport(LineTransport):
             logger.warning("%s printed to stdout, which is skipped: %r", self.name, self.garbage)
         return False
 
-    async def _let_it_end(self) -> None:
-        if self._closing is None:
-            await self._until_ended()
-
-    async def _until_ended(self) -> None:
-        """Wait until the child has exited and its last words are heard."""
-        await asyncio.wait(self._ends, timeout=LAST_WORDS_SECONDS)
+    async def _until_explained(self) -> None:
+        if self._closing is None and self._ends:
+            await asyncio.wait(self._ends, timeout=LAST_WORDS_SECONDS)
 
     def explain(self) -> str:
         """Return how the child ended, and its last words."""
         # spec: basic/transports/stdio#unexpected-termination -- restarting is up to our user
-        recent = (self.exited_at or time.monotonic()) - RECENT_SECONDS
-        words = "\n".join(line for when, line in self.last_words if when >= recent)
-        said = f'{LAST_WORDS}"{words}"' if words and self.repeats else ""
-        hint = f"; {self.hint()}" if self.hint() else ""
-        return self._how_it_ended() + self._remedy(words) + said + hint
-
-    def _how_it_ended(self) -> str:
         status = self.process.returncode if self.process else None
         if status is None:
-            return "was closed" if self._closing else "closed its output"
-        if status < 0:
+            text = "was closed" if self._closing else "closed its output"
+        elif status < 0:
             with contextlib.suppress(ValueError):
                 status = signal.Signals(-status).name
-            return f"was killed by {status}"
-        if status == 0 and not self.heard and ".py'" in self.name:
-            remedy = "it should end with app.run(), or be named as FILE.py:APP"
-            return f"exited with status 0{WITHOUT_A_WORD}: {remedy}"
-        return f"exited with status {status}"
-
-    def _remedy(self, words: str) -> str:
-        """Return what to do, if the child's last words are of a common mistake."""
-        if "No module named 'mcp_lite'" in words:
-            return ": mcp_lite.py is to stand beside it (FILE.py:APP brings its own)"
-        if "partially initialized module" in words and hides_module(self.name):
-            return ": its file has the name of a module of Python, and hides that: rename it"
-        missing = re.search(r"^KeyError: '([A-Z][A-Z0-9_]*)'$", words, re.MULTILINE)
-        if missing is not None and missing[1] not in self.env:
-            name = missing[1]
-            return f": it sees {name} only with env={{{name!r}: ...}}, or --env {name}=..."
-        return ""
+            text = f"was killed by {status}"
+        else:
+            text = f"exited with status {status}"
+        if self.last_words:
+            words = "\n".join(self.last_words)
+            text += f'; its last words: "{words}"'
+        return "; ".join(filter(None, (text, self.hint())))
 
     def hint(self) -> str:
         """Return the first line on its stdout that was no message, if there is one."""
@@ -9874,27 +9132,31 @@ class StdioTransport(LineTransport):
         # spec: basic/transports/stdio#shutdown -- "Closing the input stream to the child process"
         # spec 2025-11-25: basic/lifecycle#stdio -- "sending SIGTERM if the server does not exit
         # within a reasonable time", and then SIGKILL
-        if self.process is None:
+        if self.process is None or not self._ends:
             return
-        loop = asyncio.get_running_loop()
         try:
-            self._drop_spare()
-            self.reader.drop()
-            await self.writer.close()
-            await asyncio.wait({self.process.exited}, timeout=self.exit_seconds)
+            await self.end_output()
+            await asyncio.wait({self._ends[0]}, timeout=self.exit_seconds)
             if self._signal(signal.SIGTERM):
-                deadline = loop.time() + self.term_seconds
-                while self._signal(0) and loop.time() < deadline:
+                deadline = self._loop.time() + self.exit_seconds
+                while self._signal(0) and self._loop.time() < deadline:
                     await asyncio.sleep(0.01)
         finally:  # at once, if we are cancelled
             self.kill()
-            await self._until_ended()
+            await asyncio.wait(self._ends, timeout=LAST_WORDS_SECONDS)
             await self._tasks.close()
+            self._drop()
 
     def kill(self) -> None:
         """Kill the child and its children at once: for a process that is itself told to end."""
         if self.process is not None:
             self._signal(SIGKILL)
+
+    def _drop(self) -> None:
+        """End the child, and close our ends of the pipes at once."""
+        self.kill()
+        self.end_input()
+        self.writer.close()
 
     def _signal(self, number: int) -> bool:
         """Send a signal to the child and its children (0: none); return whether any are left."""
@@ -9910,10 +9172,6 @@ class StdioTransport(LineTransport):
         return self._group_lives
 
 
-SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way only
-CREATE_NO_WINDOW = 0x08000000  # of Windows: a program without a console opens none for its child
-
-
 def kill_tree(pid: int) -> None:
     """Kill a process of Windows and its children; what taskkill says is not for our output."""
     import subprocess
@@ -9921,46 +9179,6 @@ def kill_tree(pid: int) -> None:
     quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
     command = ["taskkill", "/F", "/T", "/PID", str(pid)]
     subprocess.call(command, **quiet, creationflags=CREATE_NO_WINDOW)
-
-
-def unread_bytes(fd: int) -> int:
-    """Return how many bytes nobody has read from a pipe; 0 where that cannot be known."""
-    try:
-        import fcntl
-        import termios
-
-        return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
-    except (ImportError, OSError, ValueError):
-        return 0
-
-
-class ChildProcess:
-    """A child process. A thread waits for its end, since not every loop can watch one."""
-
-    def __init__(self, argv: list[str], **options: Any) -> None:
-        from subprocess import Popen
-
-        # spec: basic/transports/stdio -- "the client launches the MCP server as a subprocess"
-        _start_thread(int)  # if there can be no threads, it is better to know before
-        self._popen, loop = Popen(argv, **options), asyncio.get_running_loop()
-        self.pid = self._popen.pid
-        self.exited = loop.create_future()
-        # The thread keeps nothing else of us: who forgets us closes the child's input by that.
-        _start_thread(functools.partial(_wait_for, self._popen, loop, weakref.ref(self.exited)))
-
-    @property
-    def returncode(self) -> int | None:
-        """Its exit status; the negative number of the signal that ended it; None while it runs."""
-        return self._popen.returncode
-
-
-def _wait_for(process: Any, loop: asyncio.AbstractEventLoop, told: Callable[[], Any]) -> None:
-    """Wait for the end of a process, in a thread; then settle the future, if there still is one."""
-    process.wait()
-    exited = told()
-    if exited is not None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle_future, exited, None, None)
 
 
 def is_command(target: Any) -> bool:
@@ -9975,7 +9193,7 @@ def is_command(target: Any) -> bool:
     return all(isinstance(part, (str, os.PathLike)) for part in parts)
 
 
-CONNECTORS.append(Connector("a command", is_command, StdioTransport))
+CONNECTORS.append((is_command, StdioTransport))
 
 # =============================================================================
 # Part VI. HTTP
@@ -15310,7 +14528,7 @@ def is_url(target: Any) -> bool:
     return isinstance(target, str) and re.match(r"https?://", target, re.IGNORECASE) is not None
 
 
-CONNECTORS.append(Connector("a URL", is_url, HTTPTransport))
+CONNECTORS.append((is_url, HTTPTransport))
 
 # =============================================================================
 # Part VII. Authorization
@@ -17874,12 +17092,11 @@ async def talk(args: Any) -> int:
 async def interruptible(work: Awaitable[int]) -> int:
     """Return the status that `work` ends with; a signal cancels it, and a second one kills us.
 
-    Cancelled, the client ends the server that it started. In the background of a script, the
-    Ctrl-C of its terminal is not for us: signals that are ignored stay so.
+    Cancelled, the client ends the server that it started.
     """
     task = asyncio.ensure_future(work)
-    grace = EXIT_SECONDS + TERM_SECONDS + GRACE_SECONDS
-    number = await until_signalled(asyncio.wait([task]), task.cancel, grace, always=())
+    grace = 2 * EXIT_SECONDS + GRACE_SECONDS
+    number = await until_signalled(asyncio.wait([task]), task.cancel, grace)
     if task.cancelled() or not task.done():
         return 128 + number  # the shells' convention
     return task.result()
@@ -17935,7 +17152,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         set_trace(former)
 
 
-APP_COMMANDS.append(lambda target: [sys.executable, os.path.abspath(__file__), "serve", target])
+def is_app(target: Any) -> bool:
+    """Return whether a target is FILE.py:APP, a file and the variable in it that is a server.
+
+    >>> is_app("my server.py:app"), is_app("server.py")
+    (True, False)
+    """
+    return isinstance(target, str) and re.fullmatch(r".*\.py:\w+", target) is not None
+
+
+def reach_app(target: str, **options: Any) -> StdioTransport:
+    """Return the transport to a process of this module that serves FILE.py:APP."""
+    command = [sys.executable, os.path.abspath(__file__), "serve", target]
+    transport = StdioTransport(command, **options)
+    transport.name = f"the server {os.path.basename(target)!r}"
+    return transport
+
+
+CONNECTORS.insert(0, (is_app, reach_app))
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -46,16 +46,18 @@ class Ours:
         def updated(*_):
             self.seen.changed.append("notifications/resources/updated")
 
-        await self.client.subscribe(uri, updated)
+        self.updates = await self.client.subscribe(uri, updated)
 
     async def unsubscribe(self, uri):
-        await self.client.unsubscribe(uri)
+        await self.updates.close()
 
     async def prompt(self, name, arguments):
         return await refusing(self.client.get_prompt(name, arguments))
 
     async def complete(self, prompt, argument, value):
-        return await self.client.complete_full(prompt, argument, value)
+        ref, argument = {"type": "ref/prompt", "name": prompt}, {"name": argument, "value": value}
+        params = {"ref": ref, "argument": argument}
+        return (await self.client.request("completion/complete", params))["completion"]
 
 
 async def refusing(awaitable):
@@ -110,11 +112,11 @@ async def everything(client, seen):
     await text("toggle-simulated-logging")
     updated = asyncio.Event()
     uri = "demo://resource/dynamic/text/1"
-    await client.subscribe(uri, lambda *_: updated.set())
+    updates = await client.subscribe(uri, lambda *_: updated.set())
     await text("toggle-subscriber-updates")
     await asyncio.wait_for(updated.wait(), 60)
     await text("toggle-subscriber-updates")
-    await client.unsubscribe(uri)
+    await updates.close()
     await text("toggle-simulated-logging")
     assert seen.log, "no log arrived"
     # gzip-file-as-resource added one.

@@ -203,10 +203,10 @@ class User:
 
     async def subscription(self):
         number, heard = self.rng.randrange(1000), asyncio.Event()
-        await self.client.subscribe(f"soak://{number}", lambda *_: heard.set())
+        updates = await self.client.subscribe(f"soak://{number}", lambda *_: heard.set())
         await self.client.call("touch", {"number": number})
         await asyncio.wait_for(heard.wait(), 60)
-        await self.client.unsubscribe(f"soak://{number}")
+        await updates.close()
 
     async def cancel(self):
         call = asyncio.ensure_future(self.client.call("count", {"to": 2000}))

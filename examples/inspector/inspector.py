@@ -338,7 +338,7 @@ class Connection:
             transport.stderr = lambda line: self.note("log", text=line)
         self.client = m.Client(
             transport, revision=self.revision or None, timeout=CALL_SECONDS,
-            max_timeout=CALL_SECONDS, name="mcp_lite inspector", cache=False,
+            max_timeout=CALL_SECONDS, name="mcp_lite inspector",
             elicit=lambda message, schema: self.ask("elicit", message=message, schema=schema),
             elicit_url=lambda message, url: self.ask("url", message=message, url=url),
             sample=self.sample, capabilities={"extensions": {TASKS: {}}},

@@ -76,7 +76,7 @@ class Link(Client):
             options = {f"on_{kind}_changed": news, **options}
         super().__init__(
             target, name=ctx.client_info.get("name", "gateway"), ask=self.answer, log=self.pass_log,
-            version=ctx.client_info.get("version", ""), capabilities=can, cache=False, **options,
+            version=ctx.client_info.get("version", ""), capabilities=can, **options,
         )  # fmt: skip
         # In an empty context, because the connection outlives the request that began it.
         self.opening = contextvars.Context().run(asyncio.ensure_future, self.connect())
