@@ -6788,8 +6788,6 @@ class TestChild:
         with pytest.raises((ValueError, TypeError), match="empty|cannot connect"):
             await m.Client(target).connect()
 
-    # Seen on 3.12.1 alone, and with this way of opening children: one end of a pipe stays open.
-    @pytest.mark.skipif(sys.version_info[:2] == (3, 12), reason="Python 3.12 may lose a pipe there")
     def test_without_descriptors_nothing_is_started_and_nothing_is_left(self):
         resource = pytest.importorskip("resource")
         before = (open_descriptors(), child_processes(), lasting_threads())
@@ -12576,7 +12574,7 @@ class TestProduction:
             for n in range(3):  # no client makes time series, or forges them
                 for method in (f'x"}} 1\nforged{n}', "tools/call"):
                     with pytest.raises(m.RemoteError):
-                        await c.send_request(method, {"name": f"unknown{n}"})
+                        await c.request(method, {"name": f"unknown{n}"})
         name = "mcp_server_operation_duration_seconds"
         page = metrics.text()
         assert page.startswith(f"# TYPE {name} histogram\n") and "forged" not in page and "unknown" not in page
@@ -12608,7 +12606,7 @@ class TestProduction:
         async with m.Client(app) as c:
             await c.call("add")
             with pytest.raises(m.RemoteError):
-                await c.send_request("tools/call", {"name": "none"})
+                await c.request("tools/call", {"name": "none"})
         lines = [r.getMessage() for r in caplog.records if r.name == "mcp_lite.access"]
         assert "tools/call of 'add' answered" in lines[-2] and "tools/call of 'none' error -32602" in lines[-1]
 
