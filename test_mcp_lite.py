@@ -8712,7 +8712,7 @@ class Scripted:
                 await self.on_call(wire, head, msg)
 
     def methods(self):
-        return [msg["method"] if msg else method for method, _, msg in self.seen]
+        return [msg.get("method") if msg else method for method, _, msg in self.seen]
 
 
 @contextlib.asynccontextmanager

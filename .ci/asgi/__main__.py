@@ -10,12 +10,10 @@ import functools
 import os
 import pathlib
 import re
-import socket
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from processes import ROOT, Failed, free_port, passes, run, serving
+from processes import ROOT, free_port, passes, run, serving
 
 HERE = pathlib.Path(__file__).resolve().parent
 UVICORN = "uvicorn --log-level warning --timeout-graceful-shutdown 25 --port PORT"
@@ -25,8 +23,6 @@ SERVERS = {
     "hypercorn": "hypercorn --graceful-timeout 3 --bind 127.0.0.1:PORT",
     "granian": "granian --interface asgi --log-level warning --host 127.0.0.1 --port PORT",
 }
-#: What makes the process that is signalled that of the application, where it would be another.
-SIGNALLED = {"hypercorn": ["--workers", "0"]}
 ENDED = {0, -15}  # uvicorn ends itself by the signal that it was sent
 
 
@@ -68,25 +64,6 @@ def checks(server):
     return said
 
 
-def draining(server):
-    """A client that listens does not keep the server from its end."""
-    port, running = serve(server, "app:draining", HERE, SIGNALLED.get(server, ()))
-    began = 0.0
-    with running as process, socket.create_connection(("127.0.0.1", port), 30) as client:
-        client.sendall(b"GET /sse HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
-        said = b""
-        while b"event: endpoint" not in said:
-            said += client.recv(4096)
-        began = time.monotonic()
-        process.terminate()
-        while client.recv(4096):
-            pass
-    took = time.monotonic() - began
-    if took > 20:  # before uvicorn's --timeout-graceful-shutdown
-        raise Failed(f"it took {took:.1f} s to end")
-    return f"   a client that listens was let go, and the server ended, within {took:.1f} s"
-
-
 def main():
     """Check all; return an exit status."""
 
@@ -96,7 +73,7 @@ def main():
     went = [
         passes(f"{server}: {check.__name__}", functools.partial(show, check, server))
         for server in SERVERS
-        for check in (conformance, contract, checks, draining)
+        for check in (conformance, contract, checks)
     ]
     return 0 if all(went) else 1
 

@@ -76,4 +76,3 @@ mounted = Starlette(
     routes=[Route("/", page), Mount("/tools", app=app.asgi)],
     lifespan=app.asgi.lifespan,
 )
-draining = app.asgi_with(signals=True, healthz=True)

@@ -4,7 +4,7 @@
     MCP_TOKEN=secret python3 examples/production/server.py
 
 The environment configures it: MCP_TOKEN; MCP_HOST and MCP_PORT; MCP_HOSTS, the public names;
-MCP_PROXIES, the networks of proxies; MCP_METRICS_PORT; MCP_GRACE, in seconds; MCP_SPANS=1 for spans
+MCP_METRICS_PORT; MCP_GRACE, in seconds; MCP_SPANS=1 for spans
 on stdout.
 """
 
@@ -66,10 +66,9 @@ options = {
     "healthz": True,
     "token": {os.environ["MCP_TOKEN"]: "operator"} if "MCP_TOKEN" in os.environ else None,
     "allowed_hosts": listed("MCP_HOSTS") or None,
-    "trusted_proxies": listed("MCP_PROXIES"),
     "grace": float(os.environ.get("MCP_GRACE", 10)),
 }
-asgi = app.asgi_with(signals=True, **options)  # for uvicorn: uvicorn server:asgi
+asgi = app.asgi_with(**options)  # for uvicorn: uvicorn server:asgi
 
 if __name__ == "__main__":
     if "MCP_METRICS_PORT" in os.environ:

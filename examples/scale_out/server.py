@@ -92,7 +92,6 @@ def health(request) -> dict:
 # Session ids begin with the worker's name, so that nginx finds the way back to it. Workers listen
 # on loopback; the names that clients use must be listed, else their requests are refused.
 asgi = app.asgi_with(
-    signals=True,  # when SIGTERM comes, let go who listens: uvicorn would wait for them
     session_prefix=f"{WORKER}.",
     allowed_hosts=os.environ.get("HOSTS", "localhost").split(","),
 )
