@@ -8226,7 +8226,7 @@ class ClientSession:
             if not slow or await self._discover(self.timeout) is not None:
                 raise
 
-    async def _discover(self, patience: float) -> MCPError | None:
+    async def _discover(self, patience: float, again: bool = True) -> MCPError | None:
         """Agree on the modern revision; or return the error that says that the server is legacy."""
         session = self.peer.session
         session.resume(NEWEST)
@@ -8236,9 +8236,12 @@ class ClientSession:
             answer = await self.request("server/discover", timeout=min(patience, self.timeout))
         except MCPError as exc:
             # spec: basic/transports/stdio#backward-compatibility, and of streamable-http
-            code = exc.code if isinstance(exc, RemoteError) else None
+            code, data = (exc.code, exc.data) if isinstance(exc, RemoteError) else (None, None)
             if isinstance(exc, AuthError) or code in MODERN_CODES[:2]:
                 raise
+            if again and code == UNSUPPORTED_VERSION and NEWEST.name in str(data):
+                # spec: basic/versioning#protocol-version-negotiation -- it names one that we speak
+                return await self._discover(patience, again=False)
             if self.lost is not None:
                 await self._start_again(self.lost)
             return exc

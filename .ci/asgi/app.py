@@ -57,11 +57,11 @@ def resident_mb():
 @app.route("GET", "/state")
 async def state(request) -> dict:
     """What is alive in this process."""
-    endpoints = [run.endpoint for run in app.asgi._runs.values() if run.endpoint is not None]
+    endpoint = app.asgi.endpoint
     return {
         **told,
-        "streams": sum(len(endpoint.streams) for endpoint in endpoints),
-        "sessions": sum(len(endpoint.sessions) for endpoint in endpoints),
+        "streams": len(endpoint.open),
+        "sessions": len(endpoint.sessions),
         "tasks": len(asyncio.all_tasks()),
         "fds": len(os.listdir("/proc/self/fd")),
         "mb": resident_mb(),
