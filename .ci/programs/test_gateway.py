@@ -211,7 +211,7 @@ def test_users_of_one_name_without_sessions_never_get_the_questions_of_each_othe
 @pytest.mark.parametrize("far", [OLD, NEW])
 @pytest.mark.parametrize("near", [OLD, NEW])
 def test_a_server_in_memory_asks_for_the_scopes_of_whoever_calls(near, far):
-    app = m.Server("secret", hide_forbidden=True)
+    app = m.Server("secret")
     app.tool(lambda: "wiped", name="wipe", scopes=["admin"])
     app.tool(lambda ctx: ctx.principal.subject, name="who")
     people = {name: m.Principal("i", name, scopes=[name]) for name in ("admin", "guest")}
@@ -221,7 +221,6 @@ def test_a_server_in_memory_asks_for_the_scopes_of_whoever_calls(near, far):
             async with m.Client(server.url, token="admin", revision=near) as c:
                 assert [await c.call("s__wipe"), await c.call("s__who")] == ["wiped", "admin"]
             async with m.Client(server.url, token="guest", revision=near) as c:
-                assert [tool["name"] for tool in await c.list_tools()] == ["s__who"]
                 assert await c.call("s__who") == "guest"
                 with pytest.raises(m.MCPError, match="this needs the scope admin"):
                     await c.call("s__wipe")
@@ -273,7 +272,7 @@ def test_answers_are_taken_once_and_from_whoever_was_asked(near):
                     (name,) = first["inputRequests"]
                     again = {**ask, "_meta": meta, "requestState": first["requestState"],
                              "inputResponses": {name: {"action": "accept", "content": {"value": "v"}}}}  # fmt: skip
-                    with pytest.raises(m.RemoteError, match="another request"):
+                    with pytest.raises(m.RemoteError, match="begin again"):
                         await bob.peer.ask("tools/call", again, bob.send)
                     done = await ann.peer.ask("tools/call", again, ann.send)
                     assert done["content"][0]["text"] == "v"

@@ -50,8 +50,8 @@ async def borrowed_cursor():
         page = await pipe.ask(1, "resources/list")
         cursor = page["result"]["nextCursor"]
         answer = await pipe.ask(2, "tools/list", {"cursor": cursor})
-        assert answer["error"]["code"] == -32602
-    return "No, -32602: this server writes into a cursor which list it belongs to."
+        assert "tools" in answer["result"]
+    return "Here it does, as a position; nobody promised it, and others answer with an error."
 
 
 async def by_itself():

@@ -56,7 +56,7 @@ async def other_arguments():
     async with Pipe() as pipe:
         first = await lunch(pipe, 1)
         refused = await lunch(pipe, 2, dish="steak", **answered(first, "tea"))
-        assert refused["code"] == -32602 and "another request" in refused["message"]
+        assert refused["code"] == -32602 and "for this request" in refused["message"]
     return "No. The state is bound to the method and the parameters of its call."
 
 

@@ -502,7 +502,8 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     apps, words = {*(args.apps or PROFILES)}, args.target
     url = words[0] if re.match("https?://", words[0]) else ""
     options: Any = {"headers": dict(args.header)} if url else {}
-    client = mcp.Client(url or words, timeout=CALL_SECONDS, max_timeout=CALL_SECONDS, **options)
+    options.update(timeout=CALL_SECONDS, max_timeout=CALL_SECONDS)
+    client = mcp.Client(words if len(words) > 1 else words[0], **options)
     checkup = Checkup(client)
     why, found = asyncio.run(checkup.run(args.call)), checkup.found
     if not why:
