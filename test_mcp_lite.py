@@ -550,6 +550,8 @@ class Complaints(logging.Handler):
         self.texts.append(self.format(record))
 
     def from_loop(self, loop, context):
+        if context["message"] == "Error on transport creation for incoming connection":
+            return  # in its debug mode alone, asyncio says that a peer does not speak TLS
         exc = context.get("exception")
         self.texts.append(f"{context['message']}: {exc!r} {context.get('future') or ''}")
 
