@@ -9480,6 +9480,7 @@ class Wire(asyncio.StreamReader):
         super().__init__(loop=loop)
         self.loop = loop
         self.transport: Any = None  # once it is open
+        self.writer: Any = None  # of asyncio's streams, while it is open
         #: what has come; it is unread from `at` on
         self.buffer, self.at = b"", 0
         self.ended = False  # nothing more will come
@@ -9518,6 +9519,13 @@ class Wire(asyncio.StreamReader):
         """Note that nothing more will come."""
         self.ended = True
         self.wake()
+        if self.transport.is_closing():
+            self.writer = None  # it knows us: only the garbage collector would free both
+
+    async def drain(self) -> None:
+        """Wait until what was written has left, or nearly."""
+        if self.writer is not None:
+            await self.writer.drain()
 
     def wake(self) -> None:
         """Let whoever waits for input look again."""
@@ -10459,15 +10467,14 @@ class Connection(Wire):
         super().__init__(listener.loop)
         self.listener, self.most = listener, listener.max_body
         self.address = "local"
-        self.writer: Any = None  # of asyncio's streams
         self.response: SocketResponse | None = None
         self.deadline = listener.now + IDLE_SECONDS
         self.taken = -1  # bytes that were unsent when the reader was last found slow
         self.turn: asyncio.Lock | None = None  # before 3.10.6 only one task may wait in drain()
         self.lingering = False  # what comes is thrown away
 
-    def begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Note that the connection is open."""
+    def begin(self, writer: asyncio.StreamWriter) -> None:
+        """Note that the connection is open; called by asyncio."""
         self.writer, peer = writer, self.transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.address = str(peer[0])
@@ -10609,7 +10616,7 @@ class Connection(Wire):
         async with self.turn:
             self.await_reader()
             with contextlib.suppress(OSError):  # the client is gone: the response knows
-                await self.writer.drain()
+                await super().drain()
             self.deadline = NO_DEADLINE
 
     def await_reader(self) -> None:
@@ -10692,8 +10699,8 @@ class Listener:
         return f"{self.scheme}://{at}"
 
     def _accept(self) -> asyncio.StreamReaderProtocol:
-        connection = Connection(self)
-        return asyncio.StreamReaderProtocol(connection, connection.begin, self.loop)
+        begin: Any = Connection.begin  # not a bound method, which would close a circle of garbage
+        return asyncio.StreamReaderProtocol(Connection(self), begin, self.loop)
 
     def admit(self, connection: Connection) -> None:
         """Count a new connection in; where there are too many, one is closed."""
@@ -12104,7 +12111,6 @@ class HTTPAnswer(Wire):
         super().__init__(loop)
         self.url: URL = parse_url("http://localhost")
         self.head = ResponseHead(0, "", {}, 1)
-        self.writer: Any = None
         #: when it became idle, by the loop's clock and by that on the wall: machines sleep
         self.since = self.since_wall = 0.0
         self.give_back: Callable[[HTTPAnswer], None] | None = None
@@ -12113,8 +12119,7 @@ class HTTPAnswer(Wire):
         """Send a request, and read the head of its answer."""
         self.url = url
         self.transport.write(data)
-        if self.writer is not None:
-            await self.writer.drain()
+        await self.drain()
         for _ in range(MAX_INTERIM + 1):
             head = parse_response_head(await self.until(b"\r\n\r\n", MAX_HEAD_BYTES, "the head"))
             if head.status >= 200:
