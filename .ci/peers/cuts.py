@@ -98,32 +98,36 @@ class Cut:
         return said + self.http_server(self.our_client)
 
 
-#: What a cut must do, by the name before which it is made; each does what the ones above do, too.
+#: What a cut must do, by README's name for it; each does what the ones above do, too.
 JOBS = {
-    "Part IV": Cut.in_memory, "Part V": Cut.stdio_server, "Part VI": Cut.stdio_ends,
-    "45": Cut.http_server, "Part VII": Cut.http_ends, "Part VIII": Cut.http_ends,
+    "Part IV[.]": Cut.in_memory, "Part V[.]": Cut.stdio_server, "Part VI[.]": Cut.stdio_ends,
+    ".* HTTP client$": Cut.http_server, "Part VII[.]": Cut.http_ends, "Part VIII[.]": Cut.http_ends,
 }  # fmt: skip
 
 
 def cuts():
-    """Return the names in the README's table, and its command, with {} for the name."""
+    """Return the names in README's table, and its command, which is for one of them."""
     text = (ROOT / "README.md").read_text("utf-8")
-    names = re.findall(r"^\| `((?:Part [IVX]+|\d+))` \|", text, re.M)
-    command = re.search(r"^    sed '/\^# Part V\\b/,\$d' mcp_lite.py >.*$", text, re.M)
+    names = re.findall(r"^\| `((?:Part |\.\* ).+?)` \|", text, re.M)
+    command = re.search(r"^    (sed '/\^# Part V\[\.\]/,\$d' mcp_lite.py) >.*$", text, re.M)
     if not names or command is None:
         raise Failed("README.md has no table of cuts, or no sed command")
-    return names, command[0].strip()
+    return names, command[1]
+
+
+def cut_bytes(name, command, folder):
+    """Return a cut of the file in a folder, made by README's own command."""
+    words = ["sh", "-c", command.replace("Part V[.]", name)]
+    return subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, check=True).stdout
 
 
 def make(name, command, folder):
-    """Make a cut in a folder, by the README's own command."""
+    """Make a cut in a folder, which gets the examples and the checks, too."""
     for wanted in ("mcp_lite.py", "examples/everything_server.py", ".ci/peers", ".ci/processes.py"):
         source, copy = ROOT / wanted, folder / wanted
         copy.parent.mkdir(parents=True, exist_ok=True)
         (shutil.copytree if source.is_dir() else shutil.copy)(source, copy)
-    words = command.replace("Part V\\b", f"{name}\\b").partition(">")[0]
-    cut = subprocess.run(["bash", "-c", words], cwd=folder, stdout=subprocess.PIPE, check=True)
-    (folder / "mcp_lite.py").write_bytes(cut.stdout)
+    (folder / "mcp_lite.py").write_bytes(cut_bytes(name, command, folder))
 
 
 def main():

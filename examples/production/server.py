@@ -4,8 +4,7 @@
     MCP_TOKEN=secret python3 examples/production/server.py
 
 The environment configures it: MCP_TOKEN; MCP_HOST and MCP_PORT; MCP_HOSTS, the public names;
-MCP_METRICS_PORT; MCP_GRACE, in seconds; MCP_SPANS=1 for spans
-on stdout.
+MCP_METRICS_PORT; MCP_GRACE, in seconds; MCP_SPANS=1 for spans on stdout.
 """
 
 import asyncio
@@ -68,7 +67,7 @@ options = {
     "allowed_hosts": listed("MCP_HOSTS") or None,
     "grace": float(os.environ.get("MCP_GRACE", 10)),
 }
-asgi = app.asgi_with(**options)  # for uvicorn: uvicorn server:asgi
+asgi = app.asgi_with(**options)  # uvicorn server:asgi --timeout-graceful-shutdown 5
 
 if __name__ == "__main__":
     if "MCP_METRICS_PORT" in os.environ:
