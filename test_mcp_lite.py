@@ -12157,12 +12157,12 @@ class TestReadme:
         run(main())
         assert [(name, word) for name, word in found if word not in seen[name]] == []
         options = {
-            word for fn in (m.Server, m.Server.run, m.Server.asgi_with, m.Server.route, m.Tool,
-                            m.Context.sample, m.Message, m.Client, m.StdioTransport, m.HTTPTransport)
+            word for fn in (m.Server, m.Server.include, m.Server.route, m.HTTPServer, m.Endpoint,
+                            m.Guard, m.Tool, m.Context.sample, m.Message, m.Client,
+                            m.StdioTransport, m.HTTPTransport)
             for word in inspect.signature(fn).parameters
         }  # fmt: skip
-        of_http = {"sessions", "verify"}  # which run() passes on
-        assert {*re.findall(r"\b(\w+)=", ours)} - options == {"ge", *of_http}  # of Field(ge=0)
+        assert {*re.findall(r"\b(\w+)=", ours)} - options == {"ge"}  # of Field(ge=0)
 
     def test_every_verb_and_option_is_mentioned(self, cli):
         for verb in m.VERBS:
