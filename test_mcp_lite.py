@@ -12113,6 +12113,13 @@ class TestReadme:
             more = done.stdout[len(shown) :]
             assert re.fullmatch(r"1 passed in [\d.]+s\n" if "pytest" in command else "", more)
 
+    def test_the_cuts_are_made_before_headings(self):
+        source = pathlib.Path(m.__file__).read_text("utf-8")
+        names = re.findall(r"^\| `((?:Part |\.\* ).+?)` \|", self.TEXT, re.MULTILINE)
+        cuts = [re.search(f"^# {name}.*\n# ?[=-]*#*$", source, re.MULTILINE) for name in names]
+        assert len(cuts) == 6 and all(cuts)
+        assert [cut.start() for cut in cuts] == sorted(cut.start() for cut in cuts)
+
     def test_links_lead_somewhere(self):
         anchors = {
             re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
