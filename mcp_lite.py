@@ -8012,28 +8012,32 @@ class ClientSession:
     """A client's conversation with one server: what was agreed, requests, questions, news."""
 
     timeout, max_timeout = REQUEST_SECONDS, LONGEST_REQUEST_SECONDS
+    #: one function for all questions of the server, in place of `callbacks`
+    ask: Callback = None
+    progress: Callback = None
+    instructions: str | None = None
+    #: as set_log_level() was told
+    log_level: str | None = None
+    #: READY when it is connected, DONE when the program has closed it
+    state = START
+    #: the Transport, once there is one
+    transport: Any = None
+    #: the last task that began a session anew
+    _renewal: asyncio.Task[Any] | None = None
 
     def __init__(self, target: Any, options: Msg, revision: str | None, info: Msg) -> None:
         self.target, self.options, self.pinned, self.info = target, options, revision, info
-        #: by capability, what answers the server's questions; or one function for all
+        #: by capability: what answers the server's questions
         self.callbacks: dict[str, Any] = {}
-        self.ask: Callback = None
         self.extra_capabilities: Msg = {}  # besides those that follow from the callbacks
-        self.progress: Callback = None
         #: by notification: functions of its parameters
         self.listeners: dict[str, list[Callable[[Msg], Any]]] = {}
-        #: from the answer to initialize or server/discover
+        #: from the answer to initialize or server/discover, as are the instructions
         self.server_info: Msg = {}
         self.server_capabilities: Msg = {}
-        self.instructions: str | None = None
-        self.log_level: str | None = None  # as set_log_level() was told
-        self.state = START  # READY when it is connected, DONE when the program has closed it
-        self.transport: Any = None  # the Transport, once there is one
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
         self.subscriptions: list[Subscription] = []
-        #: the last task that began a session anew
-        self._renewal: asyncio.Task[Any] | None = None
         #: by name of a tool: its output schema, or the function that checks by it
         self.outputs: dict[str, Any] = {}
 
@@ -8109,10 +8113,9 @@ class ClientSession:
     def declare(self, rev: Revision) -> Msg:
         """Return our capabilities, as they are declared to the server."""
         ours: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
-        for path, callback in self.callbacks.items():
+        for path in self.callbacks:
             name, _, mode = path.partition(".")
-            if callback is not None:
-                ours.setdefault(name, {}).update({mode: {}} if mode else {})
+            ours.setdefault(name, {}).update({mode: {}} if mode else {})
         if "roots" in ours and not rev.modern:
             ours["roots"] = {"listChanged": True}
         ours.update(self.extra_capabilities)
@@ -8130,11 +8133,11 @@ class ClientSession:
         problem = await self._discover(self.timeout if self.pinned else probe)
         if problem is None:
             return
+        if self.pinned and isinstance(problem, ConnectionClosed):  # nobody knows what it speaks
+            raise problem
         if self.pinned:
-            name, rev = self.peer.name, self.pinned
-            if isinstance(problem, ConnectionClosed):  # nobody knows what it speaks
-                raise ConnectionClosed(f"{name} did not answer in revision {rev}: {problem}")
-            raise ProtocolError(f"{name} does not speak revision {rev}: {problem}")
+            what = f"{self.peer.name} does not speak revision {self.pinned}"
+            raise ProtocolError(f"{what}: {problem}")
         try:
             # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
             await self._handshake(NEWEST_LEGACY, self.timeout - probe)
@@ -8279,8 +8282,7 @@ class ClientSession:
             await self._renew(session)
             answer = await ask(params)
         if session.rev.modern and answer.get("resultType", "complete") != "complete":
-            name = self.peer.name
-            late = RequestTimeout(f"{name} did not end {method} within {longest:g} seconds")
+            late = RequestTimeout(f"{self.peer.name} did not end {method} in {longest:g} seconds")
             rest = self._finish(method, ask, params, answer)
             answer = await within(since + longest - clock(), rest, late)
         row = METHODS.get(method)
@@ -8540,7 +8542,8 @@ class Client(ClientSession):
         check_kinds(Client, vars(), ("timeout", "max_timeout"))
         callbacks = {"roots": roots, "sampling": sample, "elicitation.form": elicit,
                      "elicitation.url": elicit_url}  # fmt: skip
-        if ask is not None and any(each is not None for each in callbacks.values()):
+        callbacks = {key: value for key, value in callbacks.items() if value is not None}
+        if ask is not None and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
         if isinstance(roots, (str, bytes, Mapping)):
             raise TypeError("roots= is a list of folders, or a function that gives one")
@@ -8640,8 +8643,6 @@ class Client(ClientSession):
                 tools.append(tool)
             except SchemaError as exc:
                 logger.warning("tool %r is left out: %s", tool["name"], exc)
-        if "outputSchema" not in strip_unknown("Tool", {"outputSchema": {}}, self.peer.session.rev):
-            return tools
         self.outputs = {tool["name"]: tool.get("outputSchema") for tool in tools}
         return tools
 
@@ -8757,8 +8758,6 @@ class Client(ClientSession):
 
     async def set_log_level(self, level: str) -> None:
         """Say how severe a log message must be to be sent: "debug" to "emergency"."""
-        if level not in LOG_LEVELS:
-            raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
         self.peer.session.log_level = self.log_level = level
         if not self.modern:  # there, every request says it
             await self.request("logging/setLevel", {"level": level})
@@ -8766,8 +8765,7 @@ class Client(ClientSession):
     async def roots_changed(self, roots: Any = None) -> None:
         """Replace the roots, if new ones are given, and tell the server."""
         session = self.peer.session
-        needed = "roots" if self.modern else "roots.listChanged"
-        check_capability("client", session.client_capabilities, needed, session.rev)
+        check_capability("client", session.client_capabilities, "roots", session.rev)
         if roots is not None:
             self.callbacks["roots"] = roots
         if not self.modern:  # there, the server asks when it needs them
@@ -8789,7 +8787,7 @@ class Client(ClientSession):
 __all__ += ["StdioTransport"]
 
 MAX_LAST_WORDS = 10  # lines of a child's stderr that are kept for messages
-MAX_STDERR_LINE_BYTES = 16 * 1024  # one of them
+MAX_STDERR_LINE_BYTES = 16 * 1024  # one of them; what is longer becomes several
 EXIT_SECONDS = 2.0  # for a child to end when its input is closed, as in the official SDKs
 LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
 DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
@@ -8935,23 +8933,21 @@ class StdioTransport(LineTransport):
     def _listen(self, errors: io.FileIO) -> None:
         """Pass the child's stderr on, until it ends; in a thread."""
         # spec: basic/transports/stdio -- "The client MAY capture, forward, or ignore" it
-        decoder = LineDecoder(MAX_STDERR_LINE_BYTES)
-        with errors, contextlib.suppress(OSError, RuntimeError):  # the loop may be closed
-            while data := errors.read(READ_BYTES):
-                self._loop.call_soon_threadsafe(self._say, decoder.feed(data))
-            self._loop.call_soon_threadsafe(self._say, decoder.eof())
+        with io.BufferedReader(errors) as lines:
+            while data := lines.readline(MAX_STDERR_LINE_BYTES):
+                line = data.decode("utf-8", "replace").rstrip()
+                with contextlib.suppress(RuntimeError):  # the loop is closed
+                    self._loop.call_soon_threadsafe(self._say, line)
 
-    def _say(self, lines: list[Any]) -> None:
-        for data in lines:
-            line = data.decode("utf-8", "replace") if isinstance(data, bytes) else str(data)
-            self.last_words.append(line)
-            try:
-                if callable(self.stderr):
-                    self.stderr(line)
-                elif self.stderr is None and sys.stderr is not None:
-                    print(line, file=sys.stderr, flush=True)
-            except Exception:
-                logger.exception("the stderr callback failed")
+    def _say(self, line: str) -> None:
+        self.last_words.append(line)
+        try:
+            if callable(self.stderr):
+                self.stderr(line)
+            elif self.stderr is None and sys.stderr is not None:
+                print(line, file=sys.stderr, flush=True)
+        except Exception:
+            logger.exception("the stderr callback failed")
 
     async def read(self) -> list[Any]:
         """Return the next messages; lines that cannot be any are skipped."""
