@@ -349,10 +349,7 @@ RESOURCE_NOT_FOUND = -32002  # legacy only; modern revisions say INVALID_PARAMS
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
-MODERN_CODES = HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION
-RESERVED_CODES = range(-32099, -32019)
-#: one legacy revision: pages must be opened first, which `data.elicitations` names
-PAGES_NEEDED = -32042
+RESERVED_CODES = {*range(-32099, -32019)} - {-32020, -32021, -32022}  # no one may send them
 # Ours, outside every reserved range; HTTP has the same numbers for the same reasons.
 FORBIDDEN = 403  # the token of whoever asks does not allow this
 TOO_FAST = 429  # the client's rate limit is used up
@@ -380,8 +377,7 @@ class WireError(MCPError):
 class RPCError(WireError):
     """An error of ours for the peer: raise it in a handler and it is sent as it stands.
 
-    In the modern era the codes from -32099 to -32020 belong to the specification. One that it does
-    not define is sent as -32603.
+    In the modern era the codes from -32099 to -32020 belong to the specification.
 
     >>> RPCError(-32602, "b: expected integer, got string").code
     -32602
@@ -830,115 +826,36 @@ def join_path(step: str | int, path: str = "") -> str:
 ###############################################################################
 # 4. Revisions and methods
 ###############################################################################
-# Pure. Uses sections 1 to 3.
-#
-# Problem.  The protocol has five revisions. Fields, methods and whole mechanisms came and went,
-#           and a peer may speak any of them.
-# Rules.    1. History is data. Four tables say what each revision has: its mechanisms, its methods,
-#              the fields and the content types it knows. No other code of the file names a date.
-#           2. Code asks for a property (`rev.batching`), never compares revisions.
-#           3. A peer never receives a field, a content type or a method that its revision does not
-#              know: fields are left out, content becomes text, methods are refused.
-# Plan.     REVISIONS, METHODS, FIELDS, CONTENT; then the functions that cut a message down to what
-#           a revision knows.
-# Not here. Which revision a conversation speaks: section 6.
+# Problem.  A peer may speak any of five revisions: one has batches, one has no `elicitation/create`
+#           yet, and one answers a missing resource with another code.
+# Rules.    1. A revision is its date, a string: a later one is greater. What a date means has a
+#              name here, and no other section names a date.
+#           2. A method is one row of METHODS. A method that a revision does not have is refused.
+#           3. Fields that an older peer does not know travel to it, for its schemas are open.
+#              Content of an unknown type would break it, and becomes text.
 
 V24_11, V25_03 = "2024-11-05", "2025-03-26"
 V25_06, V25_11 = "2025-06-18", "2025-11-25"
 V26_07 = "2026-07-28"
 
-
-class Revision(Row):
-    """One revision of the protocol: the properties that code asks for."""
-
-    name: str
-    #: every request carries its own metadata; no handshake, no sessions, no server requests
-    modern: bool = False
-    #: JSON-RPC batches must be understood (spec 2025-03-26: basic/index#batching)
-    batching: bool = False
-    #: HTTP requests name the revision (spec 2025-06-18: basic/transports#protocol-version-header)
-    version_header: bool = False
-    #: an error about an unreadable message leaves the id out; before, it was null
-    #: (spec 2025-11-25: basic/index#error-responses)
-    error_without_id: bool = False
-    #: tool arguments that break the schema are the model's to correct: a result with isError
-    input_errors_as_results: bool = False
-    #: elicitation by URL, titled and multiple choices, defaults of every kind
-    rich_elicitation: bool = False
-    #: knows every field and type of content that there is
-    rich_content: bool = False
-    #: sampling with tools, and messages of several content blocks
-    rich_sampling: bool = False
-    #: SSE answers begin with an event that has an id and no data, so that they can be polled
-    sse_priming: bool = False
-    #: capabilities which cannot be declared yet, and so need not be
-    undeclared: tuple[str, ...] = ()
-    #: the code for a resource that does not exist (spec: server/resources#error-handling)
-    resource_not_found: int = RESOURCE_NOT_FOUND
-
-
-_SINCE_25_11: Any = dict.fromkeys(
-    ("version_header", "error_without_id", "input_errors_as_results", "rich_content",
-     "rich_elicitation", "rich_sampling"), True
-)  # fmt: skip
-REVISIONS: dict[str, Revision] = {
-    row.name: row
-    for row in (
-        Revision(V24_11, undeclared=("completions",)),
-        Revision(V25_03, batching=True),
-        Revision(V25_06, version_header=True),
-        Revision(V25_11, sse_priming=True, **_SINCE_25_11),
-        Revision(V26_07, modern=True, resource_not_found=INVALID_PARAMS, **_SINCE_25_11),
-    )
-}
-#: Names of the handshake revisions, newest first.
-LEGACY = tuple(name for name in reversed(tuple(REVISIONS)) if not REVISIONS[name].modern)
-NEWEST_LEGACY = REVISIONS[LEGACY[0]]
-#: The newest of all.
-NEWEST = REVISIONS[V26_07]
-#: The revision of an HTTP request without a version header.
-HEADERLESS = REVISIONS[V25_03]
+REVISIONS = (V24_11, V25_03, V25_06, V25_11, V26_07)
+#: The newest of all, and the first one of the modern era.
+NEWEST = MODERN = V26_07
+#: The revisions with a handshake, newest first.
+LEGACY = (V25_11, V25_06, V25_03, V24_11)
+NEWEST_LEGACY = V25_11
+#: JSON-RPC batches must be understood (spec 2025-03-26: basic/index#batching).
+BATCHES = (V25_03,)
+#: The first one with a capability for completions: before it, they need not be declared.
+COMPLETIONS = V25_03
+#: The first one that HTTP requests name (spec 2025-06-18: basic/transports), and what a request is
+#: taken for that names none.
+VERSION_HEADERS, HEADERLESS = V25_06, V25_03
+#: The first one with elicitation by URL and titled choices, sampling with tools, every type of
+#: content, wrong arguments as results for the model, and SSE answers that can be polled.
+RICH = V25_11
 
 BOTH, CLIENT, SERVER = "both", "client", "server"
-
-
-class Listing(Row):
-    """A result that holds a list of objects."""
-
-    #: the member of the result that is the list; "" where there is none
-    key: str = ""
-    #: the member, a str, that each object must have
-    each_has: str = ""
-    #: the kind of the objects, in FIELDS
-    kind: str = ""
-    #: the attribute of Server with the entries that are listed
-    registry: str = ""
-
-
-class Method(Row):
-    """One method: who may send it, since when, and what it takes."""
-
-    name: str
-    kind: str  # REQUEST or NOTIFICATION
-    sender: str  # CLIENT, SERVER or BOTH
-    revisions: tuple[str, ...]  # names of the revisions that have it
-    #: the capability that must be declared, as a dotted path: by the receiver of a request, by the
-    #: sender of a notification
-    capability: str
-    #: its parameters: name, JSON type, and whether it must be there
-    takes: list[tuple[str, str, bool]]
-    #: the result may be a question to the client (spec: basic/patterns/mrtr#supported-requests)
-    may_ask: bool
-    #: the result says how long it may be kept (spec: server/utilities/caching#cacheable-results)
-    cacheable: bool
-    #: the parameter that says what it is about, which the HTTP header `mcp-name` repeats
-    #: (spec: basic/transports/streamable-http#standard-request-headers)
-    mirrors: str
-    #: the list in the result
-    lists: Listing
-    #: of a question: the member that its answer must have, and the schema of this member
-    answer: Mapping[str, Msg]
-
 
 # Method, sender, revisions, capability, parameters ("?" may be absent), what its result may be. A
 # legacy server sends roots/list, sampling/createMessage and elicitation/create as requests. A
@@ -978,75 +895,52 @@ tasks/update                          client modern -  taskId:string inputRespon
 tasks/cancel                          client modern -  taskId:string
 notifications/tasks                   server modern -
 """
-_ERAS = {
-    "all": tuple(REVISIONS), "legacy": LEGACY, "modern": (V26_07,), "pages": (V25_11,),
-    "forms": tuple(name for name in REVISIONS if name >= V25_06),
-}  # fmt: skip
-_LISTS = {
-    "tools/list": Listing("tools", "name", "Tool", "tools"),
-    "resources/list": Listing("resources", "uri", "Resource", "resources"),
-    "resources/templates/list":
-        Listing("resourceTemplates", "uriTemplate", "Resource", "templates"),
-    "resources/read": Listing("contents"),
-    "prompts/list": Listing("prompts", "name", "Prompt", "prompts"),
-    "prompts/get": Listing("messages", "role"),
-}  # fmt: skip
-_ANSWERS: dict[str, dict[str, Msg]] = {
+_ERAS = {"all": REVISIONS, "legacy": LEGACY, "modern": (MODERN,), "forms": REVISIONS[2:],
+         "pages": (V25_11,)}  # fmt: skip
+#: The lists in results: the member that is the list, and the str that each of its objects has.
+LISTED = {
+    "tools/list": ("tools", "name"),
+    "resources/list": ("resources", "uri"),
+    "resources/templates/list": ("resourceTemplates", "uriTemplate"),
+    "resources/read": ("contents", ""),
+    "prompts/list": ("prompts", "name"),
+    "prompts/get": ("messages", "role"),
+}
+#: Of a question: the member that its answer must have, and the schema of this member.
+ANSWERS: dict[str, dict[str, Msg]] = {
     "roots/list": {"roots": {"type": "array", "items": {"type": "object"}}},
     "sampling/createMessage": {"content": {"type": ["object", "array"]}},
     "elicitation/create": {"action": {"enum": ["accept", "decline", "cancel"]}},
 }
-#: The parameters that say what a request is about.
-SUBJECTS = ("name", "uri", "taskId")
 
 
-def _read_method(line: str) -> Method:
-    name, sender, era, capability, *words = line.split()
-    kind = NOTIFICATION if name.startswith("notifications/") else REQUEST
-    takes = [word.partition(":")[::2] for word in words if ":" in word]
-    subjects = SUBJECTS if era != "legacy" else ()  # whose requests have no such header
-    about = next((word for word, _ in takes if word in subjects), "")
-    return Method(
-        name, kind, sender, _ERAS[era], capability.strip("-"),
-        [(word.rstrip("?"), type_, word[-1] != "?") for word, type_ in takes],
-        "may_ask" in words, "cacheable" in words, about,
-        _LISTS.get(name, Listing()), _ANSWERS.get(name, {}),
-    )  # fmt: skip
+class Method:
+    """One method: who may send it, in which revisions, and what it takes."""
+
+    def __init__(self, line: str) -> None:
+        self.name, self.sender, era, capability, *words = line.split()
+        self.kind = NOTIFICATION if self.name.startswith("notifications/") else REQUEST
+        self.revisions: tuple[str, ...] = _ERAS[era]
+        #: the capability that must be declared, as a dotted path: by the receiver of a request, by
+        #: the sender of a notification
+        self.capability = capability.strip("-")
+        #: its parameters: name, JSON type, and whether it must be there
+        takes = [word.partition(":")[::2] for word in words if ":" in word]
+        self.takes = [(name.rstrip("?"), kind, name[-1] != "?") for name, kind in takes]
+        #: the result may be a question to the client (spec: basic/patterns/mrtr)
+        self.may_ask = "may_ask" in words
+        #: the result says how long it may be kept (spec: server/utilities/caching)
+        self.cacheable = "cacheable" in words
+        #: the parameter that says what it is about, which the HTTP header `mcp-name` repeats
+        #: (spec: basic/transports/streamable-http#standard-request-headers)
+        named = [name for name, *_ in self.takes if name in ("name", "uri", "taskId")]
+        self.mirrors = named[0] if named and era != "legacy" else ""
 
 
-METHODS = {row.name: row for row in map(_read_method, _METHODS.strip().splitlines())}
+METHODS = {row.name: row for row in map(Method, _METHODS.strip().splitlines())}
 
-#: The fields that objects of each kind gained after the first revision: field -> the first
-#: revision that knows it.
-FIELDS: dict[str, dict[str, str]] = {
-    "Tool": {"annotations": V25_03, "title": V25_06, "outputSchema": V25_06, "_meta": V25_06,
-             "icons": V25_11},
-    "Resource": {"title": V25_06, "_meta": V25_06, "icons": V25_11},
-    "Prompt": {"title": V25_06, "_meta": V25_06, "icons": V25_11},
-    "PromptArgument": {"title": V25_06},
-    "Implementation": {"title": V25_06, "description": V25_11, "icons": V25_11,
-                       "websiteUrl": V25_11},
-    "Annotations": {"lastModified": V25_06},
-    "Content": {"_meta": V25_06, "icons": V25_11, "title": V25_06},
-    "Contents": {"_meta": V25_06},
-    "Root": {"_meta": V25_06},
-    "Result": {"resultType": V26_07, "ttlMs": V26_07, "cacheScope": V26_07},
-    "CallToolResult": {"structuredContent": V25_06},
-    "Progress": {"message": V25_03},
-    "Complete": {"context": V25_06},
-    "Sampling": {"tools": V25_11, "toolChoice": V25_11},
-    "SamplingMessage": {"_meta": V25_11},
-    "ClientCapabilities": {"elicitation": V25_06, "extensions": V26_07},
-    "ServerCapabilities": {"completions": V25_03, "extensions": V26_07},
-}
 #: Content types that came after the first revision.
 CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_result": V25_11}
-
-_UNKNOWN = {
-    (kind, name): frozenset(field for field, since in fields.items() if since > name)
-    for kind, fields in FIELDS.items()
-    for name in REVISIONS
-}
 
 
 def check_params(row: Method, params: Msg) -> None:
@@ -1063,37 +957,6 @@ def check_params(row: Method, params: Msg) -> None:
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
         if required and name not in params:
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: is missing")
-
-
-def named_in(method: str, params: Msg) -> tuple[Msg, str]:
-    """Return what a request is about: an object, and which member of it says so; "" for none.
-
-    The method decides, whatever other members a request has. A method that is not of the protocol
-    may use any of the same names.
-
-    >>> both = {"name": "a", "uri": "b:c"}
-    >>> [named_in(method, both)[1] for method in ("tools/call", "resources/read", "tools/list")]
-    ['name', 'uri', '']
-    >>> named_in("completion/complete", {"ref": {"type": "ref/prompt", "name": "a"}})
-    ({'type': 'ref/prompt', 'name': 'a'}, 'name')
-    """
-    if method == "completion/complete":
-        ref = object_of(params, "ref")
-        return ref, "uri" if ref.get("type") == "ref/resource" else "name"
-    row = METHODS.get(method)
-    known: Iterable[str] = params if row is None else [name for name, *_ in row.takes]
-    return params, next((name for name in SUBJECTS if name in known), "")
-
-
-def only_reads(method: str) -> bool:
-    """Return whether a request changes nothing. Then it can be sent again if its answer is lost.
-
-    >>> [only_reads(name) for name in ("server/discover", "prompts/get", "tools/call")]
-    [True, True, False]
-    """
-    row = METHODS.get(method)
-    looks = row is not None and (row.cacheable or row.lists.key != "")
-    return looks or method == "tasks/get"
 
 
 def declares(capabilities: Msg, path: str) -> bool:
@@ -1119,35 +982,14 @@ def without(obj: Mapping[str, Any], *names: str) -> Msg:
     return {key: value for key, value in obj.items() if key not in names}
 
 
-def strip_unknown(kind: str, obj: Msg, rev: Revision) -> Msg:
-    """Return `obj` without the fields that `rev` does not know; `obj` itself when it knows all.
-
-    >>> strip_unknown("Tool", {"name": "add", "title": "Add", "icons": []}, REVISIONS["2025-06-18"])
-    {'name': 'add', 'title': 'Add'}
-    """
-    unknown = _UNKNOWN[kind, rev.name]
-    if not unknown or unknown.isdisjoint(obj):
-        return obj
-    return without(obj, *unknown)
-
-
-def fit_content(block: Msg, rev: Revision) -> Msg:
+def fit_content(block: Msg, rev: str) -> Msg:
     """Return a content block as `rev` can understand it, as text if need be.
 
-    >>> link = {"type": "resource_link", "uri": "file:///a", "name": "a"}
-    >>> fit_content(link, REVISIONS["2025-03-26"])
+    >>> fit_content({"type": "resource_link", "uri": "file:///a", "name": "a"}, "2025-03-26")
     {'type': 'text', 'text': 'a: file:///a'}
     """
-    if block.keys() == {"type", "text"}:
-        return block  # most blocks are plain text, which every revision knows
-    if CONTENT.get(block.get("type", ""), "") > rev.name:
-        return {"type": "text", "text": text_of(block)}
-    block = strip_unknown("Content", block, rev)
-    if isinstance(block.get("annotations"), dict):
-        block = {**block, "annotations": strip_unknown("Annotations", block["annotations"], rev)}
-    if block.get("type") == "resource" and isinstance(block.get("resource"), dict):
-        block = {**block, "resource": strip_unknown("Contents", block["resource"], rev)}
-    return block
+    known = CONTENT.get(block.get("type", ""), "") <= rev
+    return block if known else {"type": "text", "text": text_of(block)}
 
 
 def text_of(block: Msg) -> str:
@@ -1156,24 +998,19 @@ def text_of(block: Msg) -> str:
     >>> text_of({"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="})
     '[audio, audio/wav, 8 characters of base64]'
     """
-    kind = block.get("type")
-    if kind == "text":
+    if block.get("type") == "text":
         return str(block.get("text", ""))
-    if kind == "resource_link":
+    if block.get("type") == "resource_link":
         return f"{block.get('title') or block.get('name')}: {block.get('uri')}"
-    if kind == "resource":
-        contents = block.get("resource", {})
-        return str(contents.get("text", f"[resource, {contents.get('uri')}]"))
-    if "data" in block:
-        return f"[{kind}, {block.get('mimeType')}, {len(block['data'])} characters of base64]"
-    return f"[{kind}]"
+    data = len(block.get("data", ""))
+    return f"[{block.get('type')}, {block.get('mimeType')}, {data} characters of base64]"
 
 
-def fit_message(message: Msg, rev: Revision) -> Msg:
+def fit_message(message: Msg, rev: str) -> Msg:
     """Return a message of a prompt or of sampling as `rev` knows it: older ones have one block.
 
     >>> pair = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    >>> fit_message({"role": "user", "content": pair}, REVISIONS[LEGACY[-1]])["content"]
+    >>> fit_message({"role": "user", "content": pair}, LEGACY[-1])["content"]
     {'type': 'text', 'text': 'a\\nb'}
     """
     content = message.get("content")
@@ -1181,70 +1018,39 @@ def fit_message(message: Msg, rev: Revision) -> Msg:
     if not all(isinstance(block, dict) for block in blocks):
         return message  # for its reader to refuse
     blocks = [fit_content(block, rev) for block in blocks]
-    if len(blocks) != 1 and not rev.rich_sampling:
+    if len(blocks) != 1 and rev < RICH:
         blocks = [{"type": "text", "text": "\n".join(map(text_of, blocks))}]
-    content = blocks[0] if len(blocks) == 1 else blocks
-    return {**strip_unknown("SamplingMessage", message, rev), "content": content}
+    return {**message, "content": blocks[0] if len(blocks) == 1 else blocks}
 
 
-def fit_form(schema: Msg, rev: Revision) -> Msg:
-    """Return an elicitation schema as `rev` can show it: plain enums, no patterns, and defaults of
-    booleans only.
-
-    Raises RPCError for multiple choices, which a revision without them has no way to ask for.
-
-    >>> choice = {"type": "string", "oneOf": [{"const": "a", "title": "A"}], "default": "a"}
-    >>> fit_form({"type": "object", "properties": {"x": choice}}, REVISIONS["2025-06-18"])
-    {'type': 'object', 'properties': {'x': {'type': 'string', 'enum': ['a'], 'enumNames': ['A']}}}
-    """
-    if rev.rich_elicitation:
-        return schema
-    fields = schema.get("properties", {}).items()
-    return {**schema, "properties": {name: _fit_field(name, field, rev) for name, field in fields}}
-
-
-def _fit_field(name: str, field: Msg, rev: Revision) -> Msg:
-    if field.get("type") == "array":
-        problem = f"revision {rev.name} cannot ask for several choices"
-        raise RPCError(INVALID_PARAMS, f"{name}: {problem}")
-    field = without(field, "pattern", *["default"] * (field.get("type") != "boolean"))
-    options = field.pop("oneOf", None)
-    if options:
-        field["enum"] = [option.get("const") for option in options]
-        field["enumNames"] = [str(option.get("title", option.get("const"))) for option in options]
-    return field
-
-
-def fit_code(code: int, rev: Revision) -> int:
+def fit_code(code: int, rev: str) -> int:
     """Return the code of an error as `rev` has it.
 
     >>> [fit_code(code, NEWEST) for code in (-32002, -32042, -32021, -1)]
     [-32602, -32603, -32021, -1]
     """
-    if code == RESOURCE_NOT_FOUND:
-        return rev.resource_not_found
+    if rev < MODERN or code not in (RESOURCE_NOT_FOUND, *RESERVED_CODES):
+        return code
     # spec: basic/index#error-codes -- "MUST NOT emit any code from this sub-range that is not
     # defined by this specification"
-    unknown = rev.modern and code in RESERVED_CODES and code not in MODERN_CODES
-    return INTERNAL_ERROR if unknown else code
+    return INVALID_PARAMS if code == RESOURCE_NOT_FOUND else INTERNAL_ERROR
 
 
-def fit_declared(capabilities: Msg, rev: Revision) -> Msg:
-    """Return what a client declares, as `rev` knows it: before there were kinds of elicitation, all
-    of it was forms.
+def fit_form(schema: Msg, rev: str) -> Msg:
+    """Return an elicitation schema as `rev` can show it: older ones have no titled choices.
 
-    >>> fit_declared({"elicitation": {"url": {}}, "sampling": {"tools": {}}}, REVISIONS[LEGACY[1]])
-    {'sampling': {}}
+    >>> choice = {"type": "string", "oneOf": [{"const": "a", "title": "A"}]}
+    >>> fit_form({"type": "object", "properties": {"x": choice}}, LEGACY[1])
+    {'type': 'object', 'properties': {'x': {'type': 'string', 'enum': ['a'], 'enumNames': ['A']}}}
     """
-    fitted = strip_unknown("ClientCapabilities", capabilities, rev)
-    kinds, sampling = fitted.get("elicitation"), fitted.get("sampling")
-    if not rev.rich_elicitation and isinstance(kinds, dict):
-        fitted = {**fitted, "elicitation": without(kinds, "form", "url")}
-        if "url" in kinds and "form" not in kinds:
-            fitted = without(fitted, "elicitation")
-    if not rev.rich_sampling and isinstance(sampling, dict):
-        fitted = {**fitted, "sampling": without(sampling, "tools", "context")}
-    return fitted
+    fields = dict(schema.get("properties", {}))
+    for name, field in fields.items():
+        if "oneOf" in field and rev < RICH:
+            options = field["oneOf"]
+            values = [option.get("const") for option in options]
+            titles = [str(option.get("title", option.get("const"))) for option in options]
+            fields[name] = {**without(field, "oneOf"), "enum": values, "enumNames": titles}
+    return {**schema, "properties": fields}
 
 
 def is_modern(params: JSON) -> bool:
@@ -1359,8 +1165,9 @@ class Exchange:
         >>> Exchange(request(1, "tools/call", {"name": "add"}), print).title
         "tools/call of 'add'"
         """
-        about, key = named_in(self.method, self.params)
-        return f"{self.method} of {repr(about[key])[:200]}" if key in about else self.method
+        row = METHODS.get(self.method)
+        name = self.params.get(row.mirrors) if row is not None else None
+        return self.method if name is None else f"{self.method} of {repr(name)[:200]}"
 
     def end(self, status: str) -> bool:
         """Let it be DONE or CANCELLED; return False if it has ended already, and stays so.
@@ -1600,7 +1407,7 @@ class Weight:
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 #: The revisions that we speak, newest first, as `server/discover` tells them.
-SUPPORTED = list(reversed(REVISIONS))
+SUPPORTED = [*reversed(REVISIONS)]
 
 
 class Facts:
@@ -1609,7 +1416,7 @@ class Facts:
     __slots__ = ("rev", "client_info", "client_capabilities", "log_level")
 
     def __init__(
-        self, rev: Revision, client_info: Msg, client_capabilities: Msg, log_level: str | None
+        self, rev: str, client_info: Msg, client_capabilities: Msg, log_level: str | None
     ) -> None:
         self.rev, self.client_info = rev, client_info
         self.client_capabilities = client_capabilities
@@ -1637,7 +1444,7 @@ class Session(Facts):
         #: URIs that the client wants to hear of
         self.subscriptions = NO_URIS
 
-    def resume(self, rev: Revision) -> None:
+    def resume(self, rev: str) -> None:
         """Begin as if a handshake had just ended."""
         self.state, self.rev, self.resumed = READY, rev, True
 
@@ -1660,18 +1467,19 @@ def check_extensions(capabilities: Msg | None) -> Msg:
     return capabilities or {}
 
 
-def lacks(capabilities: Msg, path: str, rev: Revision) -> bool:
+def lacks(capabilities: Msg, path: str, rev: str) -> bool:
     """Return whether `capabilities` should declare what the dotted `path` names, and does not.
 
     A revision may not have a way to declare it; then it is taken as declared.
 
-    >>> lacks({}, "completions", REVISIONS[LEGACY[-1]]), lacks({}, "completions", NEWEST)
+    >>> lacks({}, "completions", LEGACY[-1]), lacks({}, "completions", NEWEST)
     (False, True)
     """
-    return bool(path) and path not in rev.undeclared and not declares(capabilities, path)
+    undeclared = path == "completions" and rev < COMPLETIONS
+    return bool(path) and not undeclared and not declares(capabilities, path)
 
 
-def check_capability(whose: str, capabilities: Msg, path: str, rev: Revision) -> None:
+def check_capability(whose: str, capabilities: Msg, path: str, rev: str) -> None:
     """Raise CapabilityMissing if `capabilities` lacks what the dotted `path` names.
 
     >>> check_capability("client", {"roots": {}}, "sampling", NEWEST_LEGACY)
@@ -1684,7 +1492,7 @@ def check_capability(whose: str, capabilities: Msg, path: str, rev: Revision) ->
 
 
 def admit(
-    method: str, sender: str, rev: Revision, capabilities: Msg, custom: Iterable[str] = ()
+    method: str, sender: str, rev: str, capabilities: Msg, custom: Iterable[str] = ()
 ) -> Method | None:
     """Return the row of a method that `sender` calls on us; None if it is of the author's `custom`.
 
@@ -1701,12 +1509,12 @@ def admit(
         if method in custom:
             return None
         raise RPCError(METHOD_NOT_FOUND, f"unknown method: {method}")
-    if rev.name not in row.revisions:
+    if rev not in row.revisions:
         # A client whose `initialize` is refused should learn which revisions it can speak.
         # spec: basic/versioning#backward-compatibility-with-initialization-based-versions
         ours = f"; this server speaks {', '.join(SUPPORTED)}" if method == "initialize" else ""
-        raise RPCError(METHOD_NOT_FOUND, f"{method} does not exist in revision {rev.name}{ours}")
-    if row.sender not in (sender, BOTH) or (rev.modern and sender == SERVER):
+        raise RPCError(METHOD_NOT_FOUND, f"{method} does not exist in revision {rev}{ours}")
+    if row.sender not in (sender, BOTH) or (rev >= MODERN and sender == SERVER):
         # spec: basic/transports/stdio#receiving-messages
         raise RPCError(METHOD_NOT_FOUND, f"a {sender} cannot call {method}")
     if lacks(capabilities, row.capability, rev):
@@ -1718,9 +1526,8 @@ def admit(
 def read_metadata(msg: Msg) -> Facts:
     """Return the facts in the `_meta` of a modern request; RPCError -32602 if some are missing.
 
-    A revision that we do not speak is not refused here: over HTTP the headers are compared first.
-    The facts have a Revision of its name, with the properties of the newest. check_version()
-    refuses it later, by its name.
+    A revision that we do not speak is not refused here, but by check_version(): over HTTP the
+    headers are compared first.
 
     spec: basic/index#_meta -- "A request missing any required field is malformed"
 
@@ -1743,7 +1550,7 @@ def read_metadata(msg: Msg) -> Facts:
         problem = f"{LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}"
     if problem:
         raise RPCError(INVALID_PARAMS, f"_meta: {problem}")
-    return Facts(REVISIONS.get(name) or NEWEST.replace(name=name), info, capabilities, level)
+    return Facts(name, info, capabilities, level)
 
 
 def check_version(name: str) -> None:
@@ -1771,7 +1578,7 @@ def check_modern_request(msg: Msg) -> Facts:
     mcp_lite.RPCError: Unsupported protocol version (-32022)
     """
     facts = read_metadata(msg)
-    check_version(facts.rev.name)
+    check_version(facts.rev)
     return facts
 
 ###############################################################################
@@ -2329,7 +2136,7 @@ class Transport:
     def renew(self) -> None:
         """Forget what was agreed, before a new handshake."""
 
-    def agreed(self, rev: Revision) -> None:
+    def agreed(self, rev: str) -> None:
         """Hear which revision the conversation speaks, once that is settled."""
 
     async def authorization(self) -> JSON:
@@ -2808,8 +2615,8 @@ class Peer(Asker):
     def check_batch(self, batch: list[JSON]) -> None:
         """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
         rev = self.session.rev
-        if not rev.batching:
-            raise ProtocolError(f"revision {rev.name} has no batches; send one message at a time")
+        if rev not in BATCHES:
+            raise ProtocolError(f"revision {rev} has no batches; send one message at a time")
         if not batch:
             raise ProtocolError("a batch must not be empty")
         if len(batch) > MAX_BATCH:
@@ -2861,8 +2668,6 @@ class Peer(Asker):
         # spec: basic/patterns/cancellation#error-handling -- "Malformed notifications" are ignored
         if answer["error"]["code"] == INVALID_PARAMS and "method" in known and "id" not in known:
             return None
-        if "id" not in answer and not self.session.rev.error_without_id:
-            answer["id"] = None  # JSON-RPC 2.0 §5: "it MUST be Null"
         return answer
 
     # A server that is full.
@@ -4582,7 +4387,7 @@ def blocks_of(value: Any) -> list[Msg]:
     return [{"type": "text", "text": value if isinstance(value, str) else _to_json(value)}]
 
 
-def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
+def messages_of(value: Any, rev: str, together: bool = False) -> list[Msg]:
     """Return messages as `rev` can understand them, from texts, content, Messages or dicts.
 
     `together` leaves several blocks in one message; otherwise each becomes one of its own.
@@ -4599,7 +4404,6 @@ def messages_of(value: Any, rev: Revision, together: bool = False) -> list[Msg]:
             known = isinstance(each, dict) and "type" in each
             blocks += [fit_content(block, rev) for block in ([each] if known else blocks_of(each))]
         contents = [blocks] if together and len(blocks) > 1 else blocks
-        item = strip_unknown("SamplingMessage", item, rev)
         messages += [{**item, "content": each} for each in contents]
     return messages
 
@@ -4658,8 +4462,8 @@ class Elicited(Row):
 
 def check_answer(method: str, answer: Msg) -> Msg:
     """Return the answer to a question; raise SchemaError if it is none."""
-    wanted = METHODS[method].answer
-    compile_schema({"properties": dict(wanted), "required": [*wanted]}).check(answer)
+    wanted = ANSWERS[method]
+    compile_schema({"properties": wanted, "required": [*wanted]}).check(answer)
     return answer
 
 
@@ -4798,35 +4602,12 @@ def check_hints(hints: Msg) -> Msg:
     return hints
 
 
-def fit_definition(kind: str, item: Msg, rev: Revision) -> Msg:
-    """Return a listed definition, and the objects in it, as `rev` knows them."""
-    item = strip_unknown(kind, item, rev)
-    if "execution" in item:  # what one revision says of tools as tasks, which it alone has
-        item = without(item, "execution")
-    if "outputSchema" in item and not rev.modern:
-        # spec 2025-11-25: schema#tool -- "Currently restricted to type: "object" at the root level"
-        schema = item["outputSchema"]
-        if not isinstance(schema, dict) or schema.get("type") != "object":
-            item = without(item, "outputSchema")
-    if "arguments" in item:
-        arguments = [strip_unknown("PromptArgument", field, rev) for field in item["arguments"]]
-        item = {**item, "arguments": arguments}
-    if "annotations" in item:
-        item = {**item, "annotations": strip_unknown("Annotations", item["annotations"], rev)}
-    return item
-
-
-def fit_output(answer: Msg, rev: Revision) -> Msg:
-    """Return a CallToolResult as `rev` knows it: in legacy ones, structured output is an object.
-
-    >>> fit_output({"content": [], "structuredContent": [1]}, NEWEST_LEGACY)
-    {'content': []}
-    """
-    if rev.modern:
-        return answer
-    if not isinstance(answer.get("structuredContent", {}), dict):
-        return without(answer, "structuredContent")
-    return strip_unknown("CallToolResult", answer, rev)
+def fit_tool(tool: Msg) -> Msg:
+    """Return a tool as legacy clients know it: its output is an object."""
+    # spec 2025-11-25: schema#tool -- "Currently restricted to type: "object" at the root level"
+    if object_of(tool, "outputSchema").get("type") == "object":
+        return tool
+    return without(tool, "outputSchema")
 
 
 def without_meta(part: Msg, *names: str) -> Msg:
@@ -4842,76 +4623,55 @@ def without_meta(part: Msg, *names: str) -> Msg:
     return {**rest, "_meta": meta} if meta else rest
 
 
-def fit_result(method: str, answer: Msg, rev: Revision) -> Msg:
+def fit_result(method: str, answer: Msg, rev: str) -> Msg:
     """Return the result of a method as `rev` knows it, whoever made it: a handler, a middleware, or
     another server. What has an unexpected shape passes as it is.
 
-    >>> fit_result("tools/call", {"content": [], "structuredContent": {}}, REVISIONS[LEGACY[-1]])
+    >>> fit_result("tools/call", {"content": [], "structuredContent": [1]}, NEWEST_LEGACY)
     {'content': []}
     """
-    if rev.modern:
-        try:
-            check_hints(answer)
-        except ValueError:  # ours are put in their place
-            answer = without(answer, "ttlMs", "cacheScope")
-    else:
-        answer = strip_unknown("Result", answer, rev)
     if "_meta" in answer:
-        answer = without_meta(answer, *[SERVER_INFO] * (not rev.modern))
+        answer = without_meta(answer)
     try:
-        return _fit_parts(METHODS.get(method), answer, rev)
+        if rev < MODERN:
+            return _fit_parts(method, answer, rev)
+        check_hints(answer)
     except (AttributeError, TypeError):  # nothing that any revision knows
-        return answer
-
-
-def _fit_parts(row: Method | None, answer: Msg, rev: Revision) -> Msg:
-    """Return a result whose parts are as `rev` knows them."""
-    items = answer.get(row.lists.key) if row is not None else None
-    if row is not None and isinstance(items, list):
-        if row.lists.kind:
-            items = [fit_definition(row.lists.kind, item, rev) for item in items]
-        elif row.name == "prompts/get" and not rev.rich_content:
-            items = [fit_message(x, rev) for x in items]
-        elif row.name == "resources/read":
-            items = [strip_unknown("Contents", x, rev) for x in items]
-        return {**answer, row.lists.key: items}
-    if row is not None and row.name == "tools/call":
-        answer = fit_output(answer, rev)
-        if not rev.rich_content and isinstance(answer.get("content"), list):
-            answer = {**answer, "content": [fit_content(x, rev) for x in answer["content"]]}
+        pass
+    except ValueError:  # ours are put in their place
+        answer = without(answer, "ttlMs", "cacheScope")
     return answer
 
 
-def fit_question(method: str, params: Msg, rev: Revision) -> Msg:
-    """Return the parameters of a question as `rev` knows them; RPCError if it cannot ask this."""
+def _fit_parts(method: str, answer: Msg, rev: str) -> Msg:
+    """Return a result whose parts are as `rev`, a legacy one, knows them."""
+    if method == "tools/list" and isinstance(answer.get("tools"), list):
+        return {**answer, "tools": [fit_tool(x) for x in answer["tools"]]}
+    if method == "prompts/get" and rev < RICH and isinstance(answer.get("messages"), list):
+        return {**answer, "messages": [fit_message(x, rev) for x in answer["messages"]]}
+    if method != "tools/call":
+        return answer
+    if not isinstance(answer.get("structuredContent", {}), dict):
+        answer = without(answer, "structuredContent")
+    if rev < RICH and isinstance(answer.get("content"), list):
+        answer = {**answer, "content": [fit_content(x, rev) for x in answer["content"]]}
+    return answer
+
+
+def fit_question(method: str, params: Msg, rev: str) -> Msg:
+    """Return the parameters of a question as `rev` knows them."""
     params = without_meta(params, "progressToken")
     if method == "sampling/createMessage":
-        params = strip_unknown("Sampling", params, rev)
         messages = [fit_message(x, rev) for x in params["messages"] if isinstance(x, dict)]
         return {**params, "messages": messages}
     if method == "elicitation/create" and params.get("mode") == "url":
-        if rev.modern:  # there, an answer to the call says that the person is done
+        if rev >= MODERN:  # there, an answer to the call says that the person is done
             return without(params, "elicitationId")
         return {"elicitationId": os.urandom(16).hex(), **params}
     if method == "elicitation/create":
         schema = fit_form(object_of(params, "requestedSchema"), rev)
-        params = {**params, "requestedSchema": schema}
-        return params if rev.rich_elicitation else without(params, "mode")
+        return {**params, "requestedSchema": schema}
     return params
-
-
-def fit_answer(method: str, answer: Msg, rev: Revision) -> Msg:
-    """Return the answer to a question as `rev` knows it.
-
-    >>> rich = {"roots": [{"uri": "file:///a", "_meta": {}}]}
-    >>> fit_answer("roots/list", rich, REVISIONS[LEGACY[-1]])
-    {'roots': [{'uri': 'file:///a'}]}
-    """
-    answer = strip_unknown("Result", answer, rev)
-    if method == "roots/list" and isinstance(answer.get("roots"), list):
-        roots = [strip_unknown("Root", x, rev) for x in answer["roots"] if isinstance(x, dict)]
-        return {**answer, "roots": roots}
-    return fit_message(answer, rev) if method == "sampling/createMessage" else answer
 
 ###############################################################################
 # 17. Rounds
@@ -5121,10 +4881,9 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
     for name, ask in wanted.requests.items():
         method = ask.get("method") if isinstance(ask, dict) else None
         params = ask.get("params", {} if method == "roots/list" else None) if method else None
-        row = METHODS.get(method) if isinstance(method, str) else None
-        if row is None or not row.answer or type(params) is not dict:
+        if method not in [*ANSWERS] or type(params) is not dict:
             raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
-        questions[name] = (row.name, params)
+        questions[name] = (method, params)
     return questions
 
 ###############################################################################
@@ -5209,7 +4968,7 @@ class Context(Exchange):
         self.conversation, self.server = conversation, conversation.server
 
     request_id = _fact("req_id", "The id of the request.")
-    revision = _fact("facts.rev.name", "The revision that the client speaks: a date.")
+    revision = _fact("facts.rev", "The revision that the client speaks: a date.")
     client_info = _fact("facts.client_info", "The client's own words about itself; unverified.")
     client_capabilities = _fact("facts.client_capabilities", "What the client declared.")
     log_level = _fact("facts.log_level", "The mildest severity that the client wants, or None.")
@@ -5223,7 +4982,7 @@ class Context(Exchange):
         """A dict that lives as long as the client's session; in the modern era, which has none, as
         long as the request."""
         # spec: basic/index#statelessness -- "no state should be inferred from previous requests"
-        return {} if self.facts.rev.modern else self.conversation.state
+        return {} if self.facts.rev >= MODERN else self.conversation.state
 
     def at_end(self, fn: Callable[[], Any]) -> None:
         """Call a plain function when the client has gone: when its session or connection has ended.
@@ -5420,7 +5179,7 @@ class Context(Exchange):
         Raises CapabilityMissing. An answer that does not fit the form is a SchemaError; in the
         modern era the client is asked again.
         """
-        form, mode = Form(wanted), "form" if self.facts.rev.rich_elicitation else None
+        form, mode = Form(wanted), "form" if self.facts.rev >= RICH else None
         params = without_none(mode=mode, message=message, requestedSchema=form.schema)
         answer: Elicited = await self._ask("elicitation/create", params, key, timeout, form.read)
         return answer
@@ -5434,7 +5193,7 @@ class Context(Exchange):
 
         When they are: ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
         """
-        number = None if self.facts.rev.modern else id or os.urandom(16).hex()
+        number = None if self.facts.rev >= MODERN else id or os.urandom(16).hex()
         params = without_none(mode="url", message=message, url=url, elicitationId=number)
         answer = await self._ask("elicitation/create", params, key, timeout)
         return Elicited(answer["action"])
@@ -5451,7 +5210,7 @@ class Context(Exchange):
 
         Returns {"role", "content", "model", "stopReason"?}. Raises CapabilityMissing.
         """
-        rich = self.facts.rev.rich_sampling
+        rich = self.facts.rev >= RICH
         if rich and not declares(self.client_capabilities, "sampling.context"):
             include_context = None  # spec: client/sampling#capabilities -- "SHOULD NOT" be used
         params = without_none(
@@ -5510,20 +5269,20 @@ class Context(Exchange):
         if nobody can."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
         check_asked(method, params)
-        if not rev.modern and self.conversation.session.resumed:
-            why = f"this server keeps no sessions, so it cannot ask a client of revision {rev.name}"
+        if rev < MODERN and self.conversation.session.resumed:
+            why = f"this server keeps no sessions, so it cannot ask a client of revision {rev}"
             raise CapabilityMissing("client", row.capability, f"{why}: see sessions=")
-        needed = {row.capability: rev.name in row.revisions}
+        needed = {row.capability: rev in row.revisions}
         if params.get("mode") == "url":
-            needed = {"elicitation.url": rev.rich_elicitation}
+            needed = {"elicitation.url": rev >= RICH}
         elif method == "elicitation/create" and declared.get("elicitation"):
             # spec: client/elicitation#capabilities -- "an empty capabilities object" means forms
             needed["elicitation.form"] = True
         elif "tools" in params or "toolChoice" in params:
-            needed["sampling.tools"] = rev.rich_sampling
+            needed["sampling.tools"] = rev >= RICH
         for capability, known in reversed(needed.items()):  # the whole path first
             if not known:
-                why = f"the client speaks revision {rev.name}, which has no {capability}"
+                why = f"the client speaks revision {rev}, which has no {capability}"
                 raise CapabilityMissing("client", capability, why)
             check_capability("client", declared, capability, rev)
 
@@ -5531,7 +5290,7 @@ class Context(Exchange):
     def in_rounds(self) -> bool:
         """Whether a question ends this run, and its answer begins another."""
         row = METHODS.get(self.method)
-        return self.job is None and self.facts.rev.modern and row is not None and row.may_ask
+        return self.job is None and self.facts.rev >= MODERN and row is not None and row.may_ask
 
     async def _ask(
         self, method: str, params: Msg, key: str | None, timeout: float,
@@ -5545,7 +5304,7 @@ class Context(Exchange):
         name, params = key or method.partition("/")[0], fit_question(method, params, self.facts.rev)
         if self.in_rounds:
             return self.rounds.answer(name, method, params, read)
-        if self.job is None and self.facts.rev.modern:
+        if self.job is None and self.facts.rev >= MODERN:
             # spec: basic/patterns/mrtr#supported-requests
             raise RuntimeError(f"{self.method} cannot ask the client in revision {self.revision}")
         task = asyncio.current_task()
@@ -5564,7 +5323,7 @@ class Context(Exchange):
     def rounds(self) -> Rounds:
         """The record of the earlier rounds of this call, checked."""
         if self._rounds is None:
-            params = self.params if self.facts.rev.modern else {}
+            params = self.params if self.facts.rev >= MODERN else {}
             responses, record = params.get("inputResponses", {}), {}
             if type(responses) is not dict:
                 problem = f"expected object, got {kind_of(responses)}"
@@ -5803,7 +5562,7 @@ class Entry:
     def passes(self, ctx: Context, exc: BaseException) -> bool:
         """Return whether an exception is no failure of its handler, and not its to answer."""
         if isinstance(exc, CapabilityMissing):
-            return bool(ctx.facts.rev.modern)
+            return bool(ctx.facts.rev >= MODERN)
         own = isinstance(exc, (asyncio.CancelledError, Suspended, RPCError))
         return own or ctx.asked or is_dropped(ctx, exc)
 
@@ -5883,7 +5642,7 @@ class Tool(Entry):
     def misused(self, ctx: Context, exc: SchemaError) -> Msg:
         """Answer a call with wrong arguments: the model's mistake, which it can mend."""
         # spec: server/tools#error-handling; it was an error of the protocol before
-        if not ctx.facts.rev.input_errors_as_results:
+        if ctx.facts.rev < RICH:
             return super().misused(ctx, exc)
         return self.failed(ctx, ToolError(str(exc)))
 
@@ -5952,7 +5711,7 @@ class ResourceEntry(Entry):
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         """Return the result of resources/read."""
         contents = contents_of(uri, value, self.definition.get("mimeType"))
-        return {"contents": contents, **(self.hints if ctx.facts.rev.modern else {})}
+        return {"contents": contents, **(self.hints if ctx.facts.rev >= MODERN else {})}
 
 
 def _name_of(fn: Any) -> str:
@@ -6124,7 +5883,7 @@ class Conversation(Peer):
         self.disconnect: Callable[[], Coroutine[Any, Any, Any]] | None = None
         self.state: dict[str, Any] = {}  # ctx.state
         self.life = server.lives[self.loop]
-        self._admitted: dict[str, Revision] = {}  # methods that were let in, and for whom
+        self._admitted: dict[str, str] = {}  # methods that were let in, and for whom
         #: the key of the client's share, where the channel does not know its client
         self.number = f"conversation {next(_serial)}"
 
@@ -6156,7 +5915,7 @@ class Conversation(Peer):
                 await ctx.finish()
         answer = ctx.input_required() if ctx.asked else answer
         answer = fit_result(ctx.method, answer, facts.rev)
-        return whole_result(ctx, answer) if facts.rev.modern else answer
+        return whole_result(ctx, answer) if facts.rev >= MODERN else answer
 
     def facts_for(self, ctx: Context) -> Facts:
         """Return the facts of a request; RPCError for one that may not be asked now, or so."""
@@ -6188,7 +5947,7 @@ class Conversation(Peer):
         """Refuse a method that the client may not call; see admit()."""
         rev = facts.rev
         if self._admitted.get(method) is not rev:
-            agreed = {} if rev.modern else self.session.server_capabilities
+            agreed = {} if rev >= MODERN else self.session.server_capabilities
             admit(method, CLIENT, rev, agreed or self.server.declared, self.server.methods)
             self._admitted[method] = rev
 
@@ -6545,7 +6304,7 @@ class Server:
             ref = named(ref) if ref in other.prompts else ref
             self.completions[ref, argument] = fn
 
-    def find_resource(self, uri: str, rev: Revision) -> tuple[ResourceEntry, Msg]:
+    def find_resource(self, uri: str, rev: str) -> tuple[ResourceEntry, Msg]:
         """Return the entry for a URI, and the values of its template's variables."""
         if uri in self.resources:
             return self.resources[uri], {}
@@ -6554,7 +6313,8 @@ class Server:
             if found is not None:
                 return entry, found
         # spec 2025-11-25: server/resources#error-handling
-        raise RPCError(rev.resource_not_found, f"Resource not found: {uri}", {"uri": uri})
+        code = fit_code(RESOURCE_NOT_FOUND, rev)
+        raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
 
     # Announcing; from any thread.
 
@@ -7071,16 +6831,15 @@ async def initialize(ctx: Context) -> Msg:
     # spec 2025-11-25: basic/lifecycle#version-negotiation -- "the server MUST respond with another
     # protocol version it supports. This SHOULD be the latest"
     wanted = params["protocolVersion"]
-    session.rev = rev = REVISIONS[wanted] if wanted in LEGACY else NEWEST_LEGACY
+    session.rev = wanted if wanted in LEGACY else NEWEST_LEGACY
     session.client_info, session.client_capabilities = info, declared
     # A copy, because what is declared later was not negotiated. Who gets no news is promised none.
     news = ("listChanged", "subscribe") if ctx.conversation.outbox.closed else ()
     offered = {name: without(each, *news) for name, each in server.declared.items()}
-    session.server_capabilities = strip_unknown("ServerCapabilities", offered, rev)
+    session.server_capabilities = offered
     session.state = AGREED
-    answer = {"protocolVersion": rev.name, "capabilities": session.server_capabilities,
-              "serverInfo": strip_unknown("Implementation", server.info, rev)}  # fmt: skip
-    return {**answer, **without_none(instructions=server.instructions)}
+    return {"protocolVersion": session.rev, "capabilities": offered, "serverInfo": server.info,
+            **without_none(instructions=server.instructions)}  # fmt: skip
 
 
 @handles("ping")
@@ -7111,13 +6870,13 @@ def page(
     return list(items[int(place[1]) : end]), f"at-{end}" if len(items) > end else None
 
 
-@handles(*(row.name for row in METHODS.values() if row.lists.registry))
+@handles("tools/list", "resources/list", "resources/templates/list", "prompts/list")
 async def list_entries(ctx: Context) -> Msg:
-    lists, size = METHODS[ctx.method].lists, ctx.server.page_size
-    listed = [*getattr(ctx.server, lists.registry).values()]  # which another thread may change
+    registry, size = ctx.method.split("/")[-2], ctx.server.page_size
+    listed = [*getattr(ctx.server, registry).values()]  # which another thread may change
     entries, cursor = page(ctx.method, listed, ctx.params.get("cursor"), size)
     items = [entry.definition for entry in entries]
-    return {lists.key: items, **without_none(nextCursor=cursor)}
+    return {LISTED[ctx.method][0]: items, **without_none(nextCursor=cursor)}
 
 
 @handles("tools/call")
@@ -8046,12 +7805,12 @@ class ClientSession:
     @property
     def revision(self) -> str:
         """The protocol revision that was agreed on, a date."""
-        return self.peer.session.rev.name
+        return self.peer.session.rev
 
     @property
     def modern(self) -> bool:
         """Whether that is a revision without sessions."""
-        return self.peer.session.rev.modern
+        return self.peer.session.rev >= MODERN
 
     @property
     def lost(self) -> ConnectionClosed | None:
@@ -8110,25 +7869,25 @@ class ClientSession:
         await self.peer.close()
         await self.tasks.close()
 
-    def declare(self, rev: Revision) -> Msg:
+    def declare(self, rev: str) -> Msg:
         """Return our capabilities, as they are declared to the server."""
         ours: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
         for path in self.callbacks:
             name, _, mode = path.partition(".")
             ours.setdefault(name, {}).update({mode: {}} if mode else {})
-        if "roots" in ours and not rev.modern:
+        if "roots" in ours and rev < MODERN:
             ours["roots"] = {"listChanged": True}
         ours.update(self.extra_capabilities)
         if ours["extensions"]:  # an empty object switches tasks off
             ours["extensions"] = {TASKS: {}, **ours["extensions"]}
-        return fit_declared(ours, rev)
+        return ours
 
     # What is agreed on.
 
     async def _agree(self) -> None:
         """Find out which era the server speaks, and agree on a revision."""
         if self.pinned in LEGACY:
-            return await self._handshake(REVISIONS[self.pinned], self.timeout)
+            return await self._handshake(self.pinned, self.timeout)
         probe = min(PROBE_SECONDS, self.timeout / 2)
         problem = await self._discover(self.timeout if self.pinned else probe)
         if problem is None:
@@ -8157,16 +7916,16 @@ class ClientSession:
         except MCPError as exc:
             # spec: basic/transports/stdio#backward-compatibility, and of streamable-http
             code, data = (exc.code, exc.data) if isinstance(exc, RemoteError) else (None, None)
-            if isinstance(exc, AuthError) or code in MODERN_CODES[:2]:
+            if isinstance(exc, AuthError) or code in (HEADER_MISMATCH, MISSING_CAPABILITY):
                 raise
-            if again and code == UNSUPPORTED_VERSION and NEWEST.name in str(data):
+            if again and code == UNSUPPORTED_VERSION and NEWEST in str(data):
                 # spec: basic/versioning#protocol-version-negotiation -- it names one that we speak
                 return await self._discover(patience, again=False)
             if self.lost is not None:
                 await self._start_again(self.lost)
             return exc
         theirs = answer.get("supportedVersions")
-        if not isinstance(theirs, list) or NEWEST.name not in theirs:
+        if not isinstance(theirs, list) or NEWEST not in theirs:
             return ProtocolError(f"{self.peer.name} speaks revision {theirs!r:.200}")
         self._learn(answer, object_of(object_of(answer, "_meta"), SERVER_INFO))
         return None
@@ -8179,12 +7938,12 @@ class ClientSession:
         self.peer = Peer("the server", self._serve, self._on_notification)
         await self._open()
 
-    async def _handshake(self, wanted: Revision, patience: float) -> None:
+    async def _handshake(self, wanted: str, patience: float) -> None:
         """Begin a legacy session: say hello, and agree on a revision."""
         self.peer.session = session = Session()
         self.transport.renew()
         session.client_capabilities = self.declare(wanted)
-        params = {"protocolVersion": wanted.name, "capabilities": session.client_capabilities,
+        params = {"protocolVersion": wanted, "capabilities": session.client_capabilities,
                   "clientInfo": self.info}  # fmt: skip
         answer = await self.peer.ask("initialize", params, self.send, patience=patience)
         # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
@@ -8192,7 +7951,7 @@ class ClientSession:
         if not isinstance(rev, str) or rev not in known:
             we = f"we speak {', '.join(known)}"
             raise ProtocolError(f"{self.peer.name} speaks revision {rev!r:.200}; {we}")
-        session.rev = REVISIONS[rev]
+        session.rev = rev
         self._learn(answer, object_of(answer, "serverInfo"))
         self.transport.agreed(session.rev)
         session.state = READY
@@ -8212,7 +7971,7 @@ class ClientSession:
             self._renewal = renewal = self.tasks.spawn(self._begin_again(expired.rev))
         await asyncio.shield(renewal)
 
-    async def _begin_again(self, rev: Revision) -> None:
+    async def _begin_again(self, rev: str) -> None:
         """Begin a session, with the log level and the subscriptions that the old one had."""
         await self._handshake(rev, self.timeout)
         asks = [("logging/setLevel", {"level": self.log_level})] if self.log_level else []
@@ -8265,7 +8024,7 @@ class ClientSession:
         self._check(method)
         session, clock = self.peer.session, asyncio.get_running_loop().time
         given = params or {}
-        said = self._metadata() if session.rev.modern else {}
+        said = self._metadata() if session.rev >= MODERN else {}
         params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
         patience = min(self.timeout, self.max_timeout) if timeout is None else timeout
         longest, since = max(patience, self.max_timeout), clock()
@@ -8281,13 +8040,12 @@ class ClientSession:
             # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
             await self._renew(session)
             answer = await ask(params)
-        if session.rev.modern and answer.get("resultType", "complete") != "complete":
+        if session.rev >= MODERN and answer.get("resultType", "complete") != "complete":
             late = RequestTimeout(f"{self.peer.name} did not end {method} in {longest:g} seconds")
             rest = self._finish(method, ask, params, answer)
             answer = await within(since + longest - clock(), rest, late)
-        row = METHODS.get(method)
-        if row is not None and row.lists.key:
-            objects(answer, row.lists.key, row.lists.each_has)
+        if method in LISTED:
+            objects(answer, *LISTED[method])
         return answer
 
     def _check(self, method: str) -> None:
@@ -8296,8 +8054,8 @@ class ClientSession:
             raise ConnectionClosed(NOT_CONNECTED)
         rev, row = self.peer.session.rev, METHODS.get(method)
         if row is not None:
-            if rev.name not in row.revisions:
-                why = f"the server speaks revision {rev.name}, which has no {method}"
+            if rev not in row.revisions:
+                why = f"the server speaks revision {rev}, which has no {method}"
                 raise CapabilityMissing("server", row.capability or method, why)
             # spec 2025-11-25: basic/lifecycle#operation
             check_capability("server", self.server_capabilities, row.capability, rev)
@@ -8305,7 +8063,7 @@ class ClientSession:
     def _metadata(self) -> Msg:
         """Return the metadata of every modern request. spec: basic/index#_meta"""
         session = self.peer.session
-        meta = {PROTOCOL_VERSION: session.rev.name, CLIENT_INFO: self.info,
+        meta = {PROTOCOL_VERSION: session.rev, CLIENT_INFO: self.info,
                 CLIENT_CAPABILITIES: session.client_capabilities}  # fmt: skip
         wants_log = "notifications/message" in self.listeners
         return {**meta, LOG_LEVEL: session.log_level} if wants_log else meta
@@ -8420,7 +8178,7 @@ class ClientSession:
     async def _serve(self, exchange: Exchange) -> Msg:
         """Answer a request of the server."""
         session = self.peer.session
-        if session.rev.modern:
+        if session.rev >= MODERN:
             # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
             self.peer.warn("%s sent a request, %.100r", exchange.method)
             exchange.end(CANCELLED)  # then the Peer does not answer it
@@ -8453,7 +8211,8 @@ class ClientSession:
             answer = await maybe_await(self.ask(method, params))
         if type(answer) is not dict:
             raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
-        return fit_answer(method, answer, session.rev)
+        sampled = method == "sampling/createMessage"
+        return fit_message(answer, session.rev) if sampled else answer
 
     async def _put(self, capability: str, *question: Any) -> Any:
         """Return what the function for a capability answers; RPCError if there is none."""
@@ -8598,7 +8357,7 @@ class Client(ClientSession):
             except RemoteError as exc:
                 return exc
 
-        send = gather if self.peer.session.rev.batching else self.send
+        send = gather if self.peer.session.rev in BATCHES else self.send
         return await together(one(*call) for call in calls)
 
     async def ping(self) -> float:
@@ -8618,7 +8377,7 @@ class Client(ClientSession):
         size = 0
         while len(seen) < MAX_PAGES:
             answer = await self.request(method, params)
-            items += answer[METHODS[method].lists.key]
+            items += answer[LISTED[method][0]]
             # spec: server/utilities/pagination#implementation-guidelines -- no cursor, no more
             if answer.get("nextCursor") is None:
                 return items
@@ -8734,7 +8493,6 @@ class Client(ClientSession):
             ref={"type": f"ref/{kind}", key: ref}, argument={"name": argument, "value": value},
             context={"arguments": dict(context)} if context else None,
         )  # fmt: skip
-        params = strip_unknown("Complete", params, self.peer.session.rev)
         found: Msg = member(await self.request("completion/complete", params), "completion", dict)
         values: list[str] = member(found, "values", list)
         if not all(isinstance(text, str) for text in values):
@@ -9792,7 +9550,7 @@ def check_json(headers: Mapping[str, str]) -> None:
         raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
 
 
-def header_revision(headers: Mapping[str, str], msg: JSON = None) -> Revision | None:
+def header_revision(headers: Mapping[str, str], msg: JSON = None) -> str | None:
     """Return the revision that a request names, None if it names none; ProtocolError if unknown.
 
     The error has the id of `msg`, the request itself.
@@ -9809,7 +9567,7 @@ def header_revision(headers: Mapping[str, str], msg: JSON = None) -> Revision | 
         exc = ProtocolError(problem, UNSUPPORTED_VERSION, data=data)
         exc.req_id = readable_id(msg)
         raise exc
-    return REVISIONS[name]
+    return name
 
 
 def bearer_of(headers: Mapping[str, str]) -> str | None:
@@ -9954,7 +9712,7 @@ def mirrored_name(method: str, params: Msg) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def belongs_to_the_modern_era(msg: JSON, rev: Revision | None) -> bool:
+def belongs_to_the_modern_era(msg: JSON, rev: str | None) -> bool:
     """Return whether a message does, by its metadata, or by the revision that its headers name.
 
     >>> belongs_to_the_modern_era({"method": "tools/list"}, NEWEST)
@@ -9963,7 +9721,7 @@ def belongs_to_the_modern_era(msg: JSON, rev: Revision | None) -> bool:
     if type(msg) is not dict:
         return False
     # A handshake is legacy, whatever headers a client that speaks both eras gives it.
-    by_header = rev is not None and rev.modern and msg.get("method") != "initialize"
+    by_header = rev is not None and rev >= MODERN and msg.get("method") != "initialize"
     return by_header or is_modern(msg.get("params"))
 
 
@@ -9987,10 +9745,10 @@ def check_modern_post(
     """
     facts, method, params = read_metadata(msg), msg["method"], msg["params"]
     name = mirrored_name(method, params)
-    said = facts.rev.name, method, name
+    said = facts.rev, method, name
     if notes.get("mirrors") != said:
-        check_mirror(headers, VERSION_HEADER, facts.rev.name)
-        check_version(facts.rev.name)
+        check_mirror(headers, VERSION_HEADER, facts.rev)
+        check_version(facts.rev)
         check_mirror(headers, "mcp-method", method)
         if name is not None:
             check_mirror(headers, "mcp-name", name)
@@ -10842,7 +10600,7 @@ class HTTPSession:
     @property
     def primes(self) -> bool:
         """Whether a client knows how to come back for the rest of a stream."""
-        return self.keeps and self.conversation.session.rev.sse_priming
+        return self.keeps and self.conversation.session.rev >= RICH
 
     @property
     def idle(self) -> bool:
@@ -11266,7 +11024,8 @@ class Endpoint:
         if "revision" not in notes:
             check_json(headers)
             check_accept(headers, JSON_TYPE, EVENT_TYPE)
-            notes["revision"] = REVISIONS.get(headers.get(VERSION_HEADER, ""))
+            name = headers.get(VERSION_HEADER)
+            notes["revision"] = name if name in REVISIONS else None
         msg, rev, size = decode(request.body), notes["revision"], len(request.body)
         request.body = b""  # what keeps the caller, a session or a task, need not keep this
         if self.draining:
@@ -11406,7 +11165,7 @@ class Endpoint:
 
     # Sessions.
 
-    def find(self, caller: Caller, rev: Revision | None, opening: bool = False) -> HTTPSession:
+    def find(self, caller: Caller, rev: str | None, opening: bool = False) -> HTTPSession:
         """Return the session of a request; ProtocolError 400 or 404 if it has none."""
         if not self.stateful:
             session = HTTPSession(self, caller)
@@ -11473,7 +11232,7 @@ class Endpoint:
     def check_legacy(self, request: HTTPRequest) -> None:
         """Raise ProtocolError for a GET or a DELETE of a revision that has none."""
         rev = header_revision(request.headers)
-        if rev is not None and rev.modern:
+        if rev is not None and rev >= MODERN:
             # spec: basic/transports/streamable-http#earlier-streamable-http-revisions
             problem = f"this revision has no {request.method}"
             raise Refused(problem, 405, {"allow": "POST, OPTIONS"})
@@ -12359,7 +12118,7 @@ class HTTPTransport(Transport):
             raise ValueError("token= and auth= are two ways to come in: give one of them")
         self.auth = Authorizer(self.http, token) if auth is None else authorizer_of(self, auth)
         self.session_id: str | None = None
-        self.rev: Revision | None = None
+        self.rev: str | None = None
         #: by tool, the arguments that headers repeat
         self.mirrors: dict[str, list[Mirror]] = {}
         self.inbox, self.tasks = Inbox(), Tasks()
@@ -12425,14 +12184,14 @@ class HTTPTransport(Transport):
 
     @property
     def _modern(self) -> bool:
-        return self.rev is not None and self.rev.modern
+        return self.rev is not None and self.rev >= MODERN
 
     async def fields(self, **more: str | None) -> dict[str, str]:
         """Return the headers of a request."""
         out = sendable_headers(await value_from(self._headers))
         out["user-agent"] = out.get("user-agent", f"mcp_lite/{__version__}")
-        if self.rev is not None and self.rev.version_header:
-            out[VERSION_HEADER] = self.rev.name
+        if self.rev is not None and self.rev >= VERSION_HEADERS:
+            out[VERSION_HEADER] = self.rev
         if self.session_id is not None:
             out[SESSION_HEADER] = self.session_id
         out["accept-encoding"] = "identity"  # a small answer must not unfold into a large one
@@ -12474,7 +12233,8 @@ class HTTPTransport(Transport):
         A server may end an idle connection just when a request is sent on it.
         """
         target = self._pair or self.url.target
-        if isinstance(msg, dict) and only_reads(msg.get("method", "")):
+        row = METHODS.get(msg.get("method", "")) if isinstance(msg, dict) else None
+        if row is not None and row.cacheable:
             with contextlib.suppress(ConnectionClosed):
                 return await self.auth.send("POST", target, headers, data, None)
         return await self.auth.send("POST", target, headers, data, None)
@@ -12585,7 +12345,7 @@ class HTTPTransport(Transport):
             raise ProtocolError(f"{self.url} sent a message, but {exc}{shown}") from None
         items = msg if isinstance(msg, list) else [msg]
         # Some servers answer with an array whatever the revision: its messages are taken singly.
-        singly = self.rev is not None and not self.rev.batching
+        singly = self.rev is not None and self.rev not in BATCHES
         for item in items if singly else [msg]:
             await self.inbox.put(item)
         for item in items:
@@ -12704,7 +12464,7 @@ class HTTPTransport(Transport):
 
     # The end.
 
-    def agreed(self, rev: Revision) -> None:
+    def agreed(self, rev: str) -> None:
         """Note the revision, which later requests name."""
         self.rev = rev
 
@@ -13719,7 +13479,7 @@ class Fetcher:
         for text in urls:
             url = oauth_url(text, what)
             # spec 2025-03-26: basic/authorization#server-metadata-discovery-headers
-            status, _, doc = await self.fetch("GET", url, {VERSION_HEADER: NEWEST.name})
+            status, _, doc = await self.fetch("GET", url, {VERSION_HEADER: NEWEST})
             if status == 200 and doc is not None:
                 return str(url), doc
             if status != 200 and not 400 <= status < 500:

@@ -3853,10 +3853,10 @@ Structured output that is no object stays untold in the legacy era.
     --> 1 tools/call {"name": "array"}
     <-- 1 {"content": [{"type": "text", "text": "[1,2]"}]}
 
-Older revisions know no structured output and no links.
+Older revisions know no links; structured output travels to them, too.
 [<= 2025-03-26] spec: server/tools#tool-result
     --> 1 tools/call {"name": "data"}
-    <-- 1 {"content": [{"type": "text", "text": "{\\"x\\":1}"}]}
+    <-- 1 {"content": [{"type": "text", "text": "{\\"x\\":1}"}], "structuredContent": {"x": 1}}
     --> 2 tools/call {"name": "mixed"}
     <-- 2 {"content": [{"type": "text", "text": "see"}, {"type": "text", "text": ...}, {"type": "resource", "resource": {...}}]}
 
@@ -4997,29 +4997,21 @@ class TestHooks:
         assert seen == ["forged"]
 
     @pytest.mark.parametrize("era, says", [
-        ("2024-11-05", {"content": [{"type": "text", "text": "[audio, audio/wav, 4 characters of base64]"}]}),
-        ("2025-06-18", {"content": [{"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}],
-                        "structuredContent": {"n": 1}}),
+        ("2024-11-05", {"type": "text", "text": "[audio, audio/wav, 4 characters of base64]"}),
+        ("2025-06-18", {"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}),
     ])  # fmt: skip
     async def test_what_a_middleware_returns_is_cut_to_the_revision_of_the_client(self, era, says):
         app = m.Server()
         audio = {"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}
-        tool = {"name": "t", "inputSchema": {"type": "object"}, "icons": [], "execution": {}, "annotations": {}}
 
         @app.middleware
         async def answer(ctx, call_next):
-            known = {
-                "tools/call": {"content": [audio], "structuredContent": {"n": 1}, "resultType": "complete"},
-                "tools/list": {"tools": [tool], "ttlMs": 1, "cacheScope": "public"},
-            }
+            known = {"tools/call": {"content": [audio], "structuredContent": {"n": 1}}}
             return known[ctx.method] if ctx.method in known else await call_next(ctx)
 
         async with m.Client(app, revision=era) as c:
             c.server_capabilities.update(tools={})
-            assert await c.request("tools/call", {"name": "t"}) == says
-            listed = await c.request("tools/list")
-            old = {"annotations": {}} if era > "2025" else {}
-            assert listed == {"tools": [{"name": "t", "inputSchema": {"type": "object"}, **old}]}
+            assert (await c.request("tools/call", {"name": "t"}))["content"] == [says]
 
     @pytest.mark.parametrize("era, code", [("2025-11-25", -32002), ("2026-07-28", -32602)])
     async def test_what_a_middleware_raises_has_the_code_of_the_revision(self, era, code):
@@ -5122,16 +5114,14 @@ class TestCutting:
     @pytest.mark.parametrize(
         "method, result, name, fitted",
         [
-            ("ping", {"resultType": "complete", "x": 1}, V4, {"x": 1}),
+            ("ping", {"resultType": "complete", "x": 1}, V4, {"resultType": "complete", "x": 1}),
             ("ping", {"resultType": "complete"}, V5, {"resultType": "complete"}),
-            ("tools/list", {"tools": [{"name": "a", "title": "A", "icons": []}], "ttlMs": 5}, V3,
-             {"tools": [{"name": "a", "title": "A"}]}),
+            ("tools/list", {"tools": [{"name": "a", "title": "A", "icons": []}]}, V1,
+             {"tools": [{"name": "a", "title": "A", "icons": []}]}),
             ("tools/list", {"tools": [{"name": "a", "outputSchema": {"type": "array"}}]}, V4,
              {"tools": [{"name": "a"}]}),
             ("tools/list", {"tools": [{"name": "a", "outputSchema": {"type": "object"}}]}, V4,
              {"tools": [{"name": "a", "outputSchema": {"type": "object"}}]}),
-            ("tools/list", {"tools": [{"name": "a", "execution": {"taskSupport": "required"}}]}, V4,
-             {"tools": [{"name": "a"}]}),
             ("tools/call", {"content": [], "structuredContent": [1]}, V4, {"content": []}),
             ("tools/call", {"content": [], "structuredContent": [1]}, V5,
              {"content": [], "structuredContent": [1]}),
@@ -5140,20 +5130,18 @@ class TestCutting:
             ("prompts/get", {"messages": [{"role": "user", "content": {
                 "type": "resource_link", "uri": "a:b", "name": "n"}}]}, V2,
              {"messages": [{"role": "user", "content": {"type": "text", "text": "n: a:b"}}]}),
-            ("resources/read", {"contents": [{"uri": "a:b", "text": "", "_meta": {}}]}, V2,
-             {"contents": [{"uri": "a:b", "text": ""}]}),
             ("acme/x", {"tools": [{"icons": []}]}, V1, {"tools": [{"icons": []}]}),
         ],
     )  # fmt: skip
     def test_a_result_is_cut(self, method, result, name, fitted):
-        assert m.fit_result(method, result, m.REVISIONS[name]) == fitted
+        assert m.fit_result(method, result, name) == fitted
 
     @pytest.mark.parametrize("name", [V1, V5])
     @pytest.mark.parametrize("value", [None, 5, "x", [5], [None], {}, {"content": 5}])
     @pytest.mark.parametrize("method", ["tools/list", "tools/call", "prompts/get", "resources/read"])
     def test_what_makes_no_sense_passes_as_it_is(self, method, value, name):
-        key = m.METHODS[method].lists.key or "content"
-        assert m.fit_result(method, {key: value}, m.REVISIONS[name]) == {key: value}
+        key = m.LISTED.get(method, ("content", ""))[0]
+        assert m.fit_result(method, {key: value}, name) == {key: value}
 
     @pytest.mark.parametrize(
         "method, params, name, fitted",
@@ -5162,7 +5150,7 @@ class TestCutting:
             ("roots/list", {"_meta": {"progressToken": 1, "a": 2}}, V4, {"_meta": {"a": 2}}),
             ("elicitation/create", {"mode": "form", "message": "?", "requestedSchema": {
                 "properties": {"a": {"oneOf": [{"const": 1, "title": "A"}]}}}}, V3,
-             {"message": "?", "requestedSchema": {
+             {"mode": "form", "message": "?", "requestedSchema": {
                  "properties": {"a": {"enum": [1], "enumNames": ["A"]}}}}),
             ("elicitation/create", {"mode": "url", "url": "a:b", "elicitationId": "e"}, V5,
              {"mode": "url", "url": "a:b"}),
@@ -5170,24 +5158,24 @@ class TestCutting:
              {"mode": "url", "url": "a:b", "elicitationId": "e"}),
             ("sampling/createMessage", {"messages": [{"role": "user", "content": [
                 {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}], "tools": []}, V3,
-             {"messages": [{"role": "user", "content": {"type": "text", "text": "a\nb"}}]}),
+             {"messages": [{"role": "user", "content": {"type": "text", "text": "a\nb"}}], "tools": []}),
         ],
     )  # fmt: skip
     def test_a_question_is_cut(self, method, params, name, fitted):
-        assert m.fit_question(method, params, m.REVISIONS[name]) == fitted
+        assert m.fit_question(method, params, name) == fitted
 
     def test_an_older_client_gets_the_number_that_a_url_needs(self):
-        asked = m.fit_question("elicitation/create", {"mode": "url", "url": "a:b"}, m.REVISIONS[V4])
+        asked = m.fit_question("elicitation/create", {"mode": "url", "url": "a:b"}, V4)
         assert re.fullmatch("[0-9a-f]{32}", asked["elicitationId"])
 
     def test_the_answer_of_a_model_is_cut(self):
         answer = {"role": "assistant", "content": [{"type": "text", "text": "a"}], "model": "m"}
         fitted = {"role": "assistant", "content": {"type": "text", "text": "a"}, "model": "m"}
-        assert m.fit_answer("sampling/createMessage", answer, m.REVISIONS[V1]) == fitted
+        assert m.fit_message(answer, V1) == fitted
 
     @pytest.mark.parametrize("answer", [{}, {"content": 5}, {"content": ["a"]}])
     def test_an_answer_that_is_none_passes_as_it_is(self, answer):
-        assert m.fit_answer("sampling/createMessage", answer, m.REVISIONS[V1]) == answer
+        assert m.fit_message(answer, V1) == answer
 
 
 ###############################################################################
@@ -6376,13 +6364,11 @@ One function may answer all questions of a call as well.
                     await c.call("look")
 
         run(main())
-        modern, rich = revision in MODERN_DATES, revision >= "2025-11-25"
-        tasks = TASKS_EXTENSION if modern else {}
-        elicitation = {"elicitation": {"form": {}, "url": {}} if rich else {}}
-        assert seen[0] == tasks
+        modern = revision in MODERN_DATES
+        assert seen[0] == TASKS_EXTENSION
         assert seen[1] == {
-            "roots": {} if modern else {"listChanged": True}, "sampling": {"tools": {}} if rich else {},
-            **(elicitation if revision >= "2025-06-18" else {}), "experimental": {"a": {}}, **tasks,
+            "roots": {} if modern else {"listChanged": True}, "sampling": {"tools": {}},
+            "elicitation": {"form": {}, "url": {}}, "experimental": {"a": {}}, **TASKS_EXTENSION,
         }  # fmt: skip
 
 
@@ -9102,7 +9088,7 @@ class TestClientOverHTTP:
         async with sample_app().http(port=0) as server:
             async with m.Client(server.url.replace("/mcp", "/sse"), revision=V1) as client:
                 assert await client.call("echo", {"text": "old"}) == "old"
-                assert await client.call("count", {"to": 2}) == "2"
+                assert await client.call("count", {"to": 2}) == 2
                 await asyncio.gather(*(client.call("echo", {"text": "x"}) for _ in range(20)))
 
     async def test_a_client_goes_on_with_a_server_that_was_restarted(self):
@@ -12407,7 +12393,7 @@ class Link(typing.NamedTuple):
     @property
     def modern(self):
         """Whether every request stands for itself, after no handshake."""
-        return m.REVISIONS[self.revision].modern
+        return self.revision == m.NEWEST
 
     @property
     def unasked(self):
@@ -12421,12 +12407,6 @@ class Link(typing.NamedTuple):
     def since(self, revision):
         """Whether a revision that this link speaks has what came with `revision`."""
         return self.revision >= revision
-
-    def knows(self, obj, fields):
-        """Check that `obj` has those of `fields`, {name: since}, that this revision knows."""
-        assert {name: name in obj for name in fields} == {
-            name: self.since(since) for name, since in fields.items()
-        }
 
 
 ALL_LINKS = [Link(transport, rev) for transport in LINK_TRANSPORTS for rev in LINK_REVISIONS]
@@ -12682,8 +12662,7 @@ class TestServerTools:
             "required": ["a"],
             "additionalProperties": False,
         }
-        since = {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18"}
-        link.knows(tool, {**since, "_meta": "2025-06-18", "icons": "2025-11-25"})
+        assert {"annotations", "title", "outputSchema", "_meta", "icons"} <= {*tool}
         if link.since("2025-11-25"):
             assert tool["outputSchema"] == {
                 "type": "object",
@@ -12727,11 +12706,9 @@ class TestServerTools:
                     result = await c.call_tool(f"tool{number}")
                     texts = [] if text is None else [{"type": "text", "text": text}]
                     assert result["content"] == texts, annotation
-                    assert ("structuredContent" in result) == link.since("2025-06-18")
-                    if link.since("2025-06-18"):
-                        assert await c.call(f"tool{number}") == value
-                        plain = isinstance(value, dict)
-                        assert result["structuredContent"] == (value if plain else {"result": value})
+                    assert await c.call(f"tool{number}") == value
+                    plain = isinstance(value, dict)
+                    assert result["structuredContent"] == (value if plain else {"result": value})
 
         run(main())
 
@@ -12754,7 +12731,7 @@ class TestServerTools:
                 assert await c.call(tool["name"]) == b"\0\xff"
 
     def test_content_becomes_what_the_revision_can_show(self, link):
-        """FIELDS and CONTENT of section 4: unknown fields are left out, unknown types are text."""
+        """Fields that a revision does not know travel, content of types that it does not is text."""
         app = m.Server()
         marks = {"audience": ["user"], "priority": 1, "lastModified": "2025-01-01T00:00:00Z"}
 
@@ -12781,8 +12758,7 @@ class TestServerTools:
         assert text == {"type": "text", "text": "text"}
         assert (image["type"], image["mimeType"]) == ("image", "image/png")
         assert base64.b64decode(image["data"]) == PNG
-        link.knows(image, {"annotations": "", "_meta": "2025-06-18"})
-        link.knows(image["annotations"], {"priority": "", "lastModified": "2025-06-18"})
+        assert image["annotations"] == marks and image["_meta"] == {"a": 1}
         if link.since("2025-03-26"):
             assert audio == {"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="}
         else:
@@ -12791,7 +12767,7 @@ class TestServerTools:
         assert inside["resource"]["uri"] == "x://r"
         assert inside["resource"]["mimeType"] == "text/x"
         assert inside["resource"]["text"] == "inside"
-        link.knows(inside["resource"], {"_meta": "2025-06-18"})
+        assert inside["resource"]["_meta"] == {"b": 2}
         assert blob["resource"] == {
             "uri": "x://b",
             "mimeType": "application/octet-stream",
@@ -12800,10 +12776,10 @@ class TestServerTools:
         if link.since("2025-06-18"):
             assert pointer["type"] == "resource_link"
             assert (pointer["uri"], pointer["name"], pointer["size"]) == ("x://l", "ell", 3)
-            link.knows(pointer, {"title": "2025-06-18", "icons": "2025-11-25"})
+            assert pointer["title"] == "Ell" and pointer["icons"] == [ICON]
         else:
             assert pointer == {"type": "text", "text": "Ell: x://l"}
-        link.knows(raw, {"text": "", "_meta": "2025-06-18"})
+        assert raw == {"type": "text", "text": "as it is", "_meta": {"c": 3}}
         assert "isError" not in result
 
     def test_arguments_reach_the_function_as_the_types_it_names(self, link):
@@ -13350,9 +13326,7 @@ class TestRoots:
         assert len(changes) == (not link.modern)
         here = {"uri": tmp_path.as_uri(), "name": tmp_path.name}
         first, second, third, none, missing = app.seen
-        link.knows(first[2], {"_meta": "2025-06-18"})
-        first[2].pop("_meta", None)
-        assert first == [here, {"uri": "file:///a"}, {"uri": "file:///b", "name": "B"}]
+        assert first == [here, *({"uri": "file:///a"}, given[2])]
         assert (second, third, none) == ([{"uri": "file:///new"}], [here], [])
         assert isinstance(missing, m.CapabilityMissing) and missing.capability == "roots"
 
@@ -13483,9 +13457,7 @@ class TestElicitation:
         assert fields["born"] == {"type": "string", "format": "date"}
         assert fields["nick"] == {"type": "string"}
         assert fields["fan"]["default"] is False
-        # Before 2025-11-25, only a boolean had a default.
-        assert ("default" in fields["age"]) == link.since("2025-11-25")
-        assert ("default" in fields["size"]) == link.since("2025-11-25")
+        assert "default" in fields["age"] and "default" in fields["size"]
 
     SCHEMA = {
         "type": "object",
@@ -13505,11 +13477,8 @@ class TestElicitation:
 
     def test_a_schema_of_ones_own(self, link):
         schema = self.SCHEMA
-        if not link.since("2025-11-25"):  # several choices cannot be asked for
-            fields = {k: v for k, v in schema["properties"].items() if v["type"] != "array"}
-            schema = {**schema, "properties": fields}
         app = asking_app(lambda ctx: ctx.elicit("?", schema))
-        said = {"titled": "y", **({"many": ["b"]} if link.since("2025-11-25") else {})}
+        said = {"titled": "y", "many": ["b"]}
 
         async def main():
             async with link.connect(app, elicit=lambda message, schema: said) as c:
@@ -13524,12 +13493,10 @@ class TestElicitation:
         if link.since("2025-11-25"):
             assert params["requestedSchema"] == schema
         else:
-            assert params["requestedSchema"]["properties"] == {
-                "one": {"type": "string", "enum": ["a", "b"]},
-                "titled": {"type": "string", "enum": ["x", "y"], "enumNames": ["X", "Y"]},
-                "legacy": {"type": "string", "enum": ["l"], "enumNames": ["Ell"]},
-                "n": {"type": "number"},
-            }
+            titled = {"type": "string", "enum": ["x", "y"], "enumNames": ["X", "Y"]}
+            fields = {**schema["properties"], "titled": titled}
+            assert params["requestedSchema"] == {**schema, "properties": fields}
+
 
     @pytest.mark.parametrize(
         "said, action",

@@ -387,7 +387,7 @@ class Connection:
         rev = client.revision if known else ""
         return {
             "id": self.id, "name": self.target.name, "problem": self.problem, "revision": rev,
-            "era": ("modern" if m.REVISIONS[rev].modern else "legacy") if rev else "",
+            "era": ("modern" if rev == m.NEWEST else "legacy") if rev else "",
             "server": client.server_info if known else {},
             "capabilities": client.server_capabilities if known else {},
             "instructions": client.instructions if known else None,
@@ -567,7 +567,7 @@ class Inspector:
         """Make the same call in both eras; return the frames of each."""
         target = self.conn(wish).target
         columns = {}
-        for era, revision in (("legacy", m.LEGACY[0]), ("modern", m.NEWEST.name)):
+        for era, revision in (("legacy", m.LEGACY[0]), ("modern", m.NEWEST)):
             frames = []
             conn = Connection(self, target, revision)
             conn.note = lambda what, /, frames=frames, conn=conn, **fields: (
@@ -617,7 +617,7 @@ def guide():
         page = next((PAGES[each] for each in names if each in PAGES), "")
         section = next((title for mark, title in reversed(marks) if mark <= place(name)), "")
         pages = (page, str(page).replace("patterns", "utilities"))  # now, and in older revisions
-        rules = [[f"{revision or m.NEWEST.name}/{where}{anchor}", quote]
+        rules = [[f"{revision or m.NEWEST}/{where}{anchor}", quote]
                  for revision, where, anchor, quote in cited if where in pages]  # fmt: skip
         out[name] = {
             "about": getattr(row, "about", ""), "kind": row.kind, "sender": row.sender,

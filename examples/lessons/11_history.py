@@ -4,7 +4,7 @@ There are five revisions. Each added something, and some took something away. Ba
 messages in one JSON array, exist in 2025-03-26 alone; the newest has no handshake. A peer never
 gets what its revision does not know; so a server must know what was new when.
 
-mcp_lite.py does it properly in "Revisions and methods": all of history is four tables.
+mcp_lite.py does it properly in "Revisions and methods": all of history is one table.
 Exercise: print a table of all methods by revision, from METHODS and REVISIONS of mcp_lite.
 """
 
