@@ -9991,11 +9991,27 @@ class Response:
 Handle = Callable[[HTTPRequest, Response], Coroutine[Any, Any, None]]
 
 
-async def refuse(response: Response, exc: ProtocolError) -> None:
-    """Answer with an error, mostly without an id, and the status that belongs to it."""
-    challenge = {"www-authenticate": "Bearer"} if exc.http_status == 401 else {}
-    headers = {**JSON_HEADERS, **challenge, **exc.headers}  # RFC 9110 §15.5.2
-    await response.send(exc.http_status, headers, encode(error(exc.req_id, wire_error(exc))))
+async def answer_with(handle: Handle, request: HTTPRequest, response: Response) -> None:
+    """Let `handle` answer a request, and answer in its place where it raises."""
+    try:
+        await handle(request, response)
+    except ProtocolError as exc:
+        logger.info("%s refused: %d %s", request.address, exc.http_status, exc)
+        challenge = {"www-authenticate": "Bearer"} if exc.http_status == 401 else {}
+        headers = {**JSON_HEADERS, **challenge, **exc.headers}  # RFC 9110 §15.5.2
+        await response.send(exc.http_status, headers, encode(error(exc.req_id, wire_error(exc))))
+    except ConnectionClosed:
+        response.lose()
+    except asyncio.CancelledError:
+        if not response.ended:
+            response.lose()
+        raise
+    except Exception as exc:
+        logger.error("%s %s failed", request.method, request.path, exc_info=exc)
+        if response.begun:
+            response.lose()
+    if not (response.begun or response.lost):
+        await response.send(500, {})
 
 ###############################################################################
 # 39. Connections
@@ -10140,7 +10156,6 @@ class Connection(Wire):
         async def answer(request: HTTPRequest, response: Response) -> None:
             raise exc
 
-        logger.info("%s refused: %d %s", self.address, exc.http_status, exc)
         self.serve(NO_HEAD, answer)
 
     def serve(self, head: RequestHead, handle: Handle) -> None:
@@ -10150,26 +10165,10 @@ class Connection(Wire):
         request = HTTPRequest(head.method, head.path, head.query, head.headers, b"", self.address,
                               "", self.listener.scheme, head.notes, read)  # fmt: skip
         self.response = response = SocketResponse(self, head)
-        coro = self._answer(handle, request, response)
+        coro = answer_with(handle, request, response)
         task: asyncio.Task[None] = asyncio.Task(coro, loop=self.loop, **_EAGER)
         if not task.done():
             response.task = task
-
-    async def _answer(self, handle: Handle, request: HTTPRequest, response: SocketResponse) -> None:
-        try:
-            try:
-                await handle(request, response)
-            except ProtocolError as exc:
-                await refuse(response, exc)
-        except asyncio.CancelledError:
-            self.transport.abort()
-            raise
-        except Exception as exc:
-            logger.error("%s %s failed", request.method, request.path, exc_info=exc)
-            response.keep = False
-            await response.send(500, {})
-        if not response.begun and not response.lost:
-            await response.send(500, {})
 
     def skip_body(self) -> None:
         """Drop a body that nobody has read, if all of it has come."""
@@ -10843,15 +10842,6 @@ PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for
 PROBE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
 
 
-class Door(Row):
-    """The way that the head of a request leads; requests with the same head share it."""
-
-    route: Route | None  #: None for a method or a path that is not there
-    cors: Mapping[str, str]  #: headers that let a page of another origin read the answer
-    guarded: bool  #: whether a token is needed
-    headers: Mapping[str, str]  #: those that a handler sees
-
-
 class Endpoint:
     """The MCP endpoint and the pages beside it, which answer the requests of any engine.
 
@@ -10879,14 +10869,6 @@ class Endpoint:
     ) -> None:  # fmt: skip
         if not path.startswith("/"):
             raise ValueError(f"path={path!r}: a path begins with a slash")
-        taken = {**dict.fromkeys(PAIR_PATHS if legacy_sse else (), "legacy_sse"),
-                 **dict.fromkeys(PROBE_PATHS if healthz else (), "healthz")}  # fmt: skip
-        if path.rstrip("/") in taken:
-            option = taken[path.rstrip("/")]
-            raise ValueError(f"path={path!r} is taken: choose another, or {option}=False")
-        # spec 2025-11-25: basic/transports#session-management -- "MUST only contain visible ASCII"
-        if session_prefix and not re.fullmatch(VISIBLE, session_prefix):
-            raise ValueError(f"session_prefix={session_prefix!r}: give visible ASCII characters")
         if auth is not None and not isinstance(auth, Entrance):
             raise TypeError('auth= is a Guard here; a Client is what logs in with auth="oauth"')
         if auth is not None and not (token is verify is None):
@@ -10896,14 +10878,16 @@ class Endpoint:
         self.gate = Gate(allowed_hosts, allowed_origins, self.entrance.locked)
         self.stateful, self.session_seconds = sessions, session_seconds
         self.session_prefix = session_prefix
+        self.legacy_sse, self.healthz = legacy_sse, healthz
         #: by path and method; each serves by fn(request, response)
         self.routes: dict[str, dict[str, Route]] = {}
-        self.pages = Threads(PAGE_THREADS)
-        self._add_routes(legacy_sse, healthz)
-        self.draining = False  # whether new work is turned away, because the server is to end
+        self._add_routes()
 
-    def begin(self) -> Endpoint:
+    def begin(self) -> None:
         """Begin to serve, in the event loop that is running."""
+        self.routes.clear()  # pages may have been added since
+        self._add_routes()
+        self.pages = Threads(PAGE_THREADS)
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
@@ -10911,60 +10895,61 @@ class Endpoint:
         self.open: set[Stream] = set()  # that have a response
         #: streams that end with a token: when (a time of day), and how
         self.expiring: dict[Response, tuple[float, Callable[[], Any]]] = {}
-        self.loads, self.tasks, self.draining = Loads(), Tasks(), False
-        self.running = Counts()  # modern requests of each client who is known
+        self.loads, self.tasks = Loads(), Tasks()
+        self.draining = False  # whether new work is turned away, because the server is to end
         self.modern = HTTPSession(self, Caller(address="a client"), modern=True)
         self.modern.conversation.session.resume(NEWEST)
         self.modern.conversation.max_in_flight = MAX_CONNECTIONS
-        self.passing: set[HTTPSession] = set()  # of running requests, where no session is kept
         self.sweeper: asyncio.TimerHandle | None = None
-        return self
 
     # Routes.
 
-    def _add_routes(self, legacy_sse: bool, healthz: bool) -> None:
+    def _add_routes(self) -> None:
         self.add("POST", self.path, Route(self.post))
         if self.stateful:
             self.add("GET", self.path, Route(self.get))
             self.add("DELETE", self.path, Route(self.delete))
-        if legacy_sse:
+        if self.legacy_sse:
             self.add("GET", PAIR_PATHS[0], Route(self.open_pair))
             self.add("POST", PAIR_PATHS[1], Route(self.post_to_pair))
-        if healthz:
-            self.add("GET", PROBE_PATHS[0], Route(self.probe, True, True))
-            self.add("GET", PROBE_PATHS[1], Route(self.probe, True, True))
-        found = self.entrance.pages(self.path).items()
-        public = {(method, where): Route(fn, True, True)
-                  for where, fn in found for method in ("GET", "OPTIONS")}  # fmt: skip
-        for (method, where), route in [*self.server.routes.items(), *public.items()]:
-            fn = functools.partial(serve_page, self.pages, route.fn)
-            self.add(method, where, route.replace(fn=fn))
-            if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
-                self.routes[where].setdefault("HEAD", route.replace(fn=fn))
+        for where in PROBE_PATHS if self.healthz else ():
+            self.add("GET", where, Route(self.probe, True, True))
+        for where, fn in self.entrance.pages(self.path).items():
+            for method in ("GET", "OPTIONS"):
+                self.add_page(method, where, Route(fn, True, True))
+        for (method, where), route in self.server.routes.items():
+            self.add_page(method, where, route)
 
     def add(self, method: str, where: str, route: Route) -> None:
         """Serve a path; ValueError if that is done already."""
         methods = self.routes.setdefault(where, {})
         if method in methods:
-            raise ValueError(f"app.route({method!r}, {where!r}): the server has a page there")
+            raise ValueError(f"{method} {where} is served already: choose another path")
         methods[method] = route
 
-    def door(self, request: HTTPRequest) -> Door:
-        """Return where the head of a request leads; ProtocolError if it is not let in."""
-        found: Door | None = request.notes.get(self)
-        if found is None:
-            route = self.routes.get(request.path.rstrip("/"), {}).get(request.method)
-            guarded, headers = route is not None and not route.public, request.headers
-            if route is None or not route.any_host:
-                self.gate.check(headers, guarded)
-            cors = cors_headers(headers["origin"]) if "origin" in headers else {}
-            if guarded and self.entrance.locked:
-                # spec: basic/authorization/index#token-handling
-                bare = without(headers, "authorization")
-                found = Door(route, cors, True, types.MappingProxyType(bare))
-            else:
-                found = Door(route, cors, False, headers)
-            request.notes[self] = found
+    def add_page(self, method: str, where: str, page: Route) -> None:
+        """Serve a path by the function of a page."""
+
+        async def serve(request: HTTPRequest, response: Response) -> None:
+            await serve_page(self.pages, page.fn, request, response)
+
+        route = page.replace(fn=serve)
+        self.add(method, where, route)
+        if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
+            self.routes[where].setdefault("HEAD", route)
+
+    def door(self, request: HTTPRequest) -> Any:
+        """Return where the head of a request leads, the headers for CORS, and those that a handler
+        may see; ProtocolError if it is not let in."""
+        route = self.routes.get(request.path.rstrip("/"), {}).get(request.method)
+        guarded, headers = route is not None and not route.public, request.headers
+        if route is None or not route.any_host:
+            self.gate.check(headers, guarded)
+        cors = cors_headers(headers["origin"]) if "origin" in headers else {}
+        if guarded and self.entrance.locked:
+            # spec: basic/authorization/index#token-handling
+            headers = types.MappingProxyType(without(headers, "authorization"))
+        found = request.notes[self] = route, cors, headers
         return found
 
     async def answer(self, request: HTTPRequest, response: Response) -> None:
@@ -10972,39 +10957,25 @@ class Endpoint:
         if self.sweeper is None:
             self.now = self.loop.time()
             self.sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
-        trace_head("<", SERVER, f"{request.method} {request.path}", request.headers)
-        try:
-            door = self.door(request)
-            response.cors = door.cors  # a page must be able to read why it is refused
-            if door.route is None:
-                await self.answer_options(request, response)
-                return
-            if door.guarded:
-                who = await self._identify(request)
-                request.principal, request.owner = who.principal, who.owner
-                request.headers = door.headers
-            request.body, request.read = await request.read(), nothing_to_read
-            await door.route.fn(request, response)
-        except ProtocolError as exc:
-            logger.info("%s refused: %d %s", request.address, exc.http_status, exc)
-            await refuse(response, exc)
-
-    async def _identify(self, request: HTTPRequest) -> Identity:
-        try:
-            return await self.entrance.identify(request.headers, request.query)
-        except ProtocolError:
-            raise
-        except Exception as exc:
-            problem = "whose token it is cannot be found out"
-            logger.error(problem, exc_info=exc)
-            raise ProtocolError(problem, INTERNAL_ERROR, http_status=500) from exc
+        if _trace is not None:
+            trace_head("<", SERVER, f"{request.method} {request.path}", request.headers)
+        route, cors, headers = request.notes.get(self) or self.door(request)
+        response.cors = cors  # a page must be able to read why it is refused
+        if route is None:
+            await self.answer_options(request, response)
+            return
+        if headers is not request.headers:
+            who = await self.entrance.identify(request.headers, request.query)
+            request.principal, request.owner = who.principal, who.owner
+            request.headers = headers
+        request.body, request.read = await request.read(), nothing_to_read
+        await route.fn(request, response)
 
     async def answer_options(self, request: HTTPRequest, response: Response) -> None:
         """Answer OPTIONS, which needs no token; ProtocolError for what is not there."""
         methods = self.routes.get(request.path.rstrip("/"))
         if methods is None:
-            there, here = f"{request.root}{request.path}"[:100], f"{request.root}{self.path}" or "/"
-            problem = f"nothing is at {there!r}: the endpoint is at {here!r}"
+            problem = f"nothing is here: the endpoint is at {request.root}{self.path or '/'}"
             raise ProtocolError(problem, http_status=404)
         allowed = ", ".join(dict.fromkeys((*methods, "OPTIONS")))
         if request.method != "OPTIONS":  # RFC 9110 §15.5.6 -- "MUST generate an Allow header field"
@@ -11028,86 +10999,58 @@ class Endpoint:
             notes["revision"] = name if name in REVISIONS else None
         msg, rev, size = decode(request.body), notes["revision"], len(request.body)
         request.body = b""  # what keeps the caller, a session or a task, need not keep this
-        if self.draining:
-            self.check_open(msg)
-        if belongs_to_the_modern_era(msg, rev):
-            return self.post_modern(msg, response, request, size)
-        kind = None if type(msg) is list else classify(msg)
+        self.check_open(msg)
+        modern = belongs_to_the_modern_era(msg, rev)
+        try:
+            kind = None if type(msg) is list else classify(msg)
+        except ProtocolError as exc:
+            exc.req_id = readable_id(msg)
+            raise
         opening = kind is REQUEST and msg["method"] == "initialize"
-        session = self.find(request, rev or header_revision(headers, msg), opening)
+        if modern:
+            session = self.modern
+        else:
+            session = self.find(request, rev or header_revision(headers, msg), opening)
         peer = session.conversation
         peer.show("<", msg)
         if kind is REQUEST:
             answering = self._begin(msg, Stream(session, response, request), size)
-        elif kind is None:
-            answering = self.post_batch(msg, session, response, request, size)
-        else:
-            peer.dispatch(msg, nowhere, request)
-            return response.send(202, {})
-        if opening or not self.stateful:
-            return self._pass(session, answering, opening)
-        return answering
-
-    async def _pass(self, session: HTTPSession, answering: Awaitable[Any], opening: bool) -> None:
-        """Await an answer, and end a session whose handshake failed."""
-        if not self.stateful:
-            self.passing.add(session)
-        try:
-            await answering
-            if opening and session.conversation.session.state is START:
-                await session.end()
-        finally:
-            self.passing.discard(session)
-
-    def check_open(self, msg: JSON = None) -> None:
-        """Raise ProtocolError 503 for a message that begins new work, if we are to end."""
-        batch = msg if type(msg) is list else [msg]
-        if self.draining and (msg is None or any(map(wants_answer, batch))):
-            later = {"retry-after": str(COME_BACK_SECONDS)}
-            raise Refused(SHUTTING_DOWN, 503, later, TOO_BUSY)
-
-    def post_modern(
-        self, msg: Msg, response: Response, request: HTTPRequest, size: int
-    ) -> Awaitable[Any]:
-        """Take a message that needs no session; what is returned answers it."""
-        peer = self.modern.conversation
-        peer.show("<", msg)
-        try:
-            kind = classify(msg)
-        except ProtocolError as exc:
-            exc.req_id = readable_id(msg)
-            raise
-        if kind is REQUEST:
-            return self._begin(msg, Stream(self.modern, response, request), size)
-        if kind is not NOTIFICATION:
+            return self._open(session, answering) if opening and self.stateful else answering
+        if kind is None:
+            return self.post_batch(msg, Stream(session, response, request), size)
+        if modern and kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
-        # The specification has no notification for a client to send here: to cancel a request, it
+        # The modern era has no notification for a client to send here: to cancel a request, it
         # closes the connection. Those of the author's own are served.
-        if msg["method"] not in METHODS:
+        if not modern or msg["method"] not in METHODS:
             peer.dispatch(msg, nowhere, request)
         return response.send(202, {})
 
-    async def post_batch(
-        self, batch: list[JSON], session: HTTPSession, response: Response, caller: Caller,
-        size: int,
-    ) -> None:  # fmt: skip
+    async def _open(self, session: HTTPSession, answering: Awaitable[Any]) -> None:
+        """Await the answer to a handshake, and end the session if it failed."""
+        await answering
+        if session.conversation.session.state is START:
+            await session.end()
+
+    def check_open(self, msg: JSON = None) -> None:
+        """Raise ProtocolError 503 for what may begin new work, if we are to end."""
+        if self.draining and (type(msg) is not dict or ("method" in msg and "id" in msg)):
+            later = {"retry-after": str(COME_BACK_SECONDS)}
+            raise Refused(SHUTTING_DOWN, 503, later, TOO_BUSY)
+
+    async def post_batch(self, batch: list[JSON], stream: Stream, size: int) -> None:
         """Take a batch: 202 if nothing in it wants an answer."""
-        peer = session.conversation
-        peer.check_batch(batch)
-        if not any(wants_answer(msg) for msg in batch):
-            for msg in batch:
-                peer.dispatch(msg, nowhere, caller)
-            await response.send(202, {})
-            return
-        stream = Stream(session, response, caller)
+        peer, response = stream.session.conversation, stream.response
         try:
-            answering = peer.reply_batch(batch, stream, caller, size)
-            del batch
-            await answering
+            peer.check_batch(batch)
+            await peer.reply_batch(batch, stream, stream.caller, size)
+            if response is not None and not response.begun:
+                await response.send(202, {})
         finally:
             stream.complete = True
-            await stream.end()
+            if response is not None and response.begun:
+                await stream.end()
 
     def _begin(self, msg: Msg, stream: Stream, size: int) -> Awaitable[Any]:
         """Take on a request; the awaitable that is returned serves it."""
@@ -11133,30 +11076,22 @@ class Endpoint:
         return self._serve(exchange, stream)
 
     def _check_share(self, msg: Msg, caller: Caller) -> None:
-        """Raise RPCError if as many modern requests of a client are running as it may have.
+        """Raise RPCError if as many modern requests of a principal are running as it may have.
 
         Whoever is refused server/discover would take us for a server of the other era.
         """
-        most = self.server.max_in_flight
-        if self.running.get(share_of(caller), 0) >= most and msg["method"] != "server/discover":
+        most, running = self.server.max_in_flight, self.modern.conversation.incoming
+        if len(running) < most or not caller.owner or msg["method"] == "server/discover":
+            return
+        if sum(each.caller.owner == caller.owner for each in running.values()) >= most:
             raise RPCError(TOO_BUSY, f"more than {most} requests of this client are running")
 
     async def _serve(self, exchange: Exchange, stream: Stream) -> None:
         """Serve a request in this task, which may outlast its connection."""
-        peer = stream.session.conversation
         exchange.task = asyncio.current_task()
-        share = share_of(exchange.caller) if stream.session.modern else ""
-        if share:
-            self.running.change(share, 1)
         try:
-            await peer.reply(exchange)
-        except asyncio.CancelledError:
-            if exchange.status is not CANCELLED and peer.lost is None:
-                raise  # it is the server that ends
-            _uncancel(exchange.task)
-        finally:
-            if share:
-                self.running.change(share, -1)
+            await stream.session.conversation.reply(exchange)
+        finally:  # a request that is cancelled ends its response, and then this task
             if exchange.weight is not None:
                 exchange.weight.drop()
             stream.complete = True
@@ -11321,7 +11256,8 @@ class Endpoint:
         grace period. The others are answered with an error. Then all sessions end."""
         first, self.draining = not self.draining, True
         feeds = self.modern.conversation.end_feeds()
-        sessions = [*self.sessions.values(), *self.passing, self.modern]
+        sessions = list(dict.fromkeys((*self.sessions.values(), self.modern,
+                                       *(stream.session for stream in self.open))))  # fmt: skip
         streams = sum(1 for stream in self.open if stream.name)
         running = sum(len(each.conversation.incoming) for each in sessions) - feeds
         for session in sessions:
@@ -11350,23 +11286,6 @@ class Endpoint:
             self.sweeper.cancel()
 
 
-def share_of(caller: Caller) -> str:
-    """Return the name under which a client is counted; "" for none, where many share an address.
-
-    >>> share_of(Caller(address="192.0.2.1")), share_of(Caller(address="127.0.0.1"))
-    ('192.0.2.1', '')
-    """
-    address = caller.address
-    return caller.owner or ("" if address == "local" or is_loopback(address) else address)
-
-
-def wants_answer(msg: JSON) -> bool:
-    """Return whether a member of a batch is answered: a request, or what is no message at all."""
-    try:
-        return classify(msg) is REQUEST
-    except ProtocolError:
-        return True
-
 ###############################################################################
 # 44. Engines
 ###############################################################################
@@ -11387,38 +11306,23 @@ class Engine:
         max_body: bytes of a request; no more than MAX_MESSAGE_BYTES, 16 MiB
     """
 
-    what = ""  # in errors
-
     def __init__(
         self, server: Server, *, grace: float = GRACE_SECONDS,
         max_body: int = MAX_MESSAGE_BYTES, **options: Any,
     ) -> None:  # fmt: skip
-        check_names(self.what, keywords_of(type(self), Engine, Endpoint), options)
         check_kinds(Engine, vars(), ("max_body",))
         check_kinds(Endpoint, options, ("session_seconds",))
         if max_body > MAX_MESSAGE_BYTES:
             problem = f"max_body={max_body}: a message is at most {MAX_MESSAGE_BYTES} bytes"
             raise ValueError(f"{problem}; send large data in pieces, or as a link")
-        self.server, self.grace, self.max_body, self.options = server, grace, max_body, options
+        self.server, self.grace, self.max_body = server, grace, max_body
         self.stack = contextlib.AsyncExitStack()
-        self.endpoint: Any = Endpoint(server, **options)  # an option that is wrong is an error here
+        self.endpoint = Endpoint(server, **options)
 
     async def enter(self) -> None:
         """Enter the lifespan of the server, and begin to serve in this event loop."""
         await self.stack.enter_async_context(self.server.lifespan_open())
-        try:
-            self.endpoint = Endpoint(self.server, **self.options).begin()
-        except BaseException:
-            await self.stack.aclose()
-            raise
-
-    def warn_of_open_door(self, host: str) -> None:
-        """Say that anybody can come in, if that is so."""
-        if not (self.endpoint.entrance.locked or is_loopback(host)):
-            logger.warning(
-                "serving %s without authentication: anybody who can reach it can use its tools; "
-                "pass token= or verify=, or bind to 127.0.0.1", host,
-            )  # fmt: skip
+        self.endpoint.begin()
 
 
 class HTTPServer(Engine):
@@ -11432,21 +11336,17 @@ class HTTPServer(Engine):
         ssl: an ssl.SSLContext, or (certificate file, key file)
     """
 
-    what = "a server on a port"
-
     def __init__(
         self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
         sock: Any = None, ssl: Any = None, **options: Any,
     ) -> None:  # fmt: skip
         check_kinds(HTTPServer, vars())
         super().__init__(server, **options)
-        if not 0 <= port <= 65535:
+        if port > 65535:
             raise ValueError(f"port={port}: give 0 to 65535; 0 takes a free one")
         if not host:
             raise ValueError("host= is empty: give 0.0.0.0 for all addresses of this machine")
         check_uds(uds)
-        if ((host, port) != ("127.0.0.1", 8000)) + (uds is not None) + (sock is not None) > 1:
-            raise ValueError("give one of these: host= and port=, uds=, sock=")
         if sock is not None:
             name = sock.getsockname()
             host = name[0] if isinstance(name, tuple) else "localhost"
@@ -11465,7 +11365,11 @@ class HTTPServer(Engine):
             await self.endpoint.close()
             await self.stack.aclose()
             raise
-        self.warn_of_open_door(host)
+        if not (self.endpoint.entrance.locked or is_loopback(host)):
+            logger.warning(
+                "serving %s without authentication: anybody who can reach it can use its tools; "
+                "pass token= or verify=, or bind to 127.0.0.1", host,
+            )  # fmt: skip
         self.url = root + self.endpoint.path
         self.endpoint.entrance.url = self.endpoint.entrance.url or self.url
         return self
@@ -11550,13 +11454,10 @@ class ASGIResponse(Response):
 class ASGIApp(Engine):
     """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount."""
 
-    what = "an ASGI application"
-
     def __init__(self, server: Server, **options: Any) -> None:
         super().__init__(server, **options)
-        self.starting: asyncio.Future[None] | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
-        self.warned = False
+        self.started = False
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
         """Serve one connection of an ASGI server."""
@@ -11583,18 +11484,12 @@ class ASGIApp(Engine):
         """Enter the server's lifespan, once; all requests that come meanwhile wait for it."""
         loop = asyncio.get_running_loop()
         if self.loop is not loop:
-            self.loop, self.starting, self.stack = loop, None, contextlib.AsyncExitStack()
-        while self.starting is not None and not self.starting.done():
-            await asyncio.wait([self.starting])
-        if self.starting is None:
-            starting = self.starting = loop.create_future()
-            try:
+            self.loop, self.started, self.turn = loop, False, asyncio.Lock()
+            self.stack = contextlib.AsyncExitStack()
+        async with self.turn:
+            if not self.started:
                 await self.enter()
-            except BaseException:
-                self.starting = None  # the next one tries again
-                raise
-            finally:
-                settle_future(starting, None, None)
+                self.started = True
 
     @contextlib.asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
@@ -11607,22 +11502,18 @@ class ASGIApp(Engine):
 
     async def close(self) -> None:
         """End all sessions, then the lifespan."""
-        if self.starting is not None and self.loop is asyncio.get_running_loop():
-            self.starting = None
+        if self.started and self.loop is asyncio.get_running_loop():
+            self.started = False
             await self.endpoint.close(self.grace)
             await self.stack.aclose()
 
     async def _serve(self, scope: Msg, receive: Any, send: Any) -> None:
         await self.start()
-        host = (scope.get("server") or ("localhost", None))[0] or "localhost"
-        if not self.warned:
-            self.warned = True
-            self.warn_of_open_door(host)
         endpoint, response = self.endpoint, ASGIResponse(send)
         came = asyncio.Event()
         read = functools.partial(self._read, receive, came)
         request = self._request(scope, endpoint.path, read)
-        endpoint.tasks.spawn(self._answer(endpoint, request, response))
+        endpoint.tasks.spawn(answer_with(endpoint.answer, request, response))
         watch = asyncio.ensure_future(self._watch(receive, came, response))
         try:
             await response.over.wait()
@@ -11646,18 +11537,6 @@ class ASGIApp(Engine):
         query = scope.get("query_string", b"").decode("latin-1")
         return HTTPRequest(scope["method"], path, query, headers, b"", str(client[0]), root,
                            scope.get("scheme", "http"), {}, read)  # fmt: skip
-
-    async def _answer(self, endpoint: Endpoint, request: HTTPRequest, response: Response) -> None:
-        try:
-            await endpoint.answer(request, response)
-        except ConnectionClosed:
-            response.lose()
-        except asyncio.CancelledError:
-            response.lose()
-            raise
-        except Exception as exc:
-            logger.error("%s %s failed", request.method, request.path, exc_info=exc)
-            await response.send(500, {})
 
     async def _read(self, receive: Any, came: asyncio.Event) -> bytes:
         """Return the body of a request; ConnectionClosed if its client is gone."""
