@@ -5381,6 +5381,20 @@ class TestServerStreams:
         assert said.endswith(b"\nafterwards\n")
         assert texts(said) == {**{i: str(i) for i in range(300)}, 300: "done"}
 
+    @posix
+    def test_a_pipe_that_does_not_block_may_stand_beside_a_file(self, tmp_path):
+        stdin, to_server = os.pipe()
+        os.set_blocking(stdin, False)
+        answers = tmp_path / "answers.jsonl"
+        with answers.open("wb") as stdout, python(RUN, stdin=stdin, stdout=stdout) as process:
+            os.close(stdin)
+            for n in range(2):
+                os.write(to_server, call(n, "add", a=n))
+                wait_until(lambda n=n: answers.read_bytes().count(b"\n") > n)
+            os.close(to_server)
+            assert process.wait(20) == 0
+        assert texts(answers.read_bytes()) == {0: "0", 1: "1"}
+
     def test_stdin_may_be_the_null_device(self):
         status, out, err = converse(RUN, None, stdin=subprocess.DEVNULL)
         assert (status, out, err) == (0, b"afterwards\n", b"")
@@ -6486,6 +6500,21 @@ The server may end a subscription.
     >>> s.__anext__()
     StopAsyncIteration:
 
+A server that is too busy is asked again, and what may have changed meanwhile is told as changed.
+[modern]
+    >>> (s := c.listen(tools=True)).open()
+    --> ?s subscriptions/listen {"notifications": {"toolsListChanged": true}}
+    <-- notifications/subscriptions/acknowledged {"_meta": {"io.modelcontextprotocol/subscriptionId": ?s},
+          "notifications": {"toolsListChanged": true}}
+    ...
+    <-- ?s error 503 "shutting down"
+    later 3 s
+    --> ?t subscriptions/listen {"notifications": {"toolsListChanged": true}}
+    <-- notifications/subscriptions/acknowledged {"_meta": {"io.modelcontextprotocol/subscriptionId": ?t},
+          "notifications": {"toolsListChanged": true}}
+    >>> s.__anext__()
+    {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+
 A subscription ends with its connection.
 [legacy]
     >>> (s := c.subscribe("note://a")).open()
@@ -6573,6 +6602,24 @@ A subscription ends with its connection.
                 await call
             await asyncio.gather(c.close(), asyncio.ensure_future(c.close()))
             assert c.lost is not None
+
+    async def test_a_server_in_memory_gets_no_period_of_grace(self):
+        """When its client is gone, nobody can hear an answer."""
+        app = m.Server()
+
+        @app.tool
+        async def stay() -> None:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
+            await asyncio.sleep(3600)
+
+        async with m.Client(app) as c:
+            call = asyncio.ensure_future(c.call("stay"))
+            await idle()
+            began = time.monotonic()
+        assert time.monotonic() - began < 1.9
+        with pytest.raises(m.ConnectionClosed):
+            await call
 
     def test_a_server_that_fails_is_one_exception_with_its_cause(self):
         @contextlib.asynccontextmanager
@@ -9003,6 +9050,24 @@ class TestClientOverHTTP:
             await asyncio.gather(*(client.request("tools/call", {"name": "x"}) for _ in range(5)))
         assert sessions == ["s1", "s2"] and calls == ["s2"] * 5
 
+    async def test_a_session_that_could_not_be_renewed_is_renewed_by_the_next_request(self):
+        sessions = []
+
+        async def on_call(wire, head, msg):
+            known = head.headers.get("mcp-session-id") == "s3"
+            gone = b"HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n"
+            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()) if known else gone)
+
+        def more():
+            sessions.append(f"s{len(sessions) + 1}")
+            return "Content-Length: x\r\n" if len(sessions) == 2 else f"Mcp-Session-Id: {sessions[-1]}\r\n"
+
+        async with talking(Scripted(on_call, more=more)) as client:
+            with pytest.raises(m.MCPError):
+                await client.request("acme/x")
+            assert await client.request("acme/x") == {}
+        assert sessions == ["s1", "s2", "s3"]
+
     async def test_the_standalone_stream_is_opened_again_and_paced(self):
         gets, heard = [], []
 
@@ -9100,6 +9165,33 @@ class TestClientOverHTTP:
             assert await client.call("echo", {"text": "a"}) == "a"
         async with app.http(port=urllib.parse.urlsplit(url).port):
             assert await client.call("echo", {"text": "b"}) == "b"
+            await client.close()
+
+    @pytest.mark.parametrize("revision", [V4, V5])
+    async def test_what_was_asked_for_is_heard_from_a_server_that_was_restarted(self, revision):
+        """A client that only listens notices it, and learns what it may have missed."""
+        app, heard, changed = m.Server(), asyncio.Queue(), asyncio.Event()
+        app.resource("note://a", name="a")(lambda: "a")
+
+        @app.tool
+        async def say(ctx: m.Context) -> None:
+            await ctx.info("hello")
+
+        options = {"on_tools_changed": changed.set, "log": lambda *said: heard.put_nowait(said)}
+        async with app.http(port=0) as server:
+            client = m.Client(server.url, revision=revision, **options)
+            await client.connect()
+            await client.set_log_level("info")
+            await client.subscribe("note://a", heard.put_nowait)
+        leap = time_machine()
+        async with app.http(port=urllib.parse.urlsplit(server.url).port):
+            gaps = 2 if revision == V5 else 1  # two subscriptions, or one stream
+            await eventually(lambda: leap(0.5) or heard.qsize() == gaps)
+            assert [(await heard.get())["uri"] for _ in range(gaps)] == ["note://a"] * gaps and changed.is_set()
+            app.resource_updated("note://a")
+            assert (await heard.get())["uri"] == "note://a"
+            await client.call("say")
+            assert (await heard.get())[:2] == ("info", "hello")
             await client.close()
 
     async def test_connecting_to_nobody_says_where(self, no_proxies):
