@@ -8989,15 +8989,14 @@ def header_lines(fields: tuple[tuple[str, str], ...], framed: bool = False) -> b
     b'accept: */*\r\ncontent-length: 0\r\n'
     """
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields])
-    names = {name.lower() for name, _ in fields}
-    found = re.findall(FIELD_LINE, lines)
-    if found != [(name, f" {value}") for name, value in fields] or lines.count("\n") != len(found):
-        raise ValueError("a header has a name or a value that cannot be sent: a line break?")
-    if any(value != value.strip(" \t") for _, value in fields):
-        raise ValueError("a header's value begins or ends with white space, which gets lost")
-    if len(names) < len(found):
-        raise ValueError("a header is given twice, in upper and in lower case")
-    if not framed and not names.isdisjoint(("content-length", "transfer-encoding")):
+    meant = {name.lower(): value for name, value in fields}
+    try:
+        same = parse_fields(lines) == meant and len(meant) == len(fields)
+    except ProtocolError:
+        same = False
+    if not same:
+        raise ValueError("a header would not arrive as it is: a line break, a blank, a second one?")
+    if not framed and not meant.keys().isdisjoint(("content-length", "transfer-encoding")):
         raise ValueError("leave out Content-Length and Transfer-Encoding")
     return lines.encode("latin-1")
 
@@ -9800,10 +9799,6 @@ def mirrors_of(schema: JSON) -> list[Mirror]:
     return found
 
 
-#: Keywords whose values are schemas by names of the author's: such a name is no keyword.
-SCHEMAS_BY_NAME = ("$defs", "definitions", "patternProperties", "dependentSchemas")
-
-
 def _find_mirrors(node: JSON, path: tuple[str, ...], reachable: bool, found: list[Mirror]) -> None:
     if isinstance(node, list):
         for item in node:
@@ -9816,9 +9811,6 @@ def _find_mirrors(node: JSON, path: tuple[str, ...], reachable: bool, found: lis
         if key == "properties" and isinstance(value, dict):
             for name, field in value.items():
                 _find_mirrors(field, (*path, name), reachable, found)
-        elif key in SCHEMAS_BY_NAME and isinstance(value, dict):
-            for field in value.values():
-                _find_mirrors(field, path, False, found)
         elif key not in ("const", "enum", "default", "examples"):
             _find_mirrors(value, path, False, found)
 
@@ -10306,14 +10298,10 @@ class Listener:
                 more.update({"host": host, "port": port} if sock is None else {"sock": sock})
                 self.server = await self.loop.create_server(self._accept, **more)
         except OSError as exc:  # errors of TLS are such, too
-            why = f"{exc.filename}: " * bool(exc.filename) + (exc.strerror or str(exc))
-            if uds is not None:
-                why = f"{uds}: {why}"
-            elif ssl is None:
-                taken = exc.errno == errno.EADDRINUSE
-                why = "it is in use; port=0 finds a free one" if taken else why
-                why = f"cannot listen on port {port} of {host}: {why}"
-            raise CannotServe(exc.errno, why) from None
+            taken = exc.errno == errno.EADDRINUSE and uds is None
+            why = "it is in use; port=0 finds a free one" if taken else exc.strerror or exc
+            where = uds or f"port {port} of {host}"
+            raise CannotServe(exc.errno, f"cannot listen on {where}: {why}") from None
         self._sweep()
         where, name = self.server.sockets[0].getsockname(), f"[{host}]" if ":" in host else host
         at = f"{name}:{where[1]}" if isinstance(where, tuple) else "localhost"
@@ -10400,15 +10388,10 @@ def server_ssl(ssl: Any) -> Any:
     context = SSLContext(PROTOCOL_TLS_SERVER)
     context.minimum_version = TLSVersion.TLSv1_2  # RFC 8996 -- the older ones are not to be used
     files = (ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl
-    if not isinstance(files, (tuple, list)) or not files or not all(files):
-        raise TypeError(f"ssl={ssl!r}: give an SSLContext, or (certificate file, key file)")
-    for file in files[:2]:
-        with open(file, "rb"):  # an error of load_cert_chain() names no file
-            pass
+    names = " and ".join(map(str, files))
     try:
         context.load_cert_chain(*files)
     except OSError as exc:
-        names = " and ".join(map(str, files[:2]))
         raise OSError(exc.errno, f"{names}: no certificate with its key, in PEM: {exc}") from None
     return context
 
@@ -11590,16 +11573,11 @@ KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
 def client_ssl(ssl: Any) -> Any:
-    """Return an SSLContext from one, from the path of a CA file, or with the system's roots.
-
-    Raises TypeError or ValueError for anything else.
-    """
+    """Return an SSLContext from one, from the path of a CA file, or with the system's roots."""
     from ssl import SSLContext, create_default_context
 
     if isinstance(ssl, SSLContext):
         return ssl
-    if not isinstance(ssl, (str, os.PathLike, type(None))):
-        raise TypeError(f"ssl={ssl!r}: give an SSLContext, or a file of certificates to trust")
     try:
         return create_default_context(cafile=ssl)
     except OSError as exc:
@@ -11649,11 +11627,7 @@ class HTTPAnswer(Wire):
 
     async def body(self, limit: int = MAX_MESSAGE_BYTES) -> bytes:
         """Return the rest of the body; LimitExceeded if it is longer than `limit`."""
-        try:
-            return await whole(self.next_piece, limit)
-        except LimitExceeded:
-            problem = f"{self.url}: the answer is longer than {limit} bytes"
-            raise LimitExceeded(problem) from None
+        return await whole(self.next_piece, limit)
 
     @property
     def reusable(self) -> bool:
@@ -11692,7 +11666,7 @@ class HTTPClient:
         #: sent there; a proxy reaches the server in our place, so nobody can look then
         self.admit = admit
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
-        self.proxy = None if uds else proxy_for(url, os.environ)
+        self.proxy = None if uds else proxy_for(url)
         self.idle: list[HTTPAnswer] = []
         self.busy: set[HTTPAnswer] = set()
         self.closed = False
@@ -11719,19 +11693,14 @@ class HTTPClient:
         """Return the target of a redirect; ConnectionClosed for one that is not to be followed."""
         from urllib.parse import urldefrag, urljoin
 
-        problem = ""
-        try:
-            where = parse_url(urldefrag(urljoin(str(answer.url), location))[0])
-        except ValueError as exc:
-            problem = f"nowhere: {exc}"
-        else:
-            if where.origin != self.url.origin:  # headers and body may hold secrets: they stay here
-                problem = f"another origin, {where}: refused"
-            elif method != "GET" and answer.head.status not in (307, 308):  # RFC 9110 §15.4
-                problem = f"a GET of {where} in place of a {method}: use {where}"
-        if problem:
-            raise ConnectionClosed(f"{answer.url} redirects to {problem}")
-        return where.target
+        where = urldefrag(urljoin(str(answer.url), location))[0]
+        with contextlib.suppress(ValueError):
+            url = parse_url(where)
+            same = url.origin == self.url.origin  # headers and body may hold secrets: they stay
+            if same and (method == "GET" or answer.head.status in (307, 308)):  # RFC 9110 §15.4
+                return url.target
+            where = where if same else f"another origin, {where}"
+        raise ConnectionClosed(f"{answer.url} redirects to {where}: a {method} does not follow")
 
     async def _send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes,
@@ -11913,24 +11882,17 @@ class Proxy(Row):
     headers: dict[str, str]
 
 
-def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy that the environment names for a URL, if any.
-
-    HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, in upper or lower case, less the domains of NO_PROXY;
-    never for this machine itself. ValueError for one that is not reached by plain HTTP.
-    """
-    if is_loopback(url.host):
+def proxy_for(url: URL) -> Proxy | None:
+    """Return the proxy that the environment names for a URL, if any; ValueError for one that is
+    not reached by plain HTTP."""
+    if is_loopback(url.host) or not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
+    import urllib.request
 
-    def setting(name: str) -> str:
-        # HTTP_PROXY in upper case can be set by the "Proxy" header of a CGI request.
-        cgi = name == "http_proxy" and "REQUEST_METHOD" in environ
-        return environ.get(name) or ("" if cgi else environ.get(name.upper(), ""))
-
-    text = setting(f"{url.scheme}_proxy") or setting("all_proxy")
-    words = re.split(r"[\s,]+", setting("no_proxy").lower())
-    names = [word.partition(":")[0].lstrip("*.") for word in words]
-    if not text or "*" in words or any(n and f".{url.host}".endswith(f".{n}") for n in names):
+    library: Any = urllib.request  # typeshed does not know all of it
+    proxies = library.getproxies_environment()
+    text = proxies.get(url.scheme) or proxies.get("all")
+    if not text or library.proxy_bypass_environment(url.authority):
         return None
     found = re.fullmatch(r"(?:http://)?(?:([^@/]*)@)?([^/@]+)/?", text, re.IGNORECASE)
     if found is None:
@@ -11957,7 +11919,6 @@ def proxy_for(url: URL, environ: Mapping[str, str]) -> Proxy | None:
 # Limits.  Shaking hands again when the session is gone is the Client's.
 
 LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
-MAX_TELLING = 64  # messages sent at once that want no answer: a server asks as fast as it likes
 
 #: Each makes an Authorizer, for a transport, of what `auth=` was given; or None, for the next.
 AUTHORIZERS: list[Callable[[HTTPTransport, Any], Authorizer | None]] = []
@@ -12003,7 +11964,6 @@ class HTTPTransport(Transport):
         self.inbox, self.tasks = Inbox(), Tasks()
         #: requests of ours being answered: who sees to it, and which others share the answer
         self.running: dict[ReqId, tuple[asyncio.Task[Any], set[ReqId]]] = {}
-        self._turns: asyncio.Semaphore | None = None  # made on the loop: before 3.10 it is bound
         self._listening: asyncio.Task[Any] | None = None  # who reads the standalone stream
         self._pair: str | None = None  # where to POST, if it is HTTP+SSE that the server speaks
         self._opening: asyncio.Future[Any] | None = None  # while there is no session yet
@@ -12028,10 +11988,8 @@ class HTTPTransport(Transport):
             if not task.done():
                 self.running.update((req_id, (task, ids)) for req_id in ids)
             return
-        self._turns = self._turns or asyncio.Semaphore(MAX_TELLING)
         late = f"{self.url} did not take a message within {HEADERS_SECONDS:g} seconds"
-        async with self._turns:
-            await within(HEADERS_SECONDS, self._post(msg, data, set()), ConnectionClosed(late))
+        await within(HEADERS_SECONDS, self._post(msg, data, set()), ConnectionClosed(late))
         begun = isinstance(msg, dict) and msg.get("method") == "notifications/initialized"
         if begun and self._pair is None:
             await self._listen()
@@ -12220,8 +12178,7 @@ class HTTPTransport(Transport):
         try:
             msg = decode(data)
         except ProtocolError as exc:
-            shown = "" if isinstance(exc, LimitExceeded) else f": {first_line(data)}"
-            raise ProtocolError(f"{self.url} sent a message, but {exc}{shown}") from None
+            raise ProtocolError(f"{self.url} sent: {first_line(data)}: {exc}") from None
         items = msg if isinstance(msg, list) else [msg]
         # Some servers answer with an array whatever the revision: its messages are taken singly.
         singly = self.rev is not None and self.rev not in BATCHES
@@ -12346,12 +12303,6 @@ class HTTPTransport(Transport):
     def agreed(self, rev: str) -> None:
         """Note the revision, which later requests name."""
         self.rev = rev
-
-    async def authorization(self) -> JSON:
-        """Return the headers that say who we are, as the next request would have them."""
-        own = await self.auth.headers("POST", self.url.target, False)
-        fields = {**await self.fields(), **own}
-        return [fields.get(name) for name in ("authorization", "cookie")]
 
     def learn_tool(self, tool: Msg) -> None:
         """Note which arguments of a tool go into headers, too."""
@@ -13279,7 +13230,7 @@ class Fetcher:
     def __init__(self, server: URL, ssl: Any = None, allow_private: bool = False) -> None:
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
         # Until we are connected. Behind a proxy nobody knows, and names may be private there.
-        self.public = not (is_loopback(server.host) or proxy_for(server, os.environ))
+        self.public = not (is_loopback(server.host) or proxy_for(server))
         self.left = SERVERS_SECONDS
 
     def note_address(self, address: str) -> None:
