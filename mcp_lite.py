@@ -4450,14 +4450,17 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
     return [value["resource"] if isinstance(value, Resource) else value]
 
 
-class Elicited(Row):
+Wanted = typing.TypeVar("Wanted")
+
+
+class Elicited(Row, typing.Generic[Wanted]):
     """The answer of a person: `data` is None unless `action` is "accept".
 
     Where a plain confirmation was asked for, `data` is True then.
     """
 
     action: str
-    data: Any = None
+    data: Wanted | None = None
 
 
 def check_answer(method: str, answer: Msg) -> Msg:
@@ -4557,7 +4560,7 @@ class Form:
         return {word: value for word, value in field.items() if word in FORM_WORDS
                 and value is not None and (word != "format" or value in FORM_FORMATS)}
 
-    def read(self, answer: Msg) -> Elicited:
+    def read(self, answer: Msg) -> Elicited[Any]:
         """Return an ElicitResult as Python values; raise SchemaError if it is none."""
         action = check_answer("elicitation/create", answer)["action"]
         if action != "accept":
@@ -4900,7 +4903,7 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
 # Limits.  Nothing is said after the answer. A thread that was cancelled goes on until it asks, or
 #          looks at ctx.cancelled: Python cannot end it.
 
-__all__ += ["Context", "LogHandler"]
+__all__ += ["Context", "SyncContext", "LogHandler"]
 
 RETRY_MS = 1000  # from the end of a stream until its reader opens it again
 LOG_RATE = (500, 1.0)  # log messages of one request in so many seconds; the rest is dropped
@@ -4910,15 +4913,13 @@ if typing.TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
 
     Given = ParamSpec("Given")
+    Result = typing.TypeVar("Result")
 
 
 def _from_threads(
-    method: Callable[Concatenate[Context, Given], Any],
-) -> Callable[Concatenate[Context, Given], Any]:
-    """Let a method of Context be awaited on the loop, and simply be called in a worker thread.
-
-    To a type checker its result is Any: on the loop it is to be awaited, in a thread it is there.
-    """
+    method: Callable[Concatenate[Context, Given], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[Context, Given], Coroutine[Any, Any, Result]]:
+    """Let a method of Context be awaited on the loop, and simply be called in a worker thread."""
 
     @functools.wraps(method)
     def either(self: Context, /, *args: Given.args, **kwargs: Given.kwargs) -> Any:
@@ -4933,8 +4934,10 @@ def is_async(fn: Any) -> bool:
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
 
 
-def _at_level(level: str) -> Callable[..., Any]:
-    def log(self: Context, data: JSON, logger: str | None = None) -> Any:
+def _at_level(level: str) -> Callable[..., Coroutine[Any, Any, None]]:
+    def log(
+        self: Context, data: JSON, logger: str | None = None
+    ) -> Coroutine[Any, Any, None]:
         return self.log(level, data, logger)
 
     log.__doc__ = f"Send a log message of level {level!r}, as log() does."
@@ -5166,11 +5169,21 @@ class Context(Exchange):
 
     # Asking.
 
+    @typing.overload
+    def elicit(
+        self, /, message: str, wanted: type[Wanted], *, key: str | None = ..., timeout: float = ...
+    ) -> Coroutine[Any, Any, Elicited[Wanted]]: ...
+
+    @typing.overload
+    def elicit(
+        self, /, message: str, wanted: Any = ..., *, key: str | None = ..., timeout: float = ...
+    ) -> Coroutine[Any, Any, Elicited[Any]]: ...
+
     @_from_threads
     async def elicit(
         self, message: str, wanted: Any = None, *, key: str | None = None,
         timeout: float = ASK_SECONDS,
-    ) -> Elicited:
+    ) -> Elicited[Any]:
         """Ask the person at the client for a value of a type, or of a JSON Schema.
 
         `wanted` is a dataclass, TypedDict, primitive, Literal, Enum, a list of choices, a schema,
@@ -5181,14 +5194,14 @@ class Context(Exchange):
         """
         form, mode = Form(wanted), "form" if self.facts.rev >= RICH else None
         params = without_none(mode=mode, message=message, requestedSchema=form.schema)
-        answer: Elicited = await self._ask("elicitation/create", params, key, timeout, form.read)
-        return answer
+        ask = self._ask("elicitation/create", params, key, timeout, form.read)
+        return typing.cast("Elicited[Any]", await ask)
 
     @_from_threads
     async def elicit_url(
         self, message: str, url: str, *, id: str | None = None, key: str | None = None,
         timeout: float = ASK_SECONDS,
-    ) -> Elicited:
+    ) -> Elicited[None]:
         """Ask the person to open a URL. "accept" means that they agreed, not that they are done.
 
         When they are: ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
@@ -5390,6 +5403,17 @@ class Context(Exchange):
             call.add_done_callback(self.unfinished.discard)
             await call
         return to_json(done[name])
+
+
+if typing.TYPE_CHECKING:
+
+    class SyncContext:
+        """The Context of a `def` handler: there its methods give their results at once."""
+
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    SyncContext = Context
 
 
 class LogHandler(logging.Handler):
@@ -5721,6 +5745,9 @@ def _name_of(fn: Any) -> str:
     return str(name)
 
 
+Fn = typing.TypeVar("Fn", bound=Callable[..., Any])
+
+
 class Registry(dict[str, Any]):
     """Entries by name; `changed` gets each that comes, and None for one that goes."""
 
@@ -5735,7 +5762,7 @@ class Registry(dict[str, Any]):
             return functools.partial(self.enter, **{**without_none(name=fn), **options})
         return self.enter(fn, **options)
 
-    def enter(self, fn: Any, /, **options: Any) -> Any:
+    def enter(self, fn: Fn, /, **options: Any) -> Fn:
         """Register a function, and give it back."""
         self.add(self.make(fn, **options))
         return fn
@@ -5776,7 +5803,7 @@ async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
     names, kwargs = [], {}
     for p in inspect.signature(fn).parameters.values():
         # Annotations are read as text: these functions need no others.
-        annotated = re.search(r"\bContext\b", str(p.annotation))
+        annotated = re.search(r"\b(Sync)?Context\b", str(p.annotation))
         if annotated or (p.name, p.annotation) == (CONTEXT_NAME, EMPTY):
             kwargs[p.name] = ctx
         elif p.kind is p.POSITIONAL_OR_KEYWORD:
@@ -6108,6 +6135,40 @@ class Life:
                 self.task.result()
 
 
+Source = typing.TypeVar("Source")
+
+if typing.TYPE_CHECKING:  # Python itself checks these options where they are taken
+    from typing_extensions import TypedDict, Unpack
+
+    class PromptOptions(TypedDict, total=False):
+        """Options of a prompt, and of all that is registered."""
+
+        name: str | None
+        title: str | None
+        description: str | None
+        icons: Sequence[Msg] | None
+        meta: Msg | None
+
+    class ToolOptions(PromptOptions, total=False):
+        """Options of a tool."""
+
+        annotations: Msg | None
+        input_schema: Msg | None
+        output_schema: Msg | None
+        structured: bool
+        task: bool | str
+        scopes: str | Sequence[str]
+
+    class ResourceOptions(PromptOptions, total=False):
+        """Options of a resource."""
+
+        annotations: Msg | None
+        mime_type: str | None
+        size: int | None
+        ttl_ms: int | None
+        cache_scope: str | None
+
+
 class Server:
     """An MCP server: register functions with its decorators, then run() it.
 
@@ -6182,7 +6243,15 @@ class Server:
 
     # Registering.
 
-    def tool(self, fn: Any = None, **options: Any) -> Any:
+    @typing.overload
+    def tool(self, fn: Fn, /) -> Fn: ...
+
+    @typing.overload
+    def tool(
+        self, name: str | None = ..., /, **options: Unpack[ToolOptions]
+    ) -> Callable[[Fn], Fn]: ...
+
+    def tool(self, fn: Any = None, /, **options: Any) -> Any:
         """Offer a function as a tool: @app.tool, @app.tool("name") or @app.tool(title=...).
 
         Options: name, title, description, annotations, icons, meta; input_schema, output_schema
@@ -6192,14 +6261,22 @@ class Server:
         """
         return self.tools.offer(fn, options)
 
-    def prompt(self, fn: Any = None, **options: Any) -> Any:
+    @typing.overload
+    def prompt(self, fn: Fn, /) -> Fn: ...
+
+    @typing.overload
+    def prompt(
+        self, name: str | None = ..., /, **options: Unpack[PromptOptions]
+    ) -> Callable[[Fn], Fn]: ...
+
+    def prompt(self, fn: Any = None, /, **options: Any) -> Any:
         """Offer a function that returns a str, a Message, or a list of them, as a prompt.
 
         Options: name, title, description, icons, meta.
         """
         return self.prompts.offer(fn, options)
 
-    def resource(self, uri: str, **options: Any) -> Any:
+    def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Fn], Fn]:
         """Offer the value of a function as a resource, or as a template: "note://{name}".
 
         Options: name, title, description, mime_type, size, annotations, icons, meta; ttl_ms and
@@ -6210,17 +6287,19 @@ class Server:
             raise TypeError('write @app.resource("scheme://path") with the URI')
         return functools.partial(self.add_resource, uri, **options)
 
-    def add_resource(self, uri: str, source: Any, **options: Any) -> Any:
+    def add_resource(
+        self, uri: str, source: Source, **options: Unpack[ResourceOptions]
+    ) -> Source:
         """Offer a function or a value as a resource, at any time; clients that listen are told."""
         entry = ResourceEntry(uri, source, **options)
         (self.templates if entry.template else self.resources).add(entry)
         return source
 
-    def add_tool(self, fn: Callable[..., Any], **options: Any) -> Any:
+    def add_tool(self, fn: Fn, **options: Unpack[ToolOptions]) -> Fn:
         """Offer a function as a tool, at any time; clients that listen are told."""
         return self.tools.enter(fn, **options)
 
-    def add_prompt(self, fn: Callable[..., Any], **options: Any) -> Any:
+    def add_prompt(self, fn: Fn, **options: Unpack[PromptOptions]) -> Fn:
         """Offer a function as a prompt, at any time; clients that listen are told."""
         return self.prompts.enter(fn, **options)
 
@@ -6236,26 +6315,26 @@ class Server:
         """Offer a resource or a template no longer."""
         (self.templates if uri in self.templates else self.resources).drop(uri)
 
-    def complete(self, ref: str, argument: str) -> Callable[[Any], Any]:
+    def complete(self, ref: str, argument: str) -> Callable[[Fn], Fn]:
         """Complete an argument of a prompt (by name) or a template (by URI) with a function.
 
         fn(value), or fn(value, arguments) to see the other arguments, gives a list of str.
         """
         return functools.partial(_enter, self.completions, (ref, argument))
 
-    def method(self, name: str) -> Callable[[Any], Any]:
+    def method(self, name: str) -> Callable[[Fn], Fn]:
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
         if name in METHODS:
             raise ValueError(f"{name} is a method of the protocol: a middleware may answer it")
         return functools.partial(_enter, self.methods, name)
 
-    def on(self, name: str) -> Callable[[Any], Any]:
+    def on(self, name: str) -> Callable[[Fn], Fn]:
         """Take a notification of the client: fn(params)."""
         return functools.partial(_enter, self.listeners, name)
 
     def route(
         self, method: str, path: str, *, public: bool = False, any_host: bool = False
-    ) -> Callable[[Any], Any]:
+    ) -> Callable[[Fn], Fn]:
         """Serve a page beside the endpoint, over HTTP: fn(request) gives str, bytes or JSON.
 
         It may also give (status, content type, body) or (status, headers, body). `public` pages
@@ -6268,13 +6347,13 @@ class Server:
             problem = "a page is there already, or the path does not begin with a slash"
             raise ValueError(f"app.route({method!r}, {path!r}): {problem}")
 
-        def enter(fn: Any) -> Any:
+        def enter(fn: Fn) -> Fn:
             self.routes[where] = Route(fn, public, any_host)
             return fn
 
         return enter
 
-    def middleware(self, fn: Any) -> Any:
+    def middleware(self, fn: Fn) -> Fn:
         """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
         self.middlewares.insert(0, fn)
         return fn

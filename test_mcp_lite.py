@@ -4561,6 +4561,22 @@ What a client listens for says how its task ends.
 class TestServing:
     """What surrounds all conversations: the lifespan, threads, transports, an end in good order."""
 
+    async def test_a_def_may_name_its_context_for_a_type_checker(self):
+        app, heard = m.Server(), []
+
+        @app.tool
+        def where(ctx: m.SyncContext) -> str:
+            return ctx.method
+
+        @app.method("x/where")
+        def custom(context: m.SyncContext, params):
+            heard.append(params)
+            return {"at": context.method}
+
+        async with m.Client(app) as c:
+            assert await c.call("where") == "tools/call"
+            assert (await c.request("x/where", {"a": 1}))["at"] == "x/where"
+
     async def test_a_lifespan_is_entered_and_left_by_one_task_and_never_twice_at_a_time(self):
         steps, tasks = [], []
 
