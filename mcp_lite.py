@@ -183,7 +183,6 @@ from typing import (
     Coroutine,
     Generator,
     Iterable,
-    Iterator,
     Mapping,
     NoReturn,
     Optional,
@@ -192,13 +191,9 @@ from typing import (
 )
 
 if typing.TYPE_CHECKING:  # for checkers only: Python has it since 3.11
-    from typing_extensions import Self, dataclass_transform
+    from typing_extensions import dataclass_transform
 else:
-
-    def dataclass_transform(**_: Any) -> Any:
-        """Say nothing to Python."""
-        return lambda made: made
-
+    dataclass_transform = lambda **_: lambda cls: cls  # noqa: E731
 
 __version__ = "0.2.0"
 
@@ -207,32 +202,8 @@ __all__: list[str] = []
 
 logger = logging.getLogger("mcp_lite")
 
-MAX_RECORD_CHARS = 20_000  # of one record that we show ourselves: a long traceback
 #: Control characters, but for tab and newline, and those that break lines or reorder text.
 HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
-
-
-class LastResort(logging.Handler):
-    """Shows our warnings and errors on stderr, unless the program has set up logging.
-
-    Python has such a handler, too, but its lines do not say where they come from.
-    """
-
-    def __init__(self, level: int = logging.WARNING, form: str = "%(name)s: %(message)s") -> None:
-        super().__init__(level)
-        self.setFormatter(logging.Formatter(form))
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write one record, if nobody else does."""
-        handlers = logging.getLogger(record.name).handlers + logger.handlers + logging.root.handlers
-        if sys.stderr is not None and all(isinstance(each, LastResort) for each in handlers):
-            with contextlib.suppress(OSError, ValueError):  # stderr is closed
-                # A peer's words may be among ours: a terminal is to show them, and not to obey.
-                text = re.sub(HIDDEN, lambda hit: ascii(hit[0])[1:-1], self.format(record))
-                print(text[:MAX_RECORD_CHARS], file=sys.stderr, flush=True)
-
-
-logger.addHandler(LastResort())
 
 #: Any value that JSON can say: None, bool, int, float, str, list, dict.
 JSON = Any
@@ -255,59 +226,28 @@ TASKS = PREFIX + "tasks"  # the extension
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 
 
-class RowType(type):
-    """Makes the classes of rows: see Row."""
+@dataclass_transform()
+class Row(types.SimpleNamespace):
+    """A few values under names, which a subclass annotates; a class attribute is a default.
 
-    def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> RowType:
-        """Make a class."""
-        body["__slots__"] = fields = (*body.get("__annotations__", ()),)
-        body["_defaults"] = {field: body.pop(field) for field in fields if field in body}
-        return super().__new__(cls, name, bases, body)
-
-
-@dataclass_transform(frozen_default=True)
-class Row(metaclass=RowType):
-    """A few values under names, which a subclass annotates. A checker refuses to change them.
-
-    A value is read, and such a class is made, in a fifth of the time that a named tuple takes, for
-    nothing is compiled. To make a row takes five times as long as a tuple, about a microsecond.
+    Python compiles nothing for it: to make a NamedTuple takes ten times as long.
 
     >>> class Point(Row):
     ...     x: int
     ...     y: int = 0
-    >>> Point(1), Point(1, y=2).replace(x=5)
-    (Point(x=1, y=0), Point(x=5, y=2))
+    >>> Point(1, y=2)
+    Point(x=1, y=2)
     """
 
-    if typing.TYPE_CHECKING:
-        __slots__: tuple[str, ...]
-        _defaults: typing.ClassVar[dict[str, Any]]
-
     def __init__(self, *values: Any, **named: Any) -> None:
-        fields = self.__slots__
-        given = {**self._defaults, **dict(zip(fields, values)), **named}
-        if given.keys() != {*fields} or len(values) > len(fields):
-            raise TypeError(f"{type(self).__name__} has the values {', '.join(fields)}")
-        for field in fields:
-            setattr(self, field, given[field])
+        fields = self.__annotations__
+        given, kind = {**dict(zip(fields, values)), **named}, type(self)
+        whole = {name: given[name] if name in given else getattr(kind, name) for name in fields}
+        super().__init__(**whole)
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter([getattr(self, field) for field in self.__slots__])
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the values by their names."""
-        return dict(zip(self.__slots__, self))
-
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> Any:
         """Return a row that differs in these values."""
-        return type(self)(**{**self.as_dict(), **changes})
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and [*other] == [*self]
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.as_dict().items())
-        return f"{type(self).__name__}({shown})"
+        return type(self)(**{**vars(self), **changes})
 
 # =============================================================================
 # Part I. Messages
@@ -316,22 +256,16 @@ class Row(metaclass=RowType):
 ###############################################################################
 # 2. Errors
 ###############################################################################
-# Pure. Uses section 1.
-#
 # Problem.  When a call fails, the first question is whose fault it was: our caller's, our own,
 #           the peer's program, the peer's protocol, or the line between us.
 # Rules.    1. The class says whose fault it was. Our caller's: TypeError, ValueError, RuntimeError,
 #              as everywhere in Python. The peer's program: RemoteError, or ToolError from a call.
 #              The peer's protocol: ProtocolError. The line: ConnectionClosed, RequestTimeout. Our
-#              own: whatever else a handler raises. All that is raised on purpose, but for the
-#              first three, is an MCPError.
+#              own: whatever else a handler raises.
 #           2. RPCError is ours to send; RemoteError is what a peer sent us. They are siblings, so
 #              that an error from one server never leaves our own server as if it were ours.
-#           3. A class exists only where someone will `except` it; codes are numbers.
-#           4. An error on the wire has no traceback, and no text of an exception that was not
-#              raised for the peer. A tool that fails is a result, and no error: section 24.
-# Plan.     The codes, the classes, and wire_error(): the one function from exception to wire error.
-# Not here. HTTP status codes of errors: section 37 has the table.
+#           3. An error on the wire has no traceback, and no text of an exception that was not
+#              raised for the peer.
 
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
@@ -359,6 +293,10 @@ REFUSALS = FORBIDDEN, TOO_FAST, TOO_BUSY
 
 class MCPError(Exception):
     """The root of every error that this library raises on purpose."""
+
+    # what the peer is told, if it is told at all
+    code: int = INTERNAL_ERROR
+    data: JSON = None
 
 
 class WireError(MCPError):
@@ -408,6 +346,8 @@ class SchemaError(MCPError):
     >>> str(SchemaError("b", "expected integer, got string"))
     'b: expected integer, got string'
     """
+
+    code = INVALID_PARAMS
 
     def __init__(self, path: str, message: str, expected: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message)
@@ -463,9 +403,18 @@ class CapabilityMissing(MCPError):
     `why` replaces the usual text, where there is another cause.
     """
 
+    code = MISSING_CAPABILITY
+
     def __init__(self, whose: str, capability: str, why: str = "") -> None:
         super().__init__(why or f"the {whose} did not declare the capability {capability!r}")
         self.capability = capability
+        # spec: basic/index#_meta -- "data.requiredCapabilities lists the missing capabilities"
+        needed: Msg = {}
+        for path in capability.split(", "):
+            node = needed
+            for key in path.split("."):
+                node = node.setdefault(key, {})
+        self.data = {"requiredCapabilities": needed}
 
 
 class Suspended(BaseException):
@@ -500,25 +449,10 @@ def wire_error(exc: BaseException) -> Msg:
     >>> wire_error(KeyError("/etc/passwd"))
     {'code': -32603, 'message': 'Internal error'}
     """
-    if isinstance(exc, (RPCError, ProtocolError)):
-        problem: Msg = {"code": exc.code, "message": exc.message}
-        if exc.data is not None:
-            problem["data"] = exc.data
-        return problem
-    if isinstance(exc, SchemaError):
-        return {"code": INVALID_PARAMS, "message": str(exc)}
-    if isinstance(exc, ToolError):  # of a resource or a prompt; a tool's becomes a result
-        return {"code": INTERNAL_ERROR, "message": str(exc)}
-    if isinstance(exc, CapabilityMissing):
-        # spec: basic/index#_meta -- "data.requiredCapabilities lists the missing capabilities"
-        needed: Msg = {}
-        for path in exc.capability.split(", "):
-            node = needed
-            for key in path.split("."):
-                node = node.setdefault(key, {})
-        data = {"requiredCapabilities": needed}
-        return {"code": MISSING_CAPABILITY, "message": str(exc), "data": data}
-    return {"code": INTERNAL_ERROR, "message": "Internal error"}
+    if not isinstance(exc, FOR_THE_PEER):
+        return {"code": INTERNAL_ERROR, "message": "Internal error"}
+    problem = {"code": exc.code, "message": exc.args[0]}
+    return problem if exc.data is None else {**problem, "data": exc.data}
 
 ###############################################################################
 # 3. JSON-RPC
@@ -541,17 +475,13 @@ REQUEST, NOTIFICATION, RESULT, ERROR = "request", "notification", "result", "err
 def request(req_id: ReqId, method: str, params: Msg | None = None) -> Msg:
     """Build a request: {"jsonrpc": "2.0", "id": ..., "method": ..., "params": ...}."""
     msg: Msg = {"jsonrpc": "2.0", "id": req_id, "method": method}
-    if params is not None:
-        msg["params"] = params
-    return msg
+    return msg if params is None else {**msg, "params": params}
 
 
 def notification(method: str, params: Msg | None = None) -> Msg:
     """Build a notification: {"jsonrpc": "2.0", "method": ..., "params": ...}."""
     msg: Msg = {"jsonrpc": "2.0", "method": method}
-    if params is not None:
-        msg["params"] = params
-    return msg
+    return msg if params is None else {**msg, "params": params}
 
 
 def result(req_id: ReqId, value: Msg) -> Msg:
@@ -564,18 +494,8 @@ def error(req_id: ReqId | None, problem: Msg) -> Msg:
 
     `req_id` is None if the message was so broken that its id could not be read.
     """
-    if req_id is None:
-        return {"jsonrpc": "2.0", "error": problem}
-    return {"jsonrpc": "2.0", "id": req_id, "error": problem}
-
-
-def is_number(value: JSON) -> bool:
-    """Return whether a JSON value is a number, and one that a float can hold, too.
-
-    >>> [is_number(value) for value in (1, float("inf"), 10**400, True, "1")]
-    [True, False, False, False, False]
-    """
-    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+    about = {} if req_id is None else {"id": req_id}
+    return {"jsonrpc": "2.0", **about, "error": problem}
 
 
 def is_id(value: JSON) -> bool:
@@ -802,8 +722,8 @@ def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
 def show_json(value: Any) -> str:
     """Return `value` for a message: short, as JSON; a container by its type only.
 
-    >>> show_json("red"), show_json([1, 2]), show_json(10**100)
-    ('"red"', 'array', 'an integer of 333 bits')
+    >>> show_json("red"), show_json([1, 2])
+    ('"red"', 'array')
     """
     if isinstance(value, (list, dict)):
         return kind_of(value)
@@ -905,12 +825,6 @@ LISTED = {
     "resources/read": ("contents", ""),
     "prompts/list": ("prompts", "name"),
     "prompts/get": ("messages", "role"),
-}
-#: Of a question: the member that its answer must have, and the schema of this member.
-ANSWERS: dict[str, dict[str, Msg]] = {
-    "roots/list": {"roots": {"type": "array", "items": {"type": "object"}}},
-    "sampling/createMessage": {"content": {"type": ["object", "array"]}},
-    "elicitation/create": {"action": {"enum": ["accept", "decline", "cancel"]}},
 }
 
 
@@ -1034,23 +948,6 @@ def fit_code(code: int, rev: str) -> int:
     # spec: basic/index#error-codes -- "MUST NOT emit any code from this sub-range that is not
     # defined by this specification"
     return INVALID_PARAMS if code == RESOURCE_NOT_FOUND else INTERNAL_ERROR
-
-
-def fit_form(schema: Msg, rev: str) -> Msg:
-    """Return an elicitation schema as `rev` can show it: older ones have no titled choices.
-
-    >>> choice = {"type": "string", "oneOf": [{"const": "a", "title": "A"}]}
-    >>> fit_form({"type": "object", "properties": {"x": choice}}, LEGACY[1])
-    {'type': 'object', 'properties': {'x': {'type': 'string', 'enum': ['a'], 'enumNames': ['A']}}}
-    """
-    fields = dict(schema.get("properties", {}))
-    for name, field in fields.items():
-        if "oneOf" in field and rev < RICH:
-            options = field["oneOf"]
-            values = [option.get("const") for option in options]
-            titles = [str(option.get("title", option.get("const"))) for option in options]
-            fields[name] = {**without(field, "oneOf"), "enum": values, "enumNames": titles}
-    return {**schema, "properties": fields}
 
 
 def is_modern(params: JSON) -> bool:
@@ -1246,7 +1143,7 @@ class Outgoing:
         token: JSON = params.get("progressToken")
         progress: JSON = params.get("progress")
         pending = self.pending.get(token) if is_id(token) else None
-        if pending is None or not is_number(progress):
+        if pending is None or type(progress) not in (int, float):
             return None
         # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
         if not progress > pending.progress:
@@ -2449,7 +2346,7 @@ class Asker:
         if len(pending.reports) >= MAX_REPORTS:
             return  # the callback is too slow, and reports may be left out
         total, message = params.get("total"), params.get("message")
-        total = total if is_number(total) else None
+        total = total if type(total) in (int, float) else None
         message = message if isinstance(message, str) else None
         report = (params["progress"], total, message)
         self.call_back(pending.on_progress, *report, into=pending.reports)
@@ -4463,6 +4360,14 @@ class Elicited(Row, typing.Generic[Wanted]):
     data: Wanted | None = None
 
 
+#: Of a question: the member that its answer must have, and the schema of this member.
+ANSWERS: dict[str, dict[str, Msg]] = {
+    "roots/list": {"roots": {"type": "array", "items": {"type": "object"}}},
+    "sampling/createMessage": {"content": {"type": ["object", "array"]}},
+    "elicitation/create": {"action": {"enum": ["accept", "decline", "cancel"]}},
+}
+
+
 def check_answer(method: str, answer: Msg) -> Msg:
     """Return the answer to a question; raise SchemaError if it is none."""
     wanted = ANSWERS[method]
@@ -4659,6 +4564,23 @@ def _fit_parts(method: str, answer: Msg, rev: str) -> Msg:
     if rev < RICH and isinstance(answer.get("content"), list):
         answer = {**answer, "content": [fit_content(x, rev) for x in answer["content"]]}
     return answer
+
+
+def fit_form(schema: Msg, rev: str) -> Msg:
+    """Return an elicitation schema as `rev` can show it: older ones have no titled choices.
+
+    >>> choice = {"type": "string", "oneOf": [{"const": "a", "title": "A"}]}
+    >>> fit_form({"type": "object", "properties": {"x": choice}}, LEGACY[1])
+    {'type': 'object', 'properties': {'x': {'type': 'string', 'enum': ['a'], 'enumNames': ['A']}}}
+    """
+    fields = dict(schema.get("properties", {}))
+    for name, field in fields.items():
+        if "oneOf" in field and rev < RICH:
+            options = field["oneOf"]
+            values = [option.get("const") for option in options]
+            titles = [str(option.get("title", option.get("const"))) for option in options]
+            fields[name] = {**without(field, "oneOf"), "enum": values, "enumNames": titles}
+    return {**schema, "properties": fields}
 
 
 def fit_question(method: str, params: Msg, rev: str) -> Msg:
@@ -12551,7 +12473,8 @@ def oauth_url(value: JSON, what: str) -> URL:
         raise AuthError(f"{what} is {show(value)}: {exc}") from None
     if url.scheme != "https" and not is_loopback(url.host):
         raise AuthError(f"{what} is {show(value)}: it must begin with https://")
-    return url.replace(authority=url.authority.lower(), host=url.host.lower())
+    lowered: URL = url.replace(authority=url.authority.lower(), host=url.host.lower())
+    return lowered
 
 
 def origin_of(url: URL) -> str:
