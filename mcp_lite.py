@@ -9607,11 +9607,11 @@ def sendable_headers(headers: Any) -> dict[str, str]:
     return {name.lower(): value for name, value in given.items()}
 
 
-def owner_of(principal: Any, key: Callable[[Any], Any] | None = None) -> str:
+def owner_of(principal: Any) -> str:
     """Return a stable key of a principal: all that belongs to the principal is bound to it.
 
-    That is key(principal); else its subject, with its issuer if it has one, so that a token that
-    was refreshed changes nothing; else its whole value as JSON. TypeError for what is no JSON.
+    That is its subject, with its issuer if it has one, so that a token that was refreshed changes
+    nothing; else its whole value as JSON. TypeError for what is no JSON.
 
     >>> owner_of({"iss": "https://a", "sub": "7", "iat": 1}) == owner_of(
     ...     {"iss": "https://a", "sub": "7", "iat": 2})
@@ -9619,17 +9619,13 @@ def owner_of(principal: Any, key: Callable[[Any], Any] | None = None) -> str:
     """
     kind, value = type(principal).__name__, principal
     subject = issuer_and_subject(principal)
-    if key is not None:
-        kind, value = "key", key(principal)
-        if value is None:  # it would be the same for everybody
-            raise TypeError(f"key= gave None for a principal of type {type(principal).__name__}")
-    elif subject is not None:
+    if subject is not None:
         kind, value = "subject", subject
     try:
         text = json.dumps(to_json(value), sort_keys=True)
     except (TypeError, ValueError):
         problem = f"a principal of type {type(principal).__name__} has no stable key"
-        raise TypeError(f"{problem}: give it issuer and subject, or key=") from None
+        raise TypeError(f"{problem}: give it issuer and subject") from None
     from hashlib import sha256
 
     return f"{kind} {text}" if len(text) <= 80 else f"{kind} {sha256(text.encode()).hexdigest()}"
@@ -9974,10 +9970,15 @@ class Response:
     def lose(self) -> None:
         """Note that the client is gone."""
         if not self.lost:
-            on_lost, self.lost = self.on_lost, True
+            self.lost = True
+            self.leave()
             self.finish()
-            for fn, argument in on_lost:
-                fn(argument)
+
+    def leave(self) -> None:
+        """Call those who asked for it, as if the client were gone."""
+        on_lost, self.on_lost = self.on_lost, ()
+        for fn, argument in on_lost:
+            fn(argument)
 
 
 #: Serves a request; a stream that it began may outlast the call.
@@ -10721,17 +10722,12 @@ def principals_by_token(given: Any) -> Mapping[str, Any]:
 class Entrance:
     """Decides who may come in.
 
-    `token` and `verify` are explained at Endpoint; whatever is empty refuses. `key` gives the
-    stable key of a principal in place of owner_of(). A Guard (section 52) is an entrance that knows
-    who gives tokens out.
+    `token` and `verify` are explained at Endpoint; whatever is empty refuses. A Guard (section 52)
+    is an entrance that knows who gives tokens out.
     """
 
-    def __init__(
-        self, token: Any = None, verify: Callable[[str], Any] | None = None,
-        key: Callable[[Any], Any] | None = None,
-    ) -> None:  # fmt: skip
-        check_kinds(Entrance, vars())
-        self.verify, self.key = verify, key
+    def __init__(self, token: Any = None, verify: Callable[[str], Any] | None = None) -> None:
+        self.verify = verify
         self.url = ""  # of the endpoint, as clients know it
         self.locked = not (token is verify is None)
         known = {} if token is None else principals_by_token(token)
@@ -10764,7 +10760,7 @@ class Entrance:
 
     def identity_of(self, principal: Any) -> Identity:
         """Return a principal with its stable key."""
-        return Identity(principal, owner_of(principal, self.key))
+        return Identity(principal, owner_of(principal))
 
     def wants(self, scope: str, principal: Any) -> dict[str, str]:
         """Return the header that tells a principal of a missing scope. RFC 6750 §3.1"""
@@ -10783,8 +10779,6 @@ def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
     """
     status, kind = 200, "text/plain; charset=utf-8"
     if isinstance(value, tuple):
-        if len(value) != 3:
-            raise TypeError(f"a page gave a tuple of {len(value)}: status, content type and body")
         status, kind, value = value
     elif not isinstance(value, (str, bytes)):
         kind, value = JSON_TYPE, _to_json(to_json(value))  # which may be longer than a message
@@ -10877,8 +10871,8 @@ class Endpoint:
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
         self.streams: weakref.WeakValueDictionary[str, Stream] = weakref.WeakValueDictionary()
         self.open: set[Stream] = set()  # that have a response
-        #: streams that end with a token: when (a time of day), and how
-        self.expiring: dict[Response, tuple[float, Callable[[], Any]]] = {}
+        #: streams that end with a token, and when: a time of day
+        self.expiring: dict[Response, float] = {}
         self.loads, self.tasks = Loads(), Tasks()
         self.draining = False  # whether new work is turned away, because the server is to end
         self.modern = HTTPSession(self, Caller(address="a client"), modern=True)
@@ -11054,7 +11048,7 @@ class Endpoint:
             # stream MUST be treated by the server as cancellation"
             response.on_lost += ((peer.stop, exchange),)
             if msg["method"] == "subscriptions/listen":
-                self.at_expiry(caller, response, functools.partial(peer.stop, exchange))
+                self.end_with_token(caller, response)
             if response.lost:
                 peer.stop(exchange)
         return self._serve(exchange, stream)
@@ -11145,7 +11139,7 @@ class Endpoint:
             if found is None or kept is None or kept.session is not session:
                 raise ProtocolError("the stream of last-event-id is not kept")
             stream, after = kept, int(found[2])
-        self.at_expiry(request, response, functools.partial(self.end_stream, stream, response))
+        self.end_with_token(request, response)
         await stream.begin(response, after)
 
     def check_legacy(self, request: HTTPRequest) -> None:
@@ -11171,7 +11165,7 @@ class Endpoint:
         session = self.open_session(request, pair=True)
         where = f"{request.root}{PAIR_PATHS[1]}?session_id={session.id}"
         stream = session.listen()
-        self.at_expiry(request, response, functools.partial(self.end_stream, stream, response))
+        self.end_with_token(request, response)
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
         await stream.begin(response, first=f"event: endpoint\ndata: {where}\n\n".encode())
 
@@ -11198,27 +11192,23 @@ class Endpoint:
 
     # Time.
 
-    def at_expiry(self, caller: Caller, response: Response, end: Callable[[], Any]) -> None:
+    def end_with_token(self, caller: Caller, response: Response) -> None:
         """End a stream when the token that opened it expires; another token opens another."""
         expires = getattr(caller.principal, "expires_at", None)
         if expires is not None:
-            self.expiring[response] = expires, end
-
-    def end_stream(self, stream: Stream, response: Response) -> None:
-        """End a stream's response, if it still goes there."""
-        if stream.response is response:
-            self.tasks.spawn(stream.end())
+            self.expiring[response] = expires
 
     def _sweep(self) -> None:
         """Look at everything that may have waited too long."""
         self.now = now = self.loop.time()
         for stream in [item for item in self.open if now - item.since > KEEP_ALIVE_SECONDS]:
             self.tasks.spawn(stream.keep_alive())
-        for response, (expires, end) in list(self.expiring.items()):
+        for response, expires in list(self.expiring.items()):
             if response.ended or response.lost:
                 del self.expiring[response]
             elif expires <= time.time():
-                end()
+                response.leave()
+                self.tasks.spawn(response.send(0, {}))
         for session in list(self.sessions.values()):
             if now - session.used <= self.session_seconds:
                 break
@@ -11238,12 +11228,10 @@ class Endpoint:
     async def drain(self, grace: float = 0) -> None:
         """Turn away new work, end what only listens, and let running requests finish within the
         grace period. The others are answered with an error. Then all sessions end."""
-        first, self.draining = not self.draining, True
-        feeds = self.modern.conversation.end_feeds()
+        self.draining = True
+        self.modern.conversation.end_feeds()
         sessions = list(dict.fromkeys((*self.sessions.values(), self.modern,
                                        *(stream.session for stream in self.open))))  # fmt: skip
-        streams = sum(1 for stream in self.open if stream.name)
-        running = sum(len(each.conversation.incoming) for each in sessions) - feeds
         for session in sessions:
             if session.listening is not None and not session.pair:
                 await session.listening.end()
@@ -11251,15 +11239,10 @@ class Endpoint:
         await self.quiet(sessions, grace)
         await self.tasks.drain(max(0, until - self.loop.time()))
         cut = sum(len(each.conversation.incoming) for each in sessions)
-        kept = len(self.sessions)
         for each in sessions:
             await each.end(SHUTTING_DOWN)
-        if first:
-            logger.log(
-                logging.WARNING if cut else logging.INFO,
-                "%s is shut down: of %d running requests %d were cut off; %d streams and %d "
-                "sessions have ended", self.server.name, running, cut, streams, kept,
-            )  # fmt: skip
+        if cut:
+            logger.warning("%s is shut down: %d requests were cut off", self.server.name, cut)
 
     async def close(self, grace: float = 0) -> None:
         """Drain, and end everything that is left."""
@@ -11967,6 +11950,7 @@ class HTTPTransport(Transport):
         self.running: dict[ReqId, tuple[asyncio.Task[Any], set[ReqId]]] = {}
         self._listening: asyncio.Task[Any] | None = None  # who reads the standalone stream
         self._pair: str | None = None  # where to POST, if it is HTTP+SSE that the server speaks
+        self._endpoint: asyncio.Future[str] | None = None  # where, while that is not said
         self._opening: asyncio.Future[Any] | None = None  # while there is no session yet
         self._reason = ""  # why the channel ended
         self._problem: ConnectionClosed | None = None  # why no stream could be opened at last
@@ -12166,13 +12150,20 @@ class HTTPTransport(Transport):
                 except LimitExceeded as exc:
                     raise LimitExceeded(f"{answer.url}: {exc}") from None
                 fruitful = fruitful or bool(found) or events.last_id != before
-                await self._take_events(found, ids)
+                for event in found:
+                    await self._take_event(event, ids)
         return fruitful
 
-    async def _take_events(self, found: Iterable[Event], ids: set[ReqId] | None) -> None:
-        for event in found:
-            if event.event == "message" and event.data and (ids is None or ids):
-                await self._take(event.data.encode(), ids)
+    async def _take_event(self, event: Event, ids: set[ReqId] | None) -> None:
+        if event.event == "message" and event.data and (ids is None or ids):
+            await self._take(event.data.encode(), ids)
+        elif event.event == "endpoint" and self._endpoint is not None:
+            from urllib.parse import urljoin
+
+            where = parse_url(urljoin(str(self.url), event.data))
+            if where.origin != self.url.origin:  # it gets our messages, and our credentials
+                raise ProtocolError(f"it names an endpoint elsewhere, {where}")
+            settle_future(self._endpoint, where.target, None)
 
     async def _take(self, data: bytes, ids: set[ReqId] | None) -> None:
         """Deliver a message, noting which of our requests it answers."""
@@ -12263,22 +12254,18 @@ class HTTPTransport(Transport):
                 if answer.head.status in (401, 403):
                     raise await self.problem_of(answer)
             return False
-        found = asyncio.get_running_loop().create_future()
+        self._endpoint = found = asyncio.get_running_loop().create_future()
         self.tasks.spawn(self._read_pair(answer, found))
         late = ConnectionClosed(f"{self.url} sent no endpoint event")
         self._pair = await within(CONNECT_SECONDS, found, late)
         return True
 
-    async def _read_pair(self, answer: HTTPAnswer, found: asyncio.Future[Any]) -> None:
+    async def _read_pair(self, answer: HTTPAnswer, found: asyncio.Future[str]) -> None:
         """Read the stream until it ends; `found` gets the target of our messages."""
-        reason, events = "closed the connection", SSEDecoder()
+        reason = "ended its stream"
         try:
             with contextlib.closing(answer):
-                while data := await answer.next_piece():
-                    await self._take_from_pair(events.feed(data), found)
-            reason = "ended its stream"
-        except ConnectionClosed:
-            reason = "ended its stream"
+                await self.read_events(answer, SSEDecoder(), None)
         except (MCPError, ValueError) as exc:
             reason = f"sent a stream that cannot be read: {exc}"
         finally:
@@ -12286,18 +12273,6 @@ class HTTPTransport(Transport):
                 self.end(reason)
             else:
                 found.set_exception(ConnectionClosed(f"{self.url} {reason}"))
-
-    async def _take_from_pair(self, events: Iterable[Event], found: asyncio.Future[Any]) -> None:
-        from urllib.parse import urljoin
-
-        for event in events:
-            if event.event == "endpoint":
-                where = parse_url(urljoin(str(self.url), event.data))
-                if where.origin != self.url.origin:  # it gets our messages, and our credentials
-                    raise ProtocolError(f"it names an endpoint elsewhere, {where}")
-                settle_future(found, where.target, None)
-            elif event.event == "message" and event.data:
-                await self.inbox.put(event.data.encode())
 
     # The end.
 
@@ -14001,16 +13976,14 @@ class Guard(Entrance):
         scopes: needed by every request
         offered: scopes to name besides
         documentation: the URL of a page for people
-        key: a function from a principal to what stays the same when its token is refreshed
     """
 
     def __init__(
         self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
         resource_url: str | None = None, scopes: str | Iterable[str] = (),
         offered: str | Iterable[str] = (), documentation: str | None = None,
-        key: Callable[[Any], Any] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(None, verify, key)
+        super().__init__(None, verify)
         if resource_url is not None:
             oauth_url(resource_url, "resource_url")
         for issuer in issuers:
