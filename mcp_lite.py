@@ -7746,7 +7746,8 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
 #              may have changed in a gap is announced as if the server had said so.
 #           4. max_timeout is the longest that one request takes: with all its progress, its rounds
 #              of questions and the looks at its task.
-# Limits.   No results are kept but the output schemas of tools.
+# Limits.   No results are kept but the output schemas of tools. A listener hears a change once for
+#           each subscription that brings it.
 
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
 #: The capabilities of a client that can be asked everything.
@@ -7954,7 +7955,7 @@ class ClientSession:
             raise ProtocolError(f"{self.peer.name} speaks revision {rev!r:.200}; {we}")
         session.rev = rev
         self._learn(answer, object_of(answer, "serverInfo"))
-        self.transport.agreed(session.rev)
+        self.transport.agreed(rev)
         session.state = READY
         await self.notify("notifications/initialized")
 
@@ -7976,12 +7977,11 @@ class ClientSession:
         """Begin a session, with the log level and the subscriptions that the old one had."""
         await self._handshake(rev, self.timeout)
         asks = [("logging/setLevel", {"level": self.log_level})] if self.log_level else []
-        uris = {uri: None for item in self.subscriptions for uri in item.uris}
-        asks += [("resources/subscribe", {"uri": uri}) for uri in uris]
-        patience = min(self.timeout, PROBE_SECONDS)
+        for item in self.subscriptions:
+            asks += [("resources/subscribe", {"uri": uri}) for uri in item.uris]
         for method, params in asks:
             try:
-                await self.peer.ask(method, params, self.send, patience=patience)
+                await self.peer.ask(method, params, self.send, patience=PROBE_SECONDS)
             except MCPError as exc:
                 logger.warning("%s lost %s of %s: %s", self.peer.name, method, params, exc)
         self.catch_up()
