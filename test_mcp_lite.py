@@ -9084,6 +9084,20 @@ class TestClientOverHTTP:
             assert await client.request("acme/x") == {}
         assert sessions == ["s1", "s2", "s3"]
 
+    async def test_after_a_gap_in_a_stream_without_ids_the_lists_count_as_changed(self):
+        gets, changed = [], asyncio.Event()
+
+        async def on_get(wire, head):
+            gets.append(head)
+            wire.send(STREAM + b"retry: 1\n\n" + sse({"jsonrpc": "2.0", "method": "acme/n"}))
+            if len(gets) == 1:
+                wire.writer.close()
+            else:
+                await wire.reader.read()
+
+        async with talking(Scripted(None, on_get=on_get), on_tools_changed=changed.set):
+            await changed.wait()
+
     async def test_the_standalone_stream_is_opened_again_and_paced(self):
         gets, heard = [], []
 
@@ -9191,13 +9205,14 @@ class TestClientOverHTTP:
 
         @app.tool
         async def say(ctx: m.Context) -> None:
-            await ctx.info("hello")
+            await ctx.info("left out")
+            await ctx.error("hello")
 
         options = {"on_tools_changed": changed.set, "log": lambda *said: heard.put_nowait(said)}
         async with app.http(port=0) as server:
             client = m.Client(server.url, revision=revision, **options)
             await client.connect()
-            await client.set_log_level("info")
+            await client.set_log_level("error")
             await client.subscribe("note://a", heard.put_nowait)
         leap = time_machine()
         async with app.http(port=urllib.parse.urlsplit(server.url).port):
@@ -9207,7 +9222,7 @@ class TestClientOverHTTP:
             app.resource_updated("note://a")
             assert (await heard.get())["uri"] == "note://a"
             await client.call("say")
-            assert (await heard.get())[:2] == ("info", "hello")
+            assert (await heard.get())[:2] == ("error", "hello")
             await client.close()
 
     async def test_connecting_to_nobody_says_where(self, no_proxies):
