@@ -4175,13 +4175,23 @@ def without_none(**fields: Any) -> Msg:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+#: The members of `annotations` that the specification has, of tools and of all else.
+ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint",
+               "audience", "priority", "lastModified")  # fmt: skip
+
+
 def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
     """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta.
 
-    TypeError for any other keyword.
+    TypeError for any other keyword, and for what looks like a misspelled annotation.
     """
     for name in fields.keys() - {*known}:
         raise TypeError(f"{what}: no field {name!r}; there are {', '.join(known)}")
+    for name in {*(fields.get("annotations") or ())}.difference(ANNOTATIONS):
+        import difflib
+
+        for meant in difflib.get_close_matches(name, ANNOTATIONS, 1):
+            raise TypeError(f"{what}: no annotation {name!r}; did you mean {meant}?")
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
 
@@ -5449,6 +5459,8 @@ class Entry:
 
     what = "entry"  # a word for messages
     scopes: Sequence[str] = ()  # that a token must have
+    timeout: float | None = None  # seconds that a call may take
+    ran_again = False  # whether the log has said that a question makes it run again
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
@@ -5475,11 +5487,17 @@ class Entry:
             kwargs = self.bind(given, ctx)
         except SchemaError as exc:
             return self.misused(ctx, exc)
+        if "requestState" in ctx.params and not self.ran_again:
+            self.ran_again = True
+            again = "%s %r has asked, and runs again from its first line: what must not happen "
+            logger.info(again + "twice belongs into ctx.once() (said once)", self.what, self.name)
+        work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
         try:
-            if self.is_async:
-                value = await self.fn(**kwargs)
+            if self.timeout is None:
+                value = await work
             else:
-                value = await ctx.server.call(self.fn, **kwargs)
+                late = ToolError(f"{self.name} took longer than {self.timeout:g} seconds")
+                value = await within(self.timeout, work, late)
         except BaseException as exc:
             if self.passes(ctx, exc):
                 raise
@@ -5540,13 +5558,15 @@ class Tool(Entry):
     def __init__(
         self, fn: Callable[..., Any], *, name: str | None = None, input_schema: Msg | None = None,
         output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
-        scopes: str | Sequence[str] = (), **fields: Any,
+        scopes: str | Sequence[str] = (), timeout: float | None = None, **fields: Any,
     ) -> None:
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout={timeout!r}: give seconds, above 0")
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
         fields = wire_fields("tool", fields, TOOL_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
-        self.task, self.structured, self.wrapped = task, structured, False
+        self.task, self.structured, self.wrapped, self.timeout = task, structured, False, timeout
         self.scopes, returns = tuple(scope_list(scopes)), self.signature.returns
         if output_schema is None and structured:
             output_schema, self.wrapped = output_of(returns, (Content, Message))
@@ -6025,6 +6045,7 @@ class Life:
 
     async def _live(self) -> None:
         lifespan, threads = self.server.open_lifespan, self.server.threads
+        self.server.warn_of_completions()
         try:
             async with contextlib.AsyncExitStack() as stack:
                 if lifespan is not None:
@@ -6080,6 +6101,7 @@ if typing.TYPE_CHECKING:  # Python itself checks these options where they are ta
         structured: bool
         task: bool | str
         scopes: str | Sequence[str]
+        timeout: float | None
 
     class ResourceOptions(PromptOptions, total=False):
         """Options of a resource."""
@@ -6179,7 +6201,8 @@ class Server:
         Options: name, title, description, annotations, icons, meta; input_schema, output_schema
         replace what the types say; structured=False sends text only. task=True lets it run as a
         task where the client can, "required" only there, "manual" from ctx.start_task() on.
-        `scopes` are those that a token must have, over HTTP: see Context.require().
+        `scopes` are those that a token must have, over HTTP: see Context.require(). After `timeout`
+        seconds a call is cancelled, and fails; the time for answers to its questions counts.
         """
         return self.tools.offer(fn, options)
 
@@ -6304,6 +6327,14 @@ class Server:
         for (ref, argument), fn in other.completions.items():
             ref = named(ref) if ref in other.prompts else ref
             self.completions[ref, argument] = fn
+
+    def warn_of_completions(self) -> None:
+        """Tell the log of functions that complete what is not there."""
+        for ref, argument in self.completions:
+            entry = {**self.prompts, **self.templates}.get(ref)
+            if entry is None or argument not in entry.schema["properties"]:
+                problem = "@app.complete(%r, %r): there is no such prompt or template, or argument"
+                logger.warning(problem, ref, argument)
 
     def find_resource(self, uri: str, rev: str) -> tuple[ResourceEntry, Msg]:
         """Return the entry for a URI, and the values of its template's variables."""
@@ -6448,7 +6479,7 @@ class Server:
 
     def http(self, **options: Any) -> Any:
         """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
-        return ENGINES["http"](self, **options)
+        return self._engine("http", options)
 
     @functools.cached_property
     def asgi(self) -> Any:
@@ -6457,7 +6488,12 @@ class Server:
 
     def asgi_with(self, **options: Any) -> Any:
         """Return an ASGI application."""
-        return ENGINES["asgi"](self, **options)
+        return self._engine("asgi", options)
+
+    def _engine(self, name: str, options: Msg) -> Any:
+        if name not in ENGINES:
+            raise RuntimeError(f"app.{name}: this copy of the file was cut before Part VI, HTTP")
+        return ENGINES[name](self, **options)
 
     async def serve_stdio(self, **options: Any) -> None:
         """Serve one client on the standard streams, inside a running loop."""

@@ -4561,6 +4561,70 @@ What a client listens for says how its task ends.
 class TestServing:
     """What surrounds all conversations: the lifespan, threads, transports, an end in good order."""
 
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    async def test_a_tool_that_takes_too_long_fails_and_is_cancelled(self, revision):
+        app, seen, running = m.Server(), [], threading.Event()
+
+        @app.tool(timeout=0.05)
+        async def forever() -> int:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                seen.append("cancelled")
+
+        @app.tool(timeout=0.05)
+        def thread(ctx) -> int:
+            while not ctx.cancelled:
+                running.wait(0.01)
+            seen.append("told")
+
+        @app.tool(timeout=60)
+        async def quick() -> int:
+            return 5
+
+        async with m.Client(app, revision=revision) as c:
+            for name in ("forever", "thread"):
+                with pytest.raises(m.ToolError, match=f"{name} took longer than 0.05 seconds"):
+                    await c.call(name)
+            assert await c.call("quick") == 5
+            await until(lambda: seen == ["cancelled", "told"])
+        with pytest.raises(ValueError, match="timeout=0: give seconds, above 0"):
+            app.tool(timeout=0)(lambda: 1)
+
+    def test_a_misspelled_annotation_is_an_error_that_names_the_right_one(self):
+        app = m.Server()
+        with pytest.raises(TypeError, match="no annotation 'readOnly'; did you mean readOnlyHint?"):
+            app.add_tool(lambda: 1, name="a", annotations={"readOnly": True})
+        app.add_tool(lambda: 1, name="a", annotations={"x-shop/colour": "red", "readOnlyHint": True})
+
+    async def test_a_completion_of_what_is_not_there_is_warned_of(self, caplog):
+        app = m.Server()
+
+        @app.prompt
+        def thank(name: str) -> str:
+            return name
+
+        app.complete("thank", "name")(lambda value: [])
+        app.complete("thank", "nmae")(lambda value: [])
+        app.complete("cup://{id}", "id")(lambda value: [])
+        async with m.Client(app):
+            pass
+        assert [record.args for record in caplog.records] == [("thank", "nmae"), ("cup://{id}", "id")]
+
+    async def test_the_log_says_once_that_a_question_makes_a_function_run_again(self, caplog):
+        app = m.Server()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> bool:
+            await ctx.elicit("One?")
+            return (await ctx.elicit("Two?")).data
+
+        caplog.set_level(logging.INFO, "mcp_lite")
+        async with m.Client(app, revision="2026-07-28", elicit=lambda *_: True) as c:
+            assert await c.call("ask") is await c.call("ask") is True
+        assert [r.getMessage().count("'ask' has asked") for r in caplog.records] == [1]
+        assert "ctx.once()" in caplog.text
+
     async def test_a_def_may_name_its_context_for_a_type_checker(self):
         app, heard = m.Server(), []
 
@@ -12235,7 +12299,7 @@ class TestReadme:
 
     # Public names that only other sections use; a user has no need of them.
     INNER = {
-        m.Server: "find_resource lifespan_open list_changed serve_on tell",
+        m.Server: "find_resource lifespan_open list_changed serve_on tell warn_of_completions",
         m.Context: "answered asked begin_task busy check_question end finish flush in_rounds input_required job log_soon "
                    "reason release rounds title unfinished used_rounds waiting weight",
         m.Client: "catch_up declare modern",
