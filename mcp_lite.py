@@ -288,7 +288,6 @@ RESERVED_CODES = {*range(-32099, -32019)} - {-32020, -32021, -32022}  # no one m
 FORBIDDEN = 403  # the token of whoever asks does not allow this
 TOO_FAST = 429  # the client's rate limit is used up
 TOO_BUSY = 503  # too many requests of this peer are being served
-REFUSALS = FORBIDDEN, TOO_FAST, TOO_BUSY
 
 
 class MCPError(Exception):
@@ -1519,12 +1518,6 @@ MAX_CLIENTS = 10_000  # whose rates are remembered; the one silent for longest i
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 
-def _uncancel(task: asyncio.Task[Any]) -> None:
-    """Take back a cancellation that was caught and dealt with. Python 3.10 does not count them."""
-    if sys.version_info >= (3, 11):
-        task.uncancel()
-
-
 class Tasks:
     """A set that owns its tasks: it reports their failures, and can end them all.
 
@@ -1991,8 +1984,6 @@ class Transport:
     grace: float | None = GRACE_SECONDS
     #: whether it waits for a person who logs in: no request is given up meanwhile
     waits_for_person = False
-    #: whether the other end has ended before it read anything: it was no message that ended it
-    deaf = False
     _closing: asyncio.Future[None] | None = None
 
     async def open(self) -> None:
@@ -6524,33 +6515,6 @@ def hint_for_a_terminal(name: str, target: str) -> None:
         f"Try it with: python3 {library} tools {target or 'SERVER.py'}\n"
         "End it with Ctrl-D.", file=sys.stderr,
     )  # fmt: skip
-
-
-def keywords_of(*makers: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return the keyword parameters of functions, by name: their options.
-
-    >>> [*keywords_of(sorted)]
-    ['key', 'reverse']
-    """
-    found = [each for maker in makers for each in inspect.signature(maker).parameters.values()]
-    return {each.name: each for each in found if each.kind is each.KEYWORD_ONLY}
-
-
-def check_names(
-    what: str, known: Iterable[str], given: Iterable[str], hint: str = "",
-    others: Iterable[str] = (),
-) -> None:  # fmt: skip
-    """Raise TypeError for an option that is unknown.
-
-    >>> check_names("sorted()", keywords_of(sorted), ["keys"])
-    Traceback (most recent call last):
-        ...
-    TypeError: sorted() has no option 'keys'; it can have key, reverse
-    """
-    for name in given:
-        if name not in known:
-            can = f"; it can have {', '.join((*known, *others))}" if known else ""
-            raise TypeError(f"{what} has no option {name!r}{can}{hint}")
 
 
 class ServerThread:
