@@ -967,29 +967,13 @@ def is_modern(params: JSON) -> bool:
 ###############################################################################
 # 5. Requests in flight
 ###############################################################################
-# Pure. Uses sections 1 to 4.
-#
-# Problem.  Both ends ask and answer at the same time. Answers come late, twice, or never; callers
-#           lose patience; a peer may flood us with progress.
-# Rules.    1. Our requests (Outgoing) and those that we serve are two tables, never one: both ends
-#              number their requests from 1.
-#           2. A request is running until it is done or cancelled; both are final. A cancelled one
-#              is never answered: whoever cancelled it has forgotten its id, and an answer would
-#              belong to nothing. For the same reason an answer that comes too late changes nothing.
-#           3. Progress renews a request's deadline up to a maximum; it must grow, and stops with
-#              the answer.
-#           4. Time is an argument, `now`, in seconds of any steady clock.
-# Plan.     Caller; Exchange, a request that we serve; Pending and Outgoing, requests that we sent;
-#           Budget; Counts; Loads and Weight, the bytes of requests.
-# Not here. Futures, tasks and timers: section 9 attaches them.
+# Problem.  A request of the peer lives from its arrival until its answer is written, or until the
+#           peer cancels it; and whoever sent it may send too many.
+# Rules.    1. A request is over when it is answered or cancelled. Then nothing more is said for it:
+#              whoever cancelled it has forgotten its id.
+#           2. Time is an argument, `now`, in seconds of any steady clock.
 
-MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one peer, that run or wait: four of the longest
-SMALL_BYTES = 16 * 1024  # running requests up to this size are bounded in number, not in bytes
 PROGRESS_RATE = (50, 1.0)  # progress reports in so many seconds: more would flood a screen
-REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
-LONGEST_REQUEST_SECONDS = 3600.0  # ... in all, however much progress is reported
-
-RUNNING, DONE, CANCELLED = "running", "done", "cancelled"
 
 
 class Caller:
@@ -1022,11 +1006,9 @@ NOBODY = Caller()
 class Exchange:
     """One request of the peer, from its arrival to our answer."""
 
-    #: why it is not answered by its handler: the peer's reason to cancel it; or our reason to
-    #: cut it off, once the peer has been sent an error that says so
-    reason: str | None = None
-    #: how much it counts for, if it is large
-    weight: Weight | None = None
+    over = False  #: whether it is answered or cancelled: nothing more is sent for it
+    stopped = False  #: whether it was cancelled
+    size = 0  #: what it counts for, in bytes
 
     def __init__(
         self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
@@ -1045,7 +1027,6 @@ class Exchange:
         self.facts: Any = None
         #: its place among the requests that its Peer (section 10) serves
         self.key: Any = self.req_id
-        self.status = RUNNING
         #: the task that serves it, for whoever must cancel it
         self.task: Any = None
 
@@ -1065,93 +1046,6 @@ class Exchange:
         name = self.params.get(row.mirrors) if row is not None else None
         return self.method if name is None else f"{self.method} of {repr(name)[:200]}"
 
-    def end(self, status: str) -> bool:
-        """Let it be DONE or CANCELLED; return False if it has ended already, and stays so.
-
-        spec: basic/patterns/cancellation#timing-considerations -- the races end here
-
-        >>> exchange = Exchange(request(1, "ping"), print)
-        >>> exchange.end(CANCELLED), exchange.end(DONE), exchange.status
-        (True, False, 'cancelled')
-        """
-        running = self.status is RUNNING
-        if running:
-            self.status = status
-        return running
-
-
-class Pending:
-    """One request of ours that has no answer yet."""
-
-    __slots__ = ("req_id", "method", "patience", "deadline", "last_deadline", "progress",
-                 "on_progress", "reports", "waiter", "timer", "sending")  # fmt: skip
-
-    def __init__(
-        self, req_id: ReqId, method: str, now: float, patience: float, longest: float
-    ) -> None:
-        self.req_id = req_id
-        self.method = method
-        #: seconds from now, or from the last progress, to the deadline
-        self.patience = patience
-        self.deadline = now + patience
-        self.last_deadline = now + max(patience, longest)
-        self.progress = float("-inf")
-        self.on_progress: Callable[..., Any] | None = None
-        #: progress callbacks still running, to be awaited before the answer is given out
-        self.reports: set[Any] = set()
-        #: the future that the caller awaits, the timer that ends its patience, the task that sends
-        self.waiter: Any = None
-        self.timer: Any = None
-        self.sending: Any = None
-
-
-class Outgoing:
-    """The requests that we sent and that are not answered."""
-
-    def __init__(self) -> None:
-        self.pending: dict[ReqId, Pending] = {}
-        self.last_id = 0
-
-    def open(
-        self, method: str, now: float, patience: float = REQUEST_SECONDS,
-        longest: float = LONGEST_REQUEST_SECONDS,
-    ) -> Pending:  # fmt: skip
-        """Number a new request and remember it; the number is its progress token as well.
-
-        >>> out = Outgoing()
-        >>> [out.open("ping", now=0.0).req_id for _ in range(2)]
-        [1, 2]
-        """
-        self.last_id += 1
-        pending = Pending(self.last_id, method, now, patience, longest)
-        self.pending[pending.req_id] = pending
-        return pending
-
-    def close(self, req_id: JSON) -> Pending | None:
-        """Forget a request; return None if it was not open: a late, second or invented answer.
-
-        >>> out = Outgoing()
-        >>> out.open("ping", now=0.0).method, out.close(1).method, out.close(1)
-        ('ping', 'ping', None)
-        """
-        # True == 1 to a dict, so the type is checked as well.
-        return self.pending.pop(req_id, None) if is_id(req_id) else None
-
-    def renew(self, params: Msg, now: float) -> Pending | None:
-        """Note a progress notification; return its request, or None if it is to be ignored."""
-        token: JSON = params.get("progressToken")
-        progress: JSON = params.get("progress")
-        pending = self.pending.get(token) if is_id(token) else None
-        if pending is None or type(progress) not in (int, float):
-            return None
-        # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
-        if not progress > pending.progress:
-            return None
-        pending.progress = progress
-        # spec: basic/patterns/cancellation#timeouts -- a maximum "regardless of progress"
-        pending.deadline = min(now + pending.patience, pending.last_deadline)
-        return pending
-
 
 class Budget:
     """A rate: so many calls in so many seconds, saved up when unused.
@@ -1161,37 +1055,20 @@ class Budget:
     [True, True, False, True]
     """
 
-    __slots__ = ("calls", "seconds", "left", "since", "refused")
+    __slots__ = ("calls", "seconds", "left", "since")
 
     def __init__(self, calls: float, seconds: float) -> None:
         self.calls, self.seconds = calls, seconds
         self.left, self.since = float(calls), 0.0
-        self.refused = 0  # calls for which none was left: a report of the first may be enough
 
     def take(self, now: float) -> bool:
         """Use one call; return False if none is left."""
         earned = (now - self.since) * self.calls / self.seconds
         self.left, self.since = min(float(self.calls), self.left + earned), now
         if self.left < 1:
-            self.refused += 1
             return False
         self.left -= 1
         return True
-
-
-def may_wait(msg: JSON) -> bool:
-    """Return whether a message may wait until there is room: a request, or a batch with one.
-
-    Pings, notifications and answers never wait.
-
-    >>> [may_wait(request(1, name)) for name in ("tools/call", "ping")]
-    [True, False]
-    """
-    if type(msg) is list:
-        return any(type(item) is dict and "method" in item and "id" in item for item in msg)
-    if type(msg) is not dict or not is_id(msg.get("id")):
-        return False
-    return msg.get("method") not in (None, "ping")
 
 
 class Counts(dict[str, int]):
@@ -1208,78 +1085,6 @@ class Counts(dict[str, int]):
         self[name] = self.get(name, 0) + by
         if not self[name]:
             del self[name]
-
-    def has_room(self, name: str, limit: int) -> bool:
-        """Return whether a name may have one more, where all together may have `limit`.
-
-        Its share is half of what the others have left over, and at least one. "" stands for all
-        who have no name: they may have everything that is left.
-
-        >>> [Counts(a=mine, b=30).has_room("a", 40) for mine in (4, 5)]
-        [True, False]
-        >>> [Counts({"": mine, "b": 30}).has_room("", 40) for mine in (9, 10)]
-        [True, False]
-        """
-        mine = self.get(name, 0)
-        left = limit - sum(self.values()) + mine
-        return mine < (max(1, (left + 1) // 2) if name else left)
-
-
-class Loads(Counts):
-    """The bytes of requests that wait, and of large ones that run, for each client.
-
-    >>> loads = Loads()
-    >>> [loads.add(NOBODY, size) for size in (MAX_PEER_BYTES - 1, 1, 1)], loads
-    ([True, True, False], {'': 67108864})
-    >>> loads.remove(NOBODY, MAX_PEER_BYTES)
-    >>> loads.add(NOBODY, MAX_PEER_BYTES + 1), loads.add(NOBODY, 1)
-    (True, False)
-    """
-
-    def add(self, caller: Caller, size: int) -> bool:
-        """Count bytes in; return False if the client would have too many. One request may."""
-        who = caller.owner or caller.address
-        before = self.get(who, 0)
-        if before and before + size > MAX_PEER_BYTES:
-            return False
-        self.change(who, size)
-        return True
-
-    def remove(self, caller: Caller, size: int) -> None:
-        """Count bytes out."""
-        self.change(caller.owner or caller.address, -size)
-
-
-class Weight:
-    """The bytes of a large request, which count until nobody keeps it any more.
-
-    Then its parameters are dropped, because the Exchange may live on: asyncio keeps a timer that
-    was cancelled, and with it the context of the request, until the timer would have been due.
-    """
-
-    __slots__ = ("loads", "exchange", "size", "keepers")
-
-    def __init__(self, loads: Loads, exchange: Exchange, size: int) -> None:
-        if not loads.add(exchange.caller, size):
-            # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
-            most = f"more than {MAX_PEER_BYTES} bytes"
-            raise RPCError(TOO_BUSY, f"the requests that run or wait would take {most}")
-        self.loads, self.exchange, self.size = loads, exchange, size
-        self.keepers = 1  # whoever made this
-
-    def keep(self) -> Callable[[Any], None]:
-        """Let it count for one more, until the function that is returned is called."""
-        self.keepers += 1
-        return self.drop
-
-    def drop(self, _: Any = None) -> None:
-        """Note that somebody who kept it needs it no longer."""
-        self.keepers -= 1
-        if not self.keepers:
-            exchange = self.exchange
-            self.loads.remove(exchange.caller, self.size)
-            exchange.msg = exchange.params = {}
-            exchange.weight = None
 
 ###############################################################################
 # 6. Lifecycle
@@ -1321,7 +1126,7 @@ class Facts:
 
 
 NO_URIS: frozenset[str] = frozenset()  # is shared: an empty set for each takes 216 bytes
-START, AGREED, READY = "start", "agreed", "ready"  # spec 2025-11-25: basic/lifecycle
+START, AGREED, READY, DONE = "start", "agreed", "ready", "done"  # spec 2025-11-25: basic/lifecycle
 
 
 class Session(Facts):
@@ -1480,35 +1285,16 @@ def check_modern_request(msg: Msg) -> Facts:
 ###############################################################################
 # 7. Tasks and threads
 ###############################################################################
-# Uses sections 1, 2 and 5.
-#
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
-#           that block must not run on the loop, nor keep the process alive when it should end, nor
-#           take all threads from everybody else.
+#           that block must not run on the loop, nor keep the process alive when it should end.
 # Rules.    1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
-#           2. CancelledError is caught only to clean up, and raised again.
+#           2. CancelledError is caught only to clean up, and raised again. Python 3.9 has neither
+#              TaskGroup nor timeout(): Tasks and Deadline do what we need of them.
 #           3. Worker threads are daemons: a tool that sleeps must not keep Ctrl-C waiting, and the
 #              threads of concurrent.futures are joined at exit.
 #           4. A thread that waits for the loop gives its place in the pool to another thread, since
 #              the loop may be waiting for one.
-#           5. No principal gets more than half of the threads that the others have left over. So
-#              there is one for whoever comes next, however many calls of one principal sleep. Where
-#              nobody was authenticated, all share all threads.
-# Plan.     Tasks; Threads; Budgets, a rate for each client; Watchdog.
-# Not here. asyncio.TaskGroup and timeout(): Python 3.9 has neither, and we need less than they do.
-#
-# Who has a Tasks, and what runs in it until its owner is closed:
-#
-#     Asker (9) and Peer (10)    requests of the peer, messages on their way, callbacks
-#     Life (20)                  tools that have become tasks of the protocol; the bus
-#     serve_stdio (27)           the watch that notices that the client is gone
-#     Client (31)                the reader of its channel, its subscriptions, a renewed session
-#     StdioTransport (32)        the wait for the child's end, the reader of its stderr
-#     Listener (40)              connections
-#     Endpoint (43)              signs of life, the end of sessions; requests that ASGI brings
-#     HTTPTransport (46)         POSTs and streams of a client
-#
-# A task that stands alone is an attribute of its owner, or awaited where it is made.
+# Limits.   All callers share the threads alike: 40 calls of one that sleep delay the others.
 
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
@@ -1518,23 +1304,85 @@ MAX_CLIENTS = 10_000  # whose rates are remembered; the one silent for longest i
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 
-class Tasks:
-    """A set that owns its tasks: it reports their failures, and can end them all.
+class Deadline:
+    """`async with Deadline(5, problem)` raises problem() if its body takes more than 5 seconds.
 
-    `on_end` is called whenever a task has ended.
+    renew() begins them anew, up to `longest` seconds in all; while paused() they do not count.
     """
 
-    def __init__(self, on_end: Callable[[], None] | None = None) -> None:
+    __slots__ = ("seconds", "problem", "paused", "loop", "last", "task", "cancelling", "timer",
+                 "late")  # fmt: skip
+
+    def __init__(
+        self, seconds: float, problem: Callable[[], MCPError], longest: float = 0,
+        paused: Callable[[], bool] = bool,
+    ) -> None:  # fmt: skip
+        self.seconds, self.problem, self.paused = seconds, problem, paused
+        self.loop = asyncio.get_running_loop()
+        self.last = self.loop.time() + max(seconds, longest)
+        self.timer: asyncio.TimerHandle | None = None
+        self.late = False
+
+    async def __aenter__(self) -> None:
+        self.task: Any = asyncio.current_task()
+        # Python 3.11 counts cancellations, so that each is taken back by whoever asked for it.
+        self.cancelling = getattr(self.task, "cancelling", int)()
+        self.renew()
+
+    def renew(self) -> None:
+        """Let the seconds begin now."""
+        if self.timer is not None:
+            self.timer.cancel()
+        until = min(self.loop.time() + self.seconds, self.last)
+        self.timer = self.loop.call_at(until, self._expire)
+
+    def _expire(self) -> None:
+        if self.paused():
+            self.last += self.seconds
+            self.renew()
+        else:
+            self.late = True
+            self.task.cancel()
+
+    async def __aexit__(self, kind: Any, exc: Any, trace: Any) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.late:
+            left = getattr(self.task, "uncancel", int)()
+            if kind is asyncio.CancelledError and left <= self.cancelling:
+                raise self.problem() from None
+
+
+T = typing.TypeVar("T")
+
+
+async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
+    """Return what some work gives; raise `problem` if it takes longer."""
+    async with Deadline(seconds, lambda: problem):
+        return await work
+    raise AssertionError  # for checkers, who cannot know that __aexit__ swallows nothing
+
+
+async def maybe_await(value: Any) -> Any:
+    """Return a value, or its result if it is to be awaited: callbacks may be plain or async."""
+    return await value if inspect.isawaitable(value) else value
+
+
+def nothing(*_: Any) -> Any:
+    """Take any news, and do nothing."""
+
+
+class Tasks:
+    """A set that owns its tasks: it reports their failures, and can end them all."""
+
+    def __init__(self) -> None:
         #: in order; a dict, as many are empty, and an empty set takes 150 bytes more
         self.running: dict[asyncio.Task[Any], None] = {}
-        self.on_end = on_end
-        self.closing = False
 
     def spawn(self, coro: Any, into: set[asyncio.Task[Any]] | None = None) -> asyncio.Task[Any]:
         """Run a coroutine as a task of this set. From Python 3.12 on, it begins at once.
 
-        While it runs it is also in the set `into`, where somebody waits for it. While this set is
-        being closed, the new task is cancelled like those before it.
+        While it runs it is also in the set `into`, where somebody waits for it.
         """
         loop = asyncio.get_running_loop()
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **_EAGER)
@@ -1546,14 +1394,10 @@ class Tasks:
             if into is not None:
                 into.add(task)
                 task.add_done_callback(into.discard)
-            if self.closing:
-                task.cancel()
         return task
 
     def _report(self, task: asyncio.Task[Any]) -> None:
         self.running.pop(task, None)
-        if self.on_end is not None:
-            self.on_end()
         exc = None if task.cancelled() else task.exception()
         if exc is not None and not isinstance(exc, ConnectionClosed):
             logger.error("a background task failed", exc_info=exc)
@@ -1577,17 +1421,14 @@ class Tasks:
 
     async def close(self) -> None:
         """Cancel all tasks and wait until they are gone; one that will not go is reported."""
-        self.closing = True  # what a task spawns while it ends is cancelled as well
-        try:
-            for task in self.others():
+        while waiting := self.others():  # a task may spawn others before it ends
+            for task in waiting:
                 task.cancel()
-            await self.drain(GRACE_SECONDS)
-        finally:
-            self.closing = False
-        stubborn = self.others()
-        if stubborn:
-            example = next(iter(stubborn))
-            logger.warning("%d tasks ignore their cancellation: %r", len(stubborn), example)
+            _, stubborn = await asyncio.wait(waiting, timeout=GRACE_SECONDS)
+            if stubborn:
+                example = next(iter(stubborn))
+                logger.warning("%d tasks ignore their cancellation: %r", len(stubborn), example)
+                return
 
 
 class Threads:
@@ -1599,113 +1440,64 @@ class Threads:
     """
 
     def __init__(self, limit: int = TOOL_THREADS) -> None:
-        self.limit = limit
-        #: in a worker thread: `owner`, for whom it works
-        self.local = threading.local()
-        self._begin()
-
-    def _begin(self) -> None:
-        self.process, self.lock = os.getpid(), threading.Lock()
-        self.closed = False  # whether threads end when no job waits for them
+        self.limit, self.most = limit, limit + MAX_BLOCKED_THREADS
+        self.lock, self.local = threading.Lock(), threading.local()
         #: the queue.SimpleQueue from which the threads take their jobs; None before the first
-        self.queue: Any = None
-        self.threads = self.idle = 0
-        #: how many threads work for each owner, and how many of them wait for the loop meanwhile
-        self.working, self.blocking = Counts(), Counts()
-        #: by owner and future, the calls for which there is no thread yet, oldest first
-        self.waiting: OrderedDict[str, OrderedDict[asyncio.Future[Any], Any]] = OrderedDict()
+        self.jobs: Any = None
+        self.threads = 0
+        self.free = 0  # threads that wait for a job, less the jobs that wait for a thread
 
-    async def run(self, fn: Callable[..., Any], *args: Any, owner: str = "") -> Any:
+    async def run(self, fn: Callable[..., Any], *args: Any) -> Any:
         """Return what fn(*args) returns, from a thread.
 
-        `owner` is for whom: a stable key of the principal, or "" for calls that are not counted.
         Raises RuntimeError if there is no thread and none can be started.
         """
-        if self.process != os.getpid():  # a fork copies no threads
-            self._begin()
         future = asyncio.get_running_loop().create_future()
         call = functools.partial(contextvars.copy_context().run, fn, *args)
         with self.lock:
-            self.closed = False
-            if self.queue is None:
+            if self.jobs is None:
                 import queue
 
-                self.queue = queue.SimpleQueue()
-            self.waiting.setdefault(owner, OrderedDict())[future] = call
+                self.jobs = queue.SimpleQueue()
+            self.free -= 1
+            self.jobs.put((future, call))
             try:
-                self._assign()
+                self._grow()
             except RuntimeError:
-                self._forget(owner, future)
-                raise
-        try:
-            return await future
-        except asyncio.CancelledError:
-            with self.lock:
-                self._forget(owner, future)
-            raise
+                if not self.threads:
+                    future.cancel()
+                    raise
+        return await future
 
-    def _forget(self, owner: str, future: asyncio.Future[Any]) -> None:
-        """Drop a job that no thread has taken."""
-        jobs = self.waiting.get(owner)
-        if jobs is not None:
-            jobs.pop(future, None)
-            if not jobs:
-                del self.waiting[owner]
-
-    def _assign(self) -> None:
-        """Give the waiting jobs to threads, in turn to each owner, as far as its share allows."""
-        while True:
-            free = (owner for owner in self.waiting if self.working.has_room(owner, self.limit))
-            owner = next(free, None)
-            if owner is None:
-                return
-            if not self.idle:
-                name = f"mcp_lite-{self.threads + 1}"
-                thread = threading.Thread(None, self._work, name, daemon=True)
-                thread.start()  # counted only if it could be started
-                self.threads += 1
-                self.idle += 1
-            jobs = self.waiting.pop(owner)
-            future, call = jobs.popitem(last=False)
-            if jobs:
-                self.waiting[owner] = jobs  # behind the others
-            self.idle -= 1
-            self.working.change(owner, 1)
-            self.queue.put((owner, future, call))
+    def _grow(self) -> None:
+        """Start a thread if a job waits for one and the limit allows it."""
+        if self.free < 0 and self.threads < self.limit:
+            name = f"mcp_lite-{self.threads + 1}"
+            threading.Thread(None, self._work, name, daemon=True).start()
+            self.threads += 1
+            self.free += 1
 
     def _work(self) -> None:
-        settle: Callable[[], None] | None
-        while True:
-            job = self.queue.get()
-            if job is None:  # from close()
-                return
-            self.local.owner, future, call = job
+        self.local.works = True
+        while (job := self.jobs.get()) is not None:
+            future, call = job
+            value = exc = None
             try:  # a job that was cancelled before its turn is not called
                 value = None if future.cancelled() else call()
-                settle = functools.partial(settle_future, future, value, None)
-            except BaseException as exc:  # the caller decides what to do about it
-                settle = functools.partial(settle_future, future, None, exc)
-            stays = self._finish(self.local.owner)
+            except BaseException as raised:  # the caller decides what to do about it
+                exc = raised
+            with self.lock:  # before the caller can give us the next job
+                stays = self.threads <= self.limit
+                if stays:
+                    self.free += 1
+                else:
+                    self.threads -= 1
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                future.get_loop().call_soon_threadsafe(settle)
+                future.get_loop().call_soon_threadsafe(settle_future, future, value, exc)
             # An idle thread must not keep results alive.
-            job = future = call = value = settle = None
+            job = future = call = value = exc = None
             if not stays:
                 return
-
-    def _finish(self, owner: str) -> bool:
-        """Note that a job is done; return whether its thread is wanted for another one."""
-        with self.lock:
-            self.working.change(owner, -1)
-            stays = self.threads - sum(self.blocking.values()) <= self.limit
-            stays = stays and not (self.closed and not self.waiting)
-            if stays:
-                self.idle += 1
-            else:
-                self.threads -= 1
-            with contextlib.suppress(RuntimeError):  # no new thread can start: this one goes on
-                self._assign()
-            return stays
 
     @contextlib.contextmanager
     def blocked(self) -> Generator[None, None, None]:
@@ -1713,38 +1505,34 @@ class Threads:
 
         Raises RPCError -- too busy -- when too many threads wait already.
         """
-        owner: str | None = getattr(self.local, "owner", None)
-        if owner is None:
+        if not hasattr(self.local, "works"):
             yield
             return
         with self.lock:
-            if not self.blocking.has_room(owner, MAX_BLOCKED_THREADS):
+            if self.limit >= self.most:
                 raise RPCError(TOO_BUSY, "too many threads of this server wait for an answer")
-            self.working.change(owner, -1)
-            self.blocking.change(owner, 1)
+            self.limit += 1
             with contextlib.suppress(RuntimeError):  # the next call of run() will say so
-                self._assign()
+                self._grow()
         try:
             yield
         finally:
             with self.lock:
-                self.blocking.change(owner, -1)
-                self.working.change(owner, 1)  # more than the limit, for a while
+                self.limit -= 1
 
     async def drain(self, seconds: float) -> None:
         """Wait until no job runs or waits, at most so long."""
         until = time.monotonic() + seconds
-        while (self.working or self.blocking) and time.monotonic() < until:
+        while self.free < self.threads and time.monotonic() < until:
             await asyncio.sleep(DRAIN_POLL_SECONDS)
 
     def close(self) -> None:
         """Let the threads end when all jobs are done; run() starts new threads."""
         with self.lock:
-            self.closed = True
-            for _ in range(self.idle):
-                self.queue.put(None)
-            self.threads -= self.idle
-            self.idle = 0
+            for _ in range(self.threads):
+                self.jobs.put(None)
+            self.free -= self.threads
+            self.threads = 0
 
 
 def settle_future(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:
@@ -1772,17 +1560,16 @@ class Budgets:
     """
 
     def __init__(self, rate: tuple[float, float]) -> None:
-        self.rate, self.lock = rate, threading.Lock()
+        self.rate = rate
         #: the one that was silent for longest first
         self.budgets: OrderedDict[str, Budget] = OrderedDict()
 
     def of(self, client: str) -> Budget:
-        """Return the budget of a client; called from any thread."""
-        with self.lock:
-            budget = self.budgets.setdefault(client, Budget(*self.rate))
-            self.budgets.move_to_end(client)
-            if len(self.budgets) > MAX_CLIENTS:
-                self.budgets.popitem(last=False)
+        """Return the budget of a client."""
+        budget = self.budgets.setdefault(client, Budget(*self.rate))
+        self.budgets.move_to_end(client)
+        if len(self.budgets) > MAX_CLIENTS:
+            self.budgets.popitem(last=False)
         return budget
 
     def spend(self, client: str) -> None:
@@ -1826,24 +1613,18 @@ class Watchdog:
 ###############################################################################
 # 8. Channels
 ###############################################################################
-# Uses sections 1 to 3, 5 and 7.
-#
 # Problem.  A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
-#           reader who is slow.
+#           reader who is slow: 10,000 changes of one resource, say.
 # Rules.    1. A Transport carries messages, and does not judge them. The little that a channel has
 #              to know, it is told: agreed(), abandon(), learn_tool().
-#           2. Announcements that wait for a reader are bounded, in number and in bytes. One that
-#              says the same as another that waits takes its place. A reader who is too slow is let
-#              go.
-# Plan.     Outbox, the announcements for one reader; Transport; Inbox, messages that have come; the
-#           pair in memory.
-# Not here. Pipes: section 26. HTTP: sections 41 and 46. What is done with a message: section 10.
+#           2. Announcements that wait for a reader are bounded in number. A change that says the
+#              same as another that waits takes its place. Who misses a change would rely on a stale
+#              list, and is let go; who misses a line of a log is not.
 
 __all__ += ["Transport", "memory_transports"]
 
-MAX_WAITING = 2500  # announcements for one reader: everything that it may watch, at once
-MAX_WAITING_BYTES = 4 * 1024 * 1024  # ... in all; a single one may have any size
-EARLY_SHARE = 0.01  # of both: what log lines and the like get before the reader is there
+MAX_WAITING = 2500  # changes for one reader: everything that it may watch, at once
+MAX_LINES = 100  # further announcements for one reader, log lines say
 MAX_INBOX = 1000  # messages that have come and wait for their reader; a writer waits beyond that
 
 #: Announcements that only say that something has changed.
@@ -1870,99 +1651,57 @@ async def nowhere(msg: Msg) -> None:
 
 
 class Outbox:
-    """Messages that no request caused, on their way to one reader.
+    """Messages that no request caused, on their way to one reader; for one loop only.
 
-    put() is called from any thread. In that thread `wake` is called when there is something to
-    send: deliver() must follow, on the loop. `too_slow` is called once, when too much waits.
+    `spawn` runs a task that sends, by `send`, after release(): the reader is ready. `too_slow` is
+    called once, when too much waits.
     """
 
-    __slots__ = ("send", "wake", "too_slow", "held", "lock", "waiting", "size", "awake",
-                 "closed")  # fmt: skip
+    __slots__ = ("send", "spawn", "too_slow", "held", "waiting", "lines", "closed")
 
     def __init__(
-        self, send: Send, wake: Callable[[], Any], too_slow: Callable[[], Any] | None = None,
-        held: bool = False,
-    ) -> None:  # fmt: skip
-        self.send, self.wake, self.too_slow = send, wake, too_slow
-        #: whether the reader is not there or not ready yet; release() says when
-        self.held = held
-        self.lock = threading.Lock()
-        #: by subject, each with its size in bytes
-        self.waiting: dict[Any, tuple[Msg, int]] = {}
-        self.size = 0
-        #: whether deliver() is running, or about to
-        self.awake = False
-        self.closed = False
+        self, send: Send, spawn: Callable[[Any], Any], too_slow: Callable[[], Any]
+    ) -> None:
+        self.send, self.spawn, self.too_slow = send, spawn, too_slow
+        self.waiting: dict[Any, Msg] = {}  # by subject
+        #: whether nothing is to be sent now: the reader is not ready, or a task is sending
+        self.held, self.closed = True, False
+        self.lines = 0  # messages that are no changes, among those that wait
 
-    def put(self, msg: Msg, size: int) -> bool:
-        """Take a message of so many bytes; return False if there is no room for it."""
-        with self.lock:
-            if self.closed:
-                return False
-            # Log records leave half of the room to news that the client relies on. A reader who is
-            # not there may never come: for it, only changes may fill the room.
-            share = 0.5 if msg["method"] == "notifications/message" else 1
-            if self.held and msg["method"] not in CHANGES:
-                share = EARLY_SHARE
-            fits = self._keep(msg, size, share)
-        if fits:
-            self._wake()
-        elif share == 1:  # a client that misses a change would rely on a stale list
+    def put(self, msg: Msg) -> None:
+        """Take a message, if there is room for it."""
+        subject, change = subject_of(msg), msg["method"] in CHANGES
+        if self.closed or (not change and self.lines >= MAX_LINES):
+            return
+        if change and subject not in self.waiting and len(self.waiting) >= MAX_WAITING:
             self.close()
-            if self.too_slow is not None:
-                self.too_slow()
-        return fits
-
-    def _keep(self, msg: Msg, size: int, share: float) -> bool:
-        """Put a message among those that wait, if it fits into its share of the room."""
-        subject = subject_of(msg)
-        before = self.waiting.get(subject)
-        total = self.size + size - (before[1] if before else 0)
-        if self.waiting and total > MAX_WAITING_BYTES * share:
-            return False
-        if before is None and len(self.waiting) >= MAX_WAITING * share:
-            return False
-        self.waiting[subject], self.size = (msg, size), total
-        return True
-
-    def _wake(self) -> None:
-        with self.lock:
-            if self.awake or self.held or not self.waiting:
-                return
-            self.awake = True
-        self.wake()
+            self.too_slow()
+            return
+        self.waiting[subject] = msg
+        self.lines += not change
+        if not self.held:
+            self.release()
 
     def release(self) -> None:
-        """Begin to send: the reader is ready."""
-        self.held = False
-        self._wake()
+        """Send what waits, and what comes later."""
+        self.held = bool(self.waiting)
+        if self.held:
+            self.spawn(self._deliver())
 
-    async def deliver(self) -> None:
-        """Send the messages that wait, and those that come meanwhile, in turn."""
+    async def _deliver(self) -> None:
         try:
-            msg = self._next()
-            while msg is not None:
+            while self.waiting:
+                msg = self.waiting.pop(next(iter(self.waiting)))
+                self.lines -= msg["method"] not in CHANGES
                 await self.send(msg)
-                msg = self._next()
-        except BaseException as exc:
+            self.held = False
+        except ConnectionClosed:
             self.close()
-            if not isinstance(exc, ConnectionClosed):
-                raise
-
-    def _next(self) -> Msg | None:
-        with self.lock:
-            self.awake = bool(self.waiting)
-            if not self.awake:
-                return None
-            msg, size = self.waiting.pop(next(iter(self.waiting)))
-            self.size -= size
-            return msg
 
     def close(self) -> None:
         """Forget the messages that wait, and take no more."""
-        with self.lock:
-            self.closed, self.size = True, 0
-            self.waiting.clear()
+        self.closed = True
+        self.waiting.clear()
 
 
 class Transport:
@@ -2026,10 +1765,6 @@ class Transport:
 
     def agreed(self, rev: str) -> None:
         """Hear which revision the conversation speaks, once that is settled."""
-
-    async def authorization(self) -> JSON:
-        """Return what authorizes us now. A result that is kept belongs to that, and no other."""
-        return None
 
     def learn_tool(self, tool: Msg) -> None:
         """Hear of a tool of a modern server; raise SchemaError if this channel cannot call it."""
@@ -2124,11 +1859,6 @@ class MemoryTransport(Transport):
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
         return len(said)
 
-    async def authorization(self) -> JSON:
-        """Return for whom we speak, and what they may do."""
-        caller = speaker()
-        return [caller.owner, sorted(map(str, getattr(caller.principal, "scopes", ())))]
-
     async def close(self) -> None:
         """End both directions."""
         self.inbox.close()
@@ -2148,29 +1878,40 @@ def memory_transports() -> tuple[Transport, Transport]:
     return ours, theirs
 
 ###############################################################################
-# 9. Requests of ours
+# 10. Peer
 ###############################################################################
-# Uses sections 1 to 3, 5 and 7.
-#
-# Problem.  Both ends of a conversation send requests, client and server alike. Whoever sends one
-#           waits for its answer, and may be cancelled, lose patience, or lose the channel.
-# Rules.    1. One class asks, for client and server. Over HTTP a server's requests leave by many
-#              streams: so every request comes with `send`, the way to the peer.
-#           2. Whoever gives a request up tells the peer so, and drops the answer if it still comes.
-#           3. An answer that cannot be taken fails its request at once: there will be no other.
-#           4. A user's callback harms nothing: what it raises goes to the log.
-# Plan.     The trace hook; Asker: ask(), and all that can end its waiting.
-# Not here. The requests of the peer, and the channel: section 10.
+# Problem.  Both ends of a conversation ask, answer and cancel at the same time, and each may lose
+#           patience, its caller, or the channel. A client may send 5,000 calls and read nothing.
+# Rules.    1. A Peer belongs to a conversation, and to no channel: the way back, `send`, comes with
+#              each message. On a pipe it is the same for all; on HTTP it is that POST's answer.
+#           2. One task per incoming request, which ends when its answer is written. A full server
+#              goes on reading, and lets requests wait in line; it stops reading where its answers
+#              are not read.
+#           3. Whatever a handler raises is the answer to its request, and harms nothing else. A
+#              request that was cancelled has none: nobody knows its id any more.
+#           4. Whoever gives a request of ours up tells the peer so. Progress renews its deadline.
+# Limits.   Requests of one client that would take more than 64 MiB are refused. A call that a
+#           client makes to answer a question waits in line like others.
 
+MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one client, that run or wait: four of the longest
+EXCHANGE_BYTES = 2048  # what a request takes besides its message: a task, a place in line
+MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
+MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
 MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
 WARN_RATE = (10, 60.0)  # warnings in so many seconds: each message of a peer may deserve one
+REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
+LONGEST_REQUEST_SECONDS = 3600.0  # ... in all, however much progress is reported
 TELL_SECONDS = 0.5  # for the peer to hear, at the end, that answers are no longer wanted
+FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
 
 #: Sees every message of every conversation: trace(direction, peer's name, message).
 #: The direction is ">" for what we send, "<" for what we receive. The message is decoded JSON, an
 #: exception if it could not be read, or an HTTPHead (section 38).
 Trace = Callable[[str, str, JSON], None]
 _trace: Trace | None = None
+
+#: The exceptions of a channel for a message that cannot be sent as it is.
+UNSAYABLE = (TypeError, ValueError, RecursionError, LimitExceeded)
 
 
 def set_trace(trace: Trace | None) -> None:
@@ -2179,26 +1920,35 @@ def set_trace(trace: Trace | None) -> None:
     _trace = trace
 
 
+class Asked:
+    """One request of ours that has no answer yet."""
+
+    __slots__ = ("method", "send", "deadline", "on_progress", "answer", "progress", "reports")
+
+    def __init__(
+        self, method: str, send: Send, deadline: Deadline, on_progress: Callable[..., Any] | None
+    ) -> None:
+        self.method, self.send, self.deadline = method, send, deadline
+        self.on_progress = on_progress
+        #: a result, or an error as a value: nothing is raised where nobody waits any more
+        self.answer: asyncio.Future[Msg | MCPError] = deadline.loop.create_future()
+        self.progress = float("-inf")
+        #: progress callbacks still running, to be awaited before the answer is given out
+        self.reports: set[Any] = set()
+
+
 class Asker:
     """The half of a conversation that asks: requests of ours, and what becomes of them."""
 
-    warnings: Budget | None = None  # how often we may warn of the peer
+    #: why nothing more can be sent, once the channel has ended
+    lost: ConnectionClosed | None = None
+    transport: Transport | None = None
 
     def __init__(self, name: str) -> None:
-        self.name = name
-        self.outgoing = Outgoing()
-        self.tasks = Tasks(self.make_room)
-        #: tasks that tell the peer that answers are no longer wanted; None until there is one
-        self.telling: set[asyncio.Task[Any]] | None = None
-        #: why nothing more can be sent, once the channel has ended
-        self.lost: ConnectionClosed | None = None
-        self.transport: Transport | None = None
-
-    def make_room(self) -> None:
-        """Read on where reading had stopped: a task has ended, or an answer is waited for.
-
-        A Peer (section 10) does so; an Asker by itself reads nothing.
-        """
+        self.name, self.tasks = name, Tasks()
+        self.asked: dict[ReqId, Asked] = {}
+        self.ids = itertools.count(1)
+        self.warnings = Budget(*WARN_RATE)
 
     async def ask(
         self, method: str, params: Msg | None, send: Send, *, patience: float = REQUEST_SECONDS,
@@ -2211,136 +1961,102 @@ class Asker:
         """
         if self.lost is not None:
             raise ConnectionClosed(str(self.lost))
-        loop, params = asyncio.get_running_loop(), dict(params or {})
-        meta = dict(params.get("_meta", {}))
-        pending = self.outgoing.open(method, loop.time(), patience, longest)
-        pending.on_progress = on_progress
-        pending.waiter = loop.create_future()
-        pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
+        req_id, params = next(self.ids), dict(params or {})
         # Progress renews the deadline, so every request asks for it.
-        params["_meta"] = {**meta, "progressToken": pending.req_id}
-        # As a task, since the deadline holds for a peer that has stopped reading, too.
-        delivery = self._deliver(request(pending.req_id, method, params), pending.waiter, send)
-        pending.sending = self.tasks.spawn(delivery)
-        self.make_room()  # the answer must be read, however much is running here
+        params["_meta"] = {**params.get("_meta", {}), "progressToken": req_id}
+        late = functools.partial(self._late, method, patience)
+        deadline = Deadline(patience, late, longest, self._waits_for_person)
+        asked = self.asked[req_id] = Asked(method, send, deadline, on_progress)
         try:
-            answer: Msg = await pending.waiter
-            if pending.reports:
-                await asyncio.wait(pending.reports)
-            return answer
+            async with deadline:  # which holds for a peer that has stopped reading, too
+                await send(request(req_id, method, params))
+                answer = await asked.answer
+            if asked.reports:
+                await asyncio.wait(asked.reports)
         except asyncio.CancelledError:
-            self._abandon(pending, send, "the caller was cancelled")
+            self._abandon(req_id, "the caller was cancelled")
+            raise
+        except RequestTimeout:
+            self._abandon(req_id, "timeout")
             raise
         finally:
-            self.outgoing.close(pending.req_id)
-            pending.timer.cancel()
+            self.asked.pop(req_id, None)
+        if isinstance(answer, MCPError):
+            raise answer
+        return answer
 
-    async def _deliver(self, msg: Msg, waiter: asyncio.Future[Any], send: Send) -> None:
-        try:
-            await send(msg)
-        except Exception as exc:
-            settle_future(waiter, None, exc)
-
-    def _expire(self, pending: Pending, send: Send) -> None:
-        loop = asyncio.get_running_loop()
-        if self.transport is not None and self.transport.waits_for_person:
-            pending.deadline = loop.time() + pending.patience  # a login takes as long as it takes
-        if loop.time() < pending.deadline:  # progress came meanwhile
-            pending.timer = loop.call_at(pending.deadline, self._expire, pending, send)
-            return
-        self._abandon(pending, send, "timeout")
-        waited = f"{self.name} did not answer {pending.method} within {pending.patience:g} seconds"
+    def _late(self, method: str, patience: float) -> RequestTimeout:
+        waited = f"{self.name} did not answer {method} within {patience:g} seconds"
         hint = self.transport.hint() if self.transport else ""
-        problem = RequestTimeout("; ".join(filter(None, (waited, hint))))
-        settle_future(pending.waiter, None, problem)
+        return RequestTimeout("; ".join(filter(None, (waited, hint))))
 
-    def _abandon(self, pending: Pending, send: Send, reason: str) -> None:
-        """Give a request up, and tell the peer that its answer is no longer wanted."""
-        was_open = self.outgoing.close(pending.req_id)
-        pending.sending.cancel()
-        if self.transport is not None and self.transport.abandon(pending.req_id):
-            return
+    def _waits_for_person(self) -> bool:
+        return self.transport is not None and self.transport.waits_for_person
+
+    def _abandon(self, req_id: ReqId, reason: str) -> asyncio.Task[Any] | None:
+        """Give a request up, in a task that tells the peer so."""
+        asked = self.asked.pop(req_id)
+        if asked.answer.done() and not asked.answer.cancelled():
+            return None
+        if self.transport is not None and self.transport.abandon(req_id):
+            return None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if was_open and pending.method != "initialize" and self.lost is None:
-            params = {"requestId": pending.req_id, "reason": reason}
-            self.telling = self.telling or set()
-            self.tasks.spawn(send(notification("notifications/cancelled", params)), self.telling)
-
-    async def hang_up(self, send: Send, close: Callable[[], Awaitable[Any]]) -> None:
-        """Tell the peer that no answer is wanted any more, then close the channel.
-
-        So its handlers are cancelled at once. By the channel's end alone they would hear of it only
-        after a period of grace, when their process may be ended already.
-        """
-        closed = ConnectionClosed(f"this program has closed the connection to {self.name}")
-        try:
-            for pending in list(self.outgoing.pending.values()):
-                self._abandon(pending, send, "the caller has gone")
-                settle_future(pending.waiter, None, closed)
-            if self.telling:
-                await asyncio.wait(set(self.telling), timeout=TELL_SECONDS)
-        finally:
-            self.lost = self.lost or closed  # how the server ends now is of no interest
-            await close()
+        if asked.method == "initialize" or self.lost is not None:
+            return None
+        params = {"requestId": req_id, "reason": reason}
+        return self.tasks.spawn(asked.send(notification("notifications/cancelled", params)))
 
     def settle(self, msg: Msg) -> None:
         """Give an answer to whoever waits for it; a late one is dropped."""
-        pending = self.outgoing.close(msg.get("id"))
-        if pending is None:
-            if msg.get("id") is None:
-                self.warn("%s could not read a message of ours: %.500r", msg["error"])
-        elif "result" in msg:
-            settle_future(pending.waiter, msg["result"], None)
+        if "result" in msg:
+            self.fail(msg["id"], msg["result"])
+        elif msg.get("id") is None:
+            self.warn("%s could not read a message of ours: %.500r", msg["error"])
         else:
-            problem = msg["error"]
-            exc = RemoteError(problem["code"], problem["message"], problem.get("data"))
-            settle_future(pending.waiter, None, exc)
+            fault = msg["error"]
+            exc = RemoteError(fault["code"], fault["message"], fault.get("data"))
+            self.fail(msg["id"], exc)
 
-    def warn(self, said: str, *args: Any) -> None:
-        """Warn of what the peer, which is named first, has sent; at a bounded rate."""
-        self.warnings = self.warnings or Budget(*WARN_RATE)
-        if self.warnings.take(time.monotonic()):
-            logger.warning(said, self.name, *args)
-        elif self.warnings.refused == 1:
-            logger.warning("%s sends so much of that that most of it is not told", self.name)
-
-    def fail(self, req_id: ReqId, exc: MCPError) -> None:
-        """Fail a request of ours that the channel could not get answered."""
-        pending = self.outgoing.close(req_id)
-        if pending is not None:
-            settle_future(pending.waiter, None, exc)
+    def fail(self, req_id: JSON, outcome: MCPError | Msg) -> None:
+        """Let a request of ours end so, unless it has ended already."""
+        # True == 1 to a dict, so the type is checked as well.
+        asked = self.asked.get(req_id) if is_id(req_id) else None
+        if asked is not None and not asked.answer.done():
+            asked.answer.set_result(outcome)
 
     def fail_request_of(self, msg: JSON, exc: MCPError) -> bool:
-        """Fail the request whose answer cannot be taken; return whether it is an answer."""
+        """Fail the request whose answer cannot be taken; return whether it is an answer.
+
+        There will be no other answer.
+        """
         if type(msg) is not dict or "method" in msg or not ("result" in msg or "error" in msg):
             return False
         self.warn("%s sent an answer that cannot be taken: %s", exc)
-        pending = self.outgoing.close(msg.get("id"))
-        if pending is not None:
-            large = isinstance(exc, LimitExceeded)
-            what = "more than we take" if large else "a malformed message"
-            problem = f"{self.name} answered {pending.method} with {what}: {exc}"
-            kind = LimitExceeded if large else ProtocolError
-            settle_future(pending.waiter, None, kind(problem))
+        req_id: JSON = msg.get("id")
+        if is_id(req_id) and req_id in self.asked:
+            kind = LimitExceeded if isinstance(exc, LimitExceeded) else ProtocolError
+            what = "more than we take" if kind is LimitExceeded else "a malformed message"
+            method = self.asked[req_id].method
+            self.fail(req_id, kind(f"{self.name} answered {method} with {what}: {exc}"))
         return True
-
-    def fail_request_in(self, data: bytes, exc: ProtocolError) -> bool:
-        """Do the same as fail_request_of() for bytes that cannot be decoded."""
-        req_id = find_answer(data)
-        return req_id is not None and self.fail_request_of({"id": req_id, "result": None}, exc)
 
     def progress(self, params: Msg) -> None:
         """Report progress to whoever waits, and wait longer."""
-        pending = self.outgoing.renew(params, asyncio.get_running_loop().time())
-        if pending is None or pending.on_progress is None:
+        token: Any = params.get("progressToken")
+        progress: Any = params.get("progress")
+        asked = self.asked.get(token) if is_id(token) else None
+        if asked is None or asked.answer.done() or type(progress) not in (int, float):
             return
-        if len(pending.reports) >= MAX_REPORTS:
-            return  # the callback is too slow, and reports may be left out
-        total, message = params.get("total"), params.get("message")
-        total = total if type(total) in (int, float) else None
-        message = message if isinstance(message, str) else None
-        report = (params["progress"], total, message)
-        self.call_back(pending.on_progress, *report, into=pending.reports)
+        # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
+        if not progress > asked.progress:
+            return
+        asked.progress = progress
+        asked.deadline.renew()
+        if asked.on_progress is not None and len(asked.reports) < MAX_REPORTS:
+            total, message = params.get("total"), params.get("message")
+            total = total if type(total) in (int, float) else None
+            message = message if isinstance(message, str) else None
+            self.call_back(asked.on_progress, progress, total, message, into=asked.reports)
 
     def call_back(
         self, callback: Callable[..., Any], *args: Any, into: set[Any] | None = None
@@ -2357,56 +2073,30 @@ class Asker:
         if inspect.isawaitable(outcome):
             self.tasks.spawn(maybe_await(outcome), into)
 
+    def warn(self, said: str, *args: Any) -> None:
+        """Warn of what the peer, which is named first, has sent; at a bounded rate."""
+        if self.warnings.take(time.monotonic()):
+            logger.warning(said, self.name, *args)
 
-async def maybe_await(value: Any) -> Any:
-    """Return a value, or its result if it is to be awaited: callbacks may be plain or async."""
-    return await value if inspect.isawaitable(value) else value
+    async def hang_up(self, close: Callable[[], Awaitable[Any]]) -> None:
+        """Tell the peer that no answer is wanted any more, then close the channel.
 
-
-T = typing.TypeVar("T")
-
-
-async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
-    """Return what some work gives; raise `problem` if it takes longer."""
-    try:
-        return await asyncio.wait_for(work, seconds)
-    except asyncio.TimeoutError:
-        raise problem from None
-
-###############################################################################
-# 10. Peer
-###############################################################################
-# Uses sections 1 to 3, 5 to 7 and 9.
-#
-# Problem.  The other half of a conversation: the peer sends requests and cancels them, and it may
-#           send them faster than they can be served.
-# Rules.    1. A Peer belongs to a conversation, and to no channel: the way back, `send`, comes with
-#              each message. On a pipe it is the same for all; on HTTP it is that POST's answer.
-#           2. One task per incoming request. Everything else is done on the spot.
-#           3. A full server still hears: cancellations, pings and answers are read at once. New
-#              requests wait, up to a bound in bytes, and are refused beyond it. Only a peer that
-#              does not read its answers is not read any more.
-#           4. When the channel ends, our requests fail at once, saying why. The requests that we
-#              serve have a period of grace.
-#           5. Whatever a handler raises is the answer to its request, and harms nothing else.
-#           6. A message that cannot be taken is answered with an error: -32700 without an id for
-#              bytes that are no JSON, or have a key twice; -32600 for a batch, where the revision
-#              has none. If it is an answer, the request that waits for it fails instead.
-# Plan.     Peer: a message arrives; a server that is full; requests of the peer; the channel. Then
-#           BatchAnswers.
-# Not here. What requests mean: Conversation (section 22) and Client (31) give a Peer its `serve`.
-
-MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
-ERROR_BYTES = 1000  # room for each answer of a batch, when others have taken up the rest
-TOO_LONG_TOGETHER = "the answers to the batch are too long for one message; send a smaller batch"
-MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
-FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
-HELD_OVERHEAD = 512  # bytes of the objects around a message that waits, added to its size
-
-#: A message that waits, encoded; the way back; and who sent it.
-Held = tuple[bytes, Send, Caller]
-#: What a Peer holds until something waits: an empty table for each would cost 400 bytes.
-NOTHING_HELD: OrderedDict[Any, Held] = OrderedDict()
+        So its handlers are cancelled at once. By the channel's end alone they would hear of it only
+        after a period of grace, when their process may be ended already.
+        """
+        closed = ConnectionClosed(f"this program has closed the connection to {self.name}")
+        try:
+            telling = []
+            for req_id, asked in list(self.asked.items()):
+                telling.append(self._abandon(req_id, "the caller has gone"))
+                if not asked.answer.done():
+                    asked.answer.set_result(closed)
+            waiting = [task for task in telling if task is not None]
+            if waiting:
+                await asyncio.wait(waiting, timeout=TELL_SECONDS)
+        finally:
+            self.lost = self.lost or closed  # how the server ends now is of no interest
+            await close()
 
 
 class Peer(Asker):
@@ -2417,26 +2107,24 @@ class Peer(Asker):
     can be cancelled by its id. One such Peer serves the modern era over HTTP.
     """
 
+    farewell = ""  # what requests are told that we cut off
+
     def __init__(
         self, name: str, serve: Callable[[Exchange], Awaitable[Msg]],
-        on_notification: Callable[[Msg, Send, Caller], None], max_in_flight: int = MAX_IN_FLIGHT,
+        on_notification: Callable[[Msg, Send, Caller], None], limit: int = MAX_IN_FLIGHT,
         many_clients: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(name)
-        self.serve = serve
-        self.on_notification = on_notification
-        self.max_in_flight = max_in_flight
-        self.many_clients = many_clients
+        self.serve, self.on_notification = serve, on_notification
+        self.limit, self.many_clients = limit, many_clients
         self.session = Session()
+        #: the requests of the peer; never in one table with ours, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
-        #: called once, when the channel has ended
-        self.on_lost: Callable[[], Any] = nothing
-        self._room: asyncio.Future[Any] | None = None
-        #: messages that wait until there is room for them, oldest first; by the id of the request,
-        #: a batch by a key of its own. Encoded, for decoded they could take many times as much
-        self.held = NOTHING_HELD
-        self.loads = Loads()  # of requests that wait, and of large ones that run
-        self.taking = False  # whether _take_held() is running
+        self.on_lost: Callable[[], Any] = nothing  # called once, when the channel has ended
+        self.loads = Counts()  # bytes of requests, by client
+        self.serving = 0  # requests that have their turn
+        self.line: list[asyncio.Future[None]] = []  # those that wait for it
+        self.unread = 0  # answers that are being written
 
     # A message arrives.
 
@@ -2449,26 +2137,20 @@ class Peer(Asker):
             msg = decode(data) if encoded else data
         except ProtocolError as exc:
             self.show("<", exc)
-            if not self.fail_request_in(data if encoded else exc.start, exc):
+            answer = {"id": find_answer(data if encoded else exc.start), "result": None}
+            if answer["id"] is None or not self.fail_request_of(answer, exc):
                 self.refuse(exc, send)
             return
         self.show("<", msg)
-        # Where an earlier message waits, this one waits behind it.
-        full = self.held or len(self.incoming) >= self.max_in_flight
-        if full and may_wait(msg) and not self._depends_on_the_peer():
-            self._hold(data if encoded else encode(data), msg, send, caller)
-        else:  # one that is not encoded is of our own program: it need not count
-            self._take(msg, send, caller, len(data) if encoded else 0)
-
-    def _take(self, msg: JSON, send: Send, caller: Caller, size: int) -> None:
-        """Do what a decoded message, or a batch, asks for."""
+        # A message that is not encoded is of our own program: it need not count.
+        size = len(data) if encoded else 0
         if type(msg) is not list:
             self.dispatch(msg, send, caller, size)
             return
         try:
             self.check_batch(msg)
         except ProtocolError as exc:
-            if not [item for item in msg[:MAX_BATCH] if self.fail_request_of(item, exc)]:
+            if not [item for item in msg if self.fail_request_of(item, exc)]:
                 self.refuse(exc, send)
         else:
             self.tasks.spawn(self.reply_batch(msg, send, caller, size))
@@ -2478,72 +2160,85 @@ class Peer(Asker):
         if _trace is not None:
             _trace(direction, self.name, msg)
 
-    def dispatch(self, msg: JSON, send: Send, caller: Caller = NOBODY, size: int = 0) -> None:
-        """Do what one message of so many bytes asks for; answers go to `send`."""
+    def traced(self, write: Callable[[Any], Awaitable[int | None]]) -> Send:
+        """Return `write`, showing what it writes to the trace while there is one."""
+
+        def send(msg: Any) -> Awaitable[int | None]:
+            self.show(">", msg)
+            return write(msg)
+
+        return send
+
+    def dispatch(
+        self, msg: JSON, send: Send, caller: Caller = NOBODY, size: int = 0,
+        put: Send | None = None,
+    ) -> asyncio.Task[Any] | None:  # fmt: skip
+        """Do what one message of so many bytes asks for; return the task that answers it.
+
+        The answer goes to `put`, or like all else to `send`.
+        """
         try:
             kind = classify(msg)
-            exchange = self.accept(msg, send, caller, size=size) if kind is REQUEST else None
+            if kind is REQUEST:
+                exchange = self.accept(msg, send, caller, size=size)
+                return self.tasks.spawn(self.reply(exchange, put))
         except (ProtocolError, RPCError) as exc:
-            self.refuse(exc, send, msg, caller)
-            return
-        if exchange is not None:
-            self._begin(exchange)
-        elif kind is NOTIFICATION:
+            return self.refuse(exc, put or send, msg)
+        if kind is NOTIFICATION:
             self._hear(msg, send, caller)
         else:
             self.settle(msg)
+        return None
 
-    def _begin(self, exchange: Exchange, put: Send | None = None) -> asyncio.Task[None]:
-        """Serve a request in a task of its own; see reply()."""
-        task = self.tasks.spawn(self.reply(exchange, put))
-        if exchange.weight is not None:
-            task.add_done_callback(exchange.weight.drop)
-        return task
+    def _hear(self, msg: Msg, send: Send, caller: Caller) -> None:
+        params = msg.get("params", {})
+        if msg["method"] == "notifications/progress":
+            self.progress(params)
+        # What is cancelled may be no request that runs here, but a subscription of a client.
+        elif msg["method"] != "notifications/cancelled" or not self.cancel(params):
+            self.call_back(self.on_notification, msg, send, caller)
 
     def check_batch(self, batch: list[JSON]) -> None:
         """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
         rev = self.session.rev
         if rev not in BATCHES:
             raise ProtocolError(f"revision {rev} has no batches; send one message at a time")
-        if not batch:
-            raise ProtocolError("a batch must not be empty")
-        if len(batch) > MAX_BATCH:
-            raise LimitExceeded(f"a batch has more than {MAX_BATCH} messages")
+        if not 0 < len(batch) <= MAX_BATCH:
+            raise LimitExceeded(f"a batch must have 1 to {MAX_BATCH} messages")
 
     def reply_batch(
         self, batch: list[JSON], send: Send, caller: Caller, size: int = 0
     ) -> Awaitable[None]:
         """Take on the messages of a batch of `size` bytes; the awaitable sends their answers as one
         batch."""
-        answers = BatchAnswers(len(batch))
-        running: list[asyncio.Task[None]] = []
-        for msg in batch:
-            try:
-                if classify(msg) is not REQUEST:
-                    self.dispatch(msg, send, caller)
-                elif msg["method"] == "initialize":
-                    # spec 2025-03-26: basic/lifecycle#initialization -- never part of a batch
-                    raise RPCError(INVALID_REQUEST, "initialize must not be part of a batch")
-                elif answers.full:
-                    raise RPCError(TOO_BUSY, TOO_LONG_TOGETHER)
-                else:
-                    own = len(encode(msg)) if size > SMALL_BYTES else 0
-                    exchange = self.accept(msg, send, caller, size=own)
-                    running.append(self._begin(exchange, answers.put))
-            except (RPCError, ProtocolError) as exc:
-                answer = self.refusal(exc, msg)
-                if answer is not None:
-                    answers.append(answer)
-        return answers.send(running, send)
+        answers: list[Msg] = []
 
-    def refuse(self, exc: MCPError, send: Send, msg: JSON = None, caller: Caller = NOBODY) -> None:
-        """Send the error for a message that cannot be taken, if it may be answered."""
-        answer = self.refusal(exc, msg)
-        if answer is not None:
-            self.tasks.spawn(send(answer))
+        async def put(answer: Msg) -> None:
+            answers.append(answer)
 
-    def refusal(self, exc: MCPError, msg: JSON = None) -> Msg | None:
-        """Return the error for a message that cannot be taken; None if it is never answered.
+        each = size // len(batch)
+        tasks = [self.dispatch(msg, send, caller, each, put) for msg in batch]
+        running = [task for task in tasks if task is not None]
+        return self._send_batch(answers, running, send)
+
+    async def _send_batch(
+        self, answers: list[Msg], running: list[asyncio.Task[Any]], send: Send
+    ) -> None:
+        if running:
+            await asyncio.wait(running)
+        # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
+        if not answers:
+            return
+        try:
+            await send(answers)  # type: ignore[arg-type]
+        except UNSAYABLE as exc:
+            problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be answered: {exc}"}
+            await send([error(x.get("id"), problem) for x in answers])  # type: ignore[arg-type]
+
+    def refuse(
+        self, exc: MCPError, send: Send, msg: JSON = None
+    ) -> asyncio.Task[Any] | None:
+        """Send the error for a message that cannot be taken, in a task, if it may be answered.
 
         An answer is never answered: the caller who waits for it gets an exception instead. Nor is
         a notification whose parameters are malformed.
@@ -2551,56 +2246,11 @@ class Peer(Asker):
         if self.fail_request_of(msg, exc):
             return None
         self.warn("%s sent a message that cannot be taken: %s", exc)
-        known = msg if type(msg) is dict else {}
-        answer = error(readable_id(msg), wire_error(exc))
         # spec: basic/patterns/cancellation#error-handling -- "Malformed notifications" are ignored
-        if answer["error"]["code"] == INVALID_PARAMS and "method" in known and "id" not in known:
+        bare = type(msg) is dict and "method" in msg and "id" not in msg
+        if bare and exc.code == INVALID_PARAMS:
             return None
-        return answer
-
-    # A server that is full.
-
-    def _depends_on_the_peer(self) -> bool:
-        """Return whether all that is served waits for answers of the peer.
-
-        The peer may answer only when its next request is done. So that one must not wait: accept()
-        refuses it at once.
-        """
-        return len(self.outgoing.pending) >= len(self.incoming)
-
-    def _hold(self, data: bytes, msg: JSON, send: Send, caller: Caller) -> None:
-        """Keep a message until there is room for it; refuse it if too many wait already."""
-        key = object() if type(msg) is list else msg["id"]
-        if key in self.held or key in self.incoming:
-            problem = RPCError(INVALID_REQUEST, f"a request with id {key!r} is still running")
-            self.refuse(problem, send, msg, caller)
-        elif not self.loads.add(caller, len(data) + HELD_OVERHEAD):
-            problem = RPCError(TOO_BUSY, "too many requests wait for their turn")
-            self.refuse(problem, send, msg, caller)
-        else:
-            self.held = self.held or OrderedDict()
-            self.held[key] = data, send, caller
-
-    def _take_out(self, key: Any) -> Held:
-        """Hold a message no longer, and return it."""
-        data, send, caller = self.held.pop(key)
-        self.loads.remove(caller, len(data) + HELD_OVERHEAD)
-        return data, send, caller
-
-    def _take_held(self) -> None:
-        """Take on the messages that wait, oldest first, as far as there is room."""
-        if self.taking:  # a request that ends at once comes here from the loop below
-            return
-        self.taking = True
-        try:
-            while self.held and (self._has_room() or self._depends_on_the_peer()):
-                data, send, caller = self._take_out(next(iter(self.held)))
-                self._take(decode(data), send, caller, len(data))
-        finally:
-            self.taking = False
-
-    def _has_room(self) -> bool:
-        return len(self.incoming) < self.max_in_flight and not self._crowded()
+        return self.tasks.spawn(send(error(readable_id(msg), wire_error(exc))))
 
     # Requests of the peer.
 
@@ -2614,8 +2264,7 @@ class Peer(Asker):
     ) -> Exchange:  # fmt: skip
         """Take a request on; from now on it can be cancelled. reply() must follow.
 
-        If it has a weight, whoever calls this drops that after the answer. Raises RPCError if its
-        id is taken, or too many requests are running, or too many bytes of them.
+        Raises RPCError if its id is taken, or too many bytes of requests run or wait.
         """
         exchange = self.make(msg, send, caller, modern)
         if self.many_clients:
@@ -2623,89 +2272,109 @@ class Peer(Asker):
         if exchange.key in self.incoming:
             # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
             raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
-        if len(self.incoming) >= self.max_in_flight and exchange.method != "ping":
-            raise RPCError(TOO_BUSY, f"more than {self.max_in_flight} requests are running")
-        if size > SMALL_BYTES:
-            exchange.weight = Weight(self.loads, exchange, size)
+        exchange.size = size + EXCHANGE_BYTES
+        who = caller.owner or caller.address
+        if self.loads.get(who, 0) + exchange.size > MAX_PEER_BYTES:
+            # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
+            most = f"more than {MAX_PEER_BYTES} bytes"
+            raise RPCError(TOO_BUSY, f"the requests that run or wait would take {most}")
+        self.loads.change(who, exchange.size)
         self.incoming[exchange.key] = exchange
         return exchange
 
-    def reply(self, exchange: Exchange, put: Send | None = None) -> Coroutine[Any, Any, None]:
-        """Serve a request, in a coroutine; give the answer to `put`, or send it."""
-        return self._reply(exchange, put or exchange.send)
-
-    async def _reply(self, exchange: Exchange, put: Send) -> None:
-        """Serve a request and give out the answer; one that is cancelled has none."""
+    async def reply(self, exchange: Exchange, put: Send | None = None) -> None:
+        """Serve a request; give the answer to `put`, or send it. One that is cancelled has none."""
         exchange.task = exchange.task or asyncio.current_task()
+        put = put or exchange.send
         try:
-            if exchange.status is CANCELLED:  # before this task could start
+            if exchange.over:  # cancelled before this task could start
                 return
-            answer = result(exchange.req_id, await self.serve(exchange))
-        except BaseException as exc:  # a handler ends neither the process nor another request
-            answer = self._failure(exchange, exc)
-        finally:
+            try:
+                answer = result(exchange.req_id, await self._serve(exchange))
+            except BaseException as exc:  # a handler ends neither the process nor another request
+                answer = self._failure(exchange, exc)
+            # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
+            if exchange.over:
+                return
+            exchange.over = True
+            self.unread += 1
+            try:
+                await put(answer)
+            except UNSAYABLE as exc:
+                problem = f"the answer to {exchange.title} cannot be sent: {exc}"
+                logger.error("%s", problem)
+                told = {"code": INTERNAL_ERROR, "message": problem}
+                await put(error(exchange.req_id, told))
+            finally:
+                self.unread -= 1
+        finally:  # only now: answers that are not read count, too
             del self.incoming[exchange.key]
-            if self.held:
-                self._take_held()
-        # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
-        if not exchange.end(DONE):  # it was cancelled, or _cut_off() has answered it
-            return
+            who = exchange.caller.owner or exchange.caller.address
+            self.loads.change(who, -exchange.size)
+
+    async def _serve(self, exchange: Exchange) -> Msg:
+        """Serve a request when it is its turn. A semaphore loses turns before Python 3.11."""
+        if exchange.method == "ping":
+            return await self.serve(exchange)
+        turn = None
         try:
-            await put(answer)
-        except UNSAYABLE as exc:
-            await put(error_in_place(exchange, answer, exc))
+            if self.serving < self.limit:
+                self.serving += 1
+            else:
+                turn = asyncio.get_running_loop().create_future()
+                self.line.append(turn)
+                await turn
+            return await self.serve(exchange)
+        finally:
+            if turn is None or not turn.cancelled():
+                self._pass_turn()
+
+    def _pass_turn(self) -> None:
+        """Hand a turn over: if it were set free first, a newcomer could take it."""
+        while self.line:
+            turn = self.line.pop(0)
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.serving -= 1
 
     def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
         """Return the error that answers a request whose handler raised; or raise, for no answer."""
         if isinstance(exc, asyncio.CancelledError):
-            if exchange.status is not RUNNING or self.lost is not None:
+            if exchange.over or (self.lost is not None and not self.farewell):
                 raise exc
-            # The handler awaited something that somebody else cancelled.
-            exc = RPCError(INTERNAL_ERROR, "the handler was cancelled")
+            # Else the handler awaited something that somebody else cancelled.
+            code = TOO_BUSY if self.farewell else INTERNAL_ERROR
+            exc = RPCError(code, self.farewell or "the handler was cancelled")
         elif is_dropped(exchange, exc):
             raise exc
         elif not isinstance(exc, FOR_THE_PEER) and self.lost is None:
             logger.error("%s failed", exchange.title, exc_info=exc)
         return error(exchange.req_id, wire_error(exc))
 
-    def cancel(self, req_id: JSON, reason: JSON = None) -> bool:
+    def cancel(self, params: Msg) -> bool:
         """Cancel a request that we serve; return False if there is none to cancel.
 
         spec: basic/patterns/cancellation#error-handling -- unknown, finished and malformed ones
         are ignored.
         """
-        if not is_id(req_id):
-            return False
-        if req_id in self.held:  # it never had its turn
-            self._take_out(req_id)
-            return True
-        exchange = self.incoming.get(req_id)
+        req_id: JSON = params.get("requestId")
+        exchange = self.incoming.get(req_id) if is_id(req_id) else None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if exchange is None or exchange.method == "initialize" or exchange.status is CANCELLED:
+        if exchange is None or exchange.method == "initialize":
             return False
-        exchange.reason = reason if isinstance(reason, str) else None
+        # the peer wrote both
+        what = repr(req_id)[:100], repr(params.get("reason"))[:200]
+        logger.info("%s cancelled request %s: %s", self.name, *what)
         self.stop(exchange)
         return True
 
     def stop(self, exchange: Exchange) -> None:
         """Cancel a request: its client does not want the answer. One that is answered stays so."""
-        if not exchange.end(CANCELLED):
-            return
-        what = repr(exchange.req_id)[:100], repr(exchange.reason)[:200]  # the peer wrote both
-        logger.info("%s cancelled request %s: %s", self.name, *what)
-        if exchange.task is not None:
-            exchange.task.cancel()
-
-    def _hear(self, msg: Msg, send: Send, caller: Caller) -> None:
-        params = msg.get("params", {})
-        if msg["method"] == "notifications/cancelled":
-            if not self.cancel(params.get("requestId"), params.get("reason")):
-                # Not a request that runs here. A server may mean a subscription of its client.
-                self.call_back(self.on_notification, msg, send, caller)
-        elif msg["method"] == "notifications/progress":
-            self.progress(params)
-        else:
-            self.call_back(self.on_notification, msg, send, caller)
+        if not exchange.over:
+            exchange.over = exchange.stopped = True
+            if exchange.task is not None:
+                exchange.task.cancel()
 
     # The channel.
 
@@ -2719,8 +2388,12 @@ class Peer(Asker):
         send = self.traced(transport.write)
         try:
             while items := await transport.read():
-                await self._receive_all(items, send)
-                del items  # they may be large, and the next ones may take hours to come
+                for item in items:
+                    while self._crowded():
+                        tasks = {*self.tasks.running}
+                        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                    self.receive(item, send, getattr(item, "caller", NOBODY))
+                del items, item  # they may be large, and the next ones may take hours to come
             self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
             await self.tasks.drain(grace)
         finally:
@@ -2728,25 +2401,8 @@ class Peer(Asker):
 
     def _crowded(self) -> bool:
         """Return whether too many answers wait for the peer to read them."""
-        # The tasks that send and call back are counted. Requests that are served have a bound of
-        # their own. Each request of ours has one task at most, and its answer must be read.
-        serving, asking = len(self.incoming), len(self.outgoing.pending)
-        return len(self.tasks.running) - serving - asking >= self.max_in_flight
-
-    async def _receive_all(self, items: Iterable[Any], send: Send) -> None:
-        """Take messages, but wait while the peer does not read what it was sent."""
-        for item in items:
-            while self._crowded():
-                self._room = asyncio.get_running_loop().create_future()
-                await self._room
-            self.receive(item, send, getattr(item, "caller", NOBODY))
-
-    def make_room(self) -> None:
-        """Read on, and take on messages that wait, as far as there is room."""
-        if self._room is not None:
-            settle_future(self._room, None, None)
-        if self.held:
-            self._take_held()
+        callbacks = len(self.tasks.running) - len(self.incoming)
+        return self.unread >= self.limit or callbacks >= MAX_IN_FLIGHT
 
     def attach(self, transport: Transport) -> None:
         """Let a channel tell what becomes of our requests."""
@@ -2758,112 +2414,22 @@ class Peer(Asker):
         if self.lost is None:
             self.lost = reason
             self.on_lost()
-        for req_id in list(self.outgoing.pending):
+        for req_id in list(self.asked):
             self.fail(req_id, self.lost)
 
     async def close(self, farewell: str = "") -> None:
         """End the conversation: fail what we asked for, cancel what we serve, with an error that
         says `farewell` if that is given."""
+        self.farewell = farewell
         self.lose(ConnectionClosed(f"the connection to {self.name} is closed"))
         # A task that is cancelled before it begins, as it can be before Python 3.12, ends nothing.
         await asyncio.sleep(0)
-        if farewell:
-            await self._cut_off(farewell)
-        for key in list(self.held):
-            self._take_out(key)
-        mine = asyncio.current_task()
-        for exchange in list(self.incoming.values()):
-            # Over HTTP a request is served by the task of its connection, which is not ours.
-            if exchange.task not in self.tasks.running and exchange.task is not mine:
-                self.stop(exchange)
+        running = {each.task for each in self.incoming.values()} - {None, asyncio.current_task()}
+        for task in running:
+            task.cancel()
+        if farewell and running:  # a second cancellation ends those whom nobody reads
+            await asyncio.wait(running, timeout=FAREWELL_SECONDS)
         await self.tasks.close()
-
-    async def _cut_off(self, farewell: str) -> None:
-        """Answer what is still running: whoever asked need not wait for the channel's end."""
-        sending = set()
-        for exchange in list(self.incoming.values()):
-            if exchange.task is not None and exchange.end(DONE):
-                sending.add(self.tasks.spawn(self._tell_end(exchange, farewell)))
-        if sending:
-            await asyncio.wait(sending, timeout=FAREWELL_SECONDS)
-
-    async def _tell_end(self, exchange: Exchange, farewell: str) -> None:
-        answer = error(exchange.req_id, {"code": TOO_BUSY, "message": farewell})
-        if await exchange.send(answer) != 0:
-            exchange.reason = farewell
-
-    def traced(self, write: Callable[[Any], Awaitable[int | None]]) -> Send:
-        """Return `write`, showing what it writes to the trace while there is one."""
-
-        def send(msg: Any) -> Awaitable[int | None]:
-            if _trace is not None:
-                _trace(">", self.name, msg)
-            return write(msg)
-
-        return send
-
-
-#: The exceptions of a channel for a message that cannot be sent as it is.
-UNSAYABLE = (TypeError, ValueError, RecursionError, LimitExceeded)
-
-
-def error_in_place(exchange: Exchange, answer: Msg, exc: Exception) -> Msg:
-    """Return the error that takes the place of an answer which cannot be sent, and say so.
-
-    >>> exchange = Exchange(request(1, "tools/call", {"name": "dump"}), print)
-    >>> error_in_place(exchange, {}, LimitExceeded("it is too long"))["error"]["message"]
-    "the answer to tools/call of 'dump' cannot be sent: it is too long"
-    """
-    problem = f"the answer to {exchange.title} cannot be sent: {exc}"
-    if isinstance(exc, LimitExceeded) and "structuredContent" in answer.get("result", {}):
-        problem += "; a tool's result travels twice, as text and as structured content"
-    logger.error("%s", problem)
-    return error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem})
-
-
-def nothing(*_: Any) -> Any:
-    """Take any news, and do nothing."""
-
-
-class BatchAnswers(list[Msg]):
-    """The answers to a batch of so many messages, which leave as one message.
-
-    Room is set aside for one short error in place of each. So a batch whose answers are too long
-    for one message loses only the later ones.
-    """
-
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self.room = MAX_MESSAGE_BYTES - count * ERROR_BYTES
-        self.full = False  # whether an answer did not fit: no more requests of it are served
-
-    async def put(self, answer: Msg) -> None:
-        """Keep an answer; raise one of UNSAYABLE if it cannot be sent."""
-        if self.full and "result" in answer:  # its size makes no difference any more
-            raise LimitExceeded(TOO_LONG_TOGETHER)
-        beyond = max(0, len(encode(answer)) + 2 - ERROR_BYTES)
-        if beyond > max(0, self.room):
-            self.full = True
-            if "result" in answer:
-                raise LimitExceeded(TOO_LONG_TOGETHER)
-            problem = {"code": INTERNAL_ERROR, "message": TOO_LONG_TOGETHER}
-            answer, beyond = error(answer["id"], problem), 0
-        self.room -= beyond
-        self.append(answer)
-
-    async def send(self, running: list[asyncio.Task[None]], send: Send) -> None:
-        """Send the answers when all that makes them has ended."""
-        if running:
-            await asyncio.wait(running)
-        # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
-        if not self:
-            return
-        try:
-            await send(self)  # type: ignore[arg-type]
-        except LimitExceeded as exc:
-            problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be answered: {exc}"}
-            answers = [error(answer.get("id"), problem) for answer in self]
-            await send(answers)  # type: ignore[arg-type]
 
 
 def is_dropped(exchange: Exchange, exc: BaseException) -> bool:
@@ -4933,8 +4499,7 @@ class Context(Exchange):
     @property
     def cancelled(self) -> bool:
         """Whether nobody wants the answer any more; a thread should look now and then."""
-        over = self.status is not RUNNING
-        return over if self.job is None else bool(self.job.status == "cancelled")
+        return self.over if self.job is None else bool(self.job.status == "cancelled")
 
     @functools.cached_property
     def unfinished(self) -> set[Any]:
@@ -4986,7 +4551,7 @@ class Context(Exchange):
 
     async def _say(self, msg: Msg) -> None:
         # spec: basic/patterns/progress#implementation-notes -- "MUST stop after completion"
-        if self.status is RUNNING:
+        if not self.over:
             with contextlib.suppress(ConnectionClosed):  # the client has gone since
                 await self.send(msg)
 
@@ -5047,7 +4612,7 @@ class Context(Exchange):
 
     def log_soon(self, level: str, data: JSON, logger: str) -> None:
         """Send a log message before the answer, without waiting for that; from any thread."""
-        if self._wants(level) and self.status is RUNNING and len(self.unfinished) < MAX_UNSENT:
+        if self._wants(level) and not self.over and len(self.unfinished) < MAX_UNSENT:
             params = {"level": level, "logger": logger, "data": data}
             msg = notification("notifications/message", params)
             self.conversation.call_on_loop(self._spawn, msg)
@@ -5837,7 +5402,7 @@ class Conversation(Peer):
         self.farewells: dict[Any, Callable[[], Any]] = {}
         self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
         #: announcements; they wait until there is a channel for them: see listen()
-        self.outbox = self.outbox_for(nowhere, self._too_slow, held=True)
+        self.outbox = Outbox(nowhere, self.tasks.spawn, self._too_slow)
         self.listening = False
         #: ends the conversation with a client who is too slow for it
         self.disconnect: Callable[[], Coroutine[Any, Any, Any]] | None = None
@@ -5865,7 +5430,7 @@ class Conversation(Peer):
                 answer = await ctx.answered(answer, functools.partial(step, ctx))
             self.note_subscription(ctx)
         except BaseException as exc:
-            if not ctx.asked or ctx.status is CANCELLED:
+            if not ctx.asked or ctx.over:
                 if isinstance(exc, WireError):
                     raise RPCError(fit_code(exc.code, facts.rev), exc.message, exc.data) from exc
                 raise
@@ -5959,15 +5524,6 @@ class Conversation(Peer):
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self.loop.call_soon_threadsafe(fn, *args)
 
-    def outbox_for(self, send: Send, too_slow: Callable[[], Any], held: bool = False) -> Outbox:
-        """Return an Outbox that delivers in tasks of this conversation."""
-
-        def wake() -> None:
-            self.call_on_loop(lambda: self.tasks.spawn(outbox.deliver()))
-
-        outbox = Outbox(send, wake, too_slow, held)
-        return outbox
-
     def listen(self, send: Send) -> None:
         """Send announcements from now on, as soon as a handshake has ended."""
         self.outbox.send, self.listening = send, True
@@ -5983,14 +5539,14 @@ class Conversation(Peer):
         if disconnect is not None:
             self.call_on_loop(lambda: self.tasks.spawn(disconnect()))
 
-    def announce(self, capability: str, msg: Msg, size: int) -> None:
+    def announce(self, capability: str, msg: Msg) -> None:
         """Send a notification of so many bytes that no request caused, if the client may hear it
         and wants to; from any thread."""
         session, uri = self.session, msg.get("params", {}).get("uri")
         # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
         if session.state is not START and declares(session.server_capabilities, capability):
             if uri is None or uri in session.subscriptions:
-                self.outbox.put(msg, size)
+                self.call_on_loop(self.outbox.put, msg)
 
 ###############################################################################
 # 21. Server
@@ -6377,9 +5933,9 @@ class Server:
     def tell(self, capability: str, msg: Msg) -> None:
         """Pass an announcement on to the clients of this process."""
         listeners = [*list(self.conversations), *list(self.feeds)]
-        size = len(encode(msg)) if listeners else 0
+        encode(msg)  # here, where the program learns of what cannot be said
         for listener in listeners:
-            listener.announce(capability, msg, size)
+            listener.announce(capability, msg)
 
     def log_handler(self, level: int = logging.INFO) -> LogHandler:
         """Return a logging.Handler that sends a program's own log records to its clients: each to
@@ -6752,8 +6308,6 @@ async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
     if tool.task != "manual":
         begin()
     call = ctx.conversation.life.tasks.spawn(keep_outcome(tool, ctx, given))
-    if ctx.weight is not None:  # a task keeps its request
-        call.add_done_callback(ctx.weight.keep())
     try:
         await asyncio.wait([call, begun], return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -6968,7 +6522,7 @@ class Feed:
     def __init__(self, ctx: Context) -> None:
         self.ctx, asked = ctx, ctx.params["notifications"]
         self.ended = ctx.conversation.loop.create_future()
-        self.outbox = ctx.conversation.outbox_for(self.send, self.end, held=True)
+        self.outbox = Outbox(self.send, ctx.conversation.tasks.spawn, self.end)
         #: the part of the filter that is honoured
         self.wanted: Msg = {}
         for field, (_, capability) in FILTERS.items():
@@ -6986,11 +6540,11 @@ class Feed:
         #: by the method of an announcement: True for all of them, or the URIs or ids
         self.methods = {FILTERS[field][0]: wanted for field, wanted in self.wanted.items()}
 
-    def announce(self, capability: str, msg: Msg, size: int) -> None:
+    def announce(self, capability: str, msg: Msg) -> None:
         """Take an announcement, from any thread."""
         params, wanted = msg.get("params", {}), self.methods.get(msg["method"], ())
         if wanted is True or params.get("uri", params.get("taskId")) in wanted:
-            self.outbox.put(msg, size)
+            self.ctx.conversation.call_on_loop(self.outbox.put, msg)
 
     def end(self) -> None:
         """End the subscription with a result, as a server that stops does; from any thread."""
@@ -7866,7 +7420,7 @@ class ClientSession:
         """Disconnect: end what is running, and the server if we started it."""
         self.state = DONE
         if self.transport is not None:
-            await self.peer.hang_up(self.send, self.transport.close)
+            await self.peer.hang_up(self.transport.close)
         await self.tasks.drain(GRACE_SECONDS)
         await self.peer.close()
         await self.tasks.close()
@@ -8182,7 +7736,7 @@ class ClientSession:
         if session.rev >= MODERN:
             # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
             self.peer.warn("%s sent a request, %.100r", exchange.method)
-            exchange.end(CANCELLED)  # then the Peer does not answer it
+            exchange.over = True  # then the Peer does not answer it
             return {}
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
         return {} if exchange.method == "ping" else await self._answer(exchange.msg)
@@ -10873,11 +10427,11 @@ class Endpoint:
         self.open: set[Stream] = set()  # that have a response
         #: streams that end with a token, and when: a time of day
         self.expiring: dict[Response, float] = {}
-        self.loads, self.tasks = Loads(), Tasks()
+        self.loads, self.tasks = Counts(), Tasks()
         self.draining = False  # whether new work is turned away, because the server is to end
         self.modern = HTTPSession(self, Caller(address="a client"), modern=True)
         self.modern.conversation.session.resume(NEWEST)
-        self.modern.conversation.max_in_flight = MAX_CONNECTIONS
+        self.modern.conversation.limit = MAX_CONNECTIONS
         self.sweeper: asyncio.TimerHandle | None = None
 
     # Routes.
@@ -11070,8 +10624,6 @@ class Endpoint:
         try:
             await stream.session.conversation.reply(exchange)
         finally:  # a request that is cancelled ends its response, and then this task
-            if exchange.weight is not None:
-                exchange.weight.drop()
             stream.complete = True
             if stream.response is not None:
                 await stream.end()

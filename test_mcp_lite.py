@@ -4757,7 +4757,7 @@ class TestServing:
     async def test_changes_wait_once_each_for_a_slow_reader_who_is_disconnected_when_they_are_too_many(self, monkeypatch):
         app, stopped, answers, uris = m.Server(), asyncio.Event(), [], [f"x://{n}{'x' * 800}" for n in range(60)]
         app.add_resource("x://{n}", lambda n: n, name="n")
-        monkeypatch.setattr(m, "MAX_WAITING_BYTES", 40_000)
+        monkeypatch.setattr(m, "MAX_WAITING", 40)
 
         class Slow(m.Transport):
             def __init__(self):
@@ -12300,8 +12300,8 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "find_resource lifespan_open list_changed serve_on tell warn_of_completions",
-        m.Context: "answered asked begin_task busy check_question end finish flush in_rounds input_required job log_soon "
-                   "reason release rounds title unfinished used_rounds waiting weight",
+        m.Context: "answered asked begin_task busy check_question finish flush in_rounds input_required job log_soon "
+                   "over release rounds size stopped title unfinished used_rounds waiting",
         m.Client: "catch_up declare modern",
     }  # fmt: skip
 
