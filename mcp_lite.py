@@ -1089,8 +1089,6 @@ class Counts(dict[str, int]):
 ###############################################################################
 # 6. Lifecycle
 ###############################################################################
-# Pure. Uses sections 1 to 4.
-#
 # Problem.  Before anything else the two ends must agree on a revision and on what each can do. The
 #           legacy revisions do so once, with a handshake that opens a session; the modern one
 #           says it again in every request.
@@ -1098,12 +1096,8 @@ class Counts(dict[str, int]):
 #              and READY when the client has said so. Both ends see it alike.
 #           2. A server answers `initialize` with the revision that was asked for, or with its
 #              newest legacy one. It refuses no revision: the client decides whether to go on.
-#           3. We ask a peer only for what it has declared. Otherwise CapabilityMissing is raised,
-#              and nothing is sent.
+#           3. We ask a peer only for what it has declared: otherwise nothing is sent.
 #           4. A handler gets Facts, whether they come from a session or from the request itself.
-# Plan.     Facts; Session; admit(): may a method be called? The metadata of a modern request.
-# Not here. HTTP's headers and session ids: sections 36 and 41. How a client finds out which era a
-#           server speaks: section 29.
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -1148,24 +1142,6 @@ class Session(Facts):
     def resume(self, rev: str) -> None:
         """Begin as if a handshake had just ended."""
         self.state, self.rev, self.resumed = READY, rev, True
-
-
-def check_extensions(capabilities: Msg | None) -> Msg:
-    """Return capabilities; ValueError for the identifier of an extension that is none.
-
-    spec: basic/versioning#extension-negotiation -- the rules of `_meta`, "with a mandatory prefix"
-
-    >>> check_extensions({"extensions": {"ui": {}}})
-    Traceback (most recent call last):
-        ...
-    ValueError: capabilities: the extension 'ui' needs a prefix and a name: "com.example/ui"
-    """
-    label, name = "[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?", "([A-Za-z0-9]([\\w.-]*[A-Za-z0-9])?)?"
-    for each in (capabilities or {}).get("extensions") or {}:
-        if not re.fullmatch(rf"(?a){label}(\.{label})*/{name}", each):
-            need = 'a prefix and a name: "com.example/ui"'
-            raise ValueError(f"capabilities: the extension {each!r} needs {need}")
-    return capabilities or {}
 
 
 def lacks(capabilities: Msg, path: str, rev: str) -> bool:
@@ -1310,8 +1286,8 @@ class Deadline:
     renew() begins them anew, up to `longest` seconds in all; while paused() they do not count.
     """
 
-    __slots__ = ("seconds", "problem", "paused", "loop", "last", "task", "cancelling", "timer",
-                 "late")  # fmt: skip
+    late = False  # whether the body was cancelled for it
+    timer: asyncio.TimerHandle | None = None
 
     def __init__(
         self, seconds: float, problem: Callable[[], MCPError], longest: float = 0,
@@ -1320,8 +1296,6 @@ class Deadline:
         self.seconds, self.problem, self.paused = seconds, problem, paused
         self.loop = asyncio.get_running_loop()
         self.last = self.loop.time() + max(seconds, longest)
-        self.timer: asyncio.TimerHandle | None = None
-        self.late = False
 
     async def __aenter__(self) -> None:
         self.task: Any = asyncio.current_task()
@@ -1555,8 +1529,10 @@ class Budgets:
     """A Budget for each client, by a stable key: its owner, or its address.
 
     >>> budgets = Budgets((1, 60.0))
-    >>> [budgets.of(who).take(0.0) for who in ("alice", "bob", "alice")]
-    [True, True, False]
+    >>> for who in ("alice", "bob", "alice"): budgets.spend(who)
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: more than 1 requests in 60 seconds (429)
     """
 
     def __init__(self, rate: tuple[float, float]) -> None:
@@ -1564,17 +1540,12 @@ class Budgets:
         #: the one that was silent for longest first
         self.budgets: OrderedDict[str, Budget] = OrderedDict()
 
-    def of(self, client: str) -> Budget:
-        """Return the budget of a client."""
+    def spend(self, client: str) -> None:
+        """Use one call of a client; RPCError 429 says when to come back if none is left."""
         budget = self.budgets.setdefault(client, Budget(*self.rate))
         self.budgets.move_to_end(client)
         if len(self.budgets) > MAX_CLIENTS:
             self.budgets.popitem(last=False)
-        return budget
-
-    def spend(self, client: str) -> None:
-        """Use one call of a client; RPCError 429 says when to come back if none is left."""
-        budget = self.of(client)
         if not budget.take(time.monotonic()):
             calls, seconds = self.rate
             problem = f"more than {calls} requests in {seconds:g} seconds"
@@ -1995,7 +1966,7 @@ class Asker:
 
     def _abandon(self, req_id: ReqId, reason: str) -> asyncio.Task[Any] | None:
         """Give a request up, in a task that tells the peer so."""
-        asked = self.asked.pop(req_id)
+        asked = self.asked[req_id]
         if asked.answer.done() and not asked.answer.cancelled():
             return None
         if self.transport is not None and self.transport.abandon(req_id):
@@ -2086,14 +2057,12 @@ class Asker:
         """
         closed = ConnectionClosed(f"this program has closed the connection to {self.name}")
         try:
-            telling = []
-            for req_id, asked in list(self.asked.items()):
-                telling.append(self._abandon(req_id, "the caller has gone"))
-                if not asked.answer.done():
-                    asked.answer.set_result(closed)
-            waiting = [task for task in telling if task is not None]
-            if waiting:
-                await asyncio.wait(waiting, timeout=TELL_SECONDS)
+            asked = list(self.asked)
+            telling = {self._abandon(req_id, "the caller has gone") for req_id in asked} - {None}
+            for req_id in asked:
+                self.fail(req_id, closed)
+            if telling:
+                await asyncio.wait(telling, timeout=TELL_SECONDS)  # type: ignore[type-var]
         finally:
             self.lost = self.lost or closed  # how the server ends now is of no interest
             await close()
@@ -5708,7 +5677,7 @@ class Server:
             least = f"give {MIN_STATE_KEY_BYTES} random ones, or more"
             raise ValueError(f"state_key has {len(self.state_key)} bytes: {least}")
         #: the capabilities, as they are declared to clients
-        self.declared: Msg = {"logging": {}, **check_extensions(capabilities)}
+        self.declared: Msg = {"logging": {}, **(capabilities or {})}
         self.tools = Registry(Tool, functools.partial(self._changed, "tools"))
         self.prompts = Registry(Prompt, functools.partial(self._changed, "prompts"))
         self.resources = Registry(ResourceEntry, functools.partial(self._changed, "resources"))
@@ -7865,7 +7834,7 @@ class Client(ClientSession):
         self.callbacks, self.ask = callbacks, ask
         self.timeout, self.max_timeout, self.progress = timeout, max_timeout, progress
         capabilities = ALL_QUESTIONS if ask and capabilities is None else capabilities
-        self.extra_capabilities = check_extensions(capabilities)
+        self.extra_capabilities = capabilities or {}
         for method, fn, keys in (
             ("notifications/message", log, ("level", "data", "logger")),
             ("notifications/tools/list_changed", on_tools_changed, ()),
