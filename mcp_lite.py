@@ -1949,6 +1949,7 @@ class Asker:
             raise
         except RequestTimeout:
             self._abandon(req_id, "timeout")
+            await asyncio.sleep(0)  # so that it is said before what the caller says next
             raise
         finally:
             self.asked.pop(req_id, None)
