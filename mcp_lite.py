@@ -1385,13 +1385,13 @@ class Tasks:
 
         That includes tasks which others spawn before they end.
         """
-        loop = asyncio.get_running_loop()
-        deadline = None if seconds is None else loop.time() + seconds
-        waiting = self.others()
-        while waiting:
-            left = None if deadline is None else max(0.0, deadline - loop.time())
+        clock = asyncio.get_running_loop().time
+        end = None if seconds is None else clock() + seconds
+        while waiting := self.others():
+            left = None if end is None else max(0.0, end - clock())
             await asyncio.wait(waiting, timeout=left)
-            waiting = set() if left == 0 else self.others()
+            if left == 0:
+                return
 
     async def close(self) -> None:
         """Cancel all tasks and wait until they are gone; one that will not go is reported."""
@@ -1853,13 +1853,11 @@ def memory_transports() -> tuple[Transport, Transport]:
 ###############################################################################
 # Problem.  Both ends of a conversation ask, answer and cancel at the same time, and each may lose
 #           patience, its caller, or the channel. A client may send 5,000 calls and read nothing.
-# Rules.    1. A Peer belongs to a conversation, and to no channel: the way back, `send`, comes with
-#              each message. On a pipe it is the same for all; on HTTP it is that POST's answer.
-#           2. One task per incoming request, which ends when its answer is written. A full server
-#              goes on reading, and lets requests wait in line; it stops reading where its answers
-#              are not read.
-#           3. Whatever a handler raises is the answer to its request, and harms nothing else. A
-#              request that was cancelled has none: nobody knows its id any more.
+# Rules.    1. A Peer knows no channel: `send`, the way back, comes with each message. On a pipe it
+#              is the same for all; on HTTP it is that POST's answer.
+#           2. A request is one task, until its answer is written. A full server reads on, and lets
+#              requests wait in line; it stops reading where its answers are not read.
+#           3. Whatever a handler raises is the answer to its request, and harms nothing else.
 #           4. Whoever gives a request of ours up tells the peer so. Progress renews its deadline.
 # Limits.   Requests of one client that would take more than 64 MiB are refused. A call that a
 #           client makes to answer a question waits in line like others.
