@@ -1628,15 +1628,15 @@ class Outbox:
     called once, when too much waits.
     """
 
-    __slots__ = ("send", "spawn", "too_slow", "held", "waiting", "lines", "closed")
+    __slots__ = ("send", "spawn", "too_slow", "held", "sending", "waiting", "lines", "closed")
 
     def __init__(
         self, send: Send, spawn: Callable[[Any], Any], too_slow: Callable[[], Any]
     ) -> None:
         self.send, self.spawn, self.too_slow = send, spawn, too_slow
         self.waiting: dict[Any, Msg] = {}  # by subject
-        #: whether nothing is to be sent now: the reader is not ready, or a task is sending
-        self.held, self.closed = True, False
+        self.held, self.closed = True, False  # held: until the reader is ready
+        self.sending = False  # whether a task is
         self.lines = 0  # messages that are no changes, among those that wait
 
     def put(self, msg: Msg) -> None:
@@ -1650,13 +1650,16 @@ class Outbox:
             return
         self.waiting[subject] = msg
         self.lines += not change
-        if not self.held:
-            self.release()
+        self._begin()
 
     def release(self) -> None:
         """Send what waits, and what comes later."""
-        self.held = bool(self.waiting)
-        if self.held:
+        self.held = False
+        self._begin()
+
+    def _begin(self) -> None:
+        if self.waiting and not (self.held or self.sending):
+            self.sending = True
             self.spawn(self._deliver())
 
     async def _deliver(self) -> None:
@@ -1665,9 +1668,11 @@ class Outbox:
                 msg = self.waiting.pop(next(iter(self.waiting)))
                 self.lines -= msg["method"] not in CHANGES
                 await self.send(msg)
-            self.held = False
-        except ConnectionClosed:
+        except BaseException:
             self.close()
+            raise
+        finally:
+            self.sending = False
 
     def close(self) -> None:
         """Forget the messages that wait, and take no more."""
