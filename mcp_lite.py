@@ -6669,6 +6669,7 @@ class LineTransport(Transport):
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
         self.decoder = LineDecoder(max_message_bytes)
         self._batch: list[bytes] = []  # lines of this turn of the loop
+        self.idle_since = float("inf")  # by the loop's clock, when read() began to wait for input
         #: read no more: what has come can still be read
         self.end_input: Callable[[], Any] = nothing
 
@@ -6723,8 +6724,12 @@ class LineTransport(Transport):
     def _begin(self, written: asyncio.Future[Any]) -> None:
         #: settled when the other end has all that was written, or takes no more
         self.written = written
-        # There is nobody left to serve, unless we have closed: then the other end may still write.
-        written.add_done_callback(lambda _: self._closing or self.end_input())
+        written.add_done_callback(lambda _: self.output_ended())
+
+    def output_ended(self) -> None:
+        """Read no more: there is nobody left to serve, unless it is we who have closed."""
+        if not self._closing:
+            self.end_input()
 
     async def _until_closed(self) -> None:
         with contextlib.suppress(OSError):
@@ -6733,10 +6738,12 @@ class LineTransport(Transport):
     async def read(self) -> list[Any]:
         """Return the next messages; [] at the end."""
         while True:
+            self.idle_since = self._loop.time()
             try:
                 data = await self.reader.read(READ_BYTES)
             except OSError:  # EIO, ECONNRESET: nobody will write any more
                 data = b""
+            self.idle_since = float("inf")
             items = self.decoder.feed(data) if data else self.decoder.eof()
             if items or not data:
                 return items
@@ -7308,6 +7315,8 @@ class ClientSession:
     log_level: str | None = None
     #: READY when it is connected, DONE when the program has closed it
     state = START
+    #: connects; in a task, for close() to end it
+    connecting: asyncio.Task[None] | None = None
     #: the Transport, once there is one
     transport: Any = None
     #: the last task that began a session anew
@@ -7348,16 +7357,23 @@ class ClientSession:
 
     async def connect(self) -> None:
         """Connect and agree on a revision; done by `async with`."""
-        if self.transport is not None:
+        if self.connecting is not None or self.state is DONE:
             raise RuntimeError("a Client connects once; make another")
+        self.connecting = asyncio.ensure_future(self._connect())
         try:
-            await self._open()
-            await self._agree()
-            await self._listen_to_changes()
-            self.state = READY
+            await asyncio.wait({self.connecting})
+            if self.connecting.cancelled():
+                raise ConnectionClosed("this program has closed the connection")
+            self.connecting.result()
         except BaseException:
             await self.close()
             raise
+
+    async def _connect(self) -> None:
+        await self._open()
+        await self._agree()
+        await self._listen_to_changes()
+        self.state = READY
 
     async def _open(self) -> None:
         """Reach the server."""
@@ -7392,6 +7408,10 @@ class ClientSession:
     async def close(self) -> None:
         """Disconnect: end what is running, and the server if we started it."""
         self.state = DONE
+        if self.connecting is not None and not self.connecting.done():
+            self.connecting.cancel()
+            await asyncio.wait({self.connecting})
+            _ = self.connecting.cancelled() or self.connecting.exception()
         if self.transport is not None:
             await self.peer.hang_up(self.transport.close)
         await self.tasks.drain(GRACE_SECONDS)
@@ -8157,6 +8177,8 @@ class StdioTransport(LineTransport):
         max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = EXIT_SECONDS,
     ) -> None:  # fmt: skip
         super().__init__(max_message_bytes)
+        if not (stderr is None or stderr == "null" or callable(stderr)):
+            raise TypeError(f"stderr={stderr!r}: give a function of each line, or \"null\"")
         self.cwd = os.path.abspath(cwd or "")
         self.argv = argv = command_line(command, self.cwd)
         program = next((part for part in argv if part.endswith(".py")), argv[0])
@@ -8208,12 +8230,17 @@ class StdioTransport(LineTransport):
         # cancelled before its first step runs none.
         keep.add_done_callback(lambda task: self._drop() if task.cancelled() else None)
 
+    def output_ended(self) -> None:
+        """Read on: what the child has said to the end is on its way."""
+
     async def _until_exited(self) -> None:
         """Wait until the child has exited, and then until what it wrote is read."""
         await asyncio.wait({self._ends[0]})
         # The number of a group without members may be given to another: see if it has any.
         self._signal(0)
         await asyncio.sleep(DRAIN_SECONDS)  # pipes that a child of the child holds never end
+        while self._loop.time() - self.idle_since < DRAIN_SECONDS:  # we are slow to read
+            await asyncio.sleep(DRAIN_SECONDS)
         self.end_input()
 
     def _listen(self, errors: io.FileIO) -> None:
@@ -11500,8 +11527,13 @@ class HTTPTransport(Transport):
         finally:
             for req_id in asked:
                 self.running.pop(req_id, None)
-            if self._opening is not None and is_opening(msg):
-                settle_future(self._opening, None, None)
+            if is_opening(msg):
+                self._opened()
+
+    def _opened(self) -> None:
+        """Let messages go that waited for the session."""
+        if self._opening is not None:
+            settle_future(self._opening, None, None)
 
     def abandon(self, req_id: ReqId) -> bool:
         """Stop waiting for an answer; in the modern era that tells the server."""
@@ -11549,6 +11581,7 @@ class HTTPTransport(Transport):
                 raise await self.problem_of(answer)
             if opening:
                 self.session_id = answer.head.headers.get(SESSION_HEADER)
+                self._opened()  # a server may ping before it answers
             if ids and self._pair is None:
                 await self._read_answer(answer, ids)
             else:
@@ -11810,8 +11843,7 @@ class HTTPTransport(Transport):
         self._reason = self._reason or reason
         self.auth.closing = True
         self.inbox.close()
-        if self._opening is not None:
-            settle_future(self._opening, None, None)
+        self._opened()
 
     async def _end(self) -> None:
         """End the session, if there is one, and all connections."""
