@@ -7316,7 +7316,7 @@ class ClientSession:
     #: READY when it is connected, DONE when the program has closed it
     state = START
     #: connects; in a task, for close() to end it
-    connecting: asyncio.Task[None] | None = None
+    _connecting: asyncio.Task[None] | None = None
     #: the Transport, once there is one
     transport: Any = None
     #: the last task that began a session anew
@@ -7357,14 +7357,14 @@ class ClientSession:
 
     async def connect(self) -> None:
         """Connect and agree on a revision; done by `async with`."""
-        if self.connecting is not None or self.state is DONE:
+        if self._connecting is not None or self.state is DONE:
             raise RuntimeError("a Client connects once; make another")
-        self.connecting = asyncio.ensure_future(self._connect())
+        self._connecting = asyncio.ensure_future(self._connect())
         try:
-            await asyncio.wait({self.connecting})
-            if self.connecting.cancelled():
+            await asyncio.wait({self._connecting})
+            if self._connecting.cancelled():
                 raise ConnectionClosed("this program has closed the connection")
-            self.connecting.result()
+            self._connecting.result()
         except BaseException:
             await self.close()
             raise
@@ -7408,10 +7408,10 @@ class ClientSession:
     async def close(self) -> None:
         """Disconnect: end what is running, and the server if we started it."""
         self.state = DONE
-        if self.connecting is not None and not self.connecting.done():
-            self.connecting.cancel()
-            await asyncio.wait({self.connecting})
-            _ = self.connecting.cancelled() or self.connecting.exception()
+        if self._connecting is not None and not self._connecting.done():
+            self._connecting.cancel()
+            await asyncio.wait({self._connecting})
+            _ = self._connecting.cancelled() or self._connecting.exception()
         if self.transport is not None:
             await self.peer.hang_up(self.transport.close)
         await self.tasks.drain(GRACE_SECONDS)

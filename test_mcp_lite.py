@@ -6960,6 +6960,22 @@ class TestChildEnds:
         code = PID.replace("hello =", STUBBORN + "hello =") + "while True: signal.pause()"
         assert await self.last_line(code, exit_seconds=0.01) == []
 
+    @pytest.mark.parametrize("steps", range(8))
+    async def test_closing_a_client_ends_its_connecting(self, steps):
+        c = child("import sys; sys.stdin.read()")
+        connecting = asyncio.ensure_future(c.connect())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await c.close()
+        with pytest.raises((m.ConnectionClosed, RuntimeError), match="has closed the connection|connects once"):
+            await connecting
+        assert c.transport is None or c.transport.process is None or c.transport.process.poll() is not None
+
+    def test_where_the_stderr_of_a_child_goes_is_checked(self):
+        for wrong in ("inherit", sys.stderr, 7):
+            with pytest.raises(TypeError, match="give a function of each line"):
+                m.StdioTransport("python3", stderr=wrong)
+
     @pytest.mark.parametrize("wait", ["", "p.wait()"])
     async def test_what_the_server_has_started_is_ended_too(self, wait):
         """An npx or a shell in between dies at once, and the server it started would live on."""
@@ -8961,6 +8977,26 @@ class TestClientOverHTTP:
                 assert headers["content-type"] == "application/json" and headers["accept"] == JSON_BOTH
         assert ["mcp-session-id" in headers for _, headers, _ in script.seen] == [False, True, True, True, True]
         assert {headers["mcp-protocol-version"] for _, headers, _ in script.seen[1:]} == {V4}
+
+    async def test_a_server_may_ping_before_it_answers_initialize(self):
+        ponged = asyncio.Event()
+
+        class Pinging(Scripted):
+            async def __call__(self, wire):
+                head, body = await wire.request()
+                msg = json.loads(body or b"{}")
+                if msg.get("method") == "initialize":
+                    wire.send(STREAM + sse({"jsonrpc": "2.0", "id": "p", "method": "ping"}))
+                    await ponged.wait()
+                    wire.send(sse(json.loads(greeting(body).partition(b"\r\n\r\n")[2])))
+                else:
+                    if msg.get("id") == "p" and msg["result"] == {}:
+                        ponged.set()
+                    wire.send(NO_BODY)
+                wire.writer.close()
+
+        async with talking(Pinging(None)) as client:
+            assert client.server_info["name"] == "s"
 
     async def test_a_modern_request_repeats_itself_in_headers(self):
         async def on_call(wire, head, msg):
