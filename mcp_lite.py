@@ -11735,19 +11735,20 @@ class HTTPTransport(Transport):
     async def _keep_listening(self, opened: asyncio.Future[Any]) -> None:
         """Keep the stream open, for as long as the server has one."""
         pace, loop = Pace(), asyncio.get_running_loop()
-        events: SSEDecoder | None = None  # how far the stream has come, if it was ever there
+        events, ever = SSEDecoder(), False  # how far the stream has come; whether it was ever there
         # `closed` is asked each time, since wait_for() may swallow a cancellation before 3.12.
         while not self.inbox.closed:
             since, good = loop.time(), False
             try:
-                last_id = events.last_id if events else ""
-                with contextlib.closing(await self._get_stream(last_id, None)) as answer:
+                with contextlib.closing(await self._get_stream(events.last_id, None)) as answer:
                     fine = answer.head.status == 200
-                    if not fine and not self._may_come_back(answer.head, events):
+                    if not fine and not self._may_come_back(answer.head, events, ever):
                         return
+                    if fine and ever and sendable(events.last_id) is None:
+                        self.interrupted(False)  # nobody knows where it was cut
                     if fine:
                         settle_future(opened, None, None)
-                        events = self._events_after(events)
+                        ever, events = True, SSEDecoder(events.last_id, events.retry_ms)
                         good = await self.read_events(answer, events, None)
                         good = good or loop.time() - since >= STEADY_SECONDS
             except AuthError as exc:
@@ -11755,21 +11756,13 @@ class HTTPTransport(Transport):
             except MCPError as exc:
                 logger.info("the standalone stream failed: %s", exc)
             settle_future(opened, None, None)
-            await pace.rest(good, events.retry_ms if events else None)
+            await pace.rest(good, events.retry_ms)
 
-    def _events_after(self, events: SSEDecoder | None) -> SSEDecoder:
-        """Return a decoder that goes on after an earlier one."""
-        if events is None:
-            return SSEDecoder()
-        if sendable(events.last_id) is None:
-            self.interrupted(False)  # nobody knows where it was cut
-        return SSEDecoder(events.last_id, events.retry_ms)
-
-    def _may_come_back(self, head: ResponseHead, events: SSEDecoder | None) -> bool:
+    def _may_come_back(self, head: ResponseHead, events: SSEDecoder, ever: bool) -> bool:
         """Return whether to ask for the stream again, when it was refused."""
         if head.status in (409, 429) or head.status >= 500:  # that will pass
             return True
-        if events is None:  # the server has no such stream, and says so, mostly by 405
+        if not ever:  # the server has no such stream, and says so, mostly by 405
             return False
         if head.status == 400 and events.last_id:  # the events that we have not seen are lost
             events.last_id = events.next_id = ""
