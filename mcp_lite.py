@@ -3010,6 +3010,7 @@ NOTES = {
     "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}",
 }  # fmt: skip
 LENGTHS = {"array": "Items", "object": "Properties"}
+FORMS = ("Required", "NotRequired", "ReadOnly")  # of the members of a TypedDict
 
 
 def _words_of(note: Any, kind: Any) -> Schema:
@@ -3030,9 +3031,28 @@ def _words_of(note: Any, kind: Any) -> Schema:
         words.update(_words_of(part, kind))
     for name, word in NOTES.items():
         value = getattr(note, name, None)
-        if type(value) in (str, int, float):
+        if value is not None and not callable(value):
             words[word.format(LENGTHS.get(str(kind), "Length"))] = value
+    known = words or isinstance(parts, list)
+    for name in ("alias", "validation_alias"):
+        known = known and getattr(note, name, None) is None
+    if not known:
+        remedy = "give a dict of keywords of JSON Schema, or check it in the function"
+        raise TypeError(f"{note!r:.200} in Annotated[] is not understood: {remedy}")
     return words
+
+
+def _bounded(read: Reader, holds: Callable[[Any, Any], bool], bound: Any, must: str) -> Reader:
+    """Return a reader that compares as well: no schema says that "-5" is too small a Decimal."""
+
+    def read_bounded(value: JSON) -> Any:
+        found = read(value) if read else value
+        plain = type(found) in PLAIN  # then the schema has judged it
+        if not plain and not make_value(holds, found, bound):
+            raise SchemaError("", f"must {must.format(bound)}")
+        return found
+
+    return read_bounded
 
 
 def _is_class(hint: Any) -> bool:
@@ -3044,6 +3064,35 @@ def _is_record(hint: Any) -> bool:
     """Return whether `hint` is a dataclass, a NamedTuple or a TypedDict."""
     marks = ("__dataclass_fields__", "_field_defaults", "__required_keys__")
     return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
+
+
+def _is_model(cls: Any) -> bool:
+    """Return whether a class is a model of pydantic's, or like one; or a Struct of msgspec's."""
+    names = ("model_json_schema", "model_validate", "model_dump")
+    return all(hasattr(cls, name) for name in names) or _struct_module(cls) is not None
+
+
+def _struct_module(cls: Any) -> Any:
+    return sys.modules.get("msgspec") if hasattr(cls, "__struct_fields__") else None
+
+
+def _inlined(schema: Any, known: Schema, inside: tuple[str, ...] = ()) -> Any:
+    """Return a schema with what its references to `known` name in their places.
+
+    >>> _inlined({"items": {"$ref": "#/$defs/A"}}, {"A": {"type": "string"}})
+    {'items': {'type': 'string'}}
+    """
+    if isinstance(schema, list):
+        return [_inlined(each, known, inside) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    name = str(schema.get("$ref")).rpartition("#/$defs/")[2]
+    if name not in known:
+        return {key: _inlined(each, known, inside) for key, each in schema.items()}
+    if name in inside:
+        return {"description": f"another {name}"}
+    found = _inlined(known[name], known, (*inside, name))
+    return {**found, **_inlined(without(schema, "$ref"), known, inside)}
 
 
 def _text_of(cls: Any) -> tuple[Schema, Callable[[Any, Any], Any]] | None:
@@ -3062,7 +3111,7 @@ def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
         form = getattr(typing.get_origin(hint), "_name", "")
         if hasattr(hint, "__metadata__"):
             hint, notes = hint.__origin__, [*hint.__metadata__, *notes]
-        elif form in ("Required", "NotRequired", "ReadOnly"):
+        elif form in FORMS:
             hint, notes = typing.get_args(hint)[0], [*notes, typing.get_origin(hint)]
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
@@ -3149,7 +3198,13 @@ class Shapes:
         schema, read = self._bare(hint)
         schema = {**schema}
         for note in notes:
-            schema.update(_words_of(note, schema.get("type")))
+            if getattr(note, "_name", "") not in FORMS:
+                schema.update(_words_of(note, schema.get("type")))
+        for word, holds, must in MEASURES["number"] if notes else ():
+            if word in schema and schema.get("type") not in ("integer", "number"):
+                read = _bounded(read, holds, schema[word], must)
+                if type(schema[word]) not in (int, float):
+                    del schema[word]
         return schema, read
 
     def _bare(self, hint: Any) -> Shape:
@@ -3169,11 +3224,26 @@ class Shapes:
             return self._array(origin, args)
         if origin in OBJECTS:
             return self._mapping(*(args or (str, Any)))
+        if _is_class(hint) and _is_model(hint):
+            return self._model(hint)
         if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
             return self._named(hint)
         # until 3.11: the string in list["Node"] stays a string
         remedy = "quote all of it" if isinstance(hint, str) else "use a dataclass or a plain type"
         raise TypeError(f"{hint!r} has no JSON Schema: {remedy}")
+
+    def _model(self, cls: Any) -> Shape:
+        """Return the shape of a class that describes and reads itself."""
+        structs = _struct_module(cls)
+        schema = structs.json.schema(cls) if structs else cls.model_json_schema()
+
+        def read_model(value: JSON) -> Any:
+            try:
+                return structs.convert(value, cls) if structs else cls.model_validate(value)
+            except Exception as exc:  # each library has its own
+                raise SchemaError("", f"is not usable: {exc}") from None
+
+        return _inlined(without(schema, "$defs"), schema.get("$defs", {})), read_model
 
     def _choice(self, choices: Sequence[Any]) -> Shape:
         values = [to_json(choice) for choice in choices]
@@ -3316,6 +3386,10 @@ def to_json(value: Any) -> JSON:
     cls = type(value)
     if cls in PLAIN:
         return value
+    if _is_model(cls):
+        structs = _struct_module(cls)
+        dump = structs.to_builtins if structs else cls.model_dump
+        return to_json(dump(value) if structs else dump(value, mode="json", by_alias=True))
     if isinstance(value, Mapping):
         names = (key if type(key) is str else to_json(key) for key in value)
         texts = (name if isinstance(name, str) else _to_json(name) for name in names)

@@ -4558,8 +4558,94 @@ What a client listens for says how its task ends.
                 assert await call == "done"
 
 
+NOON = datetime.time(12)
+
+
+class AtMostNoon:
+    """What a note of annotated_types has."""
+
+    le = NOON
+
+
+class Digits:
+    """A note that nobody here understands."""
+
+    def __repr__(self):
+        return "Digits(3)"
+
+
+class Tree:
+    """What a model of pydantic's has."""
+
+    @classmethod
+    def model_json_schema(cls):
+        leaf = {"type": "object", "properties": {"n": {"type": "integer"}, "next": {"$ref": "#/$defs/Leaf"}}}
+        leaves = {"type": "array", "items": {"$ref": "#/$defs/Leaf"}}
+        return {"type": "object", "properties": {"leaves": leaves}, "$defs": {"Leaf": leaf}}
+
+    @classmethod
+    def model_validate(cls, value):
+        if not value["leaves"]:
+            raise RuntimeError("no leaves")
+        tree = cls()
+        tree.value = value
+        return tree
+
+    def model_dump(self, mode, by_alias):
+        assert (mode, by_alias) == ("json", True)
+        return self.value
+
+
 class TestServing:
     """What surrounds all conversations: the lifespan, threads, transports, an end in good order."""
+
+    async def test_a_bound_of_what_json_does_not_know_is_compared(self):
+        app = m.Server()
+
+        @app.tool
+        def pay(
+            amount: typing.Annotated[decimal.Decimal, {"exclusiveMinimum": 0}],
+            at: typing.Annotated[datetime.time, AtMostNoon()] = NOON,
+            tip: typing.Annotated[typing.Optional[decimal.Decimal], {"maximum": 9}] = None,
+        ) -> str:
+            return f"{amount} {at} {tip}"
+
+        async with m.Client(app) as c:
+            assert await c.call("pay", {"amount": "0.5", "at": "11:59", "tip": 9}) == "0.5 11:59:00 9"
+            for wrong, why in (
+                ({"amount": "-5"}, "amount: must be more than 0"), ({"amount": -5}, "amount: must be more than 0"),
+                ({"amount": 1, "at": "12:01"}, "at: must be at most 12:00:00"),
+                ({"amount": 1, "tip": "9.5"}, "tip: must be at most 9"),
+            ):  # fmt: skip
+                with pytest.raises(m.ToolError, match=why):
+                    await c.call("pay", wrong)
+
+    def test_a_note_that_is_not_understood_is_an_error_that_shows_it(self):
+        def pay(amount: typing.Annotated[int, "how much", Digits()]): ...
+
+        with pytest.raises(TypeError, match=r"parameter 'amount': Digits\(3\) in Annotated\[\] is not understood"):
+            m.Server().add_tool(pay)
+
+    async def test_a_model_describes_reads_and_writes_itself(self):
+        app = m.Server()
+
+        @app.tool
+        def grow(trees: typing.List[Tree], more: typing.Optional[Tree] = None) -> Tree:
+            assert {type(tree) for tree in trees} == {Tree}
+            return trees[0]
+
+        one = {"leaves": [{"n": 1}]}
+        async with m.Client(app) as c:
+            (tool,) = await c.list_tools()
+            tree = {"type": "object", "properties": {"leaves": {"type": "array", "items": {
+                "type": "object", "properties": {"n": {"type": "integer"}, "next": {"description": "another Leaf"}}}}}}  # fmt: skip
+            assert tool["inputSchema"]["properties"]["trees"] == {"type": "array", "items": tree}
+            assert tool["outputSchema"] == tree
+            assert await c.call("grow", {"trees": [one]}) == one
+            for wrong, why in (({"leaves": []}, r"trees\[0\]: is not usable: no leaves"),
+                               ({"leaves": [{"n": "x"}]}, r"trees\[0\].leaves\[0\].n: expected integer")):  # fmt: skip
+                with pytest.raises(m.ToolError, match=why):
+                    await c.call("grow", {"trees": [wrong]})
 
     @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
     async def test_a_tool_that_takes_too_long_fails_and_is_cancelled(self, revision):
@@ -15554,7 +15640,7 @@ ANNOTATIONS = table(r"""
     Annotated[str, m.Header("Region")] | {"type": "string", "x-mcp-header": "Region"}
     # as annotated_types, msgspec.Meta and pydantic.Field have them
     Annotated[int, Note(ge=1, gt=None), Note(lt=9), Note(multiple_of=2)] | {"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "multipleOf": 2}
-    Annotated[float, Note(gt=0.5, le=2, description="d", title="T", ge=())] | {"type": "number", "exclusiveMinimum": 0.5, "maximum": 2, "description": "d", "title": "T"}
+    Annotated[float, Note(gt=0.5, le=2, description="d", title="T")] | {"type": "number", "exclusiveMinimum": 0.5, "maximum": 2, "description": "d", "title": "T"}
     Annotated[str, Note(description="d", metadata=[Note(pattern="^a"), Note(max_length=4)])] | {"type": "string", "description": "d", "pattern": "^a", "maxLength": 4}
     Annotated[Dict[str, Any], Note(max_length=2)] | {"type": "object", "maxProperties": 2}
     Annotated[List[Any], Note(min_length=2)] | {"type": "array", "minItems": 2}
@@ -15857,7 +15943,7 @@ class TestAnnotations:
         source = (
             "class T(TypedDict):\n  a: int\n  b: NotRequired[bytes]\n"
             "class S(T, total=False):\n  c: Required['int']\n"
-            "  d: 'typing.Annotated[typing.Required[int], 0]'\n  e: int\n"
+            "  d: 'typing.Annotated[typing.Required[int], {}]'\n  e: int\n"
             "class Q(TypedDict):\n  a: 'int'\n  b: 'typing.NotRequired[int]'\n"
             "def f(s: S, q: Q): return {'b': len(s['b'])}"
         )
