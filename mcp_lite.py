@@ -1373,7 +1373,7 @@ class Tasks:
     def _report(self, task: asyncio.Task[Any]) -> None:
         self.running.pop(task, None)
         exc = None if task.cancelled() else task.exception()
-        if exc is not None and not isinstance(exc, ConnectionClosed):
+        if exc is not None and not isinstance(exc, MCPError):  # those, the other end can cause
             logger.error("a background task failed", exc_info=exc)
 
     def others(self) -> set[asyncio.Task[Any]]:
@@ -1946,7 +1946,7 @@ class Asker:
                 await send(request(req_id, method, params))
                 answer = await asked.answer
             if asked.reports:
-                await asyncio.wait(asked.reports)
+                await asyncio.wait(asked.reports, timeout=patience)
         except asyncio.CancelledError:
             self._abandon(req_id, "the caller was cancelled")
             raise
@@ -2321,7 +2321,7 @@ class Peer(Asker):
             exc = RPCError(code, self.farewell or "the handler was cancelled")
         elif is_dropped(exchange, exc):
             raise exc
-        elif not isinstance(exc, FOR_THE_PEER) and self.lost is None:
+        elif not isinstance(exc, (*FOR_THE_PEER, ConnectionClosed)) and self.lost is None:
             logger.error("%s failed", exchange.title, exc_info=exc)
         return error(exchange.req_id, wire_error(exc))
 
@@ -2946,24 +2946,21 @@ def compile_schema(schema: JSON) -> Validator:
     return Validator(schema)
 
 ###############################################################################
-# 14. Functions
+# 13. Types
 ###############################################################################
-# Problem.  A model calls a Python function with JSON: `def add(a: int, day: date)` becomes a schema
-#           that the model sees, {"day": "1969-07-20"} a date, and the result JSON again.
+# Problem.  A model calls a Python function with JSON: `day: date` becomes a schema that the model
+#           sees, "1969-07-20" a date, and a result JSON again.
 # Rules.    1. What JSON cannot express is an error when the function is registered. It names the
-#              function, the parameter and the remedy. A model's call is too late for that.
+#              parameter and the remedy. A model's call is too late for that.
 #           2. A shape is a schema and a reader, and these agree: a reader gets valid JSON only, and
 #              refuses only what no schema can exclude, such as the 30th of February.
 #           3. Results go by their values, not by what their annotation promises.
-#           4. What partial() has bound is not for the model, nor is the context.
-# Limits.   JSON names every argument: no *args, no parameters before "/". A class inside itself is
-#           checked there, but its schema says no more than that it is another one.
+# Limits.   A class inside itself is checked there, but its schema says no more than that it is
+#           another one. Of pydantic and msgspec nothing is imported: their classes are asked.
 
 __all__ += ["Header"]
 
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
-CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
-
 #: From JSON to the value; None if they are the same.
 Reader = Optional[Callable[[Any], Any]]
 #: How an annotation looks in JSON.
@@ -3413,6 +3410,17 @@ def to_json(value: Any) -> JSON:
     if _text_of(cls):
         return str(value)
     raise TypeError(f"{cls.__name__} has no JSON form: convert it first")
+
+###############################################################################
+# 14. Functions
+###############################################################################
+# Problem. The arguments of `def add(a: int, b: int = 0)` come as {"a": 1}, under names and perhaps
+#          incomplete. What the author wrote for people about `a` is what a model needs to know.
+# Rules.   1. What partial() has bound is not for the model, nor is the context.
+#          2. An error names the function, the parameter and the remedy.
+# Limits.  JSON names every argument: no *args, no parameters before "/".
+
+CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
@@ -9847,9 +9855,11 @@ class Connection(Wire):
         self.turn = self.turn or asyncio.Lock()
         async with self.turn:
             self.await_reader()
-            with contextlib.suppress(OSError):  # the client is gone: the response knows
-                await super().drain()
-            self.deadline = NO_DEADLINE
+            try:
+                with contextlib.suppress(OSError):  # the client is gone: the response knows
+                    await super().drain()
+            finally:
+                self.deadline = NO_DEADLINE if self.response else self.listener.now + IDLE_SECONDS
 
     def await_reader(self) -> None:
         """Give the client some time to take what was written."""
