@@ -12772,21 +12772,24 @@ def open_browser(url: str) -> None:
     threading.Thread(target=work, daemon=True).start()
 
 
-_typed: asyncio.Future[bytes] | None = None  # the line that somebody waits for, or waited for
-
-
 async def typed_line() -> str:
     """Return the next line that is typed at the terminal; "" after Ctrl-D.
 
-    Whoever is cancelled meanwhile leaves the line to the next one.
+    A line that comes after the wait was cancelled stays there, for whoever reads next. On Windows
+    a thread has to wait for it, and takes it even so.
     """
-    global _typed
-    if _typed is None:
-        # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
-        _typed = in_thread(functools.partial(os.read, sys.stdin.fileno(), READ_BYTES))
-    line = await asyncio.shield(_typed)
-    _typed = None
-    return line.decode(errors="replace")
+    loop, typed, fd = asyncio.get_running_loop(), asyncio.Event(), sys.stdin.fileno()
+    # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
+    read = functools.partial(os.read, fd, READ_BYTES)
+    try:
+        loop.add_reader(fd, typed.set)
+    except NotImplementedError:  # Windows
+        return bytes.decode(await in_thread(read), errors="replace")
+    try:
+        await typed.wait()
+    finally:
+        loop.remove_reader(fd)
+    return read().decode(errors="replace")
 
 
 async def paste_redirect(url: str) -> str:

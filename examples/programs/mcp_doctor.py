@@ -503,7 +503,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     url = words[0] if re.match("https?://", words[0]) else ""
     options: Any = {"headers": dict(args.header)} if url else {}
     options.update(timeout=CALL_SECONDS, max_timeout=CALL_SECONDS)
-    client = mcp.Client(words if len(words) > 1 else words[0], **options)
+    client = mcp.Client(words if words[1:] else words[0], **options)
     checkup = Checkup(client)
     why, found = asyncio.run(checkup.run(args.call)), checkup.found
     if not why:
