@@ -698,7 +698,7 @@ def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
     """Return one text for all spellings of a JSON value: equal values have equal texts.
 
     JSON Schema 2020-12, core §4.2.2, says which values are equal.
-    `spend(steps)` is called before each piece of work, and may raise: so section 12 bounds the
+    `spend(steps)` is called before each piece of work, and may raise: so section 10 bounds the
     work. The result is a text, because Python hashes a str with a secret: nobody can make texts
     collide.
 
@@ -980,7 +980,7 @@ class Caller:
     """The sender of a message, as far as the channel knows it.
 
     A pipe knows nothing of its other end: there the caller is NOBODY. Over HTTP the caller is the
-    request that brought the message (section 38).
+    request that brought the message (section 34).
     """
 
     def __init__(
@@ -1025,7 +1025,7 @@ class Exchange:
         self.modern = is_modern(self.params) if modern is None else modern
         #: its Facts (section 6), if the transport has checked them already
         self.facts: Any = None
-        #: its place among the requests that its Peer (section 10) serves
+        #: its place among the requests that its Peer (section 9) serves
         self.key: Any = self.req_id
         #: the task that serves it, for whoever must cancel it
         self.task: Any = None
@@ -1688,10 +1688,10 @@ class Transport:
 
     #: what to call the other end in messages
     name = "peer"
-    #: whom to tell that a request of ours cannot be answered, and why; set by the Peer (section 10)
+    #: whom to tell that a request of ours cannot be answered, and why; set by the Peer (section 9)
     failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
     #: whom to tell that announcements may have been missed, and whether the session is gone as
-    #: well; set by the Client (section 31)
+    #: well; set by the Client (section 27)
     interrupted: Callable[[bool], Any] = staticmethod(lambda expired: None)
     #: whether the channel goes on when the server at its other end is started again
     outlives_server = False
@@ -1854,7 +1854,7 @@ def memory_transports() -> tuple[Transport, Transport]:
     return ours, theirs
 
 ###############################################################################
-# 10. Peer
+# 9. Peer
 ###############################################################################
 # Problem.  Both ends of a conversation ask, answer and cancel at the same time, and each may lose
 #           patience, its caller, or the channel. A client may send 5,000 calls and read nothing.
@@ -1880,7 +1880,7 @@ FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
 
 #: Sees every message of every conversation: trace(direction, peer's name, message).
 #: The direction is ">" for what we send, "<" for what we receive. The message is decoded JSON, an
-#: exception if it could not be read, or an HTTPHead (section 38).
+#: exception if it could not be read, or an HTTPHead.
 Trace = Callable[[str, str, JSON], None]
 _trace: Trace | None = None
 
@@ -2418,7 +2418,7 @@ def is_dropped(exchange: Exchange, exc: BaseException) -> bool:
 # =============================================================================
 
 ###############################################################################
-# 12. JSON Schema
+# 10. JSON Schema
 ###############################################################################
 # Problem.  A tool is described to a model by a JSON Schema, and what the model sends is checked
 #           against it: `{"type": "integer", "minimum": 1}` and "x" give "expected integer, got
@@ -2429,7 +2429,7 @@ def is_dropped(exchange: Exchange, exc: BaseException) -> bool:
 #           3. Work is paid for before it is done, from one budget, because schema and value
 #              multiply. A budget that is spent is an error that no `not` or `anyOf` can catch.
 # Limits.   `$ref` never leaves the document. `format` and `content*` say nothing. A text of more
-#           than 10,000 characters is checked against no pattern; section 28 applies none of a
+#           than 10,000 characters is checked against no pattern; section 24 applies none of a
 #           stranger's, because Python's expressions can take years.
 
 __all__ += ["compile_schema", "Validator"]
@@ -2946,7 +2946,7 @@ def compile_schema(schema: JSON) -> Validator:
     return Validator(schema)
 
 ###############################################################################
-# 13. Types
+# 11. Types
 ###############################################################################
 # Problem.  A model calls a Python function with JSON: `day: date` becomes a schema that the model
 #           sees, "1969-07-20" a date, and a result JSON again.
@@ -3412,7 +3412,7 @@ def to_json(value: Any) -> JSON:
     raise TypeError(f"{cls.__name__} has no JSON form: convert it first")
 
 ###############################################################################
-# 14. Functions
+# 12. Functions
 ###############################################################################
 # Problem. The arguments of `def add(a: int, b: int = 0)` come as {"a": 1}, under names and perhaps
 #          incomplete. What the author wrote for people about `a` is what a model needs to know.
@@ -3617,7 +3617,7 @@ def check_texts(name: str, given: Any) -> list[str]:
     return texts
 
 ###############################################################################
-# 15. URI templates
+# 13. URI templates
 ###############################################################################
 # Problem.  "note://{name}" names a family of resources. A URI is taken apart into the values of the
 #           variables, and a handler may open files with them, whoever wrote the URI.
@@ -3764,7 +3764,7 @@ class Template:
         return True
 
 ###############################################################################
-# 16. Content and forms
+# 14. Content and forms
 ###############################################################################
 # Problem.  Authors return texts, images and records; the wire wants content blocks. And a person is
 #           asked by a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
@@ -4221,7 +4221,7 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
     return params
 
 ###############################################################################
-# 17. Rounds
+# 15. Rounds
 ###############################################################################
 # Problem. A modern server sends no requests. A tool that must ask "Delete a.txt?" ends its request
 #          with the question. The client sends the request again with the answer, and the tool runs
@@ -4434,7 +4434,7 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
     return questions
 
 ###############################################################################
-# 18. Context
+# 16. Context
 ###############################################################################
 # Problem. A handler wants to know of its request, to report while it runs, and to ask its client.
 #          It should see neither the era, nor the transport, nor the thread that it runs in.
@@ -4983,7 +4983,7 @@ class LogHandler(logging.Handler):
             self.handleError(record)
 
 ###############################################################################
-# 19. Entries
+# 17. Entries
 ###############################################################################
 # Problem. An author has plain functions, and wants to offer them as tools, resources and prompts
 #          without learning the protocol.
@@ -5364,7 +5364,7 @@ async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
     return await ctx.server.call(fn, **dict(zip(names, values)), **kwargs)
 
 ###############################################################################
-# 20. Conversations
+# 18. Conversations
 ###############################################################################
 # Problem. A server talks with many clients, of any revision. A request has to be judged before its
 #          handler runs: may this client call tools/call, so often, with these parameters?
@@ -5604,7 +5604,7 @@ class Conversation(Peer):
                 self.call_on_loop(self.outbox.put, msg)
 
 ###############################################################################
-# 21. Server
+# 19. Server
 ###############################################################################
 # Problem. What an author registers is to be served: to many clients at a time, over any transport,
 #          in a loop or a thread of the author's choice.
@@ -6167,7 +6167,7 @@ class ServerThread:
             self._thread.join(timeout)
 
 ###############################################################################
-# 22. Tasks
+# 20. Tasks
 ###############################################################################
 # Problem. Some tools run for hours, and no request should be open for so long. A call that becomes
 #          a task is answered at once, with a handle. The client comes back to look (tasks/get), to
@@ -6415,7 +6415,7 @@ async def serve_task(ctx: Context) -> Msg:
     return {}
 
 ###############################################################################
-# 23. Methods
+# 21. Methods
 ###############################################################################
 # Problem. Each method of the protocol has its answer: here, one function for each.
 # Rules.   1. A wrong request is an error, for the client. A tool that fails is a result with
@@ -6647,7 +6647,7 @@ async def tell_end(ctx: Context) -> None:
 # =============================================================================
 
 ###############################################################################
-# 26. Lines and pipes
+# 22. Lines and pipes
 ###############################################################################
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow, or gone.
@@ -6870,7 +6870,7 @@ class LineTransport(Transport):
         self.writer.close()
 
 ###############################################################################
-# 27. Standard streams
+# 23. Standard streams
 ###############################################################################
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
@@ -7016,7 +7016,7 @@ RUNNERS["stdio"] = serve_stdio
 # =============================================================================
 
 ###############################################################################
-# 28. Answers and announcements
+# 24. Answers and announcements
 ###############################################################################
 # Problem.  A server answers with anything, and asks, and announces. A connection breaks while a
 #           program waits for updates of a resource.
@@ -7271,7 +7271,7 @@ class Subscription:
         await self.client.send(msg)
 
 ###############################################################################
-# 29. Values of results
+# 25. Values of results
 ###############################################################################
 # Problem.  The result of a tool is a message with content; a program wants the number in it.
 # Rules.    1. Structured output comes before text, and `{"result": 3}` stands for 3, as servers
@@ -7351,7 +7351,7 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
     return max(min(wish_ms / 1000, STALL_SECONDS), min(waited / 10, 1.0))
 
 ###############################################################################
-# 30. Sessions of a client
+# 26. Sessions of a client
 ###############################################################################
 # Problem.  A program wants to reach a server, ask it, and answer what it asks; the session may end
 #           at any moment.
@@ -7879,7 +7879,7 @@ class ClientSession:
             raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
 
 ###############################################################################
-# 31. Client
+# 27. Client
 ###############################################################################
 # Problem.  A program wants one line for each thing to do: list, call, read, subscribe.
 # Rules.    1. Capabilities are declared from the callbacks that were given.
@@ -8160,7 +8160,7 @@ class Client(ClientSession):
             await self.notify("notifications/roots/list_changed")
 
 ###############################################################################
-# 32. Child processes
+# 28. Child processes
 ###############################################################################
 # Problem.  A client starts a server as a child process. The program that was started is often not
 #           the server: npx, uv or a shell starts the server as a child of its own, and a signal
@@ -8463,7 +8463,7 @@ CONNECTORS.append((is_command, StdioTransport))
 # =============================================================================
 
 ###############################################################################
-# 33. HTTP/1.1
+# 29. HTTP/1.1
 ###############################################################################
 # Problem. Two programs that read the same bytes as different messages can be played against each
 #          other: what a proxy takes for a body, the server behind it takes for the next request.
@@ -8713,7 +8713,7 @@ def parse_url(url: str) -> URL:
     return URL(scheme, authority, host, port, target if target[:1] == "/" else "/" + target)
 
 ###############################################################################
-# 34. Input
+# 30. Input
 ###############################################################################
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is no chunk yet, and the byte after a
 #          body may begin the next message.
@@ -8900,7 +8900,7 @@ async def whole(
         room.taken -= len(body)
 
 ###############################################################################
-# 35. Server-sent events
+# 31. Server-sent events
 ###############################################################################
 # Problem. A response that never ends carries messages; after a cut the client must be able to say
 #          which one it saw last.
@@ -8992,7 +8992,7 @@ class SSEDecoder:
             self.size = 0  # comments keep a stream alive for hours, and are kept nowhere
 
 ###############################################################################
-# 36. HTTP rules
+# 32. HTTP rules
 ###############################################################################
 # Problem. Anybody who can open a socket can send us a request: a browser on behalf of a web site,
 #          a client of another revision, a thief of session ids.
@@ -9281,7 +9281,7 @@ def issuer_and_subject(principal: Any) -> list[Any] | None:
     return None if subject is None else [first("issuer", "iss"), subject]
 
 ###############################################################################
-# 37. Mirrored headers
+# 33. Mirrored headers
 ###############################################################################
 # Problem. Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
 #          body in headers, and a server must not be fooled by headers that say something else.
@@ -9525,7 +9525,7 @@ def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, s
     return headers
 
 ###############################################################################
-# 38. Requests and responses
+# 34. Requests and responses
 ###############################################################################
 # Problem. Those who serve a request need not know who took it in: a socket of ours, or another's.
 # Rules.   1. A response is sent whole, or as a stream, by one verb; whoever writes to a slow reader
@@ -9640,7 +9640,7 @@ async def answer_with(handle: Handle, request: HTTPRequest, response: Response) 
         await response.send(500, {})
 
 ###############################################################################
-# 39. Connections
+# 35. Connections
 ###############################################################################
 # Problem. Between HTTP messages and sockets stand time and trouble: clients that send a byte a
 #          minute, readers that do not read, connections that are half gone.
@@ -9882,7 +9882,7 @@ class Connection(Wire):
 
 
 ###############################################################################
-# 40. Listeners
+# 36. Listeners
 ###############################################################################
 # Problem. Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.   1. At the bound of connections, the one that was idle longest makes room, as in nginx.
@@ -10020,7 +10020,7 @@ def server_ssl(ssl: Any) -> Any:
     return context
 
 ###############################################################################
-# 41. Streams and sessions
+# 37. Streams and sessions
 ###############################################################################
 # Problem. Every message of the client is a POST, every answer a JSON body or a stream of events,
 #          and connections may be cut at any byte.
@@ -10300,7 +10300,7 @@ class HTTPSession:
                 await stream.end()
 
 ###############################################################################
-# 42. Entrances and pages
+# 38. Entrances and pages
 ###############################################################################
 # Problem. Somebody sends a request: who is it, and may they come in?
 # Rules.   1. Host, Origin and token are checked in this order, before the body is read.
@@ -10344,7 +10344,7 @@ def principals_by_token(given: Any) -> Mapping[str, Any]:
 class Entrance:
     """Decides who may come in.
 
-    `token` and `verify` are explained at Endpoint; whatever is empty refuses. A Guard (section 52)
+    `token` and `verify` are explained at Endpoint; whatever is empty refuses. A Guard (section 48)
     is an entrance that knows who gives tokens out.
     """
 
@@ -10425,7 +10425,7 @@ async def serve_page(
     await response.send(status, headers, body)
 
 ###############################################################################
-# 43. The endpoint
+# 39. The endpoint
 ###############################################################################
 # Problem. Requests arrive from any engine: which message is it, and whose session?
 # Rules.   1. One Endpoint serves every engine: our own listener, and any ASGI server.
@@ -10874,7 +10874,7 @@ class Endpoint:
 
 
 ###############################################################################
-# 44. Engines
+# 40. Engines
 ###############################################################################
 # Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server,
 #          such as uvicorn or the one in which FastAPI runs.
@@ -11154,12 +11154,12 @@ class ASGIApp(Engine):
 ENGINES["asgi"] = ASGIApp
 
 ###############################################################################
-# 45. HTTP client
+# 41. HTTP client
 ###############################################################################
 # Problem. A client wants its request answered, over connections that are kept alive, through
 #          proxies and TLS, by servers that may close at any moment.
 # Rules.   1. A request is sent once. Without an answer, nobody knows whether it was served: only
-#             section 46, which knows what a message means, sends one again.
+#             section 42, which knows what a message means, sends one again.
 #          2. Redirects stay within the origin; so do credentials.
 #          3. An idle connection that is old, lost, or brought something unasked is not used again.
 # Limits.  Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
@@ -11428,7 +11428,7 @@ class Authorizer:
     """Adds to our requests what a server wants to see before it lets them in.
 
     Here that is a bearer token, if there is one: a text, or what a function, plain or async, gives
-    each time. OAuth (section 50) derives from it.
+    each time. OAuth (section 46) derives from it.
     """
 
     def __init__(self, http: HTTPClient, token: Any = None) -> None:
@@ -11510,7 +11510,7 @@ def proxy_for(url: URL) -> Proxy | None:
     return Proxy(parse_url(f"http://{found[2]}"), headers)
 
 ###############################################################################
-# 46. Streamable HTTP, the client's end
+# 42. Streamable HTTP, the client's end
 ###############################################################################
 # Problem. The client's end of the conversation: every message is a POST, answers come as JSON or
 #          events, and connections may be cut at any byte.
@@ -11970,7 +11970,7 @@ CONNECTORS.append((is_url, HTTPTransport))
 # =============================================================================
 
 ###############################################################################
-# 47. OAuth rules
+# 43. OAuth rules
 ###############################################################################
 # Problem.  A server answers 401. Its client must find out who gives tokens for this server, and get
 #           one that is good for nothing else. On the way it reads documents of strangers: a server
@@ -12345,7 +12345,7 @@ def read_tokens(doc: JSON, now: float, scope: str, scheme: str, where: str) -> M
     return kept
 
 ###############################################################################
-# 48. Keys and tokens
+# 44. Keys and tokens
 ###############################################################################
 # Problem.  A token is worth what its signature is worth, and the standard library has hashes, but
 #           no signatures. A token says itself how it is signed: believed, that is no signature.
@@ -12537,7 +12537,7 @@ def check_claims(
         raise AuthError("nbf or iat is in the future")
 
 ###############################################################################
-# 49. Keeping, listening, fetching
+# 45. Keeping, listening, fetching
 ###############################################################################
 # Problem.  A login needs a place for what must not be lost or read by others, a way back for the
 #           browser, and documents at addresses that a server names. A server on the Internet may
@@ -12914,7 +12914,7 @@ class Fetcher:
         return "", None
 
 ###############################################################################
-# 50. Logging in
+# 46. Logging in
 ###############################################################################
 # Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
 #           take minutes; and nobody wants to be asked again tomorrow.
@@ -13344,7 +13344,7 @@ class OAuth(Authorizer):
         return client
 
 ###############################################################################
-# 51. Ways to a token
+# 47. Ways to a token
 ###############################################################################
 # Problem.  A token comes from a person at a browser, from a secret of a program, or from another
 #           token; and some users bring one along. A program in a cluster has no browser.
@@ -13401,7 +13401,7 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
         await bound.close()
 
 ###############################################################################
-# 52. Guarding a server
+# 48. Guarding a server
 ###############################################################################
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their
@@ -13708,7 +13708,7 @@ class Guard(Entrance):
 # =============================================================================
 
 ###############################################################################
-# 53. Showing
+# 49. Showing
 ###############################################################################
 # Problem.  What a server says is shown to a person at a terminal, or goes into a pipe. A tool whose
 #           description has the bytes `ESC ]52;c;...` writes into the clipboard of whoever lists it.
@@ -13875,7 +13875,7 @@ def content_text(block: Msg) -> str:
     return one_line(f"[{what}, {len(binary_of(block) or b''):,} bytes]")
 
 ###############################################################################
-# 54. The trace
+# 50. The trace
 ###############################################################################
 # Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message; and the
 #           terminal is being filmed, or the trace goes into a bug report.
@@ -13992,7 +13992,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 ###############################################################################
-# 55. The person
+# 51. The person
 ###############################################################################
 # Problem.  While a verb is at work, a person wants to see how far it is and what the server logs;
 #           and the server may ask: "Deploy to production?"
@@ -14170,7 +14170,7 @@ class Person:
         return str(answer[0])
 
 ###############################################################################
-# 56. Verbs
+# 52. Verbs
 ###############################################################################
 # Problem.  A person at a shell wants to see what a server offers, call it, log in to it, or be one;
 #           a script wants the same as JSON, with an exit status.
@@ -14358,7 +14358,7 @@ VERBS: dict[str, tuple[Callable[..., Any], str, str]] = {
 }  # fmt: skip
 
 ###############################################################################
-# 57. Options and main
+# 53. Options and main
 ###############################################################################
 # Problem.  Whoever types a command line wrong wants one sentence that says what is wrong. Whoever
 #           starts it from a script wants to know how it ended, and that no process is left.

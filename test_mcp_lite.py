@@ -2039,7 +2039,7 @@ All types of content are known since links came.
 
 
 ###############################################################################
-# T10. One conversation
+# T9. One conversation
 ###############################################################################
 
 CALLS = """
@@ -2581,7 +2581,7 @@ class TestAsking:
 
 
 ###############################################################################
-# T12. JSON Schema
+# T10. JSON Schema
 ###############################################################################
 
 
@@ -2945,7 +2945,7 @@ class TestValidation:
 
 
 ###############################################################################
-# T15. URI templates
+# T13. URI templates
 ###############################################################################
 
 # A template, a URI, and the values of the variables; - if the URI is not one of its.
@@ -3129,7 +3129,7 @@ class TestTemplates:
 
 
 ###############################################################################
-# T17. A server
+# T15. A server
 ###############################################################################
 
 BOTH_ERAS = pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
@@ -4946,7 +4946,7 @@ class TestServing:
 
 
 ###############################################################################
-# T24. Handlers
+# T21. Handlers
 ###############################################################################
 
 
@@ -5345,7 +5345,7 @@ class TestCutting:
 
 
 ###############################################################################
-# T26. Lines and pipes
+# T22. Lines and pipes
 ###############################################################################
 
 
@@ -5388,7 +5388,7 @@ def wait_until(condition):
 
 
 ###############################################################################
-# T27. Standard streams
+# T23. Standard streams
 ###############################################################################
 
 PRELUDE = f"""
@@ -5770,7 +5770,7 @@ m.Server("t17", lifespan=lifespan).run()
 
 
 ###############################################################################
-# T31. Client
+# T27. Client
 ###############################################################################
 
 SUBSCRIPTION = META + "subscriptionId"
@@ -6801,7 +6801,7 @@ A subscription ends with its connection.
 
 
 ###############################################################################
-# T32. Child processes
+# T28. Child processes
 ###############################################################################
 
 # A server in a process of its own, which needs no mcp_lite and no time to start. It speaks one era.
@@ -7165,7 +7165,7 @@ app.run()
 
 
 ###############################################################################
-# T46. HTTP
+# T42. HTTP
 ###############################################################################
 # All of Part VI, seen from a socket, from an ASGI server, or from a Client. Nothing that is not public
 # is used but SSEDecoder, a grammar that no wire shows whole.
@@ -9522,7 +9522,7 @@ async def listening(handle):
 
 
 ###############################################################################
-# T52. Authorization
+# T48. Authorization
 ###############################################################################
 # Sections 47 to 52. A real Client logs in at an authorization server that tells the truth, or one
 # lie; a real Server is guarded. Documents, challenges and tokens stand as text in tables.
@@ -11133,7 +11133,7 @@ class TestGuard:
 
 
 ###############################################################################
-# T63. The command line
+# T53. The command line
 ###############################################################################
 
 #: What stands beside a person who types: a server, one that is slow to end, one of somebody else.
