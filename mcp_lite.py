@@ -108,8 +108,9 @@ THE LIFE OF ONE CALL, as a server on stdio sees it
     LineTransport reads bytes from a pipe, and LineDecoder cuts them into lines.
     Peer.receive() takes a line, with `send`, the way back. decode() checks its bounds and parses
     it; classify() says that it is a request. It gets a task, and can be cancelled from now on.
-    Conversation.serve() makes its Context: the facts of the session, or of the request itself. It
-    leads through the author's middlewares, asks whether this may be called, and calls call_tool().
+    Conversation.make() makes a Context of it, and answer_request() adds the facts of the session,
+    or of the request itself. That leads through the author's middlewares, asks whether this may be
+    called, and calls call_tool().
     Tool checks the arguments against the schema and makes Python values of them. The function runs,
     on the loop or in a thread. What it reports meanwhile goes out by `send`: progress, logs,
     questions. Of what it returns, Tool makes content and structured output.
