@@ -227,8 +227,14 @@ TASKS = PREFIX + "tasks"  # the extension
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 
 
+if typing.TYPE_CHECKING:
+    Space = object  # for a checker, a namespace has every attribute
+else:
+    Space = types.SimpleNamespace
+
+
 @dataclass_transform()
-class Row(types.SimpleNamespace):
+class Row(Space):
     """A few values under names, which a subclass annotates; a class attribute is a default.
 
     Python compiles nothing for it: to make a NamedTuple takes ten times as long.
@@ -244,7 +250,7 @@ class Row(types.SimpleNamespace):
         fields = self.__annotations__
         given, kind = {**dict(zip(fields, values)), **named}, type(self)
         whole = {name: given[name] if name in given else getattr(kind, name) for name in fields}
-        super().__init__(**whole)
+        vars(self).update(whole)
 
     def replace(self, **changes: Any) -> Any:
         """Return a row that differs in these values."""
