@@ -9811,8 +9811,8 @@ class Connection(Wire):
         if self.chunks < 0 and size <= come:
             self.left = 0
             return self.take(size)
-        response = self.response
-        expects = response is not None and response.head.headers.get("expect", "").lower()
+        head = self.response.head if self.response is not None else NO_HEAD
+        expects = head.minor and head.headers.get("expect", "").lower()  # not in HTTP/1.0
         if expects == "100-continue" and not come:  # RFC 9110 §10.1.1
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         late = ProtocolError(TOO_SLOW, http_status=408)

@@ -8569,6 +8569,14 @@ class TestWhoMayComeIn:
                         assert await wire.everything() == b""
         assert judged == ["wrong", "wrong", "bad", "right", "wrong"], "each is judged once"
 
+    async def test_http_1_0_expects_nothing(self):
+        async with sample_app().http(port=0) as server, await Wire.open(server.url) as wire:
+            wire.send(b"POST /mcp HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                      b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n")  # fmt: skip
+            await idle()
+            wire.send(b"{}")
+            assert (await wire.read_head()).status == 400
+
     async def test_who_leaves_while_its_token_is_judged_leaves_nothing(self):
         begun = []
 
