@@ -9845,6 +9845,8 @@ class Connection(Wire):
             response.lose()
         if gone:
             self.listener.connections.discard(self)
+        elif self.response is None and self.buffer:
+            self.next_request()  # which had come before
         elif self.response is None or self.response.lost:
             self.transport.close()
 

@@ -8569,6 +8569,12 @@ class TestWhoMayComeIn:
                         assert await wire.everything() == b""
         assert judged == ["wrong", "wrong", "bad", "right", "wrong"], "each is judged once"
 
+    async def test_requests_that_came_before_the_end_of_input_are_answered(self):
+        async with sample_app().http(port=0, healthz=True) as server, await Wire.open(server.url) as wire:
+            wire.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5 + b"GET /he")
+            wire.writer.write_eof()
+            assert (await wire.everything()).count(b"HTTP/1.1 200") == 5
+
     async def test_http_1_0_expects_nothing(self):
         async with sample_app().http(port=0) as server, await Wire.open(server.url) as wire:
             wire.send(b"POST /mcp HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n"
