@@ -686,9 +686,11 @@ def kind_of(value: Any) -> str:
     >>> kind_of(2.0), kind_of(2.5), kind_of(True), kind_of(b"")
     ('integer', 'number', 'boolean', 'unknown')
     """
-    if isinstance(value, float) and value.is_integer():
-        return "integer"  # JSON Schema 2020-12, core §6.3: "Mathematical Integers"
-    return next((KINDS[base] for base in type(value).__mro__ if base in KINDS), "unknown")
+    kind = KINDS.get(type(value))
+    if kind is None:
+        kind = next((KINDS[base] for base in type(value).__mro__ if base in KINDS), "unknown")
+    # JSON Schema 2020-12, core §6.3: "Mathematical Integers"
+    return "integer" if kind == "number" and value.is_integer() else kind
 
 
 def object_of(value: Msg, key: str) -> Msg:
