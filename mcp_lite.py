@@ -154,6 +154,7 @@ NOTATION
 from __future__ import annotations
 
 import asyncio
+import atexit
 import base64
 import contextlib
 import contextvars
@@ -202,6 +203,10 @@ __version__ = "0.2.0"
 __all__: list[str] = []
 
 logger = logging.getLogger("mcp_lite")
+
+if __name__ == "__main__":  # main(), at the end, takes this back
+    atexit.register(print, "this copy of mcp_lite was cut before Part VIII, the command line: "
+                    "import it", file=sys.stderr)  # fmt: skip
 
 #: Control characters, but for tab and newline, and those that break lines or reorder text.
 HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
@@ -14348,8 +14353,7 @@ def do_serve(args: Any) -> None:
     if args.http is None:
         app.run()
     else:
-        token = args.token or os.environ.get(TOKEN_VARIABLE) or None
-        app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=token)
+        app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
 
 
 TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token: a list of processes shows those of --token
@@ -14432,6 +14436,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     if unknown:
         pick("option", unknown[0].partition("=")[0], OPTIONS)
     args.verb, args.target = verb, words[end + 1 :] or None
+    args.token = args.token or os.environ.get(TOKEN_VARIABLE) or None
     if target and not args.target:
         args.target = args.words.pop() if args.words else ""
     needed = len(re.sub(r"\[.*?\]", "", form).split())
@@ -14493,10 +14498,9 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
 
 def auth_of(args: Any, headers: Msg) -> Any:
     """Return how to log in to a URL: as was said, or by OAuth where that is safe."""
-    given = args.token or os.environ.get(TOKEN_VARIABLE)
     url = parse_url(args.target)
-    if given or "authorization" in map(str.lower, headers):
-        return given
+    if args.token or "authorization" in map(str.lower, headers):
+        return args.token
     if url.scheme != "https" and not is_loopback(url.host):
         return None
     terminal = at_terminal(sys.stdin, sys.stderr)
@@ -14637,4 +14641,5 @@ def reach_app(target: str, **options: Any) -> StdioTransport:
 CONNECTORS.insert(0, (is_app, reach_app))
 
 if __name__ == "__main__":
+    atexit.unregister(print)
     sys.exit(main())

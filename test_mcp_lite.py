@@ -16362,6 +16362,14 @@ class TestCuts(OfTheBook):
         assert len({*stage.exported}) == len(stage.exported) > 10
         assert {*stage.exported} <= stage.names
 
+    @pytest.mark.parametrize("name", ["Part IV", "Part VIII"])
+    def test_what_is_cut_off_says_that_it_is_no_program(self, name, tmp_path):
+        (tmp_path / "mcp_lite.py").write_text(self.cut(name), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "mcp_lite.py", "tools", "server.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+        )
+        assert "cut before Part VIII, the command line" in done.stderr
+
 
 #: Accesses to underscore names of other classes that are still there; it must only go down.
 FOREIGN_NAMES = 0
