@@ -12568,11 +12568,9 @@ def check_claims(
 
 __all__ += ["TokenStore", "FileStore"]
 
-FETCH_SECONDS = 10.0  # for a document or a token, all in; a person waits for it
-SERVERS_SECONDS = 20.0  # for all of them in one login
+SERVERS_SECONDS = 20.0  # for all documents and tokens of one login; a person waits for them
 MAX_DOCUMENT_BYTES = 1024 * 1024  # metadata, or a set of keys; real ones have 1 to 20 KiB
 LOCK_SECONDS = 30.0  # to wait for another process that refreshes; a refresh takes 10 at most
-LOCK_POLL_SECONDS = 0.02  # between two looks at a lock, which no event loop can wait for
 STORE_VARIABLE = "MCP_LITE_TOKENS"  # names the folder of logins
 PAGE_HEADERS = {
     "content-type": "text/html; charset=utf-8", "content-security-policy": "default-src 'none'",
@@ -12619,7 +12617,7 @@ class TokenStore:
         while (release := self.try_lock(key)) is None:
             if time.monotonic() > until:
                 raise AuthError(f"another program is refreshing for {LOCK_SECONDS:g} seconds now")
-            await asyncio.sleep(LOCK_POLL_SECONDS)
+            await asyncio.sleep(0.02)  # no event loop can wait for a lock of a file
         try:
             yield
         finally:
@@ -12883,12 +12881,12 @@ class Fetcher:
             with contextlib.closing(answer):
                 return answer, await answer.body(MAX_DOCUMENT_BYTES)
 
-        began, seconds = time.monotonic(), max(min(FETCH_SECONDS, self.left), 0)
-        late = ConnectionClosed(f"{url} took longer than {FETCH_SECONDS:g} seconds, or all servers "
-                                f"of this login took longer than {SERVERS_SECONDS:g}")  # fmt: skip
+        began = time.monotonic()
+        late = ConnectionClosed(f"{url}, or all servers of this login together, took longer than "
+                                f"{SERVERS_SECONDS:g} seconds")  # fmt: skip
         trace_head(">", CLIENT, f"{method} {url}", headers)
         try:
-            answer, body = await within(seconds, exchange(), late)
+            answer, body = await within(max(self.left, 0), exchange(), late)
         except LimitExceeded as exc:
             raise ConnectionClosed(str(exc)) from None
         finally:
@@ -13435,8 +13433,7 @@ __all__ += ["Guard", "Principal", "jwt_verifier", "introspection"]
 MAX_CACHED_TOKENS = 10_000  # that were found right; about 1 KiB each
 CACHE_SECONDS = 60.0  # for which a token is right without a second look, even if it is revoked
 KEYS_SECONDS = 600.0  # for which an issuer's keys are used before they are fetched again
-REFETCH_SECONDS = 30.0  # between two fetches of keys that tokens with unknown ids cause
-NO_KEYS_SECONDS = 1.0  # between two fetches where there never were any keys: any token causes one
+REFETCH_SECONDS = 5.0  # between two fetches that tokens cause whose keys we do not have
 
 
 class Principal:
@@ -13500,12 +13497,9 @@ class KeySet:
         """Return the keys, fetched `anew` unless that was done just now; Refused without any."""
         now = time.monotonic()
         if anew or self.keys is None or now - self.fetched > KEYS_SECONDS:
-            pause = NO_KEYS_SECONDS if self.keys is None else REFETCH_SECONDS
-            under_way = self.work and not self.work.done()
-            if not under_way and now - self.tried > pause:
+            if now - self.tried > REFETCH_SECONDS and (self.work is None or self.work.done()):
                 self.tried, self.work = now, asyncio.ensure_future(self.fetch())
-                under_way = True
-            if under_way and self.work:
+            if self.work is not None:
                 await asyncio.shield(self.work)
         if self.keys is None:
             raise not_now()
@@ -13630,9 +13624,8 @@ class Guard(Entrance):
             raise ValueError("offline_access is no scope of a server")
         self.url, self.issuers = resource_url or "", list(issuers)
         self.documentation = documentation
-        #: by the hash of a token: until when it needs no judge, by the clock that nobody
-        #: sets; when the token ends; and whose it is
-        self.cache: OrderedDict[bytes, tuple[float, float, Identity]] = OrderedDict()
+        #: by the hash of a token: until when it needs no judge, and whose it is
+        self.cache: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
 
     def challenge(self, error: str = "", scope: str | None = None) -> dict[str, str]:
         """Return the header that says what is wanted. RFC 6750 §3, RFC 9728 §5.1
@@ -13657,11 +13650,11 @@ class Guard(Entrance):
             problem = "one token, in one Authorization header"
             raise Refused(problem, 400, self.challenge("invalid_request"))
         name = digest("256", token.encode())
-        judged_until, ends, who = self.cache.get(name, (0.0, 0.0, ANYBODY))
-        if time.monotonic() >= judged_until or time.time() >= ends:
+        judged_until, who = self.cache.get(name, (0.0, ANYBODY))
+        if time.monotonic() >= judged_until:  # by the clock that nobody sets
             who = self.identity_of(await self.judge(token))
-            ends = getattr(who.principal, "expires_at", None) or NEVER
-            self.cache[name] = time.monotonic() + CACHE_SECONDS, ends, who
+            left = (getattr(who.principal, "expires_at", None) or NEVER) - time.time()
+            self.cache[name] = time.monotonic() + min(CACHE_SECONDS, left), who
             self.cache.move_to_end(name)
             if len(self.cache) > MAX_CACHED_TOKENS:
                 self.cache.popitem(last=False)

@@ -10016,9 +10016,9 @@ class TestLoggingIn:
                 return 404, ""
 
             world.pages[RESOURCE_PAGE] = page
-            failing = asyncio.ensure_future(world.refused("10 seconds"))
+            failing = asyncio.ensure_future(world.refused("20 seconds"))
             await began.wait()
-            time_machine()(10.5)
+            time_machine()(20.5)
             await failing
             over.set()
 
