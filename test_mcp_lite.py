@@ -796,6 +796,10 @@ class TestTools:
 #     open, cut, again          the gate of the tool `wait` opens; the connection ends; a new one
 #     later 5 s, quiet          the loop's clock moves; nothing is under way
 #
+# A server is under test, and `-->` is what the test sends. Where lines begin with `>>>`, or the text
+# is given to client_conversations(), a Client is under test: `<--` is what the test sends, and `-->`
+# is the pattern. The handshake is not written, unless the conversation is `bare`.
+#
 # What the server says is a pattern: `...` is anything, or what else an object or a list holds; ?name
 # is bound where it first occurs. A text after an error's code is a part of its message. In the modern
 # era requests get their _meta, and results lose what all have, unless the pattern names it. At the
@@ -1559,7 +1563,7 @@ A tool is called, and its result is content, and structured where the revision k
     --> 1 tools/call {"name": "add", "arguments": {"a": 1, "b": 2}}
     <-- 1 {"content": [{"type": "text", "text": "3"}], ...}
 
-A cancelled request is not answered, and its id is not that of the text "1".
+A cancelled request gets no answer, and the request with the id "1" is not the one with the id 1.
 [all] spec: basic/utilities/cancellation#behavior-requirements
     --> 1 tools/call {"name": "wait"}
     --> "1" tools/call {"name": "wait"}
@@ -1568,14 +1572,14 @@ A cancelled request is not answered, and its id is not that of the text "1".
     open
     <-- "1" {"content": [{"type": "text", "text": "opened"}], ...}
 
-A person is asked in the middle of a call.
+A server asks a person in the middle of a call, and goes on with the answer.
 [legacy >= 2025-06-18] spec: client/elicitation#protocol-messages capabilities {"elicitation": {}}
     --> 1 tools/call {"name": "ask", "arguments": {"text": "Go on?"}}
     <-- ?q elicitation/create {"message": "Go on?", "requestedSchema": {...}, ...}
     --> ?q {"action": "decline"}
     <-- 1 {"content": [{"type": "text", "text": "decline None"}], ...}
 
-A person is asked in the middle of a call, which ends, and is made again with the answer.
+A question to a person ends the request, and the client makes the call again with the answer.
 [modern] spec: basic/patterns/mrtr capabilities {"elicitation": {}}
     --> 1 tools/call {"name": "ask", "arguments": {"text": "Go on?"}}
     <-- 1 {"resultType": "input_required", "requestState": ?state,
@@ -1584,7 +1588,7 @@ A person is asked in the middle of a call, which ends, and is made again with th
           "inputResponses": {?q: {"action": "decline"}}}
     <-- 2 {"content": [{"type": "text", "text": "decline None"}], ...}
 
-Progress comes before the result, under the token of the request.
+Progress is reported before the result, with the token of the request.
 [all] spec: basic/utilities/progress
     --> 1 tools/call {"name": "progress", "arguments": {"n": 2}, "_meta": {"progressToken": "t"}}
     <-- notifications/progress {"progressToken": "t", "progress": 1, "total": 2, ...}
@@ -1853,14 +1857,14 @@ def failing_server():
 
 class TestWhoseFault:
     test_it_goes_as_written = conversations("""
-An RPCError of a handler is sent as it is; data that is falsy is data.
+An RPCError of a handler is sent as it is, and data such as 0 or "" is sent, too.
 [all] spec: basic#error-codes
     --> 1 prompts/get {"name": "fail", "arguments": {"how": "ours"}}
     <-- 1 error 5 "no" {"a": 1}
     --> 2 prompts/get {"name": "fail", "arguments": {"how": "zero"}}
     <-- 2 error 6 "no" 0
 
-A ToolError of a prompt is told in its own words.
+A ToolError that a prompt raises reaches the client with its text.
 [all] doors memory
     --> 1 prompts/get {"name": "fail", "arguments": {"how": "tool"}}
     <-- 1 error -32603 "there is no file a.txt"
@@ -1874,7 +1878,7 @@ A conversation goes on after a request that failed, whatever its handler raised.
     --> 3 tools/list
     <-- 3 {"tools": [{"name": "unsayable", ...}]}
 
-A result that JSON cannot say is an error that the client hears.
+A result that JSON cannot express becomes an error that the client is sent.
 [all] doors memory http
     --> 1 tools/call {"name": "unsayable", "arguments": {"kind": "nan"}}
     <-- 1 ...
@@ -1964,7 +1968,7 @@ class TestMethods:
         await door.close()
 
     test_it_goes_as_written = conversations("""
-What a server does not offer cannot be asked of it.
+A server refuses unknown methods, and those of a capability that it did not declare.
 [all] spec: server/tools#capabilities doors memory
     --> 1 prompts/list
     <-- 1 {"prompts": [...], ...}
@@ -2014,7 +2018,7 @@ class TestContent:
     """A reader gets types of content that its revision knows; fields it does not know do no harm."""
 
     test_it_goes_as_written = conversations("""
-Sound and links are text for a reader of the first revision.
+Audio and links become text for a client of the first revision, which does not know them.
 [= 2024-11-05] spec: server/tools#tool-result doors memory
     --> 1 tools/call {"name": "give"}
     <-- 1 {"content": [{"type": "text", "text": "text"},
@@ -2022,13 +2026,13 @@ Sound and links are text for a reader of the first revision.
           {"type": "text", "text": ...}, {"type": "text", "text": ...},
           {"type": "resource", "resource": {"uri": "x://b", "text": "t", ...}}, {"type": "text", "text": ...}]}
 
-A link is text before links came.
+A link becomes text for a client of a revision without links.
 [= 2025-03-26] spec: server/tools#tool-result doors memory
     --> 1 tools/call {"name": "give"}
     <-- 1 {"content": [..., ..., {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"},
           {"type": "text", "text": ...}, ..., ...]}
 
-All types of content are known since links came.
+A client of 2025-06-18 or later gets every type of content as it is.
 [>= 2025-06-18] spec: server/tools#tool-result doors memory
     --> 1 tools/call {"name": "give"}
     <-- 1 {"content": [{"type": "text", "text": "text"}, {"type": "image", ...}, {"type": "audio", ...},
@@ -2051,7 +2055,7 @@ Requests are served at the same time, and each is answered when it is ready.
     open
     <-- 1 {"content": [{"type": "text", "text": "opened"}], ...}
 
-An id that is still running is refused, and the first request is served.
+A request is refused if its id is that of a running request, which goes on.
 [all] spec: basic#requests doors memory stdio
     --> 1 tools/call {"name": "wait"}
     --> 1 tools/call {"name": "add", "arguments": {"a": 1}}
@@ -2066,7 +2070,7 @@ An id may be used again after its answer.
     --> 1 tools/call {"name": "add", "arguments": {"a": 2}}
     <-- 1 {"content": [{"type": "text", "text": "2"}], ...}
 
-A running request is stopped, and not answered. Its id is not that of the text "1", nor of true.
+A running request that is cancelled is stopped without an answer; the ids 1, "1" and true are three.
 [all] spec: basic/patterns/cancellation#behavior-requirements
     --> 1 tools/call {"name": "wait"}
     --> "1" tools/call {"name": "wait"}
@@ -2075,13 +2079,13 @@ A running request is stopped, and not answered. Its id is not that of the text "
     open
     <-- "1" {"content": [{"type": "text", "text": "opened"}], ...}
 
-A request that is cancelled with the message that brought it is not answered.
+A request gets no answer if its cancellation comes together with it.
 [all] spec: basic/patterns/cancellation#behavior-requirements doors memory stdio
     --> 1 tools/call {"name": "wait"}
     --> notifications/cancelled {"requestId": 1}
     open
 
-A cancellation of nothing, or of something odd, changes nothing.
+A cancellation of an unknown or malformed id changes nothing.
 [all] spec: basic/patterns/cancellation#error-handling doors memory stdio
     --> 1 tools/call {"name": "wait"}
     --> notifications/cancelled {"requestId": 2}
@@ -2103,7 +2107,7 @@ A ping is answered at once.
     --> 1 ping
     <-- 1 {}
 
-Progress comes before the result, under the token of the request, and grows.
+Progress is reported before the result, with the token of the request, and its number grows.
 [all] spec: basic/patterns/progress#behavior-requirements
     --> 1 tools/call {"name": "progress", "arguments": {"n": 3}, "_meta": {"progressToken": "t"}}
     <-- notifications/progress {"progressToken": "t", "progress": 1, "total": 3, ...}
@@ -2111,12 +2115,12 @@ Progress comes before the result, under the token of the request, and grows.
     <-- notifications/progress {"progressToken": "t", "progress": 3, "total": 3, ...}
     <-- 1 {"content": [{"type": "text", "text": "done"}], ...}
 
-Who gives no token hears of no progress.
+A client that gives no progress token gets no reports of progress.
 [all] spec: basic/patterns/progress#progress-flow
     --> 1 tools/call {"name": "progress", "arguments": {"n": 3}}
     <-- 1 {"content": [{"type": "text", "text": "done"}], ...}
 
-Progress has a message since 2025-03-26.
+A report of progress may have a message since 2025-03-26, and has none before.
 [>= 2025-03-26] spec: basic/patterns/progress#progress-flow doors memory
     --> 1 tools/call {"name": "progress", "arguments": {"n": 1}, "_meta": {"progressToken": 0}}
     <-- notifications/progress {"progressToken": 0, "progress": 1, "total": 1, "message": "step 1"}
@@ -2130,26 +2134,26 @@ A batch is answered with one array, of all its requests.
           {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "add", "arguments": {"a": 1}}}]
     <-- [{"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": 2, "result": {...}}]
 
-What is said for a request of a batch comes before the array, and not in it.
+Notifications that a request of a batch causes are sent before the array of answers, not in it.
 [= 2025-03-26] spec: basic#batching
     --> [{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "progress",
           "arguments": {"n": 1}, "_meta": {"progressToken": 7}}}]
     <-- notifications/progress {"progressToken": 7, "progress": 1, ...}
     <-- [{"jsonrpc": "2.0", "id": 1, "result": {...}}]
 
-A message of a batch that is none has an error in the array.
+A member of a batch that is no message gets an error in the array of answers.
 [= 2025-03-26] spec: basic#batching doors memory stdio
     --> [{"jsonrpc": "2.0", "id": 1, "method": "ping"}, 1, {"jsonrpc": "2.0", "id": 2}]
     <-- [{"jsonrpc": "2.0", "id": 1, "result": {}}, {"error": {"code": -32600, ...}, ...}, {"error": {"code": -32600, ...}, ...}]
 
-A request that is cancelled has no answer in the array.
+A cancelled request of a batch has no answer in the array.
 [= 2025-03-26] spec: basic/utilities/cancellation doors memory stdio
     --> [{"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "id": 2, "method": "tools/call",
           "params": {"name": "wait"}}]
     --> notifications/cancelled {"requestId": 2}
     <-- [{"jsonrpc": "2.0", "id": 1, "result": {}}]
 
-A batch without requests is not answered.
+A batch that holds only notifications and responses gets no answer.
 [= 2025-03-26] spec: basic#batching doors memory stdio
     --> [{"jsonrpc": "2.0", "method": "notifications/x"}, {"jsonrpc": "2.0", "id": 9, "result": {}}]
     --> 1 ping
@@ -2433,7 +2437,7 @@ class TestThreads:
 
 
 ASKING = """
-Answers reach their callers in any order.
+Each answer reaches the caller of its request, in whatever order the answers come.
 [all] spec: basic#responses
     >>> asyncio.gather(c.call("echo", {"text": "a"}), c.call("echo", {"text": "b"}))
     --> ?a tools/call {"name": "echo", "arguments": {"text": "a"}}
@@ -2442,7 +2446,7 @@ Answers reach their callers in any order.
     <-- ?a {"content": [{"type": "text", "text": "a"}]}
     ["a", "b"]
 
-An answer to nothing we asked changes nothing; a second answer is dropped.
+An answer with an unknown id changes nothing, and a second answer to one request is dropped.
 [all] spec: basic#responses
     >>> c.request("acme/a")
     --> ?1 acme/a
@@ -2453,7 +2457,7 @@ An answer to nothing we asked changes nothing; a second answer is dropped.
     <-- ?1 {"a": 3}
     {"a": 2, ...}
 
-An answer that cannot be taken fails its request at once.
+An answer that is malformed fails its request at once.
 [legacy] spec: basic#responses
     >>> c.request("acme/a")
     --> ?1 acme/a
@@ -2475,7 +2479,7 @@ A request that is not answered times out, and is cancelled.
     --> notifications/cancelled {"requestId": ?1, ...}
     RequestTimeout: acme/a
 
-Progress renews the patience with a request.
+A report of progress gives a request its whole timeout again.
 [all] spec: basic/lifecycle#timeouts
     >>> c.request("acme/a", timeout=5, progress=lambda *report: None)
     --> ?1 acme/a {"_meta": {"progressToken": ?1, ...}}
@@ -2485,7 +2489,7 @@ Progress renews the patience with a request.
     <-- ?1 {"a": 1, ...}
     {"a": 1, ...}
 
-Progress that is malformed, of nobody, or does not grow, renews nothing.
+A report of progress counts for nothing if it is malformed, has an unknown token, or does not grow.
 [all] spec: basic/patterns/progress#behavior-requirements
     >>> c.request("acme/a", timeout=5)
     --> ?1 acme/a
@@ -2500,7 +2504,7 @@ Progress that is malformed, of nobody, or does not grow, renews nothing.
     --> notifications/cancelled {"requestId": ?1, ...}
     RequestTimeout: acme/a
 
-Who hangs up fails all that was asked.
+A connection that ends fails every request that waits for an answer.
 [all]
     >>> c.request("acme/a")
     --> ?1 acme/a
@@ -3234,7 +3238,7 @@ An answer to a question that was never asked is ignored.
     --> 1 tools/call {"name": "name", "inputResponses": {"elicitation": {"action": "decline"}, "elicitation-1": {"action": "decline"}}}
     <-- 1 {"resultType": "input_required", ...}
 
-An answer that does not fit the form is asked for again, and so is one that is no object.
+A question is asked again if its answer does not fit the form, or is no object.
 [modern] spec: basic/patterns/mrtr#error-handling capabilities {"elicitation": {}}
     --> 1 tools/call {"name": "name"}
     <-- 1 {"resultType": "input_required", "requestState": ?s, "inputRequests": {?q: ...}}
@@ -3245,7 +3249,7 @@ An answer that does not fit the form is asked for again, and so is one that is n
     --> 4 tools/call {"name": "name", "requestState": ?u, "inputResponses": {?z: {"action": "accept", "content": {"value": "Ann"}}}}
     <-- 4 {"content": [{"type": "text", "text": "Ann"}]}
 
-What is asked together goes out in one round, and each answer finds its question.
+Questions that a handler asks together go out in one round, and each gets its own answer.
 [modern] spec: basic/patterns/mrtr capabilities {"elicitation": {}}
     --> 1 tools/call {"name": "two"}
     <-- 1 {"resultType": "input_required", "requestState": ?s, "inputRequests": {
@@ -3259,7 +3263,7 @@ What is asked together goes out in one round, and each answer finds its question
           ?a: {"action": "accept", "content": {"value": 1}}}}
     <-- 3 {"content": [{"type": "text", "text": "1 2"}]}
 
-What once() has computed is not computed again in a later round.
+A value that once() computed in the first round of a call is used again in the later rounds.
 [modern] spec: basic/patterns/mrtr capabilities {"elicitation": {}}
     --> 1 tools/call {"name": "order", "arguments": {"item": "pen"}}
     <-- 1 {"resultType": "input_required", "requestState": ?s, "inputRequests": {?q: ...}}
@@ -3267,7 +3271,7 @@ What once() has computed is not computed again in a later round.
           "inputResponses": {?q: {"action": "accept"}}}
     <-- 2 {"content": [{"type": "text", "text": "accept 1 2 2"}]}
 
-A question passes the except-clauses of a handler, whatever they catch and wherever it runs.
+A question ends the run of a handler, whatever exceptions the handler catches.
 [modern] spec: basic/patterns/mrtr capabilities {"elicitation": {}}
     --> 1 tools/call {"name": "careless"}
     <-- 1 {"resultType": "input_required", ...}
@@ -3282,7 +3286,7 @@ A question passes the except-clauses of a handler, whatever they catch and where
     --> 6 tools/call {"name": "collect", "requestState": ?s, "inputResponses": {?q: {"action": "accept"}}}
     <-- 6 {"content": [{"type": "text", "text": "accept"}]}
 
-The state of one request is refused in every other request.
+The requestState of one request is refused in every other request.
 [modern] spec: basic/patterns/mrtr#server-requirements-basic-workflow capabilities {"elicitation": {}}
     --> 1 tools/call {"name": "name"}
     <-- 1 {"resultType": "input_required", "requestState": ?s, ...}
@@ -3299,7 +3303,7 @@ The state of one request is refused in every other request.
     --> 7 tools/call {"name": "name", "inputResponses": []}
     <-- 7 error -32602 "inputResponses"
 
-Prompts and resources ask as tools do, and what depends on an answer is not to be kept.
+Prompts and resources can ask as tools do, and a result that depends on an answer is not cacheable.
 [modern] spec: server/utilities/caching#cache-key capabilities {"elicitation": {}}
     --> 1 prompts/get {"name": "greet"}
     <-- 1 {"resultType": "input_required", "requestState": ?s, "inputRequests": {?q: ...}}
@@ -3312,17 +3316,17 @@ Prompts and resources ask as tools do, and what depends on an answer is not to b
           "inputResponses": {?r: {"action": "accept", "content": {"value": "Ann"}}}}
     <-- 4 {"contents": [{"text": "Ann", ...}], "ttlMs": 0, "cacheScope": "private"}
 
-A client that did not say it can be asked is not asked.
+A client that did not declare a capability is not asked for it: the request fails.
 [modern] spec: basic/versioning
     --> 1 tools/call {"name": "name"}
     <-- 1 error -32021 "elicitation" {"requiredCapabilities": {"elicitation": {}}}
 
-A client of the legacy era that cannot be asked gets a tool result that says so.
+A tool that must ask fails with a text if a client of the legacy era cannot be asked.
 [legacy >= 2025-06-18] spec: client/elicitation#capabilities
     --> 1 tools/call {"name": "name"}
     <-- 1 {"isError": true, "content": [{"type": "text", "text": ...}]}
 
-A method that cannot end in a question cannot ask.
+A handler cannot ask in a method whose result may not be a question.
 [modern] spec: basic/patterns/mrtr#supported-requests capabilities {"elicitation": {}}
     --> 1 acme/ask {}
     <-- 1 error -32603 "Internal error"
@@ -3746,7 +3750,7 @@ Nothing is said for a request after its answer.
     open
     quiet
 
-A session hears of the log what it wants to hear.
+A session gets the log messages of the level that it has set, and above.
 [legacy] spec: server/utilities/logging
     --> 1 tools/call {"name": "levels"}
     <-- notifications/message {"level": "warning", "data": {"w": 1}, "logger": "l"}
@@ -3760,7 +3764,7 @@ A session hears of the log what it wants to hear.
     --> 4 logging/setLevel {"level": "loud"}
     <-- 4 error -32602 "level"
 
-A request hears of the log only what it asks for itself.
+A request of the modern era gets log messages only if it names a level itself.
 [modern] spec: server/utilities/logging
     --> 1 tools/call {"name": "levels"}
     <-- 1 {"content": [{"type": "text", "text": "done"}]}
@@ -3768,7 +3772,7 @@ A request hears of the log only what it asks for itself.
     <-- notifications/message {"level": "warning", "data": {"w": 1}, "logger": "l"}
     <-- 2 {"content": [{"type": "text", "text": "done"}]}
 
-Whatever a tool raises ends its own call alone, and a KeyError says what it is.
+An exception of a tool fails that call alone, and the text of a KeyError says that it is one.
 [all] spec: server/tools#error-handling
     --> 1 tools/call {"name": "raising", "arguments": {"kind": "key"}}
     <-- 1 {"content": [{"type": "text", "text": "KeyError: 'color'"}], "isError": true}
@@ -3785,12 +3789,12 @@ Whatever a tool raises ends its own call alone, and a KeyError says what it is.
     --> 7 tools/call {"name": "raising", "arguments": {"kind": "own code"}}
     <-- 7 error 17 "refused" {"kind": "own code"}
 
-An error that the tool gives a code travels as an error, and a reserved code that means something else does not.
+An RPCError of a tool is sent as an error; one with a code that the protocol reserves is not.
 [modern] spec: basic/index#error-codes
     --> 1 tools/call {"name": "raising", "arguments": {"kind": "reserved"}}
     <-- 1 error -32603 "refused"
 
-Wrong arguments are for the model to mend.
+Wrong arguments give a tool result with isError, which the model can read and mend.
 [>= 2025-11-25] spec: server/tools#error-handling
     --> 1 tools/call {"name": "typed", "arguments": {"n": "many"}}
     <-- 1 {"content": [{"type": "text", "text": "n: expected integer, got string"}], "isError": true}
@@ -3809,7 +3813,7 @@ Arguments that models write as text are understood where the type is no text.
     --> 2 tools/call {"name": "typed", "arguments": {"n": 3, "items": null, "deep": "{\\"a\\": 1}"}}
     <-- 2 {"content": [{"type": "text", "text": "3 [] {'a': 1}"}], ...}
 
-A tool that is not there is an error of the protocol.
+A call of an unknown tool is an error of the protocol, not a tool result.
 [all] spec: server/tools#error-handling
     --> 1 tools/call {"name": "missing"}
     <-- 1 error -32602 "missing"
@@ -3822,14 +3826,14 @@ A tool that is not there is an error of the protocol.
     --> 6 acme/nothing {}
     <-- 6 error -32603 "Internal error"
 
-Output that breaks the tool's own schema is an error of the server; what JSON cannot say fails the tool.
+A result that breaks the tool's own output schema is an error; one that JSON cannot express fails the tool.
 [all] spec: server/tools#output-schema
     --> 1 tools/call {"name": "broken"}
     <-- 1 error -32603 "output schema"
     --> 2 tools/call {"name": "unsayable"}
     <-- 2 {"content": [{"type": "text", "text": ...}], "isError": true}
 
-A dict is structured by itself unless the tool says otherwise, and a list is wrapped.
+A dict that a tool returns becomes structured content, and a list does under the key result.
 [>= 2025-06-18] spec: server/tools#structured-content
     --> 1 tools/call {"name": "data"}
     <-- 1 {"content": [{"type": "text", "text": "{\\"x\\":1}"}], "structuredContent": {"x": 1}}
@@ -3843,30 +3847,30 @@ A dict is structured by itself unless the tool says otherwise, and a list is wra
     <-- 5 {"content": [{"type": "text", "text": "see"}, {"type": "resource_link", "uri": "x://a", "name": "a"},
           {"type": "resource", "resource": {"blob": "AA==", ...}}]}
 
-Structured output that is no object is told to modern clients.
+Structured content that is no object is sent to modern clients.
 [modern] spec: server/tools#structured-content
     --> 1 tools/call {"name": "array"}
     <-- 1 {"content": [{"type": "text", "text": "[1,2]"}], "structuredContent": [1, 2]}
 
-Structured output that is no object stays untold in the legacy era.
+Structured content that is no object is left out for legacy clients.
 [legacy] spec: server/tools#structured-content
     --> 1 tools/call {"name": "array"}
     <-- 1 {"content": [{"type": "text", "text": "[1,2]"}]}
 
-Older revisions know no links; structured output travels to them, too.
+A client of an older revision gets a link as text, and structured content as it is.
 [<= 2025-03-26] spec: server/tools#tool-result
     --> 1 tools/call {"name": "data"}
     <-- 1 {"content": [{"type": "text", "text": "{\\"x\\":1}"}], "structuredContent": {"x": 1}}
     --> 2 tools/call {"name": "mixed"}
     <-- 2 {"content": [{"type": "text", "text": "see"}, {"type": "text", "text": ...}, {"type": "resource", "resource": {...}}]}
 
-A notification of the author's own goes out before the answer.
+A notification that a handler sends reaches the client before the answer.
 [all] doors memory
     --> 1 tools/call {"name": "say_custom"}
     <-- notifications/acme/news {"n": 1}
     <-- 1 {"content": [{"type": "text", "text": "said"}]}
 
-Resources are read as what they are, and an error of theirs tells nothing that was not meant for the client.
+A resource is read as text or as a blob, and its error shows only what the author meant for the client.
 [all] spec: server/resources#reading-resources
     --> 1 resources/read {"uri": "x://bytes"}
     <-- 1 {"contents": [{"uri": "x://bytes", "mimeType": "application/octet-stream", "blob": "/w=="}]}
@@ -3883,12 +3887,12 @@ Resources are read as what they are, and an error of theirs tells nothing that w
     --> 7 resources/read {"uri": "note://a/b"}
     <-- 7 error -32602 "number"
 
-A resource that is not there has the code of its revision.
+An unknown resource is the error -32002 in the legacy era.
 [legacy] spec: server/resources#error-handling
     --> 1 resources/read {"uri": "x://missing"}
     <-- 1 error -32002 "x://missing" {"uri": "x://missing"}
 
-A resource that is not there is a wrong parameter in the modern era.
+An unknown resource is the error -32602 in the modern era.
 [modern] spec: server/resources#error-handling
     --> 1 resources/read {"uri": "x://missing"}
     <-- 1 error -32602 "x://missing" {"uri": "x://missing"}
@@ -3904,7 +3908,7 @@ Prompts have messages with one block each, and arguments as types.
     --> 3 prompts/get {"name": "silent"}
     <-- 3 error -32603 ""
 
-Suggestions come from the author's function, a hundred at most.
+Completions come from the author's function, a hundred at most, and an unknown reference is an error.
 [all] spec: server/utilities/completion doors memory
     --> 1 completion/complete {"ref": {"type": "ref/prompt", "name": "talk"}, "argument": {"name": "name", "value": "A"},
           "context": {"arguments": {"tone": "dry"}}}
@@ -3970,14 +3974,14 @@ An unknown revision is answered with the newest that has a handshake.
     --> 0 initialize {"protocolVersion": "1999-01-01", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     <-- 0 {"protocolVersion": "2025-11-25", ...}
 
-A line that is piped into a server needs no handshake.
+A request may be piped into a server without a handshake.
 [= 2025-11-25] bare doors memory stdio
     --> 1 tools/call {"name": "data"}
     <-- 1 {"content": [...], "structuredContent": {"x": 1}}
 """, busy_server, ["memory"])  # fmt: skip
 
     test_of_announcements = conversations("""
-A session hears of changes, and of the resources that it subscribed to.
+A session is told of changed lists, and of changes of the resources that it subscribed to.
 [legacy] spec: server/resources#subscriptions
     --> 1 tools/call {"name": "change"}
     <-- notifications/tools/list_changed
@@ -4005,7 +4009,7 @@ Announcements wait until the handshake has ended.
     --> notifications/initialized
     <-- notifications/tools/list_changed
 
-A modern client hears what it listens for, and nothing else; the acknowledgment comes first.
+A modern client is told of what it listens for and of nothing else, after an acknowledgment.
 [modern] spec: basic/patterns/subscriptions doors http asgi
     --> 1 subscriptions/listen {"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["note://a"], "colors": true}}
     <-- notifications/subscriptions/acknowledged {"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["note://a"]},
@@ -4381,7 +4385,7 @@ class TestTasks:
     """The extension io.modelcontextprotocol/tasks: a call goes on, and its client comes back."""
 
     test_it_goes_as_written = conversations("""
-A call becomes a task, says how far it is, and gives its result; the handle has no result yet.
+A call may become a task: the answer is a handle without the result, which the client fetches later.
 [modern] spec: extensions/tasks capabilities {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     --> 1 tools/call {"name": "work"}
     <-- 1 {"resultType": "task", "taskId": ?id, "status": "working", "createdAt": ?t, "lastUpdatedAt": ..., "ttlMs": 3600000,
@@ -4413,7 +4417,7 @@ A legacy client knows no tasks, and its answers are ordinary ones.
     --> 2 tasks/get {"taskId": "x"}
     <-- 2 error -32601 ""
 
-What a client listens for says how its task ends.
+A client that listens for its task is told how the task ends.
 [modern] spec: extensions/tasks capabilities {"extensions": {"io.modelcontextprotocol/tasks": {}}} doors memory
     --> 1 tools/call {"name": "work"}
     <-- 1 {"resultType": "task", "taskId": ?id, ...}
@@ -5826,7 +5830,7 @@ class TestFindingTheEra:
     """
 
     test_it_goes_as_written = client_conversations("""
-Any error but the few of the modern era is that of a legacy server, which is greeted.
+A server that answers server/discover with an error of no modern kind is a legacy one: it gets initialize.
 [= 2025-11-25] bare unpinned
     >>> c.connect()
     --> ?1 server/discover {...}
@@ -5838,7 +5842,7 @@ Any error but the few of the modern era is that of a legacy server, which is gre
     >>> asyncio.sleep(0, (c.revision, c.server_info, c.instructions))
     ('2025-03-26', {'name': 'old'}, None)
 
-A server that answers server/discover is modern, and nothing else is asked.
+A server that answers server/discover is modern, and gets no initialize.
 [modern] bare unpinned
     >>> c.connect()
     --> ?1 server/discover {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", ...}}
@@ -5848,7 +5852,7 @@ A server that answers server/discover is modern, and nothing else is asked.
     >>> asyncio.sleep(0, (c.revision, c.server_info, c.instructions))
     ('2026-07-28', {'name': 'new'}, 'Try.')
 
-An error that only a modern server gives is told, and nothing else is tried.
+An error that only a modern server gives is raised, and the client does not try initialize.
 [modern] bare unpinned
     >>> c.connect()
     --> ?1 server/discover {...}
@@ -5888,14 +5892,14 @@ A modern server that was only slow to start is found after all.
     <-- ?3 {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
     None
 
-A client that is told to speak one revision tries no other.
+A client that was made for one revision fails if the server does not speak it, and tries no other.
 [modern] bare
     >>> c.connect()
     --> ?1 server/discover {...}
     <-- ?1 error -32601 "what?"
     ProtocolError: does not speak revision 2026-07-28
 
-A server that answers in a revision that was not asked for is left.
+A handshake fails if the server chooses a revision that the client does not speak.
 [= 2025-06-18] bare
     >>> c.connect()
     --> ?1 initialize {"protocolVersion": "2025-06-18", ...}
@@ -5916,7 +5920,7 @@ A server that does not say its capabilities has sent a malformed answer.
     <-- ?1 {"protocolVersion": "2025-11-25", "capabilities": 5}
     ProtocolError: capabilities should be object
 
-What a sloppy server says of itself does no harm.
+A serverInfo or instructions of a wrong type are taken for absent.
 [= 2025-11-25] bare
     >>> c.connect()
     --> ?1 initialize {...}
@@ -5935,7 +5939,7 @@ A server that goes away in the handshake says so.
 """)
 
     test_the_longest = client_conversations("""
-To find out what a silent server speaks takes no longer than one request may.
+The client finds out what a silent server speaks within the timeout of one request.
 [= 2025-11-25] bare unpinned
     >>> c.connect()
     --> ?1 server/discover {...}
@@ -6039,7 +6043,7 @@ Structured output is checked by the schema of a tool that was listed.
     <-- ?5 {"content": [], "structuredContent": {"n": "many"}}
     {"n": "many"}
 
-Regular expressions of a server are not tried, for some take years.
+The client does not try the regular expressions of a server, for some take years.
 [>= 2025-06-18]
     >>> c.list_tools()
     --> ?1 tools/list
@@ -6051,7 +6055,7 @@ Regular expressions of a server are not tried, for some take years.
     <-- ?2 {"content": [], "structuredContent": {"n": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"}}
     {...}
 
-A caller who is cancelled tells the server, and an answer that still comes does no harm.
+The client tells the server when its caller is cancelled, and drops an answer that comes later.
 [all] spec: basic/utilities/cancellation
     >>> asyncio.wait_for(c.call("x"), 5)
     --> ?1 tools/call {...}
@@ -6083,7 +6087,7 @@ Progress renews the deadline of a request, and each request asks for it.
     <-- ?1 {"content": []}
     None
 
-Requests fail at once when the connection ends, and later ones say the same.
+Requests fail at once when the connection ends, and later ones fail with the same error.
 [all]
     >>> c.call("x")
     --> ?1 tools/call {...}
@@ -6092,7 +6096,7 @@ Requests fail at once when the connection ends, and later ones say the same.
     >>> c.ping()
     ConnectionClosed: the scripted server closed the connection
 
-A program that has closed its client is told that, and nothing of the server.
+A request of a program that has closed its client fails, and says that the program closed it.
 [all]
     >>> c.close()
     None
@@ -6101,14 +6105,14 @@ A program that has closed its client is told that, and nothing of the server.
     >>> c.connect()
     RuntimeError: connects once
 
-An answer that is none fails the request that waits for it.
+An answer whose result is no object fails the request that waits for it.
 [legacy]
     >>> c.call("x")
     --> ?1 tools/call {...}
     <-- {"jsonrpc": "2.0", "id": ?1, "result": 5}
     ProtocolError: answered tools/call with a malformed message
 
-Notifications that mean nothing do no harm.
+Notifications that are unknown or malformed change nothing.
 [all]
     >>> c.call("x")
     --> ?1 tools/call {...}
@@ -6120,14 +6124,14 @@ Notifications that mean nothing do no harm.
     <-- ?1 {"content": []}
     None
 
-A ping is a question that any server answers.
+The client pings a server of the legacy era with the method ping.
 [legacy]
     >>> c.ping()
     --> ?1 ping
     <-- ?1 {}
     ...
 
-In the modern era, which has no ping, the server is asked what it speaks.
+The client pings a modern server, which knows no ping, with server/discover.
 [modern]
     >>> c.request("tools/list")
     --> ?1 tools/list {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -6158,7 +6162,7 @@ A template is completed by its URI, with what is known already where the revisio
     <-- ?1 {"completion": {"values": ["xx"]}}
     ["xx"]
 
-What a server did not declare is not asked for.
+The client does not ask for what the server did not declare: the call fails at once.
 [all] capabilities {"resources": {}}
     >>> c.list_tools()
     CapabilityMissing: tools
@@ -6179,7 +6183,7 @@ A method that nobody knows may be sent.
     <-- ?1 {"b": 2}
     {"b": 2, ...}
 
-Several requests travel as one array where the revision has that.
+Client.batch() sends several requests as one array in the revision that has batches.
 [= 2025-03-26] spec: basic#batching
     >>> c.batch([("tools/call", {"name": "a"}), ("tools/call", {"name": "b"})])
     --> [{"jsonrpc": "2.0", "id": ?1, "method": "tools/call", "params": {"name": "a", ...}},
@@ -6188,7 +6192,7 @@ Several requests travel as one array where the revision has that.
           {"jsonrpc": "2.0", "id": ?1, "result": {"content": []}}]
     [{"content": []}, ...]
 
-Elsewhere they travel one by one, and the answers stand in the order of the requests.
+Client.batch() sends requests one by one in other revisions, and returns the answers in order.
 [>= 2025-06-18]
     >>> c.batch([("tools/list", None), ("prompts/list", None)])
     --> ?1 tools/list
@@ -6211,7 +6215,7 @@ However much progress there is, a request takes no longer than max_timeout.
     --> notifications/cancelled {"requestId": ?1, "reason": "timeout"}
     RequestTimeout:
 
-Rounds of questions do not make it longer.
+max_timeout counts all rounds of a call together.
 [modern]
     >>> c.call("x")
     --> ?1 tools/call {...}
@@ -6325,14 +6329,14 @@ A question is answered by the function that was given for it.
     <-- "q" elicitation/create {"message": "Name?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
     --> "q" {"action": "accept", "content": {"name": "Ann"}}
 
-A page is opened by a function of its own.
+A request to open a page is answered by the function that was given for pages.
 [= 2025-11-25] spec: client/elicitation#url-mode-elicitation-requests
     <-- 1 elicitation/create {"mode": "url", "message": "Pay", "url": "https://pay.example", "elicitationId": "e"}
     --> 1 {"action": "accept"}
     <-- 2 elicitation/create {"mode": "url", "message": "Pay"}
     --> 2 error -32602 "url"
 
-A model's text is a message of its own.
+A text that the sampling function returns becomes a message of the assistant.
 [legacy] spec: client/sampling
     <-- 1 sampling/createMessage {"messages": [{"role": "user", "content": {"type": "text", "text": "?"}}], "maxTokens": 5}
     --> 1 {"role": "assistant", "model": "mcp_lite", "content": {"type": "text", "text": "well"}, ...}
@@ -6342,7 +6346,7 @@ Tools in sampling are refused where they were not declared.
     <-- 1 sampling/createMessage {"messages": [], "maxTokens": 5, "tools": []}
     --> 1 error -32602 "does not sample with tools"
 
-What no client is asked is refused, and a ping is answered.
+The client refuses methods that no server may ask it, and answers a ping.
 [legacy]
     <-- 1 acme/x
     --> 1 error -32601 ""
@@ -6351,7 +6355,7 @@ What no client is asked is refused, and a ping is answered.
     <-- 3 ping
     --> 3 {}
 
-What a server asks in a wrong way is refused.
+The client refuses a question with malformed parameters.
 [legacy >= 2025-06-18]
     <-- 1 elicitation/create {"message": "x", "requestedSchema": {"properties": 5}}
     --> 1 error -32602 ""
@@ -6363,7 +6367,7 @@ What a server asks in a wrong way is refused.
         sample=lambda params: "well")  # fmt: skip
 
     test_undeclared = client_conversations("""
-What the client did not declare is refused.
+The client refuses a question of a capability that it did not declare.
 [legacy]
     <-- 1 sampling/createMessage {"messages": [], "maxTokens": 5}
     --> 1 ...
@@ -6387,7 +6391,7 @@ Questions in a result are answered in the next round, which has the state as it 
     <-- ?3 {"content": []}
     None
 
-State alone goes back at once.
+The client makes the next round at once if a result has a requestState and asks nothing.
 [modern]
     >>> c.call("x")
     --> ?1 tools/call {...}
@@ -6403,7 +6407,7 @@ A question that cannot be answered ends the call.
     <-- ?1 {"resultType": "input_required", "inputRequests": {"k": {"method": "acme/x", "params": {}}}}
     ProtocolError: asked something unknown
 
-A result of an unknown type, or that asks nothing, is an error.
+A result is an error if its resultType is unknown, or if it is input_required and asks nothing.
 [modern] spec: basic#resulttype
     >>> c.call("x")
     --> ?1 tools/call {...}
@@ -6414,7 +6418,7 @@ A result of an unknown type, or that asks nothing, is an error.
     <-- ?2 {"resultType": "input_required"}
     ProtocolError: input_required
 
-A request of a modern server is not answered.
+The client does not answer a request of a modern server, which may send none.
 [modern] spec: basic/patterns
     <-- 1 elicitation/create {"message": "x", "requestedSchema": {"type": "object", "properties": {}}}
     quiet
@@ -6422,12 +6426,12 @@ A request of a modern server is not answered.
     test_rounds = client_conversations(ROUNDS, elicit=lambda *_: {}, sample=lambda params: "x")
 
     test_ask = client_conversations("""
-One function may answer all questions as they come.
+A function given as ask= answers every question that a legacy server sends.
 [legacy >= 2025-06-18]
     <-- 1 elicitation/create {"message": "x", "requestedSchema": {"type": "object", "properties": {}}}
     --> 1 {"action": "cancel"}
 
-One function may answer all questions of a call as well.
+A function given as ask= answers every question in a result of a modern server.
 [modern]
     >>> c.call("x")
     --> ?1 tools/call {...}
@@ -6556,7 +6560,7 @@ class TestFollowing:
     """A call that becomes a task, in the modern era."""
 
     test_it_goes_as_written = client_conversations("""
-A task is looked at until it has ended, and its result is that of the call.
+The client polls a task until it has ended, and the task's result is the result of the call.
 [modern]
     >>> c.call("x")
     --> ?1 tools/call {...}
@@ -6593,7 +6597,7 @@ Each question of a task is answered once.
     <-- ?5 {"taskId": "t1", "status": "completed", "result": {"content": []}}
     None
 
-A task that nobody waits for any more is cancelled.
+The client cancels a task when its caller is cancelled.
 [modern]
     >>> asyncio.wait_for(c.call("x"), 5)
     --> ?1 tools/call {...}
@@ -6603,7 +6607,7 @@ A task that nobody waits for any more is cancelled.
     <-- ?2 {}
     TimeoutError:
 
-Only a call of a tool becomes a task.
+A task as the answer to another method than tools/call is an error.
 [modern]
     >>> c.get_prompt("x")
     --> ?1 prompts/get {...}
@@ -6616,7 +6620,7 @@ class TestNews:
     """What a server says unasked, and who is told."""
 
     test_subscriptions = client_conversations("""
-Updates of a resource can be awaited one after the other, until the program has enough.
+A program can await the updates of a resource one after the other, and end the subscription.
 [legacy] spec: server/resources#subscriptions
     >>> (s := c.subscribe("note://a")).open()
     --> ?1 resources/subscribe {"uri": "note://a"}
@@ -6633,7 +6637,7 @@ Updates of a resource can be awaited one after the other, until the program has 
     >>> s.__anext__()
     StopAsyncIteration:
 
-A subscription is a request that stays open, and its updates bear its id.
+A subscription of the modern era is a request that stays open, and its updates have its id.
 [modern] spec: basic/patterns/subscriptions
     >>> (s := c.subscribe("note://a")).open()
     --> ?s subscriptions/listen {"notifications": {"resourceSubscriptions": ["note://a"]}}
@@ -6666,7 +6670,7 @@ The server may end a subscription.
     >>> s.__anext__()
     StopAsyncIteration:
 
-A server that is too busy is asked again, and what may have changed meanwhile is told as changed.
+The client subscribes again where a server was too busy, and reports everything as changed meanwhile.
 [modern]
     >>> (s := c.listen(tools=True)).open()
     --> ?s subscriptions/listen {"notifications": {"toolsListChanged": true}}
