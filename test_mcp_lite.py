@@ -792,18 +792,25 @@ class TestTools:
 #     --> ID METHOD {params}    the client asks; without ID it announces
 #     --> ID {result}           it answers; also  ID error CODE "message"
 #     --> {...}, [...], 'text'  a message, a batch, or a line that is no message, as it stands
-#     <-- ...                   the server says, in the same forms; its own ids are written ?name
-#     open, cut, again          the gate of the tool `wait` opens; the connection ends; a new one
-#     later 5 s, quiet          the loop's clock moves; nothing is under way
+#     <-- ...                   the server says, in the same forms
+#     open; cut; again          lets the tool `wait` return; ends the connection; makes a new one
+#     later 5 s; quiet          moves the loop's clock; waits until nothing is under way
 #
-# A server is under test, and `-->` is what the test sends. Where lines begin with `>>>`, or the text
-# is given to client_conversations(), a Client is under test: `<--` is what the test sends, and `-->`
-# is the pattern. The handshake is not written, unless the conversation is `bare`.
+# The brackets name the revisions: `legacy` is LEGACY_DATES, `modern` what is newer, `all` both. Then
+# may follow `spec:` and a page (without one the promise is the library's own), `doors` with the
+# transports over which it is played, `capabilities` with what the client declares, and `bare`: no
+# handshake is played before it.
 #
-# What the server says is a pattern: `...` is anything, or what else an object or a list holds; ?name
-# is bound where it first occurs. A text after an error's code is a part of its message. In the modern
-# era requests get their _meta, and results lose what all have, unless the pattern names it. At the
-# end nothing may have been said that is not written.
+# A server is under test, and `-->` is what the test sends. The server is demo(), or another one that
+# stands above the text. Where the text is given to client_conversations(), the Client `c` is under
+# test: `>>>` calls it; a line without an arrow is what that returns or raises (`...` is anything);
+# and `<--` is what the test sends.
+#
+# What is under test is compared with a pattern: `...` is anything, or what else an object or a list
+# holds, and ?name is bound where it first occurs. A text after an error's code is a part of its
+# message. In the modern era the test adds the usual _meta to each request, and removes the members
+# that every result has (OF_EVERY_RESULT), unless the pattern names them. Messages come in the order
+# written, and one that is not written fails the test.
 
 LEGACY_DATES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 MODERN_DATES = ["2026-07-28"]
@@ -3165,7 +3172,7 @@ def asking_server():
         number = await ctx.once(book, item)
         other = await ctx.once(book, "box")
         sure = await ctx.elicit("Sure?")
-        return f"{sure.action} {number} {other} {len(orders)}"
+        return f"{sure.action}; bookings {number} and {other} of {len(orders)}"
 
     @app.tool(structured=False)
     async def careless(ctx: m.Context) -> str:
@@ -3269,9 +3276,9 @@ A value that once() computed in the first round of a call is used again in the l
     <-- 1 {"resultType": "input_required", "requestState": ?s, "inputRequests": {?q: ...}}
     --> 2 tools/call {"name": "order", "arguments": {"item": "pen"}, "requestState": ?s,
           "inputResponses": {?q: {"action": "accept"}}}
-    <-- 2 {"content": [{"type": "text", "text": "accept 1 2 2"}]}
+    <-- 2 {"content": [{"type": "text", "text": "accept; bookings 1 and 2 of 2"}]}
 
-A question ends the run of a handler, whatever exceptions the handler catches.
+A question ends the run of a handler, even if the handler catches every exception.
 [modern] spec: basic/patterns/mrtr capabilities {"elicitation": {}}
     --> 1 tools/call {"name": "careless"}
     <-- 1 {"resultType": "input_required", ...}
@@ -3750,7 +3757,7 @@ Nothing is said for a request after its answer.
     open
     quiet
 
-A session gets the log messages of the level that it has set, and above.
+A session gets the log messages of the level that it has set and above, at first of info.
 [legacy] spec: server/utilities/logging
     --> 1 tools/call {"name": "levels"}
     <-- notifications/message {"level": "warning", "data": {"w": 1}, "logger": "l"}
@@ -3870,22 +3877,28 @@ A notification that a handler sends reaches the client before the answer.
     <-- notifications/acme/news {"n": 1}
     <-- 1 {"content": [{"type": "text", "text": "said"}]}
 
-A resource is read as text or as a blob, and its error shows only what the author meant for the client.
+A resource is read as text, as a blob in base64, or as several contents.
 [all] spec: server/resources#reading-resources
     --> 1 resources/read {"uri": "x://bytes"}
     <-- 1 {"contents": [{"uri": "x://bytes", "mimeType": "application/octet-stream", "blob": "/w=="}]}
     --> 2 resources/read {"uri": "x://text"}
     <-- 2 {"contents": [{"uri": "x://text", "mimeType": "text/markdown", "text": "text"}]}
-    --> 3 resources/read {"uri": "note://a%20b/7"}
-    <-- 3 {"contents": [{"uri": "note://a%20b/7", "mimeType": "application/json", "text": "{\\"name\\":\\"a b\\",\\"number\\":7}"}]}
-    --> 4 resources/read {"uri": "x://several"}
-    <-- 4 {"contents": [{"uri": "x://1", "mimeType": "text/plain", "text": "one"}, {"uri": "x://2", "blob": "AA=="}]}
-    --> 5 resources/read {"uri": "x://failing"}
-    <-- 5 error -32603 "Internal error"
-    --> 6 resources/read {"uri": "x://refusing"}
-    <-- 6 error -32603 "not today"
-    --> 7 resources/read {"uri": "note://a/b"}
-    <-- 7 error -32602 "number"
+    --> 3 resources/read {"uri": "x://several"}
+    <-- 3 {"contents": [{"uri": "x://1", "mimeType": "text/plain", "text": "one"}, {"uri": "x://2", "blob": "AA=="}]}
+
+The variables of a template, here note://{name}/{number}, are decoded and converted to the function's types.
+[all] spec: server/resources#resource-templates
+    --> 1 resources/read {"uri": "note://a%20b/7"}
+    <-- 1 {"contents": [{"uri": "note://a%20b/7", "mimeType": "application/json", "text": "{\\"name\\":\\"a b\\",\\"number\\":7}"}]}
+    --> 2 resources/read {"uri": "note://a/b"}
+    <-- 2 error -32602 "number"
+
+The error of a resource shows only what the author meant for the client: a ToolError, and no other.
+[all] spec: server/resources#error-handling
+    --> 1 resources/read {"uri": "x://failing"}
+    <-- 1 error -32603 "Internal error"
+    --> 2 resources/read {"uri": "x://refusing"}
+    <-- 2 error -32603 "not today"
 
 An unknown resource is the error -32002 in the legacy era.
 [legacy] spec: server/resources#error-handling
@@ -6192,7 +6205,7 @@ Client.batch() sends several requests as one array in the revision that has batc
           {"jsonrpc": "2.0", "id": ?1, "result": {"content": []}}]
     [{"content": []}, ...]
 
-Client.batch() sends requests one by one in other revisions, and returns the answers in order.
+Client.batch() sends separate requests where there are no batches, and returns answers in order.
 [>= 2025-06-18]
     >>> c.batch([("tools/list", None), ("prompts/list", None)])
     --> ?1 tools/list
@@ -6620,7 +6633,7 @@ class TestNews:
     """What a server says unasked, and who is told."""
 
     test_subscriptions = client_conversations("""
-A program can await the updates of a resource one after the other, and end the subscription.
+A subscription yields the updates of its resource, and of what lies below it, until it is closed.
 [legacy] spec: server/resources#subscriptions
     >>> (s := c.subscribe("note://a")).open()
     --> ?1 resources/subscribe {"uri": "note://a"}
