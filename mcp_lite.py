@@ -148,8 +148,8 @@ NOTATION
 #              where they are needed, so that `import mcp_lite` costs little more than asyncio.
 #           2. `__all__` is the contract, and grows with the sections. Other names are there to be
 #              read, not to be relied on.
-#           3. A limit is a constant with its unit and the reason for its size. It stands at the
-#              head of the section that enforces it, and is checked before memory is spent.
+#           3. All limits stand here. Each is checked before memory is spent. What is no danger,
+#              and what few would change, shares a number with its like.
 
 from __future__ import annotations
 
@@ -232,6 +232,51 @@ TASKS = PREFIX + "tasks"  # the extension
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 
 
+# The limits of all sections: a number, its unit, and the reason for its size.
+
+MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # one JSON-RPC message; a 10 MB file in base64 fits
+HELD_BYTES = 64 * 1024 * 1024  # that others make us hold: running requests of a client, results of
+#                                tasks, events for readers who come back, all pages of a list
+MAX_DOCUMENT_BYTES = 1024 * 1024  # metadata or keys for a login; real ones have 1 to 20 KiB
+MAX_STATE_BYTES = 256 * 1024  # a requestState; every round carries it both ways
+BUFFER_BYTES = 64 * 1024  # taken by one read(), or kept before the other side has to wait
+MAX_HEAD_BYTES = 32 * 1024  # a head of HTTP, or a line on stderr; nginx has 4 x 8 KiB, Node 16 KiB
+MAX_TOKEN_BYTES = 8192  # an access token: it goes into a head
+MAX_PATTERN_CHARS = 10_000  # a text for a pattern, which may take the square of its length
+MAX_URI_CHARS = 2048  # a URI for templates, counted as it is sent
+SHOWN_CHARS = 200  # one string in a trace: a sentence or two, not an image
+MAX_ELEMENTS = 250_000  # members of arrays and objects in one message; about 50 MB when parsed
+MAX_DEPTH = 128  # nesting of arrays and objects; human-made JSON stays below 20
+MAX_STEPS = 1_500_000  # of one check by a schema; a step takes a microsecond
+MAX_CLIENTS = 10_000  # connections, sessions, tokens, rates: a few KiB each
+MAX_WAITING = 2500  # changes that wait for one reader: all that it may watch, at once
+MAX_IN_FLIGHT = 1024  # requests of one peer that run at once; more wait for their turn
+MAX_ITEMS = 1000  # tasks; subscriptions, arguments, messages of a batch, pages of a list
+MAX_FEW = 100  # items of a page, fields of a head, questions, lines of a log that wait
+TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
+MAX_PARTS = 32  # variables of a URI template; idle connections to one server
+MAX_TRIES = 16  # rounds of questions, interim answers, keys for a token that names none
+MAX_RETRIES = 5  # redirects of one request, or attempts in a row to take up a stream
+LONGEST_SECONDS = 3600  # a request, whatever progress it reports; the result of a task is kept
+SESSION_SECONDS = 1800.0  # a session may be idle
+STATE_SECONDS = 900.0  # a requestState is good: people take their time to answer
+ASK_SECONDS = 600.0  # for an answer from a person; the keys of an issuer are fetched anew
+IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
+REQUEST_SECONDS = 60.0  # for an answer, or the next sign of progress; for a body
+STALL_SECONDS = 30.0  # for a peer to take what we write; the longest pause between two attempts
+HEAD_SECONDS = 20.0  # for a request's head; for all that a login fetches
+KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
+CONNECT_SECONDS = 10.0  # to reach a server
+PROBE_SECONDS = 5.0  # for a first sign of a silent peer
+GRACE_SECONDS = 2.0  # for running requests when the peer has gone, for a child to end
+FAREWELL_SECONDS = 1.0  # for last words: answers, cancellations, what a child says
+LOOK_SECONDS = 1.0  # between two looks at deadlines, or at the life of our parent
+MOMENT_SECONDS = 0.2  # for what is written already to leave, or to be read
+RETRY_MS = 500  # between two looks at a task, or until a reader opens its stream again
+REPORT_RATE = (100, 1.0)  # of one request: reports of progress, log messages, in so many seconds
+WARN_RATE = (10, 60.0)  # warnings about one peer in so many seconds; any message may deserve one
+
+
 if typing.TYPE_CHECKING:
     Space = object  # for a checker, a namespace has every attribute
 else:
@@ -297,9 +342,8 @@ MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 RESERVED_CODES = {*range(-32099, -32019)} - {-32020, -32021, -32022}  # no one may send them
 # Ours, outside every reserved range; HTTP has the same numbers for the same reasons.
-FORBIDDEN = 403  # the token of whoever asks does not allow this
-TOO_FAST = 429  # the client's rate limit is used up
-TOO_BUSY = 503  # too many requests of this peer are being served
+#: The token does not allow this; the client's rate limit is used up; too many requests are served.
+FORBIDDEN, TOO_FAST, TOO_BUSY = 403, 429, 503
 
 
 class MCPError(Exception):
@@ -476,9 +520,6 @@ def wire_error(exc: BaseException) -> Msg:
 # Limits.   UTF-8 without a byte order mark; no NaN, no Infinity. Of a key that stands twice in an
 #           object the last one counts, as in most parsers.
 
-MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # one JSON-RPC message; a 10 MB file in base64 fits
-MAX_DEPTH = 128  # nesting of arrays and objects; human-made JSON stays below 20
-MAX_ELEMENTS = 250_000  # members of arrays and objects in one message; about 50 MB when parsed
 
 REQUEST, NOTIFICATION, RESULT, ERROR = "request", "notification", "result", "error"
 
@@ -987,7 +1028,6 @@ def is_modern(params: JSON) -> bool:
 #              whoever cancelled it has forgotten its id.
 #           2. Time is an argument, `now`, in seconds of any steady clock.
 
-PROGRESS_RATE = (50, 1.0)  # progress reports in so many seconds: more would flood a screen
 
 
 class Caller:
@@ -1286,11 +1326,6 @@ def check_modern_request(msg: Msg) -> Facts:
 #              the loop may be waiting for one.
 # Limits.   All callers share the threads alike: 40 calls of one that sleep delay the others.
 
-TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
-MAX_BLOCKED_THREADS = 400  # ... and besides, threads that wait for the loop: 30 KB or so each
-GRACE_SECONDS = 2.0  # for running requests when the peer has gone
-DRAIN_POLL_SECONDS = 0.01  # between two looks whether threads still work, when a server ends
-MAX_CLIENTS = 10_000  # whose rates are remembered; the one silent for longest is forgotten
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 
@@ -1428,7 +1463,7 @@ class Threads:
     """
 
     def __init__(self, limit: int = TOOL_THREADS) -> None:
-        self.limit, self.most = limit, limit + MAX_BLOCKED_THREADS
+        self.limit, self.most = limit, limit + 10 * TOOL_THREADS
         self.lock, self.local = threading.Lock(), threading.local()
         #: the queue.SimpleQueue from which the threads take their jobs; None before the first
         self.jobs: Any = None
@@ -1512,7 +1547,7 @@ class Threads:
         """Wait until no job runs or waits, at most so long."""
         until = time.monotonic() + seconds
         while self.free < self.threads and time.monotonic() < until:
-            await asyncio.sleep(DRAIN_POLL_SECONDS)
+            await asyncio.sleep(0.01)
 
     def close(self) -> None:
         """Let the threads end when all jobs are done; run() starts new threads."""
@@ -1608,9 +1643,6 @@ class Watchdog:
 
 __all__ += ["Transport", "memory_transports"]
 
-MAX_WAITING = 2500  # changes for one reader: everything that it may watch, at once
-MAX_LINES = 100  # further announcements for one reader, log lines say
-MAX_INBOX = 1000  # messages that have come and wait for their reader; a writer waits beyond that
 
 #: Announcements that only say that something has changed.
 CHANGES = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
@@ -1656,7 +1688,7 @@ class Outbox:
     def put(self, msg: Msg) -> None:
         """Take a message, if there is room for it."""
         subject, change = subject_of(msg), msg["method"] in CHANGES
-        if self.closed or (not change and self.lines >= MAX_LINES):
+        if self.closed or (not change and self.lines >= MAX_FEW):
             return
         if change and subject not in self.waiting and len(self.waiting) >= MAX_WAITING:
             self.close()
@@ -1800,7 +1832,7 @@ class Inbox:
 
     async def put(self, item: Any) -> bool:
         """Add a message when there is room; return False if it is closed."""
-        await _sleep_until(lambda: len(self.items) < MAX_INBOX or self.closed, self.writers)
+        await _sleep_until(lambda: len(self.items) < MAX_ITEMS or self.closed, self.writers)
         if not self.closed:
             self.items.append(item)
             _wake_all(self.readers)
@@ -1881,16 +1913,6 @@ def memory_transports() -> tuple[Transport, Transport]:
 # Limits.   Requests of one client that would take more than 64 MiB are refused. A call that a
 #           client makes to answer a question waits in line like others.
 
-MAX_PEER_BYTES = 64 * 1024 * 1024  # requests of one client, that run or wait: four of the longest
-EXCHANGE_BYTES = 2048  # what a request takes besides its message: a task, a place in line
-MAX_IN_FLIGHT = 1024  # requests of one peer being served at once; more wait for their turn
-MAX_BATCH = 1000  # messages in one batch; JSON-RPC names no bound
-MAX_REPORTS = 100  # progress callbacks of one request that run at once; more are left out
-WARN_RATE = (10, 60.0)  # warnings in so many seconds: each message of a peer may deserve one
-REQUEST_SECONDS = 60.0  # for an answer, or for the next sign of progress
-LONGEST_REQUEST_SECONDS = 3600.0  # ... in all, however much progress is reported
-TELL_SECONDS = 0.5  # for the peer to hear, at the end, that answers are no longer wanted
-FAREWELL_SECONDS = 0.5  # for the last answers of a conversation to leave
 
 #: Sees every message of every conversation: trace(direction, peer's name, message).
 #: The direction is ">" for what we send, "<" for what we receive. The message is decoded JSON, an
@@ -1940,7 +1962,7 @@ class Asker:
 
     async def ask(
         self, method: str, params: Msg | None, send: Send, *, patience: float = REQUEST_SECONDS,
-        longest: float = LONGEST_REQUEST_SECONDS, on_progress: Callable[..., Any] | None = None,
+        longest: float = LONGEST_SECONDS, on_progress: Callable[..., Any] | None = None,
     ) -> Msg:  # fmt: skip
         """Send a request and return its result.
 
@@ -2041,7 +2063,7 @@ class Asker:
             return
         asked.progress = progress
         asked.deadline.renew()
-        if asked.on_progress is not None and len(asked.reports) < MAX_REPORTS:
+        if asked.on_progress is not None and len(asked.reports) < MAX_FEW:
             total, message = params.get("total"), params.get("message")
             total = total if type(total) in (int, float) else None
             message = message if isinstance(message, str) else None
@@ -2080,7 +2102,7 @@ class Asker:
             for req_id in asked:
                 self.fail(req_id, closed)
             if telling:
-                await asyncio.wait(telling, timeout=TELL_SECONDS)  # type: ignore[type-var]
+                await asyncio.wait(telling, timeout=FAREWELL_SECONDS)  # type: ignore[type-var]
         finally:
             self.lost = self.lost or closed  # how the server ends now is of no interest
             await close()
@@ -2190,8 +2212,8 @@ class Peer(Asker):
         rev = self.session.rev
         if rev not in BATCHES:
             raise ProtocolError(f"revision {rev} has no batches; send one message at a time")
-        if not 0 < len(batch) <= MAX_BATCH:
-            raise LimitExceeded(f"a batch must have 1 to {MAX_BATCH} messages")
+        if not 0 < len(batch) <= MAX_ITEMS:
+            raise LimitExceeded(f"a batch must have 1 to {MAX_ITEMS} messages")
 
     def reply_batch(
         self, batch: list[JSON], send: Send, caller: Caller, size: int = 0
@@ -2259,11 +2281,11 @@ class Peer(Asker):
         if exchange.key in self.incoming:
             # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
             raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
-        exchange.size = size + EXCHANGE_BYTES
+        exchange.size = size + 2048  # for its task, or its place in line
         who = caller.owner or caller.address
-        if self.loads.get(who, 0) + exchange.size > MAX_PEER_BYTES:
+        if self.loads.get(who, 0) + exchange.size > HELD_BYTES:
             # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
-            most = f"more than {MAX_PEER_BYTES} bytes"
+            most = f"more than {HELD_BYTES} bytes"
             raise RPCError(TOO_BUSY, f"the requests that run or wait would take {most}")
         self.loads.change(who, exchange.size)
         self.incoming[exchange.key] = exchange
@@ -2448,9 +2470,6 @@ def is_dropped(exchange: Exchange, exc: BaseException) -> bool:
 
 __all__ += ["compile_schema", "Validator"]
 
-MAX_STEPS = 1_500_000  # of one check, or one schema that is compiled; a step takes a microsecond
-MAX_VALIDATION_DEPTH = 256  # schemas that are applied at once; it stops a $ref to itself
-MAX_PATTERN_INPUT_CHARS = 10_000  # of a text; a pattern may take the square of its length
 
 #: A schema that is not just true or false.
 Schema = dict[str, Any]
@@ -2596,7 +2615,7 @@ class Checking:
             return SchemaError("", "is not allowed here")
         if node.kinds and kind not in node.kinds:
             return _mismatch(words["type"], kind)
-        if len(self.scopes) > MAX_VALIDATION_DEPTH:
+        if len(self.scopes) > 2 * MAX_DEPTH:
             raise SchemaError("", "is nested too deeply to check")
         self.scopes.append(node.scope)
         ours: Seen = set() if seen is not None or "unevaluated" in works else None
@@ -2648,8 +2667,8 @@ class Checking:
     def _found(self, pattern: re.Pattern[str], text: Any) -> bool:
         if not isinstance(text, str):
             return False  # the name of a member, of a Python value that JSON does not have
-        if len(text) > MAX_PATTERN_INPUT_CHARS:
-            most = f"{MAX_PATTERN_INPUT_CHARS} characters"
+        if len(text) > MAX_PATTERN_CHARS:
+            most = f"{MAX_PATTERN_CHARS} characters"
             raise SchemaError("", f"is too long for its pattern: more than {most}")
         self.spend(1 + (len(text) * len(text) >> 8))
         return pattern.search(text) is not None
@@ -3644,8 +3663,6 @@ def check_texts(name: str, given: Any) -> list[str]:
 # Limits.   `{#x} {;x} {&x} {/x} {.x} {a,b} {x:3}` are refused. Not looked at: symbolic links, names
 #           that Windows reserves ("NUL"), "~". A handler that opens files must resolve links.
 
-MAX_URI_CHARS = 2048  # a longer resource URI, counted as it is sent, matches no template
-MAX_TEMPLATE_NAMES = 32  # variables of one URI template
 
 #: Characters that may stand in a URI as they are: RFC 3986 §2, and "%", which begins an escape.
 IN_URIS = "-._~!$&'()*+,;=:@/?#[]%"
@@ -3732,8 +3749,8 @@ class Template:
             ("write {?a,b} once, at the end, and no other question mark", not is_query),
             ("put text between variables; only one may have + or *",
              len(deep) > 1 or "" in literals[1:-1]),
-            (f"name each variable once, and {MAX_TEMPLATE_NAMES} at most",
-             len({*self.names}) < len(self.names) or len(self.names) > MAX_TEMPLATE_NAMES),
+            (f"name each variable once, and {MAX_PARTS} at most",
+             len({*self.names}) < len(self.names) or len(self.names) > MAX_PARTS),
         ):  # fmt: skip
             if is_wrong:
                 raise ValueError(f"URI template {text!r}: {remedy}")
@@ -4288,11 +4305,6 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
 #
 #     "inputResponses": {"elicitation": {"action": "accept", "content": {"value": "attic"}}}
 
-MAX_STATE_BYTES = 256 * 1024  # of a requestState; every round carries it both ways
-MAX_ROUNDS = 16  # rounds of questions made by hand in one call, before it is taken for a loop
-ASK_SECONDS = 600.0  # for an answer from a person: elicitation, sampling, roots
-MIN_STATE_KEY_BYTES = 16  # of the key that signs it; clients may try keys at leisure. RFC 2104 §3
-STATE_SECONDS = 900.0  # for which a requestState is good: people take their time to answer
 
 
 class Rounds:
@@ -4463,9 +4475,6 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
 
 __all__ += ["Context", "SyncContext", "LogHandler"]
 
-RETRY_MS = 1000  # from the end of a stream until its reader opens it again
-LOG_RATE = (500, 1.0)  # log messages of one request in so many seconds; the rest is dropped
-MAX_UNSENT = 100  # log records of one request that wait until its client reads
 
 if typing.TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -4626,11 +4635,11 @@ class Context(Exchange):
 
     @functools.cached_property
     def _reports(self) -> Budget:
-        return Budget(*PROGRESS_RATE)
+        return Budget(*REPORT_RATE)
 
     @functools.cached_property
     def _lines(self) -> Budget:
-        return Budget(*LOG_RATE)
+        return Budget(*REPORT_RATE)
 
     @_from_threads
     async def report_progress(
@@ -4681,7 +4690,7 @@ class Context(Exchange):
 
     def log_soon(self, level: str, data: JSON, logger: str) -> None:
         """Send a log message before the answer, without waiting for that; from any thread."""
-        if self._wants(level) and not self.over and len(self.unfinished) < MAX_UNSENT:
+        if self._wants(level) and not self.over and len(self.unfinished) < MAX_FEW:
             params = {"level": level, "logger": logger, "data": data}
             msg = notification("notifications/message", params)
             self.conversation.call_on_loop(self._spawn, msg)
@@ -4824,7 +4833,7 @@ class Context(Exchange):
 
     async def answered(self, wanted: InputRequired, again: Callable[[], Awaitable[Any]]) -> Any:
         """Ask, call again(), and so on until it returns something else than an InputRequired."""
-        for _ in range(MAX_ROUNDS):
+        for _ in range(MAX_TRIES):
             for name in wanted.requests:  # what is wanted again, must be asked again
                 self.rounds.answers.pop(name, None)
             await self.ask(wanted)
@@ -4832,7 +4841,7 @@ class Context(Exchange):
             if not isinstance(value, InputRequired):
                 return value
             wanted = value
-        raise RPCError(INTERNAL_ERROR, f"{self.method} asked more than {MAX_ROUNDS} times")
+        raise RPCError(INTERNAL_ERROR, f"{self.method} asked more than {MAX_TRIES} times")
 
     def check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing if the client, or its revision, cannot be asked this; SchemaError
@@ -5009,7 +5018,6 @@ class LogHandler(logging.Handler):
 # Limits.  Arguments that are nearly right ("3" for 3) are understood one by one, and only where the
 #          schema admits no text.
 
-MAX_ARGUMENTS = 1000  # members of one `arguments` object
 SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
 
@@ -5098,8 +5106,8 @@ class Entry:
 
     def bind(self, given: Msg, ctx: Context) -> Msg:
         """Return the arguments for fn(**kwargs); raise SchemaError if `given` is wrong."""
-        if len(given) > MAX_ARGUMENTS:
-            raise SchemaError("", f"more than {MAX_ARGUMENTS} arguments")
+        if len(given) > MAX_ITEMS:
+            raise SchemaError("", f"more than {MAX_ITEMS} arguments")
         try:
             self.validator.check(given)
         except SchemaError:
@@ -5389,7 +5397,6 @@ async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
 # Limits.  1,000 subscriptions for a session. Modern clients of an HTTP endpoint share one
 #          Conversation: it keeps nothing for any of them.
 
-MAX_SUBSCRIPTIONS = 1000  # resources that one session may watch
 GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
 
 #: From method to the function that answers it: `await HANDLERS[method](ctx)` is the result.
@@ -5552,8 +5559,8 @@ class Conversation(Peer):
             wanted = session.subscriptions - uri
             if ctx.method == "resources/subscribe":
                 wanted |= uri
-            if len(wanted) > MAX_SUBSCRIPTIONS:
-                raise RPCError(TOO_BUSY, f"more than {MAX_SUBSCRIPTIONS} subscriptions")
+            if len(wanted) > MAX_ITEMS:
+                raise RPCError(TOO_BUSY, f"more than {MAX_ITEMS} subscriptions")
             session.subscriptions = wanted
 
     def hear(self, msg: Msg, send: Send, caller: Caller) -> None:
@@ -5632,8 +5639,6 @@ class Conversation(Peer):
 
 __all__ += ["Server"]
 
-PAGE_SIZE = 100  # items of one page of a list
-CLEANUP_SECONDS = 1.0  # for threads that were told to end, to see it and to clean up
 SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end cuts off
 
 #: The transports that Server.run() knows by name: serve(server, ready, options, signals), which
@@ -5671,7 +5676,7 @@ class Life:
                 await self.tasks.close()
                 if len(self.server.lives) == 1:
                     # Functions that look at ctx.cancelled get the time to see it, and to clean up.
-                    await threads.drain(CLEANUP_SECONDS)
+                    await threads.drain(FAREWELL_SECONDS)
                     threads.close()
         except (Exception, SystemExit) as exc:
             if isinstance(exc, SystemExit):  # asyncio would stop the loop before any clean-up
@@ -5754,7 +5759,7 @@ class Server:
         description: str | None = None, icons: Sequence[Msg] | None = None,
         website_url: str | None = None, instructions: str | None = None,
         lifespan: Callable[[Any], Any] | None = None, strict: bool = False,
-        mask_errors: bool = False, page_size: int = PAGE_SIZE,
+        mask_errors: bool = False, page_size: int = MAX_FEW,
         call_sync: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
         rate_limit: tuple[float, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
@@ -5773,9 +5778,9 @@ class Server:
         self.hints = check_hints({"ttlMs": ttl_ms, "cacheScope": cache_scope})
         key = os.urandom(32) if state_key is None else state_key
         self.state_key = key.encode() if isinstance(key, str) else key
-        if len(self.state_key) < MIN_STATE_KEY_BYTES:
-            least = f"give {MIN_STATE_KEY_BYTES} random ones, or more"
-            raise ValueError(f"state_key has {len(self.state_key)} bytes: {least}")
+        if len(self.state_key) < 16:  # clients may try keys at leisure. RFC 2104 §3
+            few = f"state_key has {len(self.state_key)} bytes"
+            raise ValueError(f"{few}: give 16 random ones, or more")
         #: the capabilities, as they are declared to clients
         self.declared: Msg = {"logging": {}, **(capabilities or {})}
         self.tools = Registry(Tool, functools.partial(self._changed, "tools"))
@@ -6194,10 +6199,6 @@ class ServerThread:
 # Limits.  1,000 tasks, half of them of one principal. A task of the protocol is a Job here, because
 #          asyncio has tasks, too.
 
-MAX_TASKS = 1000  # of one server, running or kept for their results
-MAX_TASK_BYTES = 64 * 1024 * 1024  # of all results that one server keeps; four of the longest
-TASK_TTL_MS = 3_600_000  # for which a task's result is kept
-POLL_MS = 500  # between two looks at a task
 
 
 def timestamp() -> str:
@@ -6211,8 +6212,8 @@ def make_room(jobs: dict[str, Job], owner: str) -> None:
         old.cancel()
         del jobs[old.id]
     mine = [job for job in jobs.values() if job.owner == owner]
-    full = owner and len(mine) >= MAX_TASKS // 2
-    if full or len(jobs) >= MAX_TASKS:
+    full = owner and len(mine) >= MAX_ITEMS // 2
+    if full or len(jobs) >= MAX_ITEMS:
         oldest = next((job for job in (mine if full else jobs.values()) if job.over), None)
         if oldest is None:
             raise RPCError(TOO_BUSY, "too many tasks are running")
@@ -6232,7 +6233,7 @@ class Job:
         #: "working" or, with questions, "input_required"; then "completed", "failed", "cancelled"
         self.status, self.message = "working", ""
         self.created = self.updated = timestamp()
-        self.expires: float = time.monotonic() + TASK_TTL_MS / 1000  # whatever clocks are set to
+        self.expires: float = time.monotonic() + LONGEST_SECONDS  # whatever clocks are set to
         self.outcome: Msg = {}  # "result" or "error", once there is one
         #: by name: a question that has no answer yet, and the future of the answer
         self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
@@ -6267,15 +6268,15 @@ class Job:
             self.outcome = {"error": wire_error(RPCError(INTERNAL_ERROR, self.message))}
             self.size = len(encode(self.outcome))
         jobs = self.server.jobs
-        while sum(job.size for job in jobs.values()) > MAX_TASK_BYTES:
+        while sum(job.size for job in jobs.values()) > HELD_BYTES:
             del jobs[next(job.id for job in jobs.values() if job.size and job is not self)]
 
     def handle(self) -> Msg:
         """Return what the client gets in place of a result."""
         return without_none(
             taskId=self.id, status=self.status, statusMessage=self.message or None,
-            createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=TASK_TTL_MS,
-            pollIntervalMs=POLL_MS,
+            createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=1000 * LONGEST_SECONDS,
+            pollIntervalMs=RETRY_MS,
         )  # fmt: skip
 
     def details(self) -> Msg:
@@ -6439,8 +6440,6 @@ async def serve_task(ctx: Context) -> Msg:
 # Limits.  A list that changes between two of its pages may repeat an item, or miss one: the
 #          announcement that it changed says when to begin again.
 
-MAX_COMPLETIONS = 100  # spec: server/utilities/completion#completion-results -- "Maximum 100"
-MAX_CLIENT_BYTES = 64 * 1024  # what a session keeps of its client: its name and capabilities
 
 
 @handles("initialize")
@@ -6449,8 +6448,8 @@ async def initialize(ctx: Context) -> Msg:
     if session.state is not START:
         raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
     info, declared = params["clientInfo"], params["capabilities"]
-    if len(encode([info, declared])) > MAX_CLIENT_BYTES:
-        problem = f"clientInfo and capabilities have more than {MAX_CLIENT_BYTES} bytes"
+    if len(encode([info, declared])) > BUFFER_BYTES:
+        problem = f"clientInfo and capabilities have more than {BUFFER_BYTES} bytes"
         raise RPCError(INVALID_PARAMS, problem)
     # spec 2025-11-25: basic/lifecycle#version-negotiation -- "the server MUST respond with another
     # protocol version it supports. This SHOULD be the latest"
@@ -6545,8 +6544,8 @@ async def complete(ctx: Context) -> Msg:
     else:
         choices = choices_of(entry.schema["properties"].get(name, {}))
         values = [text for text in choices if text.lower().startswith(value.lower())]
-    more = len(values) > MAX_COMPLETIONS
-    found = {"values": values[:MAX_COMPLETIONS], "total": len(values), "hasMore": more}
+    more = len(values) > MAX_FEW
+    found = {"values": values[:MAX_FEW], "total": len(values), "hasMore": more}
     return {"completion": found}
 
 
@@ -6600,7 +6599,7 @@ class Feed:
                 wanted = wanted is True
             else:
                 names = wanted if isinstance(wanted, list) else []
-                wanted = [name for name in names[:MAX_SUBSCRIPTIONS] if isinstance(name, str)]
+                wanted = [name for name in names[:MAX_ITEMS] if isinstance(name, str)]
             if field == "taskIds" and wanted:
                 knows_tasks(ctx)
                 wanted = [job_id for job_id in wanted if job_of(ctx, job_id)]
@@ -6672,8 +6671,6 @@ async def tell_end(ctx: Context) -> None:
 #              pipe of Windows: two threads copy between these and a socket.
 # Limits.   Bytes that a full disk does not take are lost without a word.
 
-READ_BYTES = 64 * 1024  # taken by one read(); a pipe holds as much
-FLUSH_SECONDS = 2.0  # for a slow reader to take the rest when a channel is closed
 
 
 class LineDecoder:
@@ -6749,7 +6746,7 @@ def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
 def copy(read: Callable[[int], bytes], write: Callable[[Any], int]) -> None:
     """Copy bytes until there are no more, or nobody takes them."""
     with contextlib.suppress(OSError, ValueError):
-        while data := read(READ_BYTES):
+        while data := read(BUFFER_BYTES):
             left = memoryview(data)
             while left:
                 left = left[write(left) :]
@@ -6779,7 +6776,7 @@ class LineTransport(Transport):
         if os.name == "nt" or shared or kinds - {stat.S_IFIFO, stat.S_IFSOCK}:
             await self._use_threads(source, sink)
             return
-        self.reader = asyncio.StreamReader(READ_BYTES)
+        self.reader = asyncio.StreamReader(BUFFER_BYTES)
         protocol = asyncio.StreamReaderProtocol(self.reader)
         pipe, _ = await self._loop.connect_read_pipe(lambda: protocol, source)
         self.end_input = pipe.close
@@ -6814,7 +6811,7 @@ class LineTransport(Transport):
         self.end_input = end_input
         in_thread(read_all)
         written = in_thread(write_all)
-        self.reader, self.writer = await asyncio.open_connection(sock=ours, limit=READ_BYTES)
+        self.reader, self.writer = await asyncio.open_connection(sock=ours, limit=BUFFER_BYTES)
         self._begin(written)
 
     def _begin(self, written: asyncio.Future[Any]) -> None:
@@ -6836,7 +6833,7 @@ class LineTransport(Transport):
         while True:
             self.idle_since = self._loop.time()
             try:
-                data = await self.reader.read(READ_BYTES)
+                data = await self.reader.read(BUFFER_BYTES)
             except OSError:  # EIO, ECONNRESET: nobody will write any more
                 data = b""
             self.idle_since = float("inf")
@@ -6846,7 +6843,7 @@ class LineTransport(Transport):
 
     async def write(self, msg: Msg | list[Msg]) -> int | None:
         """Send a message, with others that are written in the same turn of the loop."""
-        if self.writer.transport.get_write_buffer_size() > READ_BYTES:
+        if self.writer.transport.get_write_buffer_size() > BUFFER_BYTES:
             async with self._turn:  # before 3.10.6 only one task may wait in drain()
                 with contextlib.suppress(OSError):  # is_closing() tells it as well
                     await self.writer.drain()
@@ -6857,7 +6854,7 @@ class LineTransport(Transport):
         if not self._batch:
             self._loop.call_soon(self._flush)
         self._batch.append(data)
-        if len(data) > READ_BYTES:
+        if len(data) > BUFFER_BYTES:
             self._flush()
         return len(data)
 
@@ -6874,7 +6871,7 @@ class LineTransport(Transport):
         """Write the rest, and wait a moment until the other end has taken it."""
         self._flush()
         self.writer.write_eof()
-        await asyncio.wait({self.written}, timeout=FLUSH_SECONDS)
+        await asyncio.wait({self.written}, timeout=GRACE_SECONDS)
         if not self.written.done():
             self.writer.transport.abort()
 
@@ -6894,7 +6891,6 @@ class LineTransport(Transport):
 #              server in good order: it reads no more, gives running requests a period of grace,
 #              sends their answers, and gives the streams back.
 
-PARENT_POLL_SECONDS = 2.0  # how often a server looks whether its parent lives
 
 
 @contextlib.contextmanager
@@ -6941,7 +6937,7 @@ def _flush_stdout() -> None:
 async def end_with_parent(transport: LineTransport, parent: int) -> None:
     """End the input of a server when the process that started it is gone."""
     while os.getppid() == parent:
-        await asyncio.sleep(PARENT_POLL_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)
     logger.warning("the parent process is gone: ending")
     transport.end_input()
 
@@ -7041,11 +7037,6 @@ RUNNERS["stdio"] = serve_stdio
 # Limits.   A subscription keeps its newest 1000 updates. Schemas with regular expressions are not
 #           applied, since nothing bounds the time that these take.
 
-MAX_QUESTIONS = 100  # that a server may ask at once, in one result; people answer one at a time
-MAX_RESUMES = 5  # attempts in a row to take up a stream that was cut
-STEADY_SECONDS = 5.0  # a stream that stood for so long was worth opening, though nothing came
-STALL_SECONDS = 30.0  # for a peer to take what we write; the longest pause between two attempts
-PROBE_SECONDS = 5.0  # for a silent server to say what era it speaks, or to subscribe us again
 
 #: A function of the user's, plain or async.
 Callback = Optional[Callable[..., Any]]
@@ -7133,7 +7124,7 @@ class Pace:
 
     >>> pace = Pace()
     >>> pace.wait(0, good=True), [pace.wait(None, good=False) for _ in range(6)]
-    (0.1, [2.0, 4.0, 8.0, 16.0, 30.0, 30.0])
+    (0.1, [1.0, 2.0, 4.0, 8.0, 16.0, 30.0])
     """
 
     def __init__(self) -> None:
@@ -7245,7 +7236,7 @@ class Subscription:
                 self._put(item)
 
     def _put(self, item: Msg | None) -> None:
-        if self.updates.qsize() >= MAX_INBOX:  # the oldest say no more than the last
+        if self.updates.qsize() >= MAX_ITEMS:  # the oldest say no more than the last
             self.updates.get_nowait()
         self.updates.put_nowait(item)
 
@@ -7274,7 +7265,7 @@ class Subscription:
             passes = passes or isinstance(problem, ConnectionClosed) and client.lost is None
             if not (passes and self.agreed.done()):
                 break
-            await pace.rest(clock() - since >= STEADY_SECONDS)
+            await pace.rest(clock() - since >= PROBE_SECONDS)
         if self.agreed.done() and client.lost is None:
             logger.warning("a subscription has ended: %s", problem)
         settle_future(self.agreed, None, problem)
@@ -7361,7 +7352,7 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
     >>> poll_seconds(1, 0.0), poll_seconds(1, 2.0), poll_seconds(1, 60.0), poll_seconds(5000, 60.0)
     (0.001, 0.2, 1.0, 5.0)
     """
-    wish_ms = told_ms if type(told_ms) is int and told_ms > 0 else POLL_MS
+    wish_ms = told_ms if type(told_ms) is int and told_ms > 0 else RETRY_MS
     return max(min(wish_ms / 1000, STALL_SECONDS), min(waited / 10, 1.0))
 
 ###############################################################################
@@ -7402,7 +7393,7 @@ def reach(target: Any, options: Msg) -> Any:
 class ClientSession:
     """A client's conversation with one server: what was agreed, requests, questions, news."""
 
-    timeout, max_timeout = REQUEST_SECONDS, LONGEST_REQUEST_SECONDS
+    timeout, max_timeout = REQUEST_SECONDS, float(LONGEST_SECONDS)
     #: one function for all questions of the server, in place of `callbacks`
     ask: Callback = None
     progress: Callback = None
@@ -7726,8 +7717,8 @@ class ClientSession:
             if kind != "input_required" or not (asked or state):
                 # spec: basic/index#resulttype -- "MUST be considered invalid"
                 raise ProtocolError(f"{name} gave a result that means nothing: {kind!r}")
-            if rounds > MAX_ROUNDS:
-                raise ProtocolError(f"{name} asked more than {MAX_ROUNDS} times in one request")
+            if rounds > MAX_TRIES:
+                raise ProtocolError(f"{name} asked more than {MAX_TRIES} times in one request")
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
             params = without(params, "requestState")
             params.update(state, inputResponses=await self._answer_all(asked))
@@ -7832,8 +7823,8 @@ class ClientSession:
 
     async def _answer_all(self, asked: Msg) -> Msg:
         """Return the answers to questions, all put at the same time; ProtocolError for too many."""
-        if len(asked) > MAX_QUESTIONS:
-            many = f"{len(asked)} questions at once; at most {MAX_QUESTIONS}"
+        if len(asked) > MAX_FEW:
+            many = f"{len(asked)} questions at once; at most {MAX_FEW}"
             raise ProtocolError(f"the server asked {many}")
         return dict(zip(asked, await together(map(self._answer, asked.values()))))
 
@@ -7902,8 +7893,6 @@ class ClientSession:
 
 __all__ += ["Client"]
 
-MAX_PAGES = 1000  # of one list, before a client takes it for endless; 100,000 items at our size
-MAX_LIST_BYTES = 64 * 1024 * 1024  # of all pages of one list; four of the longest messages
 
 
 class Client(ClientSession):
@@ -7937,7 +7926,7 @@ class Client(ClientSession):
         progress: Callback = None, on_tools_changed: Callback = None,
         on_resources_changed: Callback = None, on_prompts_changed: Callback = None,
         on_resource_updated: Callback = None,
-        timeout: float = REQUEST_SECONDS, max_timeout: float = LONGEST_REQUEST_SECONDS,
+        timeout: float = REQUEST_SECONDS, max_timeout: float = LONGEST_SECONDS,
         capabilities: Msg | None = None, **options: Any,
     ) -> None:  # fmt: skip
         if revision is not None and revision not in REVISIONS:
@@ -7980,8 +7969,8 @@ class Client(ClientSession):
         error of one, such as a timeout, is raised at once, and the others are cancelled.
         """
         calls = list(calls)
-        if len(calls) > MAX_BATCH:
-            raise ValueError(f"{len(calls)} calls in one batch; at most {MAX_BATCH}")
+        if len(calls) > MAX_ITEMS:
+            raise ValueError(f"{len(calls)} calls in one batch; at most {MAX_ITEMS}")
         for method, _ in calls:
             self._check(method)
         encode([{"params": params} for _, params in calls])  # all can be said, or none is
@@ -8019,21 +8008,21 @@ class Client(ClientSession):
         params: Msg | None = None
         seen: set[str] = set()
         size = 0
-        while len(seen) < MAX_PAGES:
+        while len(seen) < MAX_ITEMS:
             answer = await self.request(method, params)
             items += answer[LISTED[method][0]]
             # spec: server/utilities/pagination#implementation-guidelines -- no cursor, no more
             if answer.get("nextCursor") is None:
                 return items
             size += len(encode(answer))
-            if size > MAX_LIST_BYTES:
-                raise LimitExceeded(f"{method}: more than {MAX_LIST_BYTES} bytes in all")
+            if size > HELD_BYTES:
+                raise LimitExceeded(f"{method}: more than {HELD_BYTES} bytes in all")
             cursor = member(answer, "nextCursor", str)
             if cursor in seen:
                 raise ProtocolError(f"{method}: the server gave the cursor {cursor!r} twice")
             seen.add(cursor)
             params = {"cursor": cursor}
-        raise LimitExceeded(f"{method}: more than {MAX_PAGES} pages")
+        raise LimitExceeded(f"{method}: more than {MAX_ITEMS} pages")
 
     async def list_tools(self) -> list[Msg]:
         """Return all tools; their output schemas are kept, to check results against."""
@@ -8188,11 +8177,6 @@ class Client(ClientSession):
 
 __all__ += ["StdioTransport"]
 
-MAX_LAST_WORDS = 10  # lines of a child's stderr that are kept for messages
-MAX_STDERR_LINE_BYTES = 16 * 1024  # one of them; what is longer becomes several
-EXIT_SECONDS = 2.0  # for a child to end when its input is closed, as in the official SDKs
-LAST_WORDS_SECONDS = 1.0  # from the end of a child's output to its exit status and last words
-DRAIN_SECONDS = 0.2  # to read what a child has left in its pipes; its own children may hold them
 
 # Variables that a child may see: enough to run and to find its files and the network, none
 # of the secrets that happen to be there.
@@ -8270,7 +8254,7 @@ class StdioTransport(LineTransport):
     def __init__(
         self, command: Command, *, env: Mapping[str, str] | None = None, env_replace: bool = False,
         cwd: str | os.PathLike[str] | None = None, stderr: Any = None,
-        max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = EXIT_SECONDS,
+        max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = GRACE_SECONDS,
     ) -> None:  # fmt: skip
         super().__init__(max_message_bytes)
         if not (stderr is None or stderr == "null" or callable(stderr)):
@@ -8284,7 +8268,7 @@ class StdioTransport(LineTransport):
         self.process: Any = None
         self.garbage = ""  # the first line of its stdout that is no message
         #: the last lines of its stderr
-        self.last_words: deque[str] = deque(maxlen=MAX_LAST_WORDS)
+        self.last_words: deque[str] = deque(maxlen=10)
         self._group_lives = True
         self._has_spoken = False
         self._ends: list[asyncio.Future[Any]] = []  # of the child, and of what it says on stderr
@@ -8334,16 +8318,16 @@ class StdioTransport(LineTransport):
         await asyncio.wait({self._ends[0]})
         # The number of a group without members may be given to another: see if it has any.
         self._signal(0)
-        await asyncio.sleep(DRAIN_SECONDS)  # pipes that a child of the child holds never end
-        while self._loop.time() - self.idle_since < DRAIN_SECONDS:  # we are slow to read
-            await asyncio.sleep(DRAIN_SECONDS)
+        await asyncio.sleep(MOMENT_SECONDS)  # pipes that a child of the child holds never end
+        while self._loop.time() - self.idle_since < MOMENT_SECONDS:  # we are slow to read
+            await asyncio.sleep(MOMENT_SECONDS)
         self.end_input()
 
     def _listen(self, errors: io.FileIO) -> None:
         """Pass the child's stderr on, until it ends; in a thread."""
         # spec: basic/transports/stdio -- "The client MAY capture, forward, or ignore" it
         with io.BufferedReader(errors) as lines:
-            while data := lines.readline(MAX_STDERR_LINE_BYTES):
+            while data := lines.readline(MAX_HEAD_BYTES):
                 line = data.decode("utf-8", "replace").rstrip()
                 with contextlib.suppress(RuntimeError):  # the loop is closed
                     self._loop.call_soon_threadsafe(self._say, line)
@@ -8380,7 +8364,7 @@ class StdioTransport(LineTransport):
 
     async def _until_explained(self) -> None:
         if self._closing is None and self._ends:
-            await asyncio.wait(self._ends, timeout=LAST_WORDS_SECONDS)
+            await asyncio.wait(self._ends, timeout=FAREWELL_SECONDS)
 
     def explain(self) -> str:
         """Return how the child ended, and its last words."""
@@ -8420,7 +8404,7 @@ class StdioTransport(LineTransport):
                     await asyncio.sleep(0.01)
         finally:  # at once, if we are cancelled
             self.kill()
-            await asyncio.wait(self._ends, timeout=LAST_WORDS_SECONDS)
+            await asyncio.wait(self._ends, timeout=FAREWELL_SECONDS)
             await self._tasks.close()
             self._drop()
 
@@ -8488,8 +8472,6 @@ CONNECTORS.append((is_command, StdioTransport))
 # Limits.  No HTTP/2, content codings, ranges, cookies or upgrades. Paths are compared as they are
 #          sent: nothing is percent-decoded, and a page's path has no dot segments.
 
-MAX_HEAD_BYTES = 32 * 1024  # a first line and its fields; nginx has 4 x 8 KiB, Node 16 KiB
-MAX_FIELDS = 100  # of one head or trailer, as in Apache; browsers send 20
 TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
 # `^` holds only after a line feed, which no part of the pattern matches: a match is a whole line.
 FIELD_LINE = rf"(?m)^({TOKEN}):([\t\x20-\x7e\x80-\xff]*)\r\n"
@@ -8542,8 +8524,8 @@ def parse_fields(text: str) -> dict[str, str]:
     lines = re.findall(FIELD_LINE, text)
     if len(lines) != text.count("\n"):
         raise ProtocolError("a header line is malformed")
-    if len(lines) > MAX_FIELDS:
-        raise LimitExceeded(f"there are more than {MAX_FIELDS} header fields", http_status=431)
+    if len(lines) > MAX_FEW:
+        raise LimitExceeded(f"there are more than {MAX_FEW} header fields", http_status=431)
     fields: dict[str, str] = {}
     for name, value in lines:
         name, value = name.lower(), value.strip(" \t")
@@ -8737,11 +8719,6 @@ def parse_url(url: str) -> URL:
 #          3. Sizes are judged before anything is kept, and nothing is read that nobody wants.
 # Limits.  Chunk extensions and trailers are read and dropped.
 
-WIRE_BYTES = 64 * 1024  # kept of what has come, or not yet sent, before the other side has to wait
-MAX_CHUNK_LINE_BYTES = 256  # a chunk's size and its extensions, which nobody uses
-MAX_CHUNKS = 16_384  # chunks of one request; 16 MiB in pieces of 1 KiB. More is a waste of CPU
-MAX_TRAILER_BYTES = 8192  # the fields after the last chunk
-MAX_UNFINISHED_BYTES = 256 * 1024 * 1024  # bodies on their way, of all requests: 16 of the longest
 CHUNK_LINE = rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
 
 
@@ -8773,7 +8750,7 @@ class Wire(asyncio.StreamReader):
         self.buffer, self.at = self.buffer[self.at :] + data if self.buffer else bytes(data), 0
         if self.waiting is not None:
             self.wake()
-        elif len(self.buffer) > WIRE_BYTES and not self.paused:
+        elif len(self.buffer) > BUFFER_BYTES and not self.paused:
             self.paused = True
             self.transport.pause_reading()
 
@@ -8871,7 +8848,7 @@ class Wire(asyncio.StreamReader):
         """Read the line before the next chunk, or the trailer after the last. RFC 9112 §7.1"""
         if self.in_chunk and await self.until(b"\n", 2, "the end of a chunk") != b"\r\n":
             raise ProtocolError("a chunk does not end where its size says")
-        line = await self.until(b"\n", MAX_CHUNK_LINE_BYTES, "the line before a chunk")
+        line = await self.until(b"\n", 256, "the line before a chunk")
         found = re.fullmatch(CHUNK_LINE, line)
         if found is None:
             raise ProtocolError("a chunk does not begin with its size")
@@ -8882,7 +8859,7 @@ class Wire(asyncio.StreamReader):
                 self.left = 0
                 raise LimitExceeded("the body is too big, or in too many chunks", http_status=413)
             return
-        room = MAX_TRAILER_BYTES
+        room = MAX_HEAD_BYTES
         while (line := await self.until(b"\n", room, "the trailer", 431)) != b"\r\n":
             parse_fields(line.decode("latin-1"))  # fields that come this late steer nothing
             room -= len(line)
@@ -8906,7 +8883,7 @@ async def whole(
             room.taken += len(data)
             if len(body) > limit:
                 raise LimitExceeded(f"the body is longer than {limit} bytes", http_status=413)
-            if room.taken > MAX_UNFINISHED_BYTES:
+            if room.taken > 4 * HELD_BYTES:
                 problem = "too many requests are being sent: try again later"
                 raise ProtocolError(problem, TOO_BUSY, http_status=503)
         return bytes(body)
@@ -8925,7 +8902,6 @@ async def whole(
 # Limits.  A byte order mark at the beginning is no part of this grammar.
 
 MAX_EVENT_BYTES = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
-MAX_RETRY_MS = 3_600_000  # an hour; the longest that a server may tell a client to stay away
 COMMENT = b":\n\n"  # means nothing, and keeps a connection alive
 
 
@@ -9001,7 +8977,7 @@ class SSEDecoder:
         elif name == "id" and "\0" not in value:
             self.next_id = value
         elif name == "retry" and re.fullmatch("[0-9]+", value):
-            self.retry_ms = min(int(value.lstrip("0")[:9] or 0), MAX_RETRY_MS)
+            self.retry_ms = min(int(value.lstrip("0")[:9] or 0), 1000 * LONGEST_SECONDS)
         if not (self.lines or self.pieces):
             self.size = 0  # comments keep a stream alive for hours, and are kept nowhere
 
@@ -9667,18 +9643,12 @@ async def answer_with(handle: Handle, request: HTTPRequest, response: Response) 
 #
 #     the next request           IDLE_SECONDS                        it is closed
 #     the rest of a head         HEAD_SECONDS from its first byte    408, then as refused
-#     the rest of a body         BODY_SECONDS from its head          408, then as refused
+#     the rest of a body         REQUEST_SECONDS from its head          408, then as refused
 #     a handler                  no deadline of the connection's own
 #     a slow reader              STALL_SECONDS                       so long again if it has taken
 #                                                                    anything, else it is cut off
-#     input after a refusal      LINGER_SECONDS                      it is cut off
+#     input after a refusal      PROBE_SECONDS                      it is cut off
 
-HEAD_SECONDS = 20.0  # for a request's head, from its first byte
-BODY_SECONDS = 60.0  # for a request's body
-IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
-LINGER_SECONDS = 5.0  # for input after a refused request, which is thrown away
-KNOWN_HEAD_BYTES = 2048  # of a head that may be remembered, for the next one that is the same
-KNOWN_HEADS = 128  # heads of requests that a listener remembers; each takes some 4 KiB
 NO_DEADLINE = float("inf")
 NO_HEAD = RequestHead("", "", "", {}, 0, 1, False, {})  # of what was refused before it had one
 TOO_SLOW = "the request did not come in time"
@@ -9703,7 +9673,7 @@ class SocketResponse(Response):
             data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
             data += b"" if more else b"0\r\n\r\n"
         connection.transport.write(data)
-        return connection.drain() if connection.unsent() > WIRE_BYTES else None
+        return connection.drain() if connection.unsent() > BUFFER_BYTES else None
 
     def _begin(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> bytes:
         connection, chunked = self.connection, more and self.head.minor > 0
@@ -9727,7 +9697,7 @@ class SocketResponse(Response):
 
     async def room(self) -> None:
         """Wait while the reader is slow."""
-        if self.connection.unsent() > WIRE_BYTES:
+        if self.connection.unsent() > BUFFER_BYTES:
             await self.connection.drain()
 
     def finish(self) -> None:
@@ -9755,7 +9725,7 @@ class Connection(Wire):
         self.writer, peer = writer, self.transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self.address = str(peer[0])
-        self.transport.set_write_buffer_limits(WIRE_BYTES)
+        self.transport.set_write_buffer_limits(BUFFER_BYTES)
         self.listener.admit(self)
 
     def feed_data(self, data: bytes) -> None:  # type: ignore[override]
@@ -9781,9 +9751,8 @@ class Connection(Wire):
                 if self.ended:
                     self.close()
                 return
-            parse = listener.known_head if size <= KNOWN_HEAD_BYTES else parse_request_head
-            head = parse(self.take(size))
-            self.expect(head.size, MAX_CHUNKS)
+            head = listener.known_head(self.take(size))
+            self.expect(head.size, MAX_MESSAGE_BYTES // 1024)
         except ProtocolError as exc:
             self.refuse(exc)
         else:
@@ -9823,7 +9792,8 @@ class Connection(Wire):
         if expects == "100-continue" and not come:  # RFC 9110 §10.1.1
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         late = ProtocolError(TOO_SLOW, http_status=408)
-        return await within(BODY_SECONDS, whole(self.piece, listener.max_body, listener.room), late)
+        body = whole(self.piece, listener.max_body, listener.room)
+        return await within(REQUEST_SECONDS, body, late)
 
     def go_on(self, keep: bool) -> None:
         """Turn to the next request, or close."""
@@ -9839,7 +9809,7 @@ class Connection(Wire):
             # Closing with input unread would reset the connection, and the answer be lost: what
             # still comes is taken for a moment, and thrown away. RFC 9112 §9.6
             self.lingering, self.buffer, self.at = True, b"", 0
-            self.deadline = self.listener.now + LINGER_SECONDS
+            self.deadline = self.listener.now + PROBE_SECONDS
             self.transport.write_eof()
             self.read_on()
 
@@ -9906,10 +9876,6 @@ class Connection(Wire):
 # Limits.  asyncio accepts: where a process may open no more files, it pauses for a second. A Unix
 #          socket has the permissions that the umask leaves; a second server on it takes it over.
 
-MAX_CONNECTIONS = 10_000  # to one listener; each idle one costs about 10 KiB
-BACKLOG = 1024  # connections that the kernel keeps until we accept them
-LAST_SECONDS = 0.2  # for what is written to leave, when a listener stops
-SWEEP_SECONDS = 1.0  # between two looks at all deadlines of a listener
 
 
 class Listener:
@@ -9923,7 +9889,7 @@ class Listener:
         self.stopping = False  # each connection ends with its next answer
         self.now = self.loop.time()  # as the last sweep saw it: near enough for deadlines
         self.room = Room()
-        self.known_head = functools.lru_cache(KNOWN_HEADS)(parse_request_head)
+        self.known_head = functools.lru_cache(MAX_FEW)(parse_request_head)
         self.date = b""  # its header line
         self.server: Any = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -9933,7 +9899,7 @@ class Listener:
     ) -> str:
         """Listen; return the URL of the root. CannotServe says what is in the way."""
         try:
-            more: Msg = {"backlog": BACKLOG}
+            more: Msg = {"backlog": MAX_IN_FLIGHT}
             if ssl is not None:
                 more.update(ssl=server_ssl(ssl), ssl_handshake_timeout=HEAD_SECONDS)
                 self.scheme = "https"
@@ -9958,7 +9924,7 @@ class Listener:
 
     def admit(self, connection: Connection) -> None:
         """Count a new connection in; where there are too many, one is closed."""
-        if len(self.connections) >= MAX_CONNECTIONS:
+        if len(self.connections) >= MAX_CLIENTS:
             idle = [each for each in self.connections if each.response is None]
             oldest = min(idle, key=lambda each: each.deadline, default=connection)
             oldest.transport.abort()
@@ -9975,7 +9941,7 @@ class Listener:
         self.date = f"date: {formatdate(usegmt=True)}\r\n".encode()  # RFC 9110 §5.6.7
         for connection in [item for item in self.connections if item.deadline < now]:
             connection.expire()
-        self._sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
+        self._sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
 
     def wind_down(self) -> None:
         """Let each connection end with its next answer."""
@@ -9997,7 +9963,7 @@ class Listener:
         for connection in list(self.connections):
             if connection.response is not None and connection.response.task is not None:
                 connection.response.task.cancel()
-        await self._drain(LAST_SECONDS)  # written bytes may still be on their way
+        await self._drain(MOMENT_SECONDS)  # written bytes may still be on their way
         for connection in list(self.connections):
             connection.transport.abort()
         await asyncio.sleep(0)  # lets the transports go before the loop does
@@ -10046,12 +10012,9 @@ def server_ssl(ssl: Any) -> Any:
 #             kept; a GET with Last-Event-ID goes on exactly after the last one. In the modern era
 #             closing the response is the cancellation.
 #          3. Sessions have ids that cannot be guessed, and belong to whoever opened them.
-# Limits.  A session keeps its newest events, up to a share of KEPT_BYTES. Of too many sessions, the
+# Limits.  A session keeps its newest events, up to a share of HELD_BYTES. Of too many sessions, the
 #          one that was idle longest ends.
 
-KEPT_BYTES = 64 * 1024 * 1024  # of events for readers who come back; a session has 1/16 or less
-MAX_SESSIONS = 10_000  # of one endpoint; an idle one costs about 4 KiB
-COME_BACK_SECONDS = 2  # for a client that we turn away; by then a balancer sends it elsewhere
 STREAM_HEADERS = {
     "content-type": EVENT_TYPE,
     "cache-control": "no-cache, no-transform",
@@ -10272,7 +10235,7 @@ class HTTPSession:
         self.kept = deque() if self.kept is None else self.kept
         self.kept.append((stream, stream.last, data))
         self.size += len(data)
-        while self.size > KEPT_BYTES // (15 + len(self.endpoint.sessions)) and len(self.kept) > 1:
+        while self.size > HELD_BYTES // (15 + len(self.endpoint.sessions)) and len(self.kept) > 1:
             self.size -= len(self.kept.popleft()[2])
 
     def kept_after(self, stream: Stream, number: int) -> list[bytes]:
@@ -10452,9 +10415,6 @@ async def serve_page(
 
 PAIR_PATHS = "/sse", "/messages"  # of the first revision's transport
 PROBE_PATHS = "/healthz", "/readyz"
-KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
-SESSION_SECONDS = 1800.0  # for which a session may be idle
-PAGE_THREADS = 4  # for pages that are plain functions: a health check waits for no tool
 PROBE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
 
 
@@ -10503,7 +10463,7 @@ class Endpoint:
         """Begin to serve, in the event loop that is running."""
         self.routes.clear()  # pages may have been added since
         self._add_routes()
-        self.pages = Threads(PAGE_THREADS)
+        self.pages = Threads(4)
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
@@ -10515,7 +10475,7 @@ class Endpoint:
         self.draining = False  # whether new work is turned away, because the server is to end
         self.modern = HTTPSession(self, Caller(address="a client"), modern=True)
         self.modern.conversation.session.resume(NEWEST)
-        self.modern.conversation.limit = MAX_CONNECTIONS
+        self.modern.conversation.limit = MAX_CLIENTS
         self.sweeper: asyncio.TimerHandle | None = None
 
     # Routes.
@@ -10572,7 +10532,7 @@ class Endpoint:
         """Answer one request; a stream that it began may go on afterwards."""
         if self.sweeper is None:
             self.now = self.loop.time()
-            self.sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep)
+            self.sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
         if _trace is not None:
             trace_head("<", SERVER, f"{request.method} {request.path}", request.headers)
         route, cors, headers = request.notes.get(self) or self.door(request)
@@ -10652,7 +10612,7 @@ class Endpoint:
     def check_open(self, msg: JSON = None) -> None:
         """Raise ProtocolError 503 for what may begin new work, if we are to end."""
         if self.draining and (type(msg) is not dict or ("method" in msg and "id" in msg)):
-            later = {"retry-after": str(COME_BACK_SECONDS)}
+            later = {"retry-after": str(int(GRACE_SECONDS))}
             raise Refused(SHUTTING_DOWN, 503, later, TOO_BUSY)
 
     async def post_batch(self, batch: list[JSON], stream: Stream, size: int) -> None:
@@ -10742,7 +10702,7 @@ class Endpoint:
         """Make a session; when there are too many, one that is not used makes room."""
         from secrets import token_urlsafe
 
-        if len(self.sessions) >= MAX_SESSIONS:
+        if len(self.sessions) >= MAX_CLIENTS:
             victim = next((each for each in self.sessions.values() if each.idle), None)
             if victim is None:
                 raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
@@ -10853,7 +10813,7 @@ class Endpoint:
             else:
                 session.touch()
         busy = self.sessions or self.open or self.tasks.running
-        self.sweeper = self.loop.call_later(SWEEP_SECONDS, self._sweep) if busy else None
+        self.sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep) if busy else None
 
     async def quiet(self, sessions: Iterable[HTTPSession], seconds: float) -> None:
         """Wait until these sessions serve no request, at most so long."""
@@ -11155,7 +11115,7 @@ class ASGIApp(Engine):
             return data
 
         late = ProtocolError(TOO_SLOW, http_status=408)
-        body = await within(BODY_SECONDS, whole(piece, self.max_body), late)
+        body = await within(REQUEST_SECONDS, whole(piece, self.max_body), late)
         came.set()
         return body
 
@@ -11180,12 +11140,6 @@ ENGINES["asgi"] = ASGIApp
 #          3. An idle connection that is old, lost, or brought something unasked is not used again.
 # Limits.  Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
 
-MAX_IDLE_CONNECTIONS = 32  # that a client keeps to one server
-MAX_INTERIM = 16  # interim answers before the real one; 100 and 103 come once or twice
-MAX_REDIRECTS = 5  # of one request, and only within the origin
-CONNECT_SECONDS = 10.0  # to reach a server
-HEADERS_SECONDS = 60.0  # for the head of its answer, where no request's patience applies
-REUSE_SECONDS = 30.0  # for which an idle connection is trusted; servers close after 60 or so
 #: For the kernel to find out that a silent server is gone, with its network or while this machine
 #: slept: seconds of silence, seconds between its questions, and how many stay without an answer.
 KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
@@ -11219,14 +11173,14 @@ class HTTPAnswer(Wire):
         self.url = url
         self.transport.write(data)
         await self.drain()
-        for _ in range(MAX_INTERIM + 1):
+        for _ in range(MAX_TRIES + 1):
             head = parse_response_head(await self.until(b"\r\n\r\n", MAX_HEAD_BYTES, "the head"))
             if head.status >= 200:
                 break
             if head.status == 101:
                 raise ProtocolError("the server changed to another protocol, unasked")
         else:
-            raise LimitExceeded(f"more than {MAX_INTERIM} interim answers")
+            raise LimitExceeded(f"more than {MAX_TRIES} interim answers")
         # RFC 9112 §6.3 -- what follows an answer to CONNECT is the tunnel
         bare = head.status in (204, 304) or (method == "CONNECT" and head.status < 300)
         self.expect(0 if bare else body_size(head.headers, head.minor, UNTIL_CLOSE))
@@ -11292,7 +11246,7 @@ class HTTPClient:
 
     async def send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
-        patience: float | None = HEADERS_SECONDS, redirects: int = MAX_REDIRECTS,
+        patience: float | None = REQUEST_SECONDS, redirects: int = MAX_RETRIES,
     ) -> HTTPAnswer:  # fmt: skip
         """Send a request and return its answer when the head is there.
 
@@ -11353,7 +11307,7 @@ class HTTPClient:
         while self.idle:
             answer = self.idle.pop()
             age = max(answer.loop.time() - answer.since, time.time() - answer.since_wall)
-            if answer.reusable and age < REUSE_SECONDS:
+            if answer.reusable and age < STALL_SECONDS:
                 return answer
             answer.abort()
         try:
@@ -11368,7 +11322,7 @@ class HTTPClient:
 
     def _take_back(self, answer: HTTPAnswer) -> None:
         self.busy.discard(answer)
-        if answer.reusable and not self.closed and len(self.idle) < MAX_IDLE_CONNECTIONS:
+        if answer.reusable and not self.closed and len(self.idle) < MAX_PARTS:
             answer.since, answer.since_wall = answer.loop.time(), time.time()
             self.idle.append(answer)
         else:
@@ -11471,7 +11425,7 @@ class Authorizer:
 
     async def send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
-        patience: float | None = HEADERS_SECONDS,
+        patience: float | None = REQUEST_SECONDS,
     ) -> HTTPAnswer:  # fmt: skip
         """Send a request with what authorizes it, once more where a refusal has been mended.
 
@@ -11537,7 +11491,6 @@ def proxy_for(url: URL) -> Proxy | None:
 #             about one request a second at most, and fewer where nothing comes.
 # Limits.  Shaking hands again when the session is gone is the Client's.
 
-LISTEN_SECONDS = 2.0  # for the head of the standalone stream, before the first request
 
 #: Each makes an Authorizer, for a transport, of what `auth=` was given; or None, for the next.
 AUTHORIZERS: list[Callable[[HTTPTransport, Any], Authorizer | None]] = []
@@ -11608,8 +11561,8 @@ class HTTPTransport(Transport):
             if not task.done():
                 self.running.update((req_id, (task, ids)) for req_id in ids)
             return
-        late = f"{self.url} did not take a message within {HEADERS_SECONDS:g} seconds"
-        await within(HEADERS_SECONDS, self._post(msg, data, set()), ConnectionClosed(late))
+        late = f"{self.url} did not take a message within {REQUEST_SECONDS:g} seconds"
+        await within(REQUEST_SECONDS, self._post(msg, data, set()), ConnectionClosed(late))
         begun = isinstance(msg, dict) and msg.get("method") == "notifications/initialized"
         if begun and self._pair is None:
             await self._listen()
@@ -11686,7 +11639,7 @@ class HTTPTransport(Transport):
                 await self._read_answer(answer, ids)
             else:
                 with contextlib.suppress(asyncio.TimeoutError):  # it says nothing, or ought to
-                    await asyncio.wait_for(answer.body(), LINGER_SECONDS)
+                    await asyncio.wait_for(answer.body(), PROBE_SECONDS)
 
     async def _send(
         self, msg: Msg | list[Msg], headers: Mapping[str, str], data: bytes
@@ -11743,13 +11696,13 @@ class HTTPTransport(Transport):
         await self.read_events(answer, events, ids)
         # spec: basic/transports/streamable-http#receiving-messages -- "Resumable SSE streams
         # via Last-Event-ID are not supported", any more
-        while ids and sendable(events.last_id) and failures < MAX_RESUMES and not self._modern:
+        while ids and sendable(events.last_id) and failures < MAX_RETRIES and not self._modern:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "The client MUST
             # respect the retry field"
             await pace.rest(failures == 0, events.retry_ms)
             before, failures = events.last_id, failures + 1
             try:
-                answer = await self._get_stream(before, HEADERS_SECONDS)
+                answer = await self._get_stream(before, REQUEST_SECONDS)
             except ConnectionClosed:  # the server may be there the next time
                 continue
             with contextlib.closing(answer):
@@ -11829,7 +11782,7 @@ class HTTPTransport(Transport):
             self._listening.cancel()
         opened = asyncio.get_running_loop().create_future()
         self._listening = self.tasks.spawn(self._keep_listening(opened))
-        await asyncio.wait([opened, self._listening], timeout=LISTEN_SECONDS,
+        await asyncio.wait([opened, self._listening], timeout=GRACE_SECONDS,
                            return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
 
     async def _keep_listening(self, opened: asyncio.Future[Any]) -> None:
@@ -11850,7 +11803,7 @@ class HTTPTransport(Transport):
                         settle_future(opened, None, None)
                         ever, events = True, SSEDecoder(events.last_id, events.retry_ms)
                         good = await self.read_events(answer, events, None)
-                        good = good or loop.time() - since >= STEADY_SECONDS
+                        good = good or loop.time() - since >= PROBE_SECONDS
             except AuthError as exc:
                 return logger.warning("%s announces nothing any more: %s", self.url, exc)
             except MCPError as exc:
@@ -12001,8 +11954,6 @@ CONNECTORS.append((is_url, HTTPTransport))
 # The *resource* is the MCP server. The *authorization server* gives tokens for it, and its name is
 # its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
 
-MAX_TOKEN_BYTES = 8192  # an access token: it goes into a header, and heads end at 32 KiB
-REFRESH_SECONDS = 30  # before a token expires it is refreshed; a tenth of its life if that is less
 
 ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{1,8192}"  # no quotes, no commas
 #: A parameter, plain or quoted, or else a scheme, perhaps with a text of its own. RFC 9110 §11.2
@@ -12357,7 +12308,7 @@ def read_tokens(doc: JSON, now: float, scope: str, scheme: str, where: str) -> M
         kept["refresh_token"] = refresh
     with contextlib.suppress(TypeError, ValueError):  # it need not say
         left = max(float(str(life)), 0)
-        kept.update(expires_at=now + left, refresh_at=now + left - min(REFRESH_SECONDS, left / 10))
+        kept.update(expires_at=now + left, refresh_at=now + left - min(STALL_SECONDS, left / 10))
     return kept
 
 ###############################################################################
@@ -12375,7 +12326,6 @@ def read_tokens(doc: JSON, now: float, scope: str, scheme: str, where: str) -> M
 #           `verify=` takes any function for those. RFC 7515, 7517, 7518 and 7519 give the names.
 
 RSA_BITS = range(2048, 8193)  # RFC 7518 §3.3 "MUST be used"; verifying with 8192 takes 3 ms
-MAX_KEYS_TRIED = 10  # for a token that does not say which key
 ALGORITHMS = ("RS256", "ES256")  # that are believed unless somebody says otherwise
 KEY_KINDS = {"RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "ES256": "EC"}
 
@@ -12525,7 +12475,7 @@ def keys_for(jwt: JWT, jwks: Sequence[JSON]) -> list[Msg]:
         jwk for jwk in jwks
         if isinstance(jwk, dict) and kid in (None, jwk.get("kid")) and jwk.get("alg", alg) == alg
         and jwk.get("kty") == KEY_KINDS[alg] and jwk.get("use", "sig") == "sig"
-    ][:MAX_KEYS_TRIED]  # fmt: skip
+    ][:MAX_TRIES]  # fmt: skip
 
 
 def check_claims(
@@ -12568,9 +12518,6 @@ def check_claims(
 
 __all__ += ["TokenStore", "FileStore"]
 
-SERVERS_SECONDS = 20.0  # for all documents and tokens of one login; a person waits for them
-MAX_DOCUMENT_BYTES = 1024 * 1024  # metadata, or a set of keys; real ones have 1 to 20 KiB
-LOCK_SECONDS = 30.0  # to wait for another process that refreshes; a refresh takes 10 at most
 STORE_VARIABLE = "MCP_LITE_TOKENS"  # names the folder of logins
 PAGE_HEADERS = {
     "content-type": "text/html; charset=utf-8", "content-security-policy": "default-src 'none'",
@@ -12613,10 +12560,10 @@ class TokenStore:
     @contextlib.asynccontextmanager
     async def lock(self, key: Key) -> AsyncIterator[None]:
         """Be the only one who changes a value, of all processes that share the store."""
-        until = time.monotonic() + LOCK_SECONDS
+        until = time.monotonic() + STALL_SECONDS
         while (release := self.try_lock(key)) is None:
             if time.monotonic() > until:
-                raise AuthError(f"another program is refreshing for {LOCK_SECONDS:g} seconds now")
+                raise AuthError(f"another program is refreshing for {STALL_SECONDS:g} seconds now")
             await asyncio.sleep(0.02)  # no event loop can wait for a lock of a file
         try:
             yield
@@ -12772,7 +12719,7 @@ class Redirect:
     async def close(self) -> None:
         """Listen no more."""
         if self.listener is not None:
-            await self.listener.stop(LINGER_SECONDS)
+            await self.listener.stop(PROBE_SECONDS)
 
 
 def open_browser(url: str) -> None:
@@ -12794,7 +12741,7 @@ async def typed_line() -> str:
     """
     loop, typed, fd = asyncio.get_running_loop(), asyncio.Event(), sys.stdin.fileno()
     # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
-    read = functools.partial(os.read, fd, READ_BYTES)
+    read = functools.partial(os.read, fd, BUFFER_BYTES)
     try:
         loop.add_reader(fd, typed.set)
     except NotImplementedError:  # Windows
@@ -12842,7 +12789,7 @@ class Fetcher:
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
         # Until we are connected. Behind a proxy nobody knows, and names may be private there.
         self.public = not (is_loopback(server.host) or proxy_for(server))
-        self.left = SERVERS_SECONDS
+        self.left = HEAD_SECONDS
 
     def note_address(self, address: str) -> None:
         """Note the server's own address: one on a private network may name others there."""
@@ -12883,7 +12830,7 @@ class Fetcher:
 
         began = time.monotonic()
         late = ConnectionClosed(f"{url}, or all servers of this login together, took longer than "
-                                f"{SERVERS_SECONDS:g} seconds")  # fmt: skip
+                                f"{HEAD_SECONDS:g} seconds")  # fmt: skip
         trace_head(">", CLIENT, f"{method} {url}", headers)
         try:
             answer, body = await within(max(self.left, 0), exchange(), late)
@@ -13147,7 +13094,7 @@ class OAuth(Authorizer):
 
     async def refresh(self, used: str) -> bool:
         """Find another access token without a person, or get one; False if that cannot be."""
-        self.fetcher.left = SERVERS_SECONDS
+        self.fetcher.left = HEAD_SECONDS
         async with self.store.lock(self.place):
             known = used, self.tokens.get("access_token")
             login = self.login = await self.load()
@@ -13216,7 +13163,7 @@ class OAuth(Authorizer):
         if self.person and not self.interactive:
             login = f"python3 mcp_lite.py login {self.url}, or give a token"
             raise AuthError(f"{self.url} wants a login: {login}")
-        self.fetcher.left = SERVERS_SECONDS
+        self.fetcher.left = HEAD_SECONDS
         resource, scopes, server = await self.discover(challenge.get("resource_metadata"))
         scope = self.wanted_scope(challenge.get("scope", ""), scopes, server, before)
         if before and set(scope.split()) == set(before.split()):
@@ -13430,10 +13377,6 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 
 __all__ += ["Guard", "Principal", "jwt_verifier", "introspection"]
 
-MAX_CACHED_TOKENS = 10_000  # that were found right; about 1 KiB each
-CACHE_SECONDS = 60.0  # for which a token is right without a second look, even if it is revoked
-KEYS_SECONDS = 600.0  # for which an issuer's keys are used before they are fetched again
-REFETCH_SECONDS = 5.0  # between two fetches that tokens cause whose keys we do not have
 
 
 class Principal:
@@ -13496,8 +13439,8 @@ class KeySet:
     async def get(self, anew: bool = False) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was done just now; Refused without any."""
         now = time.monotonic()
-        if anew or self.keys is None or now - self.fetched > KEYS_SECONDS:
-            if now - self.tried > REFETCH_SECONDS and (self.work is None or self.work.done()):
+        if anew or self.keys is None or now - self.fetched > ASK_SECONDS:
+            if now - self.tried > PROBE_SECONDS and (self.work is None or self.work.done()):
                 self.tried, self.work = now, asyncio.ensure_future(self.fetch())
             if self.work is not None:
                 await asyncio.shield(self.work)
@@ -13507,7 +13450,7 @@ class KeySet:
 
     async def fetch(self) -> None:
         """Fetch the keys, from where the metadata of the issuer say if nobody else does."""
-        self.fetcher.left, uri = SERVERS_SECONDS, self.uri
+        self.fetcher.left, uri = HEAD_SECONDS, self.uri
         try:
             if uri is None:
                 uri = (await self.fetcher.server_of(self.issuer) or {}).get("jwks_uri")
@@ -13585,7 +13528,7 @@ def introspection(
                 raise AuthError("it is not active")
             named = issuer or doc.get("iss") or origin_of(url)
             now = time.time()
-            check_claims({"iss": named, "exp": now + CACHE_SECONDS, **doc}, named, meant, now)
+            check_claims({"iss": named, "exp": now + REQUEST_SECONDS, **doc}, named, meant, now)
             return principal_of(doc, named)
         except AuthError as exc:
             logger.info("a token is refused: %s", exc)
@@ -13654,9 +13597,9 @@ class Guard(Entrance):
         if time.monotonic() >= judged_until:  # by the clock that nobody sets
             who = self.identity_of(await self.judge(token))
             left = (getattr(who.principal, "expires_at", None) or NEVER) - time.time()
-            self.cache[name] = time.monotonic() + min(CACHE_SECONDS, left), who
+            self.cache[name] = time.monotonic() + min(REQUEST_SECONDS, left), who
             self.cache.move_to_end(name)
-            if len(self.cache) > MAX_CACHED_TOKENS:
+            if len(self.cache) > MAX_CLIENTS:
                 self.cache.popitem(last=False)
         if not set(self.scopes) <= set(getattr(who.principal, "scopes", ())):
             problem = "the token has too little scope"
@@ -13738,9 +13681,6 @@ CONTROLS = (
     f"|{HIDDEN}|[\u061c\u200b\u200e\u200f\u2060-\u2065\ufeff]"
     "|[\U000e0000-\U000e007f]"
 )
-SHOWN_CHARS = 200  # of one string in a trace: a sentence or two, not an image
-SHOWN_MEMBERS = 20  # of one list in a trace, or of names in an error
-SHOWN_ABOUT_CHARS = 2000  # of a description; to wrap text takes quadratic time
 
 
 class UsageError(MCPError):
@@ -13767,7 +13707,7 @@ def pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
         import difflib
 
         near = difflib.get_close_matches(name, known, 1)
-        there = ", ".join([*known][:SHOWN_MEMBERS]) + ", ..." * (len(known) > SHOWN_MEMBERS)
+        there = ", ".join([*known][:20]) + ", ..." * (len(known) > 20)
         hint = f"did you mean {near[0]}?" if near else f"there is: {there or 'none'}"
         raise UsageError(f"no {what} {name!r}; {hint}")
     return known[name]
@@ -13849,7 +13789,7 @@ def wrapped(text: str, indent: int) -> list[str]:
     """Return text as indented lines that fit the screen."""
     import textwrap
 
-    text, margin = one_line(text[:SHOWN_ABOUT_CHARS]), " " * indent
+    text, margin = one_line(text[: 10 * SHOWN_CHARS]), " " * indent
     return textwrap.wrap(text, columns(), initial_indent=margin, subsequent_indent=margin)
 
 
@@ -13920,9 +13860,7 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
         text = re.sub(SECRET_TEXT, rf"\g<1>{REDACTED}", value)
         return text[:SHOWN_CHARS] + f"... ({len(text):,} characters)" * (len(text) > SHOWN_CHARS)
     if isinstance(value, list):
-        return [redact(item) for item in value[:SHOWN_MEMBERS]] + ["..."] * (
-            len(value) > SHOWN_MEMBERS
-        )
+        return [redact(item) for item in value[:20]] + ["..."] * (len(value) > 20)
     if isinstance(value, dict):
         return {name: redact(member, name, key) for name, member in value.items()}
     return value
@@ -14557,7 +14495,7 @@ async def interruptible(work: Awaitable[int]) -> int:
     Cancelled, the client ends the server that it started.
     """
     task = asyncio.ensure_future(work)
-    grace = 2 * EXIT_SECONDS + GRACE_SECONDS
+    grace = 3 * GRACE_SECONDS
     number = await until_signalled(asyncio.wait([task]), task.cancel, grace)
     if task.cancelled() or not task.done():
         return 128 + number  # the shells' convention

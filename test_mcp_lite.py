@@ -6956,10 +6956,10 @@ class TestChild:
             await connecting
 
     def test_stderr_goes_to_ours_to_a_function_or_nowhere(self, capsys):
-        code = "import sys; sys.stderr.write('one\\n\\ntwo\\n' + 'x' * 17000 + '\\n2')"
+        code = "import sys; sys.stderr.write('one\\n\\ntwo\\n' + 'x' * 33000 + '\\n2')"
         lines = []
         run(failure(code, stderr=lines.append))
-        assert lines == ["one", "", "two", "x" * 16384, "x" * 616, "2"]  # pieces of 16 KiB at most
+        assert lines == ["one", "", "two", "x" * 32768, "x" * 232, "2"]  # pieces of 32 KiB at most
         assert capsys.readouterr().err == ""
         run(failure("import sys; sys.stderr.write('one\\n\\ntwo')", stderr=None))
         assert capsys.readouterr().err == "one\n\ntwo\n"
@@ -7633,7 +7633,7 @@ HTTP_LIMITS = [
     ("fields of a head", 100, lambda n: G + b"X: y\r\n" * (n - 1) + b"\r\n", 431),
     ("bytes before a chunk", 256, lambda n: CHUNKED + b"1;%b\r\nx\r\n0\r\n\r\n" % (b"x" * (n - 4)), 400),
     ("chunks of a body", 16_384, lambda n: CHUNKED + b"1\r\nx\r\n" * n + b"0\r\n\r\n", 413),
-    ("bytes of a trailer", 8192, lambda n: CHUNKED + b"0\r\nX: %b\r\n\r\n" % (b"x" * (n - 7)), 431),
+    ("bytes of a trailer", 32 * 1024, lambda n: CHUNKED + b"0\r\nX: %b\r\n\r\n" % (b"x" * (n - 7)), 431),
     ("bytes of a body", 20_000, lambda n: P + b"Content-Length: %d\r\n\r\n%b" % (n, b"x" * n), 413),
     ("bytes of chunks", 20_000, lambda n: CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (n, b"x" * n), 413),
 ]  # fmt: skip
