@@ -657,7 +657,7 @@ def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number of JSON")
 
 
-_from_json = json.JSONDecoder(parse_constant=_no_constant).decode
+_read_json = json.JSONDecoder(parse_constant=_no_constant).raw_decode
 
 
 def decode(data: bytes) -> JSON:
@@ -670,7 +670,12 @@ def decode(data: bytes) -> JSON:
     """
     _check_bounds(data)
     try:
-        return _from_json(data.decode())
+        # JSONDecoder.decode() looks for blanks with two regular expressions.
+        text = data.decode().strip(" \t\r\n")
+        value, end = _read_json(text)
+        if end != len(text):
+            raise ValueError(f"more follows after character {end}")
+        return value
     except (ValueError, RecursionError) as exc:
         # RecursionError cannot happen below MAX_DEPTH; a caller deep in its own stack may see it.
         raise ProtocolError(f"not JSON: {str(exc)[:200]}", code=PARSE_ERROR) from None
@@ -920,11 +925,12 @@ def check_params(row: Method, params: Msg) -> None:
     mcp_lite.RPCError: tools/call: name: expected string, got integer (-32602)
     """
     for name, kind, required in row.takes:
-        if name in params and kind_of(params[name]) != kind:
+        if name not in params:
+            if required:
+                raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: is missing")
+        elif KINDS.get(type(params[name])) != kind != kind_of(params[name]):
             problem = f"expected {kind}, got {kind_of(params[name])}"
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
-        if required and name not in params:
-            raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: is missing")
 
 
 def declares(capabilities: Msg, path: str) -> bool:
