@@ -524,16 +524,15 @@ def wire_error(exc: BaseException) -> Msg:
 REQUEST, NOTIFICATION, RESULT, ERROR = "request", "notification", "result", "error"
 
 
-def request(req_id: ReqId, method: str, params: Msg | None = None) -> Msg:
-    """Build a request: {"jsonrpc": "2.0", "id": ..., "method": ..., "params": ...}."""
-    msg: Msg = {"jsonrpc": "2.0", "id": req_id, "method": method}
-    return msg if params is None else {**msg, "params": params}
-
-
 def notification(method: str, params: Msg | None = None) -> Msg:
     """Build a notification: {"jsonrpc": "2.0", "method": ..., "params": ...}."""
     msg: Msg = {"jsonrpc": "2.0", "method": method}
     return msg if params is None else {**msg, "params": params}
+
+
+def request(req_id: ReqId, method: str, params: Msg | None = None) -> Msg:
+    """Build a request: {"jsonrpc": "2.0", "id": ..., "method": ..., "params": ...}."""
+    return {"jsonrpc": "2.0", "id": req_id, **notification(method, params)}
 
 
 def result(req_id: ReqId, value: Msg) -> Msg:
