@@ -4639,11 +4639,7 @@ class Context(Exchange):
                 await self.send(msg)
 
     @functools.cached_property
-    def _reports(self) -> Budget:
-        return Budget(*REPORT_RATE)
-
-    @functools.cached_property
-    def _lines(self) -> Budget:
+    def _rate(self) -> Budget:
         return Budget(*REPORT_RATE)
 
     @_from_threads
@@ -4664,7 +4660,7 @@ class Context(Exchange):
             told = {"progressToken": token, "progress": progress}
             told.update(without_none(total=total, message=message))
             self._held = notification("notifications/progress", told)
-            if self._reports.take(self.conversation.loop.time()):
+            if self._rate.take(time.monotonic()):
                 await self.flush()
 
     async def flush(self) -> None:
@@ -4681,7 +4677,7 @@ class Context(Exchange):
         if least is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(least):
             return False
         # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
-        return self._lines.take(time.monotonic())
+        return self._rate.take(time.monotonic())
 
     @_from_threads
     async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
@@ -4698,10 +4694,8 @@ class Context(Exchange):
         if self._wants(level) and not self.over and len(self.unfinished) < MAX_FEW:
             params = {"level": level, "logger": logger, "data": data}
             msg = notification("notifications/message", params)
-            self.conversation.call_on_loop(self._spawn, msg)
-
-    def _spawn(self, msg: Msg) -> None:
-        self.conversation.tasks.spawn(self._say(msg), self.unfinished)
+            spawn = self.conversation.tasks.spawn
+            self.conversation.call_on_loop(lambda: spawn(self._say(msg), self.unfinished))
 
     @_from_threads
     async def notify(self, method: str, params: Msg | None = None) -> None:
@@ -7122,6 +7116,91 @@ def checker_of(schema: Msg) -> Callable[[JSON], None]:
     return (lambda value: None) if risky else compile_schema(schema).check
 
 
+class Answers:
+    """Answers the questions of a server, by the functions that the program has given."""
+
+    #: one function for all questions, in place of `callbacks`
+    ask: Callback = None
+
+    def __init__(self, model: str) -> None:
+        self.model = model  # which has sampled, unless an answer names another
+        #: by capability: what answers
+        self.callbacks: dict[str, Any] = {}
+        self.capabilities: Msg = {}  # besides those that follow from the callbacks
+
+    def declare(self, rev: str) -> Msg:
+        """Return our capabilities, as they are declared to the server."""
+        ours: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
+        for path in self.callbacks:
+            name, _, mode = path.partition(".")
+            ours.setdefault(name, {}).update({mode: {}} if mode else {})
+        if "roots" in ours and rev < MODERN:
+            ours["roots"] = {"listChanged": True}
+        ours.update(self.capabilities)
+        if ours["extensions"]:  # an empty object switches tasks off
+            ours["extensions"] = {TASKS: {}, **ours["extensions"]}
+        return ours
+
+    async def to_all(self, asked: Msg, session: Session) -> Msg:
+        """Answer questions, all put at the same time; ProtocolError for too many."""
+        if len(asked) > MAX_FEW:
+            many = f"{len(asked)} questions at once; at most {MAX_FEW}"
+            raise ProtocolError(f"the server asked {many}")
+        answers = await together(self.to(each, session) for each in asked.values())
+        return dict(zip(asked, answers))
+
+    async def to(self, asked: JSON, session: Session) -> Msg:
+        """Answer a question: a request of the server, or a part of a result."""
+        method = asked.get("method") if isinstance(asked, dict) else None
+        answers = {"roots/list": self._roots, "sampling/createMessage": self._sample,
+                   "elicitation/create": self._elicit}  # fmt: skip
+        if method not in answers:
+            raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
+        row, params = METHODS[method], object_of(asked, "params")
+        check_capability("client", session.client_capabilities, row.capability, NEWEST)
+        check_params(row, params)
+        check_asked(method, params)
+        if self.ask is None:
+            answer = await answers[method](params, session)
+        else:
+            answer = await maybe_await(self.ask(method, params))
+        if type(answer) is not dict:
+            raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
+        is_message = method == "sampling/createMessage"
+        return fit_message(answer, session.rev) if is_message else answer
+
+    async def _put(self, capability: str, *question: Any) -> Any:
+        """Return what the function for a capability answers; RPCError if there is none."""
+        found: Callback = self.callbacks.get(capability)
+        if found is None:
+            raise RPCError(INVALID_PARAMS, f"this client does not do {capability}")
+        return await maybe_await(found(*question))
+
+    async def _roots(self, params: Msg, session: Session) -> Msg:
+        return {"roots": [root_of(root) for root in await value_from(self.callbacks["roots"])]}
+
+    async def _sample(self, params: Msg, session: Session) -> Msg:
+        # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
+        if "tools" in params or "toolChoice" in params:
+            if not declares(session.client_capabilities, "sampling.tools"):
+                raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
+        answer = sampled(await self._put("sampling", params), self.callbacks["sampling"])
+        return {"role": "assistant", "model": self.model, **answer}
+
+    async def _elicit(self, params: Msg, session: Session) -> Msg:
+        message, mode = params["message"], params.get("mode", "form")
+        if mode == "url":
+            return answer_of(await self._put("elicitation.url", message, params["url"]), None)
+        schema = params["requestedSchema"]
+        checker_of({"type": "object", **schema})  # a bad form is refused before it is shown
+        answer = await self._put("elicitation.form", message, schema)
+        try:
+            return answer_of(answer, schema)
+        except SchemaError as exc:
+            logger.error("the answer of elicit() does not fit the form: %s", exc)
+            raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
+
+
 class Pace:
     """How long to wait before a stream that ended is opened again: never less than the server says.
 
@@ -7399,8 +7478,6 @@ class ClientSession:
     """A client's conversation with one server: what was agreed, requests, questions, news."""
 
     timeout, max_timeout = REQUEST_SECONDS, float(LONGEST_SECONDS)
-    #: one function for all questions of the server, in place of `callbacks`
-    ask: Callback = None
     progress: Callback = None
     instructions: str | None = None
     #: as set_log_level() was told
@@ -7416,9 +7493,7 @@ class ClientSession:
 
     def __init__(self, target: Any, options: Msg, revision: str | None, info: Msg) -> None:
         self.target, self.options, self.pinned, self.info = target, options, revision, info
-        #: by capability: what answers the server's questions
-        self.callbacks: dict[str, Any] = {}
-        self.extra_capabilities: Msg = {}  # besides those that follow from the callbacks
+        self.answers = Answers(info["name"])  # to the server's questions
         #: by notification: functions of its parameters
         self.listeners: dict[str, list[Callable[[Msg], Any]]] = {}
         #: from the answer to initialize or server/discover, as are the instructions
@@ -7510,19 +7585,6 @@ class ClientSession:
         await self.peer.close()
         await self.tasks.close()
 
-    def declare(self, rev: str) -> Msg:
-        """Return our capabilities, as they are declared to the server."""
-        ours: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
-        for path in self.callbacks:
-            name, _, mode = path.partition(".")
-            ours.setdefault(name, {}).update({mode: {}} if mode else {})
-        if "roots" in ours and rev < MODERN:
-            ours["roots"] = {"listChanged": True}
-        ours.update(self.extra_capabilities)
-        if ours["extensions"]:  # an empty object switches tasks off
-            ours["extensions"] = {TASKS: {}, **ours["extensions"]}
-        return ours
-
     # What is agreed on.
 
     async def _agree(self) -> None:
@@ -7550,7 +7612,7 @@ class ClientSession:
         """Agree on the modern revision; or return the error that says that the server is legacy."""
         session = self.peer.session
         session.resume(NEWEST)
-        session.client_capabilities = self.declare(NEWEST)
+        session.client_capabilities = self.answers.declare(NEWEST)
         self.transport.agreed(NEWEST)
         try:
             answer = await self.request("server/discover", timeout=patience)
@@ -7583,7 +7645,7 @@ class ClientSession:
         """Begin a legacy session: say hello, and agree on a revision."""
         self.peer.session = session = Session()
         self.transport.renew()
-        session.client_capabilities = self.declare(wanted)
+        session.client_capabilities = self.answers.declare(wanted)
         params = {"protocolVersion": wanted, "capabilities": session.client_capabilities,
                   "clientInfo": self.info}  # fmt: skip
         answer = await self.peer.ask("initialize", params, self.send, patience=patience)
@@ -7726,7 +7788,7 @@ class ClientSession:
                 raise ProtocolError(f"{name} asked more than {MAX_TRIES} times in one request")
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
             params = without(params, "requestState")
-            params.update(state, inputResponses=await self._answer_all(asked))
+            params.update(state, inputResponses=await self.answers.to_all(asked, self.peer.session))
             answer = await ask(params)
         return answer
 
@@ -7745,7 +7807,7 @@ class ClientSession:
             while task.get("status") in ("working", "input_required"):
                 asked = without(object_of(task, "inputRequests"), *answered)
                 if asked:
-                    answers = await self._answer_all(asked)
+                    answers = await self.answers.to_all(asked, self.peer.session)
                     await self.request("tasks/update", {**handle, "inputResponses": answers})
                     answered.update(asked)
                 await asyncio.sleep(poll_seconds(task.get("pollIntervalMs"), clock() - since))
@@ -7813,8 +7875,6 @@ class ClientSession:
             for listener in self.listeners.get(method, ()):
                 self.peer.call_back(listener, params)
 
-    # Questions of the server.
-
     async def _serve(self, exchange: Exchange) -> Msg:
         """Answer a request of the server."""
         session = self.peer.session
@@ -7824,69 +7884,7 @@ class ClientSession:
             exchange.over = True  # then the Peer does not answer it
             return {}
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
-        return {} if exchange.method == "ping" else await self._answer(exchange.msg)
-
-    async def _answer_all(self, asked: Msg) -> Msg:
-        """Return the answers to questions, all put at the same time; ProtocolError for too many."""
-        if len(asked) > MAX_FEW:
-            many = f"{len(asked)} questions at once; at most {MAX_FEW}"
-            raise ProtocolError(f"the server asked {many}")
-        return dict(zip(asked, await together(map(self._answer, asked.values()))))
-
-    async def _answer(self, asked: JSON) -> Msg:
-        """Return the answer to a question: a request of the server, or part of a result."""
-        session = self.peer.session
-        method = asked.get("method") if isinstance(asked, dict) else None
-        answers = {"roots/list": self._give_roots, "sampling/createMessage": self._sample,
-                   "elicitation/create": self._elicit}  # fmt: skip
-        if method not in answers:
-            raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
-        row, params = METHODS[method], object_of(asked, "params")
-        check_capability("client", session.client_capabilities, row.capability, NEWEST)
-        check_params(row, params)
-        check_asked(method, params)
-        if self.ask is None:
-            answer = await answers[method](params)
-        else:
-            answer = await maybe_await(self.ask(method, params))
-        if type(answer) is not dict:
-            raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
-        sampled = method == "sampling/createMessage"
-        return fit_message(answer, session.rev) if sampled else answer
-
-    async def _put(self, capability: str, *question: Any) -> Any:
-        """Return what the function for a capability answers; RPCError if there is none."""
-        found: Callback = self.callbacks.get(capability)
-        if found is None:
-            raise RPCError(INVALID_PARAMS, f"this client does not do {capability}")
-        return await maybe_await(found(*question))
-
-    async def _give_roots(self, params: Msg) -> Msg:
-        """Return our roots."""
-        return {"roots": [root_of(root) for root in await value_from(self.callbacks["roots"])]}
-
-    async def _sample(self, params: Msg) -> Msg:
-        """Ask a model."""
-        # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
-        if "tools" in params or "toolChoice" in params:
-            if not declares(self.peer.session.client_capabilities, "sampling.tools"):
-                raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
-        answer = sampled(await self._put("sampling", params), self.callbacks["sampling"])
-        return {"role": "assistant", "model": self.info["name"], **answer}
-
-    async def _elicit(self, params: Msg) -> Msg:
-        """Have a form filled in, or a page opened."""
-        message, mode = params["message"], params.get("mode", "form")
-        if mode == "url":
-            return answer_of(await self._put("elicitation.url", message, params["url"]), None)
-        schema = params["requestedSchema"]
-        checker_of({"type": "object", **schema})  # a bad form is refused before it is shown
-        answer = await self._put("elicitation.form", message, schema)
-        try:
-            return answer_of(answer, schema)
-        except SchemaError as exc:
-            logger.error("the answer of elicit() does not fit the form: %s", exc)
-            raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
+        return {} if exchange.method == "ping" else await self.answers.to(exchange.msg, session)
 
 ###############################################################################
 # 27. Client
@@ -7945,10 +7943,10 @@ class Client(ClientSession):
         if isinstance(roots, (str, bytes, Mapping)):
             raise TypeError("roots= is a list of folders, or a function that gives one")
         super().__init__(target, options, revision, {"name": name, "version": version})
-        self.callbacks, self.ask = callbacks, ask
+        self.answers.callbacks, self.answers.ask = callbacks, ask
         self.timeout, self.max_timeout, self.progress = timeout, max_timeout, progress
         capabilities = ALL_QUESTIONS if ask and capabilities is None else capabilities
-        self.extra_capabilities = capabilities or {}
+        self.answers.capabilities = capabilities or {}
         for method, fn, keys in (
             ("notifications/message", log, ("level", "data", "logger")),
             ("notifications/tools/list_changed", on_tools_changed, ()),
@@ -8163,7 +8161,7 @@ class Client(ClientSession):
         session = self.peer.session
         check_capability("client", session.client_capabilities, "roots", session.rev)
         if roots is not None:
-            self.callbacks["roots"] = roots
+            self.answers.callbacks["roots"] = roots
         if not self.modern:  # there, the server asks when it needs them
             await self.notify("notifications/roots/list_changed")
 

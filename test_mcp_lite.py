@@ -12456,7 +12456,7 @@ class TestReadme:
         m.Server: "find_resource lifespan_open list_changed serve_on tell warn_of_completions",
         m.Context: "answered asked begin_task busy check_question finish flush in_rounds input_required job log_soon "
                    "over release rounds size stopped title unfinished used_rounds waiting",
-        m.Client: "catch_up declare modern",
+        m.Client: "catch_up modern",
     }  # fmt: skip
 
     def test_the_cheat_sheet_has_every_public_name(self):
