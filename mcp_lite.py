@@ -2464,34 +2464,28 @@ def is_dropped(exchange: Exchange, exc: BaseException) -> bool:
 # Problem.  A tool is described to a model by a JSON Schema, and what the model sends is checked
 #           against it: `{"type": "integer", "minimum": 1}` and "x" give "expected integer, got
 #           string". The values come from strangers, and so do some of the schemas.
-# Rules.    1. A schema is rewritten once, into nodes: there `$ref` is one more schema of `allOf`,
-#              and draft-07 is 2020-12. So the checks know neither references nor drafts.
+# Rules.    1. A schema is rewritten once, into nodes: there `$ref` is one more schema of `allOf`.
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
 #           3. Work is paid for before it is done, from one budget, because schema and value
-#              multiply. A budget that is spent is an error that no `not` or `anyOf` can catch.
-# Limits.   `$ref` never leaves the document. `format` and `content*` say nothing. A text of more
-#           than 10,000 characters is checked against no pattern; section 24 applies none of a
-#           stranger's, because Python's expressions can take years.
+#              multiply. A budget that is spent is no SchemaError, so no `not` can catch it.
+# Limits.   2020-12; of draft-07 what differs is read where it is no 2020-12: lists of `items`, and
+#           `dependencies`. `$ref` never leaves the document. `format` and `content*` say nothing. A
+#           text of more than 10,000 characters is checked against no pattern; section 24 applies
+#           none of a stranger's, because Python's expressions can take years.
 
 __all__ += ["compile_schema", "Validator"]
 
 
 #: A schema that is not just true or false.
 Schema = dict[str, Any]
-#: The names or indexes that a schema has evaluated; None where no `unevaluated...` asks for them.
-Seen = Optional["set[Any]"]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-DRAFT_07 = "http://json-schema.org/draft-07/schema"
-#: The keywords that draft-07 does not know, and ignores.
-NOT_IN_DRAFT_07 = {
-    "$anchor", "$dynamicAnchor", "$dynamicRef", "prefixItems", "dependentRequired", "minContains",
-    "dependentSchemas", "maxContains", "unevaluatedItems", "unevaluatedProperties"}  # fmt: skip
+DRAFT_07 = "https://json-schema.org/draft-07/schema"
 
-# The metaschema: what the argument of each keyword has to look like. Three of the forms hold
+# The metaschema: what the argument of each keyword has to look like. Some of the forms hold
 # further schemas.
-ONE: Schema = {"type": ["object", "boolean"]}
-MANY: Schema = {"type": "array", "items": ONE}
+ONE: Schema = {"$ref": "#"}
+MANY: Schema = {"type": "array", "items": ONE, "minItems": 1}
 BY_NAME: Schema = {"type": "object", "additionalProperties": ONE}
 _STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
@@ -2500,10 +2494,12 @@ KEYWORDS: dict[str, Schema] = {
     word: form
     for words, form in {
         "not if then else contains propertyNames additionalProperties": ONE,
-        "items unevaluatedItems unevaluatedProperties": ONE,
-        "prefixItems": MANY,
-        "allOf anyOf oneOf": {**MANY, "minItems": 1},
-        "properties patternProperties dependentSchemas $defs definitions": BY_NAME,
+        "additionalItems unevaluatedItems unevaluatedProperties": ONE,
+        "items": {"anyOf": [ONE, {"type": "array", "items": ONE}]},
+        "allOf anyOf oneOf prefixItems": MANY,
+        "properties patternProperties $defs definitions": BY_NAME,
+        "dependentSchemas dependentRequired dependencies":
+            {"type": "object", "additionalProperties": {"anyOf": [ONE, _STRINGS]}},
         "type": {"anyOf": [_TYPE, {"type": "array", "items": _TYPE, "minItems": 1}]},
         "enum": {"type": "array"},
         "const": {},
@@ -2513,77 +2509,90 @@ KEYWORDS: dict[str, Schema] = {
         "minProperties maxProperties": _COUNT,
         "uniqueItems": {"type": "boolean"},
         "required": _STRINGS,
-        "dependentRequired": {"type": "object", "additionalProperties": _STRINGS},
-        "dependencies": {"type": "object", "additionalProperties": {"anyOf": [ONE, _STRINGS]}},
         "pattern $id $anchor $dynamicAnchor $ref $dynamicRef": {"type": "string"},
     }.items()
     for word in words.split()
+}  # fmt: skip
+
+
+def _is_multiple(value: Any, of: Any) -> bool:
+    from fractions import Fraction
+
+    # A float means what is written in decimal: 0.07 is a multiple of 0.01.
+    return Fraction(str(value)) % Fraction(str(of)) == 0
+
+
+#: The keywords that compare a value, or its size: of which type, what has to hold, and its words.
+MEASURES: dict[str, tuple[str, Callable[[Any, Any], bool], str]] = {
+    "minimum": ("number", operator.ge, "be at least {}"),
+    "maximum": ("number", operator.le, "be at most {}"),
+    "exclusiveMinimum": ("number", operator.gt, "be more than {}"),
+    "exclusiveMaximum": ("number", operator.lt, "be less than {}"),
+    "multipleOf": ("number", _is_multiple, "be a multiple of {}"),
+    "minLength": ("string", operator.ge, "have at least {} characters"),
+    "maxLength": ("string", operator.le, "have at most {} characters"),
+    "minItems": ("array", operator.ge, "have at least {} items"),
+    "maxItems": ("array", operator.le, "have at most {} items"),
+    "minProperties": ("object", operator.ge, "have at least {} members"),
+    "maxProperties": ("object", operator.le, "have at most {} members"),
 }
-#: By type of value, the keywords that compare it or its size: what has to hold, and its words.
-MEASURES: dict[str, list[tuple[str, Callable[[Any, Any], bool], str]]] = {
-    "number": [("minimum", operator.ge, "be at least {}"),
-               ("maximum", operator.le, "be at most {}"),
-               ("exclusiveMinimum", operator.gt, "be more than {}"),
-               ("exclusiveMaximum", operator.lt, "be less than {}")],
-    "string": [("minLength", operator.ge, "have at least {} characters"),
-               ("maxLength", operator.le, "have at most {} characters")],
-    "array": [("minItems", operator.ge, "have at least {} items"),
-              ("maxItems", operator.le, "have at most {} items")],
-    "object": [("minProperties", operator.ge, "have at least {} members"),
-               ("maxProperties", operator.le, "have at most {} members")],
-}  # fmt: skip
-#: The keywords that are looked at together: most schemas have none of a kind.
-WORKS = {
-    "simple": {"enum", "const", "pattern", "multipleOf",
-               *(row[0] for rows in MEASURES.values() for row in rows)},
-    "mixed": {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if"},
-    "unevaluated": {"unevaluatedItems", "unevaluatedProperties"},
-}  # fmt: skip
+
+
+#: The keywords of most schemas. Where there are no others, less has to be looked at.
+FLAT = {"type", "properties", "required", "additionalProperties", "items", "$defs"}
 
 
 class Node:
     """A schema that is ready to be applied: its keywords hold nodes where they held schemas."""
 
-    __slots__ = ("cost", "dynamic", "kinds", "limits", "plain", "scope", "words", "works")
+    __slots__ = ("cost", "expected", "is_flat", "kinds", "limits", "plain", "scope", "words")
 
     def __init__(self, words: Schema, scope: str = "") -> None:
         self.words, self.scope = {word: words[word] for word in words if word in KEYWORDS}, scope
         types = words.get("type", [])
+        types = [types] if isinstance(types, str) else types
         #: the types that are admitted, if any are named
-        self.kinds = {types} if isinstance(types, str) else {*types}
-        self.kinds |= {"integer"} if "number" in self.kinds else set()
-        #: kinds of work, by the keywords that it takes
-        self.works = {kind for kind, asked in WORKS.items() if not asked.isdisjoint(words)}
-        self.limits = [(kind, holds, words[word], must) for kind, rows in MEASURES.items()
-                       for word, holds, must in rows if word in words]  # fmt: skip
-        self.dynamic: dict[str, Node] = {}  # by scope: where its $dynamicRef may lead
+        self.kinds = {*types, *(["integer"] if "number" in types else [])}
+        self.expected = " or ".join(types)
+        self.limits = [(*MEASURES[word], words[word]) for word in words if word in MEASURES]
+        self.is_flat = self.words.keys() <= FLAT
         #: the classes of values that are surely right
-        self.plain = {cls for cls in KINDS if self.words.keys() <= {"type"}
-                      and (not self.kinds or KINDS[cls] in self.kinds)}  # fmt: skip
-        self.cost = 4 + len(words.get("required", ()))
+        self.plain = {cls for cls, kind in KINDS.items() if self.words.keys() <= {"type"}
+                      and (not types or kind in self.kinds)}  # fmt: skip
+        self.cost = 4 + len(words.get("required", ())) + 60 * ("multipleOf" in words)
+
+
+ANYTHING, NOTHING = Node({}), Node({"type": "nothing"})
 
 
 def _mismatch(expected: str, got: str) -> SchemaError:
     return SchemaError("", f"expected {expected}, got {got}", expected)
 
 
-def python_pattern(text: str) -> str:
-    r"""Translate an ECMA 262 regular expression, as far as that is cheap.
+def usable(make: Callable[..., Any], *args: Any) -> Any:
+    """Call a function that needs usable values; turn its errors into SchemaError."""
+    try:
+        return make(*args)
+    except (TypeError, ValueError, ArithmeticError, LookupError, LimitExceeded, RecursionError,
+            re.error, Warning) as exc:  # fmt: skip
+        raise SchemaError("", f"is not usable: {exc}") from None
 
-    >>> python_pattern(r"^(?<year>[0-9]+)$")
-    '^(?P<year>[0-9]+)\\Z'
+
+def inside(step: str | int, fault: SchemaError) -> SchemaError:
+    """Return the error of a member or an item, with the way to it before its path."""
+    return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
+
+
+@functools.lru_cache(MAX_ITEMS)
+def pattern_of(text: str) -> re.Pattern[str]:
+    r"""Compile a regular expression of ECMA 262, as far as Python understands it.
+
+    >>> pattern_of(r"^[$]$").pattern
+    '^[$]\\Z'
     """
-
-    def translate(token: re.Match[str]) -> str:
-        word = token[0]
-        if word[0] == "[":  # Python warns of these signs in a class: it may give them a meaning
-            return "[" + re.sub(r"(?s)\\.|[\[&|~]", lambda sign: sign[0].rjust(2, "\\"), word[1:])
-        if word.startswith("\\k<"):
-            return f"(?P={word[3:-1]})"
-        return {"$": r"\Z", "(?<": "(?P<"}.get(word, word)
-
-    escape_or_class = r"\\.|\[(?:\\.|[^]\\])*\]"
-    return re.sub(rf"(?s)\\k<\w+>|\(\?<(?![=!])|{escape_or_class}|\$", translate, text)
+    escape_or_class = r"(?s)(\\.|\[(?:\\.|[^]\\])*\])"
+    ours = re.sub(rf"{escape_or_class}|\$", lambda token: token[1] or r"\Z", text)
+    return re.compile(ours, re.ASCII)
 
 
 def _any_of(values: Iterable[JSON]) -> str:
@@ -2593,8 +2602,8 @@ def _any_of(values: Iterable[JSON]) -> str:
 class Checking:
     """One check of a value: the budget, and the scopes of the schemas that are being applied.
 
-    Its methods return what is wrong with the value, or None. They raise SchemaError if that cannot
-    be found out: the budget is spent.
+    Its methods raise SchemaError for what is wrong with the value, and LimitExceeded if that
+    cannot be found out: the budget is spent.
     """
 
     __slots__ = ("scopes", "steps")
@@ -2605,180 +2614,148 @@ class Checking:
     def spend(self, steps: int) -> None:
         """Pay for work before it is done."""
         self.steps -= steps
-        if self.steps < 0:
-            raise SchemaError("", "takes too much work to check: simplify the schema or the value")
+        if self.steps < 0 or len(self.scopes) > 2 * MAX_DEPTH:
+            raise LimitExceeded("it takes too long, or is too deep: simplify schema or value")
 
-    def fault(self, node: Node, value: JSON, seen: Seen = None) -> SchemaError | None:
-        """Apply a schema; what a value that is right has evaluated is added to `seen`."""
-        kind = KINDS.get(type(value), "number")
-        if kind == "number":  # or none of the classes that JSON has
-            kind = kind_of(value)
+    def apply(self, node: Node, value: JSON) -> set[Any]:
+        """Apply a schema; return the names or indexes that it has evaluated."""
+        kind, words = kind_of(value), node.words
         size = len(value) if kind in ("object", "array") else 0
         self.spend(node.cost + size)
-        words, works = node.words, node.works
-        if node is NOTHING:
-            return SchemaError("", "is not allowed here")
         if node.kinds and kind not in node.kinds:
-            return _mismatch(words["type"], kind)
-        if len(self.scopes) > 2 * MAX_DEPTH:
-            raise SchemaError("", "is nested too deeply to check")
+            raise _mismatch(node.expected, kind)
         self.scopes.append(node.scope)
-        ours: Seen = set() if seen is not None or "unevaluated" in works else None
-        fault = self._simple(node, value, kind) if "simple" in works else None
-        if fault is None and kind == "object":
-            fault = self._object(words, value, ours)
-        elif fault is None and kind == "array":
-            fault = self._array(words, value, ours)
-        if fault is None and "mixed" in works:
-            fault = self._mixed(node, value, ours)
-        if fault is None and ours is not None:
+        try:
+            if not node.is_flat:
+                self._simple(node, value, "number" if kind == "integer" else kind)
+            seen: set[Any] = set()
+            if kind == "object":
+                seen = self._object(words, value)
+            elif kind == "array":
+                seen = self._array(words, value)
+            if not node.is_flat:
+                self._mixed(words, value, seen)
             rest = words.get("unevaluatedItems" if kind == "array" else "unevaluatedProperties")
-            keys = value if kind == "object" else range(size)
-            if rest is not None:
-                left = [(key, rest) for key in keys if key not in ours]
-                fault = self._inside(value, left, ours)
-            if seen is not None and fault is None:
-                seen |= ours
-        self.scopes.pop()
-        return fault
+            if rest is not None and size:
+                keys = value if kind == "object" else range(size)
+                left = [key for key in keys if key not in seen]
+                self._inside(value, [(key, rest) for key in left])
+                seen.update(left)
+        finally:
+            self.scopes.pop()
+        return seen
 
-    def _simple(self, node: Node, value: JSON, kind: str) -> SchemaError | None:
+    def _fault(self, node: Node, value: JSON, seen: set[Any]) -> SchemaError | None:
+        """Return what is wrong, or None; what a right value has evaluated is added to `seen`."""
+        try:
+            seen |= self.apply(node, value)
+        except SchemaError as exc:
+            self.spend(12)
+            return exc.with_traceback(None)  # which would keep all frames alive, in circles
+        return None
+
+    def _simple(self, node: Node, value: JSON, kind: str) -> None:
         """Apply the keywords that look at the value as a whole."""
-        words, kind = node.words, "number" if kind == "integer" else kind
+        words = node.words
         for word in ("enum", "const"):
             if word in words and canonical(value, self.spend) not in words[word][0]:
-                self.spend(12)
-                return _mismatch(words[word][1], show_json(value))
-        for limited, holds, bound, must in node.limits:
+                raise _mismatch(words[word][1], show_json(value))
+        for limited, holds, must, bound in node.limits:
             if limited == kind and not holds(value if kind == "number" else len(value), bound):
-                return SchemaError("", f"must {must.format(show_json(bound))}")
+                raise SchemaError("", f"must {must.format(show_json(bound))}")
         if kind == "string" and "pattern" in words and not self._found(words["pattern"], value):
-            return SchemaError("", f"must match {show_json(words['pattern'].pattern)}")
-        if kind == "number" and "multipleOf" in words:
-            if not self._is_multiple(value, words["multipleOf"]):
-                return SchemaError("", f"must be a multiple of {show_json(words['multipleOf'])}")
-        return None
+            raise SchemaError("", f"must match {show_json(words['pattern'])}")
 
-    def _is_multiple(self, value: Any, of: Any) -> bool:
-        from fractions import Fraction
-
-        self.spend(20 + (value.bit_length() >> 6 if isinstance(value, int) else 40))
-        if value - value != 0:  # infinite, or not a number: JSON has neither
-            return False
-        # A float means what is written in decimal: 0.07 is a multiple of 0.01.
-        a, b = (Fraction(n if isinstance(n, int) else repr(n)) for n in (value, of))
-        return a.numerator * b.denominator % (b.numerator * a.denominator) == 0
-
-    def _found(self, pattern: re.Pattern[str], text: Any) -> bool:
-        if not isinstance(text, str):
-            return False  # the name of a member, of a Python value that JSON does not have
+    def _found(self, pattern: str, text: str) -> bool:
         if len(text) > MAX_PATTERN_CHARS:
-            most = f"{MAX_PATTERN_CHARS} characters"
-            raise SchemaError("", f"is too long for its pattern: more than {most}")
+            raise LimitExceeded(f"a text of over {MAX_PATTERN_CHARS} characters is too long")
         self.spend(1 + (len(text) * len(text) >> 8))
-        return pattern.search(text) is not None
+        return pattern_of(pattern).search(text) is not None
 
-    def _inside(
-        self, value: Any, parts: Iterable[tuple[Any, Node]], seen: Seen
-    ) -> SchemaError | None:
+    def _inside(self, value: Any, parts: Iterable[tuple[Any, Node]]) -> None:
         """Apply schemas to members or items, given as pairs of name or index and schema."""
         for key, part in parts:
-            if seen is not None:
-                seen.add(key)
             item = value[key]
             if type(item) not in part.plain:
-                fault = self.fault(part, item)
-                if fault is not None:
-                    path = join_path(key if isinstance(key, int) else str(key), fault.path)
-                    return SchemaError(path, fault.message, fault.expected)
-        return None
+                try:
+                    self.apply(part, item)
+                except SchemaError as exc:
+                    raise inside(key, exc) from None
 
-    def _object(self, words: Schema, value: Msg, seen: Seen) -> SchemaError | None:
+    def _object(self, words: Schema, value: Msg) -> set[Any]:
         named, rest = words.get("properties", {}), words.get("additionalProperties")
         parts = [(name, named[name]) for name in value if name in named]
-        for pattern, part in words.get("patternProperties", ()):
+        for pattern, part in words.get("patternProperties", {}).items():
             parts += [(name, part) for name in value if self._found(pattern, name)]
-        fault = self._inside(value, parts, seen)
-        if fault is None and rest is not None:
-            patterned = "patternProperties" in words
-            known = {name for name, _ in parts} if patterned else named
-            left = [(name, rest) for name in value if name not in known]
-            if left and rest is NOTHING:
-                names = f": expected {_any_of(named)}" if named else ""
-                return SchemaError(join_path(str(left[0][0])), f"unexpected property{names}")
-            fault = self._inside(value, left, seen)
+        seen = {name for name, _ in parts}
+        left = [name for name in value if name not in seen] if rest is not None else []
+        if left and rest is NOTHING:
+            names = f": expected {_any_of(named)}" if named else ""
+            raise SchemaError(join_path(left[0]), f"unexpected property{names}")
+        self._inside(value, parts + [(name, rest) for name in left])
+        seen.update(left)
         for name in words.get("required", ()):
             if name not in value:
-                fault = fault or SchemaError(join_path(name), "is required")
-        if "propertyNames" in words:
-            for name in value:
-                if self.fault(words["propertyNames"], name):
-                    fault = fault or SchemaError(join_path(str(name)), "is not allowed as a name")
-        for name, part in words.get("dependentSchemas", {}).items():
-            self.spend(1)
-            if name in value:
-                fault = fault or self.fault(part, value, seen)
-        return fault
+                raise SchemaError(join_path(name), "is required")
+        for name in value if "propertyNames" in words else ():
+            if self._fault(words["propertyNames"], name, set()):
+                raise SchemaError(join_path(name), "is not allowed as a name")
+        for word in ("dependentSchemas", "dependentRequired", "dependencies"):
+            for name, part in words.get(word, {}).items():
+                if name in value:
+                    seen |= self.apply(part, value)
+        return seen
 
-    def _array(self, words: Schema, value: list[Any], seen: Seen) -> SchemaError | None:
-        first, rest = words.get("prefixItems", ()), words.get("items")
-        fault = self._inside(value, zip(range(len(value)), first), seen) if first else None
-        if fault is None and rest is not None:
-            left = range(len(first), len(value))
-            fault = self._inside(value, zip(left, itertools.repeat(rest)), seen)
-        if fault is None and "contains" in words:
-            fit = [i for i, item in enumerate(value) if not self.fault(words["contains"], item)]
-            if seen is not None:
-                seen.update(fit)
-            least, most = words.get("minContains", 1), words.get("maxContains", sys.maxsize)
+    def _array(self, words: Schema, value: list[Any]) -> set[Any]:
+        parts = [*words.get("prefixItems", ())][: len(value)]
+        if "items" in words:
+            parts += [words["items"]] * (len(value) - len(parts))
+        self._inside(value, enumerate(parts))
+        seen = {*range(len(parts))}
+        if "contains" in words:
+            found = [self._fault(words["contains"], item, set()) for item in value]
+            fit = [i for i, fault in enumerate(found) if fault is None]
+            seen.update(fit)
+            least, most = words.get("minContains", 1), words.get("maxContains", len(value))
             if not least <= len(fit) <= most:
-                fault = SchemaError("", f"has {len(fit)} items of a certain kind: too few or many")
-        if fault is None and words.get("uniqueItems"):
-            self.spend(2 * len(value))
+                raise SchemaError("", f"has {len(fit)} items of a certain kind: too few or many")
+        if words.get("uniqueItems"):
             if len({canonical(item, self.spend) for item in value}) < len(value):
-                fault = SchemaError("", "has two items that are the same")
-        return fault
+                raise SchemaError("", "has two items that are the same")
+        return seen
 
-    def _mixed(self, node: Node, value: JSON, seen: Seen) -> SchemaError | None:
+    def _mixed(self, words: Schema, value: JSON, seen: set[Any]) -> None:
         """Apply the keywords that apply further schemas to the value itself."""
-        words, fault = node.words, None
         for part in words.get("allOf", ()):
-            fault = fault or self.fault(part, value, seen)
-        if node.dynamic and fault is None:
-            self.spend(len(self.scopes))
+            seen |= self.apply(part, value)
+        if "$dynamicRef" in words:
             # the scope that was entered first and has such an anchor; "*": where it leads at first
-            outer = next((scope for scope in self.scopes if scope in node.dynamic), "*")
-            fault = self.fault(node.dynamic[outer], value, seen)
-        if "if" in words and fault is None:
-            branch = "else" if self.fault(words["if"], value, seen) else "then"
-            fault = self.fault(words.get(branch, ANYTHING), value, seen)
-        if "not" in words and fault is None and self.fault(words["not"], value) is None:
-            return SchemaError("", "matches what it must not match")
-        for word in ("anyOf", "oneOf") if fault is None else ():
-            fault = fault or self._any(words.get(word, ()), word == "oneOf", value, seen)
-        return fault
+            leads = words["$dynamicRef"]
+            outer = next((scope for scope in self.scopes if scope in leads), "*")
+            seen |= self.apply(leads[outer], value)
+        if "if" in words:
+            branch = "else" if self._fault(words["if"], value, seen) else "then"
+            seen |= self.apply(words.get(branch, ANYTHING), value)
+        if "not" in words and self._fault(words["not"], value, set()) is None:
+            raise SchemaError("", "matches what it must not match")
+        for word in ("anyOf", "oneOf"):
+            if word in words:
+                self._any(words[word], word == "oneOf", value, seen)
 
-    def _any(
-        self, parts: Sequence[Node], single: bool, value: JSON, seen: Seen
-    ) -> SchemaError | None:
-        faults = []
-        for part in parts:
-            fault = self.fault(part, value, seen)
-            if fault is not None:
-                faults.append(fault)
-            elif not single and seen is None:  # `seen` asks all that fit what they evaluate
-                return None
+    def _any(self, parts: Sequence[Node], single: bool, value: JSON, seen: set[Any]) -> None:
+        found = [self._fault(part, value, seen) for part in parts]
+        faults = [fault for fault in found if fault is not None]
         if single and len(parts) - len(faults) > 1:
-            return SchemaError("", "matches more than one of the alternatives")
-        if not parts or len(faults) < len(parts):
-            return None
-        self.spend(20 + len(parts))
+            raise SchemaError("", "matches more than one of the alternatives")
+        if len(faults) < len(parts):
+            return
         near = [fault for fault in faults if fault.path or not fault.expected]
-        if not near:
-            expected = " or ".join(dict.fromkeys(fault.expected for fault in faults))[:400]
-            return _mismatch(expected, faults[-1].message.rpartition(", got ")[2])
-        several = f"matches none of the {len(parts)} alternatives"
-        return near[0] if len(near) == 1 else SchemaError("", several)
+        if len(near) == 1:
+            raise near[0]
+        if near:
+            raise SchemaError("", f"matches none of the {len(parts)} alternatives")
+        expected = " or ".join(dict.fromkeys(fault.expected for fault in faults))[:400]
+        raise _mismatch(expected, faults[0].message.rpartition(", got ")[2])
 
 
 # References. `$id` gives a schema a URI and makes it a scope: references inside it are relative to
@@ -2795,92 +2772,74 @@ class Checking:
 
 
 class Document:
-    """A schema being compiled; the result is its `node`."""
+    """A schema being compiled."""
 
-    def __init__(self, root: Any, metaschema: Node | None = None) -> None:
+    def __init__(self, metaschema: Node | None) -> None:
         self.metaschema, self.run = metaschema, Checking()
         #: by id() of the schema, which is safe as long as the root lives
         self.nodes: dict[int, Node] = {}
         self.names: dict[tuple[str, str], Any] = {}  # schemas by scope and anchor, "" for the scope
         self.anchors: dict[str, dict[str, Node]] = {}  # by $dynamicAnchor and scope
         self.later: list[tuple[Node, str]] = []  # references
-        declared = root.get("$schema", DIALECT) if isinstance(root, dict) else DIALECT
-        dialect = str(declared).rstrip("#").replace("https:", "http:")
-        self.is_draft_07 = dialect == DRAFT_07
-        if not self.is_draft_07 and dialect != DIALECT.replace("https:", "http:"):
-            raise SchemaError("$schema", f"expected {DIALECT} or {DRAFT_07}#")
-        try:
-            self.node = self.compile(root, "")
-            while self.later:
-                self._link(*self.later.pop())
-        except (ValueError, ArithmeticError, RecursionError, Warning, re.error) as exc:
-            raise SchemaError("", f"is not usable: {exc}") from None
 
-    def compile(self, schema: Any, scope: str, path: str = "") -> Node:
-        """Return the node of a schema, which `path` leads to."""
+    def read(self, root: Any) -> Node:
+        """Return the node of a schema that stands alone."""
+        declared = root.get("$schema", DIALECT) if isinstance(root, dict) else DIALECT
+        if str(declared).rstrip("#").replace("http:", "https:") not in (DIALECT, DRAFT_07):
+            raise SchemaError("$schema", f"expected {DIALECT} or {DRAFT_07}")
+        node = self._checked(root, "")
+        while self.later:
+            self._link(*self.later.pop())
+        return node
+
+    def _checked(self, schema: Any, scope: str) -> Node:
+        if self.metaschema:
+            self.run.apply(self.metaschema, schema)
+        return self.compile(schema, scope)
+
+    def compile(self, schema: Any, scope: str) -> Node:
+        """Return the node of a schema that has the right form."""
         if isinstance(schema, bool):
             return ANYTHING if schema else NOTHING
         self.run.spend(20)
-        words = self._of_draft_07(schema) if self.is_draft_07 else schema
-        problem = self.run.fault(self.metaschema, words) if self.metaschema else None
-        if problem is not None:
-            raise SchemaError(f"{path}.{problem.path}".strip("."), problem.message)
-        parts = {**words.get("dependentSchemas", {})}
-        for word in ("dependencies", "dependentRequired"):
-            for name, held in words.get(word, {}).items():
-                part = {"required": held} if isinstance(held, list) else held
-                parts[name] = {"allOf": [part, parts.get(name, True)]}
-        words = {**words, "dependentSchemas": parts} if parts else words
-        own, anchor, dynamic = (words.get(w, "") for w in ("$id", "$anchor", "$dynamicAnchor"))
-        scope = self._absolute(own.partition("#")[0], scope)
+        words = schema
+        if isinstance(schema.get("items"), list):  # as until 2019
+            rest = schema.get("additionalItems", True)
+            words = {**schema, "prefixItems": schema["items"], "items": rest}
+        uri, _, fragment = words.get("$id", "").partition("#")  # "#a" is an anchor, until 2019
+        anchor, dynamic = words.get("$anchor", ""), words.get("$dynamicAnchor", "")
+        scope = self._absolute(uri, scope)
         node = self.nodes[id(schema)] = Node(words, scope)
-        for name in ("", anchor, dynamic):  # the first schema in a scope is the one with its $id
+        # The first schema in a scope is the one with its $id.
+        for name in ("", fragment, anchor, dynamic):
             self.names.setdefault((scope, name), schema)
         if dynamic:
             self.anchors.setdefault(dynamic, {}).setdefault(scope, node)
         for word, held in node.words.items():
-            node.words[word] = self._argument(node, word, held, f"{path}.{word}")
+            node.words[word] = self._argument(node, word, held)
         if node.words.keys() == {"anyOf"}:
             node.plain = set().union(*(part.plain for part in node.words["anyOf"]))
         return node
 
-    def _argument(self, node: Node, word: str, held: Any, path: str) -> Any:
+    def _argument(self, node: Node, word: str, held: Any) -> Any:
         """Return what a node holds under a keyword."""
         form, scope = KEYWORDS[word], node.scope
-        if form is ONE:
-            return self.compile(held, scope, path)
-        if form.get("items") is ONE:
-            return [self.compile(part, scope, f"{path}.{i}") for i, part in enumerate(held)]
-        if form is BY_NAME:
-            parts = {n: self.compile(part, scope, f"{path}.{n}") for n, part in held.items()}
-            patterned = word == "patternProperties"
-            return [(self._pattern(n), parts[n]) for n in parts] if patterned else parts
+        for text in held if word == "patternProperties" else [held] if word == "pattern" else ():
+            self.run.spend(50 * len(text))
+            pattern_of(text)
+        if form is ONE or word == "items":
+            return self.compile(held, scope)
+        if form is MANY:
+            return [self.compile(part, scope) for part in held]
+        if form.get("type") == "object":  # some hold lists of names, in place of schemas
+            parts = {n: {"required": p} if isinstance(p, list) else p for n, p in held.items()}
+            return {name: self.compile(part, scope) for name, part in parts.items()}
         if word in ("$ref", "$dynamicRef"):
             self.later.append((node, word))
         if word in ("enum", "const"):
             values = held if word == "enum" else [held]
             return {canonical(value, self.run.spend) for value in values}, _any_of(values)
-        if word == "type":
-            return " or ".join(held if isinstance(held, list) else [held])
-        return self._pattern(held) if word == "pattern" else held
-
-    def _pattern(self, text: str) -> re.Pattern[str]:
-        self.run.spend(50 * len(text))
-        return re.compile(python_pattern(text), re.ASCII)
-
-    def _of_draft_07(self, schema: Any) -> Any:
-        """Return a schema of draft-07 in the keywords of 2020-12."""
-        if not isinstance(schema, dict):
-            return schema
-        hides = "$ref" in schema  # all words beside it
-        kept = ("$ref", "definitions", "$defs") if hides else schema.keys() - NOT_IN_DRAFT_07
-        words = {word: schema[word] for word in schema if word in kept}
-        if isinstance(words.get("items"), list):
-            words["prefixItems"] = words.pop("items")
-            words["items"] = words.get("additionalItems", True)
-        if str(words.get("$id")).startswith("#"):
-            words["$anchor"] = words.pop("$id")[1:]
-        return words
+        return held
 
     def _absolute(self, uri: str, base: str) -> str:
         """Return what a relative URI means in a scope; "" means the scope."""
@@ -2891,48 +2850,38 @@ class Document:
         self.run.spend(len(base) + len(uri) >> 3)
         return urljoin(base, uri)
 
-    def _find(self, ref: str, scope: str) -> tuple[Any, str]:
-        """Return the schema that a reference means, and its scope."""
+    def _link(self, node: Node, word: str) -> None:
+        """Join a reference to its target, now that all names are known."""
         from urllib.parse import unquote
 
-        without_fragment, _, fragment = ref.partition("#")
-        scope = self._absolute(without_fragment, scope)
+        ref = node.words.pop(word)
+        uri, _, fragment = ref.partition("#")
+        scope = self._absolute(uri, node.scope)
         if (scope, "") not in self.names:
             # spec: basic/index#ref-resolution -- a network URI is never dereferenced
             raise SchemaError("", f"{show_json(ref)} is not fetched: put it under $defs")
         anchor, *pointer = unquote(fragment).split("/")  # "#item", or "#/$defs/item"
         schema = self.names.get((scope, anchor))
         for step in pointer:
+            if isinstance(schema, list):
+                self.run.spend(len(schema))
+                schema = {str(i): part for i, part in enumerate(schema)}
             step = step.replace("~1", "/").replace("~0", "~")  # RFC 6901 §4
-            if isinstance(schema, list) and re.fullmatch("0|[1-9][0-9]{0,7}", step):
-                schema = schema[int(step)] if int(step) < len(schema) else None
-            else:
-                schema = schema.get(step) if isinstance(schema, dict) else None
-            scope = self.nodes[id(schema)].scope if id(schema) in self.nodes else scope
+            schema = schema.get(step) if isinstance(schema, dict) else None
         if not isinstance(schema, (dict, bool)):
             raise SchemaError("", f"{show_json(ref)} leads nowhere: check its spelling")
-        return schema, scope
-
-    def _link(self, node: Node, word: str) -> None:
-        """Join a reference to its target, now that all names are known."""
-        ref = node.words[word]
-        schema, scope = self._find(ref, node.scope)
         # What is not compiled yet stands under a keyword that is not ours.
-        target = self.nodes.get(id(schema)) or self.compile(schema, scope, ref)
-        anchors = self.anchors.get(ref.partition("#")[2], {})
-        if word == "$dynamicRef" and anchors.get(scope) is target:
-            node.dynamic = {"*": target, **anchors}
+        target = self.nodes.get(id(schema)) or self._checked(schema, scope)
+        anchors = self.anchors.get(fragment, {})
+        if word == "$dynamicRef" and anchors.get(target.scope) is target:
+            node.words[word] = {"*": target, **anchors}
         else:
             node.words["allOf"] = [*node.words.get("allOf", ()), target]
 
 
-ANYTHING, NOTHING = Node({}), Node({})
-NOTHING.plain = set()
-
-
 @functools.lru_cache(None)
 def _metaschema() -> Node:
-    return Document({"type": ["object", "boolean"], "properties": KEYWORDS}).node
+    return Document(None).read({"type": ["object", "boolean"], "properties": KEYWORDS})
 
 
 class Validator:
@@ -2942,25 +2891,18 @@ class Validator:
 
     def __init__(self, schema: JSON) -> None:
         self.schema = schema
-        self._node = node = Document(schema, _metaschema()).node
+        self._node = node = usable(Document(_metaschema()).read, schema)
         # Most tools take an object of members that have a type and nothing else. To compare their
         # classes takes a tenth of the time of the whole way.
-        simple = {"type", "properties", "required", "additionalProperties", "$defs"}
-        is_flat = simple >= node.words.keys() and node.kinds == {"object"}
+        is_flat = node.is_flat and node.kinds == {"object"}
         parts = node.words.get("properties", {}) if is_flat else {}
         self._plain = {name: part.plain for name, part in parts.items()}
         self._needed = node.words.get("required", ())
 
     def check(self, value: JSON) -> None:
         """Raise SchemaError for the first thing wrong with `value`."""
-        if self._plain and type(value) is dict and self._is_plain(value):
-            return
-        try:
-            fault = Checking().fault(self._node, value)
-        except RecursionError:  # a value deeper than the wire allows, or a caller deep in frames
-            fault = SchemaError("", "is nested too deeply to check")
-        if fault is not None:
-            raise fault
+        if not self._plain or type(value) is not dict or not self._is_plain(value):
+            usable(Checking().apply, self._node, value)
 
     def _is_plain(self, value: Msg) -> bool:
         plain = self._plain
@@ -3083,7 +3025,7 @@ def _bounded(read: Reader, holds: Callable[[Any, Any], bool], bound: Any, must: 
     def read_bounded(value: JSON) -> Any:
         found = read(value) if read else value
         plain = type(found) in PLAIN  # then the schema has judged it
-        if not plain and not make_value(holds, found, bound):
+        if not plain and not usable(holds, found, bound):
             raise SchemaError("", f"must {must.format(bound)}")
         return found
 
@@ -3183,20 +3125,12 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def make_value(make: Callable[..., Any], *args: Any) -> Any:
-    """Call a function that makes a value of JSON; turn its errors into SchemaError."""
-    try:
-        return make(*args)
-    except (TypeError, ValueError, ArithmeticError, LookupError) as exc:
-        raise SchemaError("", f"is not usable: {exc}") from None
-
-
 def read_inside(step: str | int, read: Reader, value: Any) -> Any:
     """Read a member or an item; put the way to it before the path of an error."""
     try:
         return read(value) if read else value
     except SchemaError as exc:
-        raise SchemaError(join_path(step, exc.path), exc.message) from None
+        raise inside(step, exc) from None
 
 
 def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
@@ -3235,8 +3169,8 @@ class Shapes:
         for note in notes:
             if getattr(note, "_name", "") not in FORMS:
                 schema.update(_words_of(note, schema.get("type")))
-        for word, holds, must in MEASURES["number"] if notes else ():
-            if word in schema and schema.get("type") not in ("integer", "number"):
+        for word, (kind, holds, must) in MEASURES.items() if notes else ():
+            if word in schema and kind == "number" and schema.get("type") not in ("integer", kind):
                 read = _bounded(read, holds, schema[word], must)
                 if type(schema[word]) not in (int, float):
                     del schema[word]
@@ -3250,7 +3184,7 @@ class Shapes:
         if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
             return {"type": KINDS[hint]}, int if hint is int else None
         if text:
-            return text[0], functools.partial(make_value, text[1], hint)
+            return text[0], functools.partial(usable, text[1], hint)
         if origin is typing.Literal or hasattr(hint, "__members__"):
             return self._choice(args or [*hint.__members__.values()])
         if origin in UNIONS:
@@ -3330,7 +3264,7 @@ class Shapes:
         def read_array(value: list[Any]) -> Any:
             each = zip(shapes if fixed else itertools.repeat(shapes[0]), value)
             found = [read_inside(i, read, item) for i, ((_, read), item) in enumerate(each)]
-            return make_value(build, found)
+            return usable(build, found)
 
         return schema, read_array
 
@@ -3354,7 +3288,7 @@ class Shapes:
             if not _is_record(hint):
                 return self.of(hint.__value__)
             schema, readers = self.members(_members_of(hint), "member ")
-            return schema, lambda given: make_value(lambda: hint(**read_members(readers, given)))
+            return schema, lambda given: usable(lambda: hint(**read_members(readers, given)))
         finally:
             self.open.pop()
 
