@@ -176,7 +176,7 @@ import time
 import types
 import typing
 import weakref
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from typing import (
     Any,
     AsyncIterator,
@@ -217,9 +217,8 @@ JSON = Any
 Msg = dict[str, Any]
 #: A request id: int or str, never bool, float or None.
 ReqId = Union[int, str]
-#: The way back to the peer, for all that a message causes: its answer goes last. Awaited, it gives
-#: the number of bytes that were taken: 0 if nobody is there to take them, None where nobody counts.
-Send = Callable[[Msg], Awaitable[Optional[int]]]
+#: The way back to the peer, for all that a message causes: its answer goes last.
+Send = Callable[[Msg], Awaitable[Any]]
 
 
 PREFIX = "io.modelcontextprotocol/"  # of the keys in `_meta` that the specification owns
@@ -773,8 +772,7 @@ def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
         return "{" + ",".join(f"{key}:{item}" for key, item in members) + "}"
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    # Hexadecimal, because decimal text takes quadratic time.
-    return hex(value) if type(value) is int else repr(value)
+    return repr(value)
 
 
 def show_json(value: Any) -> str:
@@ -785,8 +783,6 @@ def show_json(value: Any) -> str:
     """
     if isinstance(value, (list, dict)):
         return kind_of(value)
-    if isinstance(value, int) and value.bit_length() > 128:
-        return f"an integer of {value.bit_length()} bits"
     value = value[:50] if isinstance(value, str) else value
     return json.dumps(value, ensure_ascii=False, default=kind_of)[:60]
 
@@ -1039,24 +1035,16 @@ class Caller:
     """The sender of a message, as far as the channel knows it.
 
     A pipe knows nothing of its other end: there the caller is NOBODY. Over HTTP the caller is the
-    request that brought the message (section 34).
+    request that brought the message.
     """
 
-    def __init__(
-        self, headers: Mapping[str, str] = types.MappingProxyType({}), principal: Any = None,
-        owner: str = "", address: str = "", scheme: str = "",
-    ) -> None:  # fmt: skip
-        #: the HTTP headers of the request, names in lower case
-        self.headers = headers
-        #: the value that stands for who was authenticated, or None
-        self.principal = principal
-        #: a stable key of the principal, "" where nobody was authenticated; all that belongs to a
-        #: principal is bound to this key
-        self.owner = owner
-        #: the network address, "" where there is none
-        self.address = address
-        #: "http" or "https", "" where there is no HTTP
-        self.scheme = scheme
+    #: the HTTP headers of the request, names in lower case
+    headers: Mapping[str, str] = types.MappingProxyType({})
+    #: the value that stands for who was authenticated, or None
+    principal: Any = None
+    #: a stable key of the principal, to which all is bound that belongs to the principal; the
+    #: network address; "http" or "https": each is "" where there is none
+    owner = address = scheme = ""
 
 
 NOBODY = Caller()
@@ -1066,8 +1054,11 @@ class Exchange:
     """One request of the peer, from its arrival to our answer."""
 
     over = False  #: whether it is answered or cancelled: nothing more is sent for it
-    stopped = False  #: whether it was cancelled
     size = 0  #: what it counts for, in bytes
+    #: its Facts (section 6), if the transport has checked them already
+    facts: Any = None
+    #: the task that serves it, for whoever must cancel it
+    task: Any = None
 
     def __init__(
         self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
@@ -1082,12 +1073,8 @@ class Exchange:
         self.caller = caller
         #: whether it carries its own metadata, or says in a header that it does
         self.modern = is_modern(self.params) if modern is None else modern
-        #: its Facts (section 6), if the transport has checked them already
-        self.facts: Any = None
         #: its place among the requests that its Peer (section 9) serves
         self.key: Any = self.req_id
-        #: the task that serves it, for whoever must cancel it
-        self.task: Any = None
 
     @property
     def meta(self) -> Msg:
@@ -1114,36 +1101,17 @@ class Budget:
     [True, True, False, True]
     """
 
-    __slots__ = ("calls", "seconds", "left", "since")
-
     def __init__(self, calls: float, seconds: float) -> None:
         self.calls, self.seconds = calls, seconds
-        self.left, self.since = float(calls), 0.0
+        self.used = self.since = 0.0
 
     def take(self, now: float) -> bool:
         """Use one call; return False if none is left."""
         earned = (now - self.since) * self.calls / self.seconds
-        self.left, self.since = min(float(self.calls), self.left + earned), now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
-
-
-class Counts(dict[str, int]):
-    """A number for each name; where it is 0, the name is left out.
-
-    >>> counts = Counts(ann=2, bob=1)
-    >>> counts.change("ann", -2)
-    >>> counts
-    {'bob': 1}
-    """
-
-    def change(self, name: str, by: int) -> None:
-        """Add `by` to the number of a name."""
-        self[name] = self.get(name, 0) + by
-        if not self[name]:
-            del self[name]
+        used = max(0.0, self.used - earned) + 1
+        if used <= self.calls:
+            self.used, self.since = used, now
+        return used <= self.calls
 
 ###############################################################################
 # 6. Lifecycle
@@ -1469,7 +1437,7 @@ class Threads:
 
     def __init__(self, limit: int = TOOL_THREADS) -> None:
         self.limit, self.most = limit, limit + 10 * TOOL_THREADS
-        self.lock, self.local = threading.Lock(), threading.local()
+        self.lock = threading.Lock()
         #: the queue.SimpleQueue from which the threads take their jobs; None before the first
         self.jobs: Any = None
         self.threads = 0
@@ -1478,7 +1446,7 @@ class Threads:
     async def run(self, fn: Callable[..., Any], *args: Any) -> Any:
         """Return what fn(*args) returns, from a thread.
 
-        Raises RuntimeError if there is no thread and none can be started.
+        Raises RuntimeError if one more is needed and the system has none.
         """
         future = asyncio.get_running_loop().create_future()
         call = functools.partial(contextvars.copy_context().run, fn, *args)
@@ -1487,26 +1455,20 @@ class Threads:
                 import queue
 
                 self.jobs = queue.SimpleQueue()
-            self.free -= 1
+            self._grow(1)
             self.jobs.put((future, call))
-            try:
-                self._grow()
-            except RuntimeError:
-                if not self.threads:
-                    future.cancel()
-                    raise
+            self.free -= 1
         return await future
 
-    def _grow(self) -> None:
-        """Start a thread if a job waits for one and the limit allows it."""
-        if self.free < 0 and self.threads < self.limit:
+    def _grow(self, more: int) -> None:
+        """Start a thread if so many more jobs need one, and the limit allows it."""
+        if self.free < more and self.threads < min(self.limit, self.most):
             name = f"mcp_lite-{self.threads + 1}"
             threading.Thread(None, self._work, name, daemon=True).start()
             self.threads += 1
             self.free += 1
 
     def _work(self) -> None:
-        self.local.works = True
         while (job := self.jobs.get()) is not None:
             future, call = job
             value = exc = None
@@ -1515,52 +1477,43 @@ class Threads:
             except BaseException as raised:  # the caller decides what to do about it
                 exc = raised
             with self.lock:  # before the caller can give us the next job
-                stays = self.threads <= self.limit
-                if stays:
-                    self.free += 1
-                else:
-                    self.threads -= 1
+                self.free += 1
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 future.get_loop().call_soon_threadsafe(settle_future, future, value, exc)
             # An idle thread must not keep results alive.
             job = future = call = value = exc = None
-            if not stays:
-                return
 
     @contextlib.contextmanager
     def blocked(self) -> Generator[None, None, None]:
-        """Let another thread work while this one waits for the loop; elsewhere it does nothing.
-
-        Raises RPCError -- too busy -- when too many threads wait already.
-        """
-        if not hasattr(self.local, "works"):
-            yield
-            return
+        """Let another thread work while this one waits for the loop."""
         with self.lock:
-            if self.limit >= self.most:
-                raise RPCError(TOO_BUSY, "too many threads of this server wait for an answer")
             self.limit += 1
             with contextlib.suppress(RuntimeError):  # the next call of run() will say so
-                self._grow()
+                self._grow(0)
         try:
             yield
         finally:
             with self.lock:
                 self.limit -= 1
+                self._shrink(self.limit)
 
-    async def drain(self, seconds: float) -> None:
-        """Wait until no job runs or waits, at most so long."""
+    def _shrink(self, most: int) -> None:
+        """Let threads end when the jobs that wait are done, until so many are left."""
+        while self.threads > most:
+            self.jobs.put(None)
+            self.threads -= 1
+            self.free -= 1
+
+    async def close(self, seconds: float) -> None:
+        """Wait until no job runs or waits, at most so long, and let the threads end.
+
+        run() starts new ones.
+        """
         until = time.monotonic() + seconds
         while self.free < self.threads and time.monotonic() < until:
             await asyncio.sleep(0.01)
-
-    def close(self) -> None:
-        """Let the threads end when all jobs are done; run() starts new threads."""
         with self.lock:
-            for _ in range(self.threads):
-                self.jobs.put(None)
-            self.free -= self.threads
-            self.threads = 0
+            self._shrink(0)
 
 
 def settle_future(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:
@@ -1592,48 +1545,34 @@ class Budgets:
     def __init__(self, rate: tuple[float, float]) -> None:
         self.rate = rate
         #: the one that was silent for longest first
-        self.budgets: OrderedDict[str, Budget] = OrderedDict()
+        self.budgets: dict[str, Budget] = {}
 
     def spend(self, client: str) -> None:
         """Use one call of a client; RPCError 429 says when to come back if none is left."""
-        budget = self.budgets.setdefault(client, Budget(*self.rate))
-        self.budgets.move_to_end(client)
+        calls, seconds = self.rate
+        budget = self.budgets[client] = self.budgets.pop(client, Budget(calls, seconds))
         if len(self.budgets) > MAX_CLIENTS:
-            self.budgets.popitem(last=False)
+            del self.budgets[next(iter(self.budgets))]
         if not budget.take(time.monotonic()):
-            calls, seconds = self.rate
             problem = f"more than {calls} requests in {seconds:g} seconds"
-            wait = int((1 - budget.left) * seconds / calls) + 1
-            raise RPCError(TOO_FAST, problem, {"retryAfter": wait})
+            raise RPCError(TOO_FAST, problem, {"retryAfter": int(seconds / calls) + 1})
 
 
-class Watchdog:
-    """Ends the process, from a thread of its own, when it has not ended in time.
+def watchdog(seconds: float, status: int = 1) -> threading.Timer:
+    """Return a timer that ends the process in so many seconds, unless cancel() stops it.
 
     A handler may swallow its cancellation, or block the event loop: a server that was told to end
     must not live on with it.
     """
 
-    def __init__(self) -> None:
-        self.timer: threading.Timer | None = None
-
-    def begin(self, seconds: float, status: int = 1) -> None:
-        """End the process in so many seconds, unless that is due already."""
-        if self.timer is None:
-            self.timer = threading.Timer(seconds, self._bite, (status,))
-            self.timer.daemon = True
-            self.timer.start()
-
-    def _bite(self, status: int) -> None:
+    def bite() -> None:
         logger.error("a handler did not end in time: the process ends without it")
-        with contextlib.suppress(Exception):
-            sys.stderr.flush()
         os._exit(status)
 
-    def stop(self) -> None:
-        """Let the process live: it has ended its serving."""
-        if self.timer is not None:
-            self.timer.cancel()
+    timer = threading.Timer(seconds, bite)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 ###############################################################################
 # 8. Channels
@@ -1652,20 +1591,6 @@ __all__ += ["Transport", "memory_transports"]
 #: Announcements that only say that something has changed.
 CHANGES = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
 CHANGES |= {"notifications/resources/updated", "notifications/tasks"}
-#: Numbers, each of which is given once.
-_serial = itertools.count()
-
-
-def subject_of(msg: Msg) -> tuple[str, Any]:
-    """Return the subject of a notification: of two with the same one, the later is enough.
-
-    >>> subject_of({"method": "notifications/resources/updated", "params": {"uri": "note://a"}})
-    ('notifications/resources/updated', 'note://a')
-    """
-    params, method = msg.get("params", {}), msg["method"]
-    if method not in CHANGES:  # a line of a log, say: none takes the place of another
-        return method, next(_serial)
-    return method, params.get("uri", params.get("taskId"))
 
 
 async def nowhere(msg: Msg) -> None:
@@ -1679,28 +1604,28 @@ class Outbox:
     called once, when too much waits.
     """
 
-    __slots__ = ("send", "spawn", "too_slow", "held", "sending", "waiting", "lines", "closed")
+    held = True  # until the reader is ready
+    sending = closed = False  # whether a task sends; whether nothing more is taken
 
     def __init__(
         self, send: Send, spawn: Callable[[Any], Any], too_slow: Callable[[], Any]
     ) -> None:
         self.send, self.spawn, self.too_slow = send, spawn, too_slow
         self.waiting: dict[Any, Msg] = {}  # by subject
-        self.held, self.closed = True, False  # held: until the reader is ready
-        self.sending = False  # whether a task is
-        self.lines = 0  # messages that are no changes, among those that wait
 
     def put(self, msg: Msg) -> None:
         """Take a message, if there is room for it."""
-        subject, change = subject_of(msg), msg["method"] in CHANGES
-        if self.closed or (not change and self.lines >= MAX_FEW):
-            return
-        if change and subject not in self.waiting and len(self.waiting) >= MAX_WAITING:
-            self.close()
-            self.too_slow()
+        change, params = msg["method"] in CHANGES, msg.get("params", {})
+        subject: Any = object()  # a line of a log, say: none takes the place of another
+        if change:
+            subject = msg["method"], params.get("uri", params.get("taskId"))
+        room = MAX_WAITING if change else MAX_FEW
+        if self.closed or (len(self.waiting) >= room and subject not in self.waiting):
+            if change and not self.closed:
+                self.close()
+                self.too_slow()
             return
         self.waiting[subject] = msg
-        self.lines += not change
         self._begin()
 
     def release(self) -> None:
@@ -1716,9 +1641,7 @@ class Outbox:
     async def _deliver(self) -> None:
         try:
             while self.waiting:
-                msg = self.waiting.pop(next(iter(self.waiting)))
-                self.lines -= msg["method"] not in CHANGES
-                await self.send(msg)
+                await self.send(self.waiting.pop(next(iter(self.waiting))))
         except BaseException:
             self.close()
             raise
@@ -1760,8 +1683,8 @@ class Transport:
         read; [] when the channel has ended."""
         raise NotImplementedError
 
-    async def write(self, msg: Msg | list[Msg]) -> int | None:
-        """Send a message or a batch; wait while the other end is slow. May return its bytes.
+    async def write(self, msg: Msg | list[Msg]) -> None:
+        """Send a message or a batch; wait while the other end is slow.
 
         Raises ConnectionClosed if the channel has ended, TypeError or ValueError for a message
         that JSON cannot say.
@@ -1787,11 +1710,9 @@ class Transport:
         """
         return False
 
-    def renew(self) -> None:
-        """Forget what was agreed, before a new handshake."""
-
-    def agreed(self, rev: str) -> None:
-        """Hear which revision the conversation speaks, once that is settled."""
+    def agreed(self, rev: str | None) -> None:
+        """Hear which revision the conversation speaks, once that is settled; None before a new
+        handshake."""
 
     def learn_tool(self, tool: Msg) -> None:
         """Hear of a tool of a modern server; raise SchemaError if this channel cannot call it."""
@@ -1822,47 +1743,43 @@ class Inbox:
     def __init__(self) -> None:
         self.items: deque[Any] = deque()
         self.closed = False
-        #: futures of those who wait for an item, and for room
-        self.readers: deque[asyncio.Future[None]] = deque()
-        self.writers: deque[asyncio.Future[None]] = deque()
+        #: futures of those who wait for an item, or for room
+        self.sleepers: deque[asyncio.Future[None]] = deque()
 
     async def take(self) -> list[Any]:
         """Wait for messages, and return all that are there; [] when it is closed and empty."""
-        await _sleep_until(lambda: self.items or self.closed, self.readers)
+        await self._sleep_until(lambda: self.items or self.closed)
         items = []
         while self.items:
             items.append(self.items.popleft())
-        _wake_all(self.writers)
+        self._wake()
         return items
 
     async def put(self, item: Any) -> bool:
         """Add a message when there is room; return False if it is closed."""
-        await _sleep_until(lambda: len(self.items) < MAX_ITEMS or self.closed, self.writers)
+        await self._sleep_until(lambda: len(self.items) < MAX_ITEMS or self.closed)
         if not self.closed:
             self.items.append(item)
-            _wake_all(self.readers)
+            self._wake()
         return not self.closed
 
     def close(self) -> None:
         """Take in no more; the messages that are there can still be read."""
         self.closed = True
-        _wake_all(self.readers)
-        _wake_all(self.writers)
+        self._wake()
 
+    async def _sleep_until(self, ready: Callable[[], Any]) -> None:
+        while not ready():
+            future = asyncio.get_running_loop().create_future()
+            self.sleepers.append(future)
+            if not ready():  # the other end, in its thread, may have woken all just before
+                await future
 
-async def _sleep_until(ready: Callable[[], Any], sleepers: deque[Any]) -> None:
-    while not ready():
-        future = asyncio.get_running_loop().create_future()
-        sleepers.append(future)
-        if not ready():  # the other end, in its thread, may have woken all just before
-            await future
-
-
-def _wake_all(sleepers: deque[Any]) -> None:
-    while sleepers:
-        with contextlib.suppress(IndexError, RuntimeError):  # woken already; its loop has ended
-            future = sleepers.popleft()
-            future.get_loop().call_soon_threadsafe(settle_future, future, None, None)
+    def _wake(self) -> None:
+        while self.sleepers:
+            with contextlib.suppress(IndexError, RuntimeError):  # woken already; its loop has ended
+                future = self.sleepers.popleft()
+                future.get_loop().call_soon_threadsafe(settle_future, future, None, None)
 
 
 class MemoryTransport(Transport):
@@ -1878,13 +1795,12 @@ class MemoryTransport(Transport):
         """Return the messages that have come."""
         return await self.inbox.take()
 
-    async def write(self, msg: Msg | list[Msg]) -> int | None:
+    async def write(self, msg: Msg | list[Msg]) -> None:
         """Put a message into the other end's inbox, when there is room."""
         said = Said(encode(msg))
         said.caller = speaker()
         if not await self.other.inbox.put(said):
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
-        return len(said)
 
     async def close(self) -> None:
         """End both directions."""
@@ -1957,7 +1873,7 @@ class Asker:
 
     #: why nothing more can be sent, once the channel has ended
     lost: ConnectionClosed | None = None
-    transport: Transport | None = None
+    transport = Transport()  # until attach() gives the one that is used
 
     def __init__(self, name: str) -> None:
         self.name, self.tasks = name, Tasks()
@@ -1979,8 +1895,9 @@ class Asker:
         req_id, params = next(self.ids), dict(params or {})
         # Progress renews the deadline, so every request asks for it.
         params["_meta"] = {**params.get("_meta", {}), "progressToken": req_id}
-        late = functools.partial(self._late, method, patience)
-        deadline = Deadline(patience, late, longest, self._waits_for_person)
+        problem = functools.partial(self._late, method, patience)
+        paused = lambda: self.transport.waits_for_person  # noqa: E731
+        deadline = Deadline(patience, problem, longest, paused)
         asked = self.asked[req_id] = Asked(method, send, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
@@ -1988,12 +1905,9 @@ class Asker:
                 answer = await asked.answer
             if asked.reports:
                 await asyncio.wait(asked.reports, timeout=patience)
-        except asyncio.CancelledError:
-            self._abandon(req_id, "the caller was cancelled")
-            raise
-        except RequestTimeout:
-            self._abandon(req_id, "timeout")
-            await asyncio.sleep(0)  # so that it is said before what the caller says next
+        except (asyncio.CancelledError, RequestTimeout) as exc:
+            late = isinstance(exc, RequestTimeout)
+            self._abandon(req_id, "timeout" if late else "the caller was cancelled")
             raise
         finally:
             self.asked.pop(req_id, None)
@@ -2003,24 +1917,18 @@ class Asker:
 
     def _late(self, method: str, patience: float) -> RequestTimeout:
         waited = f"{self.name} did not answer {method} within {patience:g} seconds"
-        hint = self.transport.hint() if self.transport else ""
-        return RequestTimeout("; ".join(filter(None, (waited, hint))))
+        return RequestTimeout("; ".join(filter(None, (waited, self.transport.hint()))))
 
-    def _waits_for_person(self) -> bool:
-        return self.transport is not None and self.transport.waits_for_person
-
-    def _abandon(self, req_id: ReqId, reason: str) -> asyncio.Task[Any] | None:
-        """Give a request up, in a task that tells the peer so."""
+    def _abandon(self, req_id: ReqId, reason: str, into: set[Any] | None = None) -> None:
+        """Give a request up, in a task that tells the peer so; it is in the set while it runs."""
         asked = self.asked[req_id]
         if asked.answer.done() and not asked.answer.cancelled():
-            return None
-        if self.transport is not None and self.transport.abandon(req_id):
-            return None
+            return
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if asked.method == "initialize" or self.lost is not None:
-            return None
-        params = {"requestId": req_id, "reason": reason}
-        return self.tasks.spawn(asked.send(notification("notifications/cancelled", params)))
+        silent = asked.method == "initialize" or self.lost is not None
+        if not self.transport.abandon(req_id) and not silent:
+            params = {"requestId": req_id, "reason": reason}
+            self.tasks.spawn(asked.send(notification("notifications/cancelled", params)), into)
 
     def settle(self, msg: Msg) -> None:
         """Give an answer to whoever waits for it; a late one is dropped."""
@@ -2029,9 +1937,8 @@ class Asker:
         elif msg.get("id") is None:
             self.warn("%s could not read a message of ours: %.500r", msg["error"])
         else:
-            fault = msg["error"]
-            exc = RemoteError(fault["code"], fault["message"], fault.get("data"))
-            self.fail(msg["id"], exc)
+            code, message = msg["error"]["code"], msg["error"]["message"]
+            self.fail(msg["id"], RemoteError(code, message, msg["error"].get("data")))
 
     def fail(self, req_id: JSON, outcome: MCPError | Msg) -> None:
         """Let a request of ours end so, unless it has ended already."""
@@ -2050,10 +1957,8 @@ class Asker:
         self.warn("%s sent an answer that cannot be taken: %s", exc)
         req_id: JSON = msg.get("id")
         if is_id(req_id) and req_id in self.asked:
-            kind = LimitExceeded if isinstance(exc, LimitExceeded) else ProtocolError
-            what = "more than we take" if kind is LimitExceeded else "a malformed message"
-            method = self.asked[req_id].method
-            self.fail(req_id, kind(f"{self.name} answered {method} with {what}: {exc}"))
+            what = f"{self.name} answered {self.asked[req_id].method} with a malformed message"
+            self.fail(req_id, type(exc)(f"{what}: {exc}"))
         return True
 
     def progress(self, params: Msg) -> None:
@@ -2101,13 +2006,13 @@ class Asker:
         after a period of grace, when their process may be ended already.
         """
         closed = ConnectionClosed(f"this program has closed the connection to {self.name}")
+        telling: set[Any] = set()
         try:
-            asked = list(self.asked)
-            telling = {self._abandon(req_id, "the caller has gone") for req_id in asked} - {None}
-            for req_id in asked:
+            for req_id in list(self.asked):
+                self._abandon(req_id, "the caller has gone", telling)
                 self.fail(req_id, closed)
             if telling:
-                await asyncio.wait(telling, timeout=FAREWELL_SECONDS)  # type: ignore[type-var]
+                await asyncio.wait(telling, timeout=FAREWELL_SECONDS)
         finally:
             self.lost = self.lost or closed  # how the server ends now is of no interest
             await close()
@@ -2122,6 +2027,7 @@ class Peer(Asker):
     """
 
     farewell = ""  # what requests are told that we cut off
+    make: Any = Exchange  # gives what stands for a request that has arrived
 
     def __init__(
         self, name: str, serve: Callable[[Exchange], Awaitable[Msg]],
@@ -2135,9 +2041,9 @@ class Peer(Asker):
         #: the requests of the peer; never in one table with ours, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
         self.on_lost: Callable[[], Any] = nothing  # called once, when the channel has ended
-        self.loads = Counts()  # bytes of requests, by client
+        self.loads: Counter[str] = Counter()  # bytes of requests, by client
         self.serving = 0  # requests that have their turn
-        self.line: list[asyncio.Future[None]] = []  # those that wait for it
+        self.line: deque[asyncio.Future[None]] = deque()  # those that wait for it
         self.unread = 0  # answers that are being written
 
     # A message arrives.
@@ -2149,36 +2055,32 @@ class Peer(Asker):
             if isinstance(data, ProtocolError):
                 raise data
             msg = decode(data) if encoded else data
+            if type(msg) is list:
+                self.check_batch(msg)
         except ProtocolError as exc:
             self.show("<", exc)
-            answer = {"id": find_answer(data if encoded else exc.start), "result": None}
-            if answer["id"] is None or not self.fail_request_of(answer, exc):
-                self.refuse(exc, send)
+            req_id = find_answer(data if encoded else exc.start)
+            self.refuse(exc, send, None if req_id is None else {"id": req_id, "result": None})
             return
         self.show("<", msg)
         # A message that is not encoded is of our own program: it need not count.
         size = len(data) if encoded else 0
-        if type(msg) is not list:
-            self.dispatch(msg, send, caller, size)
-            return
-        try:
-            self.check_batch(msg)
-        except ProtocolError as exc:
-            if not [item for item in msg if self.fail_request_of(item, exc)]:
-                self.refuse(exc, send)
-        else:
+        if type(msg) is list:
             self.tasks.spawn(self.reply_batch(msg, send, caller, size))
+        else:
+            self.dispatch(msg, send, caller, size)
 
     def show(self, direction: str, msg: Any) -> None:
         """Show a message to the trace, if there is one."""
         if _trace is not None:
             _trace(direction, self.name, msg)
 
-    def traced(self, write: Callable[[Any], Awaitable[int | None]]) -> Send:
+    def traced(self, write: Send) -> Send:
         """Return `write`, showing what it writes to the trace while there is one."""
 
-        def send(msg: Any) -> Awaitable[int | None]:
-            self.show(">", msg)
+        def send(msg: Any) -> Awaitable[Any]:
+            if _trace is not None:
+                self.show(">", msg)
             return write(msg)
 
         return send
@@ -2198,19 +2100,14 @@ class Peer(Asker):
                 return self.tasks.spawn(self.reply(exchange, put))
         except (ProtocolError, RPCError) as exc:
             return self.refuse(exc, put or send, msg)
-        if kind is NOTIFICATION:
-            self._hear(msg, send, caller)
-        else:
+        if kind is not NOTIFICATION:
             self.settle(msg)
-        return None
-
-    def _hear(self, msg: Msg, send: Send, caller: Caller) -> None:
-        params = msg.get("params", {})
-        if msg["method"] == "notifications/progress":
-            self.progress(params)
+        elif msg["method"] == "notifications/progress":
+            self.progress(msg.get("params", {}))
         # What is cancelled may be no request that runs here, but a subscription of a client.
-        elif msg["method"] != "notifications/cancelled" or not self.cancel(params):
+        elif msg["method"] != "notifications/cancelled" or not self.cancel(msg.get("params", {})):
             self.call_back(self.on_notification, msg, send, caller)
+        return None
 
     def check_batch(self, batch: list[JSON]) -> None:
         """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
@@ -2232,22 +2129,19 @@ class Peer(Asker):
 
         each = size // len(batch)
         tasks = [self.dispatch(msg, send, caller, each, put) for msg in batch]
-        running = [task for task in tasks if task is not None]
-        return self._send_batch(answers, running, send)
+        return self._send_batch(answers, {*tasks} - {None}, send)
 
-    async def _send_batch(
-        self, answers: list[Msg], running: list[asyncio.Task[Any]], send: Send
-    ) -> None:
+    async def _send_batch(self, answers: list[Msg], running: set[Any], send: Any) -> None:
         if running:
             await asyncio.wait(running)
         # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
         if not answers:
             return
         try:
-            await send(answers)  # type: ignore[arg-type]
+            await send(answers)
         except UNSAYABLE as exc:
             problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be answered: {exc}"}
-            await send([error(x.get("id"), problem) for x in answers])  # type: ignore[arg-type]
+            await send([error(answer.get("id"), problem) for answer in answers])
 
     def refuse(
         self, exc: MCPError, send: Send, msg: JSON = None
@@ -2268,10 +2162,6 @@ class Peer(Asker):
 
     # Requests of the peer.
 
-    def make(self, msg: Msg, send: Send, caller: Caller, modern: bool | None) -> Exchange:
-        """Return what stands for a request that has arrived."""
-        return Exchange(msg, send, caller, modern)
-
     def accept(
         self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None,
         size: int = 0,
@@ -2280,7 +2170,7 @@ class Peer(Asker):
 
         Raises RPCError if its id is taken, or too many bytes of requests run or wait.
         """
-        exchange = self.make(msg, send, caller, modern)
+        exchange: Exchange = self.make(msg, send, caller, modern)
         if self.many_clients:
             exchange.key = object()
         if exchange.key in self.incoming:
@@ -2288,11 +2178,11 @@ class Peer(Asker):
             raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
         exchange.size = size + 2048  # for its task, or its place in line
         who = caller.owner or caller.address
-        if self.loads.get(who, 0) + exchange.size > HELD_BYTES:
+        if self.loads[who] + exchange.size > HELD_BYTES:
             # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
             most = f"more than {HELD_BYTES} bytes"
             raise RPCError(TOO_BUSY, f"the requests that run or wait would take {most}")
-        self.loads.change(who, exchange.size)
+        self.loads[who] += exchange.size
         self.incoming[exchange.key] = exchange
         return exchange
 
@@ -2304,7 +2194,16 @@ class Peer(Asker):
             if exchange.over:  # cancelled before this task could start
                 return
             try:
-                answer = result(exchange.req_id, await self._serve(exchange))
+                if self.serving < self.limit or exchange.method == "ping":
+                    self.serving += 1
+                else:
+                    await self._line_up()
+                try:
+                    answer = result(exchange.req_id, await self.serve(exchange))
+                finally:
+                    self._pass_turn()
+            except GeneratorExit:  # the loop has ended, and Python ends what it has left
+                raise
             except BaseException as exc:  # a handler ends neither the process nor another request
                 answer = self._failure(exchange, exc)
             # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
@@ -2324,33 +2223,32 @@ class Peer(Asker):
         finally:  # only now: answers that are not read count, too
             del self.incoming[exchange.key]
             who = exchange.caller.owner or exchange.caller.address
-            self.loads.change(who, -exchange.size)
+            self.loads[who] -= exchange.size
+            if not self.loads[who]:
+                del self.loads[who]
 
-    async def _serve(self, exchange: Exchange) -> Msg:
-        """Serve a request when it is its turn. A semaphore loses turns before Python 3.11."""
-        if exchange.method == "ping":
-            return await self.serve(exchange)
-        turn = None
+    async def _line_up(self) -> None:
+        """Wait for a turn. A semaphore loses turns before Python 3.11."""
+        turn = asyncio.get_running_loop().create_future()
+        self.line.append(turn)
         try:
-            if self.serving < self.limit:
-                self.serving += 1
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                with contextlib.suppress(ValueError):  # it was its turn just now
+                    self.line.remove(turn)
             else:
-                turn = asyncio.get_running_loop().create_future()
-                self.line.append(turn)
-                await turn
-            return await self.serve(exchange)
-        finally:
-            if turn is None or not turn.cancelled():
                 self._pass_turn()
+            raise
 
     def _pass_turn(self) -> None:
-        """Hand a turn over: if it were set free first, a newcomer could take it."""
-        while self.line:
-            turn = self.line.pop(0)
+        """End a turn, and give it to the next in line before a newcomer can take it."""
+        self.serving -= 1
+        while self.line and self.serving < self.limit:
+            turn = self.line.popleft()
             if not turn.done():
                 turn.set_result(None)
-                return
-        self.serving -= 1
+                self.serving += 1
 
     def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
         """Return the error that answers a request whose handler raised; or raise, for no answer."""
@@ -2360,8 +2258,6 @@ class Peer(Asker):
             # Else the handler awaited something that somebody else cancelled.
             code = TOO_BUSY if self.farewell else INTERNAL_ERROR
             exc = RPCError(code, self.farewell or "the handler was cancelled")
-        elif is_dropped(exchange, exc):
-            raise exc
         elif not isinstance(exc, (*FOR_THE_PEER, ConnectionClosed)) and self.lost is None:
             logger.error("%s failed", exchange.title, exc_info=exc)
         return error(exchange.req_id, wire_error(exc))
@@ -2386,7 +2282,7 @@ class Peer(Asker):
     def stop(self, exchange: Exchange) -> None:
         """Cancel a request: its client does not want the answer. One that is answered stays so."""
         if not exchange.over:
-            exchange.over = exchange.stopped = True
+            exchange.over = True
             if exchange.task is not None:
                 exchange.task.cancel()
 
@@ -2445,14 +2341,6 @@ class Peer(Asker):
             await asyncio.wait(running, timeout=FAREWELL_SECONDS)
         await self.tasks.close()
 
-
-def is_dropped(exchange: Exchange, exc: BaseException) -> bool:
-    """Return whether this is how Python ends the coroutine of a request whose loop has ended.
-
-    A handler may raise GeneratorExit as well, but then a task is running on the loop.
-    """
-    ends = isinstance(exc, GeneratorExit)
-    return ends and asyncio.current_task(exchange.task.get_loop()) is None
 
 # =============================================================================
 # Part III. A server
@@ -4548,11 +4436,10 @@ class Context(Exchange):
             return coro
         import concurrent.futures
 
-        with contextlib.ExitStack() as stack:
+        with self.server.threads.blocked():
             try:
-                stack.enter_context(self.server.threads.blocked())
                 future = asyncio.run_coroutine_threadsafe(coro, self.conversation.loop)
-            except (RPCError, RuntimeError):  # too many wait; the loop has ended before this thread
+            except RuntimeError:  # the loop has ended before this thread
                 coro.close()
                 raise
             self.waiting.add(future)
@@ -5093,8 +4980,8 @@ class Entry:
         """Return whether an exception is no failure of its handler, and not its to answer."""
         if isinstance(exc, CapabilityMissing):
             return bool(ctx.facts.rev >= MODERN)
-        own = isinstance(exc, (asyncio.CancelledError, Suspended, RPCError))
-        return own or ctx.asked or is_dropped(ctx, exc)
+        own = isinstance(exc, (asyncio.CancelledError, GeneratorExit, Suspended, RPCError))
+        return own or ctx.asked
 
     def failed(self, ctx: Context, exc: BaseException) -> Msg:
         """Answer a call whose handler raised."""
@@ -5418,8 +5305,6 @@ class Conversation(Peer):
         self.state: dict[str, Any] = {}  # ctx.state
         self.life = server.lives[self.loop]
         self._admitted: dict[str, str] = {}  # methods that were let in, and for whom
-        #: the key of the client's share, where the channel does not know its client
-        self.number = f"conversation {next(_serial)}"
 
     def make(self, msg: Msg, send: Send, caller: Caller, modern: bool | None) -> Context:
         """Return the Context of a request that has arrived."""
@@ -5461,7 +5346,7 @@ class Conversation(Peer):
             # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"
             raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
         if server.budgets is not None and method not in GREETINGS:
-            server.budgets.spend(ctx.owner or ctx.caller.address or self.number)
+            server.budgets.spend(ctx.owner or ctx.caller.address or str(id(self)))
         if method in METHODS:
             try:
                 check_params(METHODS[method], ctx.params)
@@ -5609,8 +5494,7 @@ class Life:
                 await self.tasks.close()
                 if len(self.server.lives) == 1:
                     # Functions that look at ctx.cancelled get the time to see it, and to clean up.
-                    await threads.drain(FAREWELL_SECONDS)
-                    threads.close()
+                    await threads.close(FAREWELL_SECONDS)
         except (Exception, SystemExit) as exc:
             if isinstance(exc, SystemExit):  # asyncio would stop the loop before any clean-up
                 exc = CannotServe(errno.ECANCELED, f"its lifespan ended the program: {exc}")
@@ -6016,20 +5900,21 @@ class Server:
             loader(self)
         if transport == "stdio":
             hint_for_a_terminal(self.name, sys.argv[0])
-        watchdog = Watchdog()
+        timers: list[threading.Timer] = []
 
         async def main() -> None:
             try:
                 await self.serve_on(transport, lambda url: None, options, signals=True)
             finally:
-                watchdog.begin(GRACE_SECONDS)
+                timers.append(watchdog(GRACE_SECONDS))
 
         try:
             asyncio.run(main())
         except CannotServe as exc:
             sys.exit(f"{self.name}: {exc}")
         finally:
-            watchdog.stop()
+            for timer in timers:
+                timer.cancel()
 
     def http(self, **options: Any) -> Any:
         """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
@@ -6774,7 +6659,7 @@ class LineTransport(Transport):
             if items or not data:
                 return items
 
-    async def write(self, msg: Msg | list[Msg]) -> int | None:
+    async def write(self, msg: Msg | list[Msg]) -> None:
         """Send a message, with others that are written in the same turn of the loop."""
         if self.writer.transport.get_write_buffer_size() > BUFFER_BYTES:
             async with self._turn:  # before 3.10.6 only one task may wait in drain()
@@ -6789,7 +6674,6 @@ class LineTransport(Transport):
         self._batch.append(data)
         if len(data) > BUFFER_BYTES:
             self._flush()
-        return len(data)
 
     def _flush(self) -> None:
         """Write the lines of this turn of the loop in one piece."""
@@ -6891,8 +6775,7 @@ async def until_signalled(
     """
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(work)
-    caught: list[int] = []
-    watchdog = Watchdog()
+    caught: dict[int, threading.Timer] = {}  # signals, and what ends us if nothing else does
 
     def wind_up() -> None:
         stop()
@@ -6902,8 +6785,7 @@ async def until_signalled(
         # A handler of Python's own, not the loop's: it runs also while something blocks the loop.
         if caught:
             os._exit(128 + number)  # the shells' convention for death by a signal
-        caught.append(number)
-        watchdog.begin(grace + GRACE_SECONDS, 128 + number)
+        caught[number] = watchdog(grace + GRACE_SECONDS, 128 + number)
         loop.call_soon_threadsafe(wind_up)
 
     former: dict[int, Any] = {}
@@ -6916,10 +6798,11 @@ async def until_signalled(
         if not caught:
             raise
     finally:
-        watchdog.stop()
+        for timer in caught.values():
+            timer.cancel()
         for number, handler in former.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-    return caught[0] if caught else 0
+    return next(iter(caught), 0)
 
 
 async def serve_stdio(
@@ -7578,7 +7461,7 @@ class ClientSession:
     async def _handshake(self, wanted: str, patience: float) -> None:
         """Begin a legacy session: say hello, and agree on a revision."""
         self.peer.session = session = Session()
-        self.transport.renew()
+        self.transport.agreed(None)
         session.client_capabilities = self.answers.declare(wanted)
         params = {"protocolVersion": wanted, "capabilities": session.client_capabilities,
                   "clientInfo": self.info}  # fmt: skip
@@ -10408,9 +10291,12 @@ class Endpoint:
         self.open: set[Stream] = set()  # that have a response
         #: streams that end with a token, and when: a time of day
         self.expiring: dict[Response, float] = {}
-        self.loads, self.tasks = Counts(), Tasks()
+        self.loads: Counter[str] = Counter()  # bytes of requests, by client
+        self.tasks = Tasks()
         self.draining = False  # whether new work is turned away, because the server is to end
-        self.modern = HTTPSession(self, Caller(address="a client"), modern=True)
+        clients = Caller()
+        clients.address = "a client"
+        self.modern = HTTPSession(self, clients, modern=True)
         self.modern.conversation.session.resume(NEWEST)
         self.modern.conversation.limit = MAX_CLIENTS
         self.sweeper: asyncio.TimerHandle | None = None
@@ -10781,7 +10667,7 @@ class Endpoint:
         """Drain, and end everything that is left."""
         await self.drain(grace)
         await self.tasks.close()
-        self.pages.close()
+        await self.pages.close(0)
         if self.sweeper is not None:
             self.sweeper.cancel()
 
@@ -11800,18 +11686,16 @@ class HTTPTransport(Transport):
 
     # The end.
 
-    def agreed(self, rev: str) -> None:
-        """Note the revision, which later requests name."""
+    def agreed(self, rev: str | None) -> None:
+        """Note the revision, which later requests name; or forget the session."""
         self.rev = rev
+        if rev is None:
+            self.session_id = None
+            self._opening = asyncio.get_running_loop().create_future()
 
     def learn_tool(self, tool: Msg) -> None:
         """Note which arguments of a tool go into headers, too."""
         self.mirrors[tool["name"]] = mirrors_of(tool.get("inputSchema"))
-
-    def renew(self) -> None:
-        """Forget the session, before a new handshake."""
-        self.session_id, self.rev = None, None
-        self._opening = asyncio.get_running_loop().create_future()
 
     def explain(self) -> str:
         """Return why the channel ended."""
