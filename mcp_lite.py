@@ -6509,38 +6509,27 @@ class LineDecoder:
     def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
         self.limit = limit
         self.line = bytearray()  # one that has begun
-        self.skipping = False  # whether it is over the limit
 
     def feed(self, data: bytes) -> list[Any]:
         """Return the lines that `data` completes."""
-        # Most reads are a few whole lines.
-        if data.endswith(b"\n") and not (self.line or self.skipping or len(data) > self.limit):
-            return [line for line in (part.rstrip(b"\r") for part in data.split(b"\n")) if line]
-        items: list[Any] = []
-        *ends, rest = data.split(b"\n")
-        for end in ends:
-            self._add(end, items)
-            items += self.eof()
-        self._add(rest, items)
-        return items
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = bytes(self.line) + lines[0]
+            self.line.clear()
+        self.line += rest
+        del self.line[self.limit + 1 :]  # this much shows that it is too long
+        return [self._item(line) for line in lines if line.rstrip(b"\r")]
 
     def eof(self) -> list[Any]:
         """Return the line that has begun, if there is one: it ends here."""
-        line = bytes(self.line).rstrip(b"\r")
-        self.line.clear()
-        self.skipping = False
-        return [line] if line else []
+        return self.feed(b"\n")
 
-    def _add(self, piece: bytes, items: list[Any]) -> None:
-        if not self.skipping and len(self.line) + len(piece) > self.limit:
-            problem = LimitExceeded(f"a line is longer than {self.limit} bytes")
-            start = bytes(self.line[:1000]) + piece[:1000]
-            problem.start = start[:1000]  # shows whose answer it was
-            items.append(problem)
-            self.skipping = True
-            self.line.clear()
-        if not self.skipping:
-            self.line += piece
+    def _item(self, line: bytes) -> Any:
+        if len(line) <= self.limit:
+            return line.rstrip(b"\r")
+        problem = LimitExceeded(f"a line is longer than {self.limit} bytes")
+        problem.start = line[:1000]  # shows whose answer it was
+        return problem
 
 
 def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
@@ -6583,6 +6572,8 @@ class LineTransport(Transport):
         self.idle_since = float("inf")  # by the loop's clock, when read() began to wait for input
         #: read no more: what has come can still be read
         self.end_input: Callable[[], Any] = nothing
+        #: settled when the other end has all that was written, or takes no more
+        self.written: asyncio.Future[Any]
 
     async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
         """Read from one file and write to another; the transport owns both from now on."""
@@ -6602,7 +6593,7 @@ class LineTransport(Transport):
         protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
         out, _ = await self._loop.connect_write_pipe(lambda: protocol, sink)
         self.writer = asyncio.StreamWriter(out, protocol, None, self._loop)
-        self._begin(self._loop.create_task(self._until_closed()))
+        self.written = self._loop.create_task(self._until_closed())
 
     async def _use_threads(self, source: io.FileIO, sink: io.FileIO) -> None:
         import socket
@@ -6628,19 +6619,8 @@ class LineTransport(Transport):
 
         self.end_input = end_input
         in_thread(read_all)
-        written = in_thread(write_all)
+        self.written = in_thread(write_all)
         self.reader, self.writer = await asyncio.open_connection(sock=ours, limit=BUFFER_BYTES)
-        self._begin(written)
-
-    def _begin(self, written: asyncio.Future[Any]) -> None:
-        #: settled when the other end has all that was written, or takes no more
-        self.written = written
-        written.add_done_callback(lambda _: self.output_ended())
-
-    def output_ended(self) -> None:
-        """Read no more: there is nobody left to serve, unless it is we who have closed."""
-        if not self._closing:
-            self.end_input()
 
     async def _until_closed(self) -> None:
         with contextlib.suppress(OSError):
@@ -6820,6 +6800,8 @@ async def serve_stdio(
     transport.name = "the client"
     with claimed_streams() as (stdin, stdout):  # before the lifespan begins, which may print
         await transport.use(open(os.dup(stdin), "rb", 0), open(os.dup(stdout), "wb", 0))
+        # Who reads no answers is not served.
+        transport.written.add_done_callback(lambda _: transport.end_input())
         if stat.S_ISREG(os.fstat(stdin).st_mode):
             transport.grace = None  # server.py < requests.jsonl: the end of a file is no farewell
         elif options.get("watch_parent", True):
@@ -8129,9 +8111,6 @@ class StdioTransport(LineTransport):
         # Perhaps our loop ends, and nobody has called close(). Not in `except`: a task that is
         # cancelled before its first step runs none.
         keep.add_done_callback(lambda task: self._drop() if task.cancelled() else None)
-
-    def output_ended(self) -> None:
-        """Read on: what the child has said to the end is on its way."""
 
     async def _until_exited(self) -> None:
         """Wait until the child has exited, and then until what it wrote is read."""
