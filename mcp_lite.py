@@ -569,7 +569,14 @@ def classify(msg: JSON) -> str:
     if type(msg) is not dict or msg.get("jsonrpc") != "2.0":
         raise ProtocolError('a message must be a JSON object with "jsonrpc": "2.0"')
     if "method" in msg:
-        return _classify_call(msg)
+        if type(msg["method"]) is not str or "result" in msg or "error" in msg:
+            raise ProtocolError("method must be a string, without a result or error beside it")
+        if "params" in msg and type(msg["params"]) is not dict:
+            raise ProtocolError("params must be an object", code=INVALID_PARAMS)
+        # spec: basic/index#requests -- "Requests MUST include a string or integer ID", never null
+        if "id" in msg and not is_id(msg["id"]):
+            raise ProtocolError("id must be a string or an integer")
+        return REQUEST if "id" in msg else NOTIFICATION
     if ("result" in msg) == ("error" in msg):
         raise ProtocolError("a message must have a method, or either a result or an error")
     if "result" in msg:
@@ -583,19 +590,6 @@ def classify(msg: JSON) -> str:
     if type(problem.get("message")) is not str or not is_id(msg.get("id", 0) or 0):
         raise ProtocolError("an error must have a message, and the id of its request, if any")
     return ERROR
-
-
-def _classify_call(msg: Msg) -> str:
-    if type(msg["method"]) is not str or "result" in msg or "error" in msg:
-        raise ProtocolError("method must be a string, and no result or error may stand beside it")
-    if "params" in msg and type(msg["params"]) is not dict:
-        raise ProtocolError("params must be an object", code=INVALID_PARAMS)
-    if "id" not in msg:
-        return NOTIFICATION
-    # spec: basic/index#requests -- "Requests MUST include a string or integer ID", never null
-    if not is_id(msg["id"]):
-        raise ProtocolError("id must be a string or an integer")
-    return REQUEST
 
 
 def readable_id(msg: JSON) -> ReqId | None:
@@ -1146,7 +1140,6 @@ class Facts:
         self.log_level = log_level
 
 
-NO_URIS: frozenset[str] = frozenset()  # is shared: an empty set for each takes 216 bytes
 START, AGREED, READY, DONE = "start", "agreed", "ready", "done"  # spec 2025-11-25: basic/lifecycle
 
 
@@ -1164,7 +1157,7 @@ class Session(Facts):
         self.resumed = False
         self.server_capabilities: Msg = {}
         #: URIs that the client wants to hear of
-        self.subscriptions = NO_URIS
+        self.subscriptions: frozenset[str] = frozenset()
 
     def resume(self, rev: str) -> None:
         """Begin as if a handshake had just ended."""
@@ -1227,6 +1220,13 @@ def admit(
     return row
 
 
+#: What the `_meta` of a modern request must have, checked like the parameters of a method.
+METADATA = Method(
+    f"_meta client modern - {PROTOCOL_VERSION}:string {CLIENT_CAPABILITIES}:object "
+    f"{CLIENT_INFO}?:object"
+)
+
+
 def read_metadata(msg: Msg) -> Facts:
     """Return the facts in the `_meta` of a modern request; RPCError -32602 if some are missing.
 
@@ -1240,21 +1240,13 @@ def read_metadata(msg: Msg) -> Facts:
     {'roots': {}}
     """
     meta = object_of(msg.get("params") or {}, "_meta")
-    name: Any = meta.get(PROTOCOL_VERSION)
-    capabilities: Any = meta.get(CLIENT_CAPABILITIES)
-    info, level = meta.get(CLIENT_INFO, {}), meta.get(LOG_LEVEL)
-    problem = ""
-    if type(name) is not str:
-        problem = f"{PROTOCOL_VERSION} is missing or no string"
-    elif type(capabilities) is not dict:
-        problem = f"{CLIENT_CAPABILITIES} is missing or no object"
-    elif type(info) is not dict:
-        problem = f"{CLIENT_INFO} is no object"
-    elif level is not None and level not in LOG_LEVELS:
-        problem = f"{LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}"
-    if problem:
-        raise RPCError(INVALID_PARAMS, f"_meta: {problem}")
-    return Facts(name, info, capabilities, level)
+    check_params(METADATA, meta)
+    level = meta.get(LOG_LEVEL)
+    if level is not None and level not in LOG_LEVELS:
+        problem = f"_meta: {LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}"
+        raise RPCError(INVALID_PARAMS, problem)
+    info = meta.get(CLIENT_INFO, {})
+    return Facts(meta[PROTOCOL_VERSION], info, meta[CLIENT_CAPABILITIES], level)
 
 
 def check_version(name: str) -> None:
@@ -1303,7 +1295,7 @@ _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) el
 
 
 class Deadline:
-    """`async with Deadline(5, problem)` raises problem() if its body takes more than 5 seconds.
+    """`async with Deadline(5, problem)` raises `problem` if its body takes more than 5 seconds.
 
     renew() begins them anew, up to `longest` seconds in all; while paused() they do not count.
     """
@@ -1312,15 +1304,15 @@ class Deadline:
     timer: asyncio.TimerHandle | None = None
 
     def __init__(
-        self, seconds: float, problem: Callable[[], MCPError], longest: float = 0,
+        self, seconds: float, problem: MCPError, longest: float = 0,
         paused: Callable[[], bool] = bool,
     ) -> None:  # fmt: skip
         self.seconds, self.problem, self.paused = seconds, problem, paused
         self.loop = asyncio.get_running_loop()
         self.last = self.loop.time() + max(seconds, longest)
+        self.task: Any = asyncio.current_task()
 
     async def __aenter__(self) -> None:
-        self.task: Any = asyncio.current_task()
         # Python 3.11 counts cancellations, so that each is taken back by whoever asked for it.
         self.cancelling = getattr(self.task, "cancelling", int)()
         self.renew()
@@ -1346,7 +1338,7 @@ class Deadline:
         if self.late:
             left = getattr(self.task, "uncancel", int)()
             if kind is asyncio.CancelledError and left <= self.cancelling:
-                raise self.problem() from None
+                raise self.problem from None
 
 
 T = typing.TypeVar("T")
@@ -1354,9 +1346,8 @@ T = typing.TypeVar("T")
 
 async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
     """Return what some work gives; raise `problem` if it takes longer."""
-    async with Deadline(seconds, lambda: problem):
+    async with Deadline(seconds, problem):
         return await work
-    raise AssertionError  # for checkers, who cannot know that __aexit__ swallows nothing
 
 
 async def maybe_await(value: Any) -> Any:
@@ -1463,8 +1454,7 @@ class Threads:
     def _grow(self, more: int) -> None:
         """Start a thread if so many more jobs need one, and the limit allows it."""
         if self.free < more and self.threads < min(self.limit, self.most):
-            name = f"mcp_lite-{self.threads + 1}"
-            threading.Thread(None, self._work, name, daemon=True).start()
+            threading.Thread(None, self._work, "mcp_lite", daemon=True).start()
             self.threads += 1
             self.free += 1
 
@@ -1525,9 +1515,7 @@ def settle_future(future: asyncio.Future[Any], value: Any, exc: BaseException | 
     elif isinstance(exc, (StopIteration, GeneratorExit, SystemExit, KeyboardInterrupt)):
         # A future cannot carry StopIteration. GeneratorExit would close the coroutines that wait,
         # and not be raised in them. The other two would end the loop.
-        problem = RuntimeError(f"{type(exc).__name__} was raised: {exc}")
-        problem.__cause__ = exc
-        future.set_exception(problem)
+        future.set_exception(RuntimeError(f"{type(exc).__name__} was raised: {exc}"))
     else:
         future.set_exception(exc)
 
@@ -1663,10 +1651,10 @@ class Transport:
     #: what to call the other end in messages
     name = "peer"
     #: whom to tell that a request of ours cannot be answered, and why; set by the Peer (section 9)
-    failed: Callable[[ReqId, MCPError], None] = staticmethod(lambda req_id, exc: None)
+    failed: Callable[[ReqId, MCPError], None] = staticmethod(nothing)
     #: whom to tell that announcements may have been missed, and whether the session is gone as
     #: well; set by the Client (section 27)
-    interrupted: Callable[[bool], Any] = staticmethod(lambda expired: None)
+    interrupted: Callable[[bool], Any] = staticmethod(nothing)
     #: whether the channel goes on when the server at its other end is started again
     outlives_server = False
     #: seconds that running requests get when the channel has ended; None for as long as it takes
@@ -1854,8 +1842,6 @@ def set_trace(trace: Trace | None) -> None:
 class Asked:
     """One request of ours that has no answer yet."""
 
-    __slots__ = ("method", "send", "deadline", "on_progress", "answer", "progress", "reports")
-
     def __init__(
         self, method: str, send: Send, deadline: Deadline, on_progress: Callable[..., Any] | None
     ) -> None:
@@ -1895,9 +1881,8 @@ class Asker:
         req_id, params = next(self.ids), dict(params or {})
         # Progress renews the deadline, so every request asks for it.
         params["_meta"] = {**params.get("_meta", {}), "progressToken": req_id}
-        problem = functools.partial(self._late, method, patience)
         paused = lambda: self.transport.waits_for_person  # noqa: E731
-        deadline = Deadline(patience, problem, longest, paused)
+        deadline = Deadline(patience, RequestTimeout(), longest, paused)
         asked = self.asked[req_id] = Asked(method, send, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
@@ -1905,19 +1890,19 @@ class Asker:
                 answer = await asked.answer
             if asked.reports:
                 await asyncio.wait(asked.reports, timeout=patience)
-        except (asyncio.CancelledError, RequestTimeout) as exc:
-            late = isinstance(exc, RequestTimeout)
-            self._abandon(req_id, "timeout" if late else "the caller was cancelled")
+        except asyncio.CancelledError:
+            self._abandon(req_id, "the caller was cancelled")
             raise
+        except RequestTimeout:
+            self._abandon(req_id, "timeout")
+            waited = f"{self.name} did not answer {method} within {patience:g} seconds"
+            why = "; ".join(filter(None, (waited, self.transport.hint())))
+            raise RequestTimeout(why) from None
         finally:
             self.asked.pop(req_id, None)
         if isinstance(answer, MCPError):
             raise answer
         return answer
-
-    def _late(self, method: str, patience: float) -> RequestTimeout:
-        waited = f"{self.name} did not answer {method} within {patience:g} seconds"
-        return RequestTimeout("; ".join(filter(None, (waited, self.transport.hint()))))
 
     def _abandon(self, req_id: ReqId, reason: str, into: set[Any] | None = None) -> None:
         """Give a request up, in a task that tells the peer so; it is in the set while it runs."""
@@ -1946,20 +1931,6 @@ class Asker:
         asked = self.asked.get(req_id) if is_id(req_id) else None
         if asked is not None and not asked.answer.done():
             asked.answer.set_result(outcome)
-
-    def fail_request_of(self, msg: JSON, exc: MCPError) -> bool:
-        """Fail the request whose answer cannot be taken; return whether it is an answer.
-
-        There will be no other answer.
-        """
-        if type(msg) is not dict or "method" in msg or not ("result" in msg or "error" in msg):
-            return False
-        self.warn("%s sent an answer that cannot be taken: %s", exc)
-        req_id: JSON = msg.get("id")
-        if is_id(req_id) and req_id in self.asked:
-            what = f"{self.name} answered {self.asked[req_id].method} with a malformed message"
-            self.fail(req_id, type(exc)(f"{what}: {exc}"))
-        return True
 
     def progress(self, params: Msg) -> None:
         """Report progress to whoever waits, and wait longer."""
@@ -1998,24 +1969,6 @@ class Asker:
         """Warn of what the peer, which is named first, has sent; at a bounded rate."""
         if self.warnings.take(time.monotonic()):
             logger.warning(said, self.name, *args)
-
-    async def hang_up(self, close: Callable[[], Awaitable[Any]]) -> None:
-        """Tell the peer that no answer is wanted any more, then close the channel.
-
-        So its handlers are cancelled at once. By the channel's end alone they would hear of it only
-        after a period of grace, when their process may be ended already.
-        """
-        closed = ConnectionClosed(f"this program has closed the connection to {self.name}")
-        telling: set[Any] = set()
-        try:
-            for req_id in list(self.asked):
-                self._abandon(req_id, "the caller has gone", telling)
-                self.fail(req_id, closed)
-            if telling:
-                await asyncio.wait(telling, timeout=FAREWELL_SECONDS)
-        finally:
-            self.lost = self.lost or closed  # how the server ends now is of no interest
-            await close()
 
 
 class Peer(Asker):
@@ -2062,7 +2015,8 @@ class Peer(Asker):
             req_id = find_answer(data if encoded else exc.start)
             self.refuse(exc, send, None if req_id is None else {"id": req_id, "result": None})
             return
-        self.show("<", msg)
+        if _trace is not None:
+            self.show("<", msg)
         # A message that is not encoded is of our own program: it need not count.
         size = len(data) if encoded else 0
         if type(msg) is list:
@@ -2112,10 +2066,8 @@ class Peer(Asker):
     def check_batch(self, batch: list[JSON]) -> None:
         """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
         rev = self.session.rev
-        if rev not in BATCHES:
-            raise ProtocolError(f"revision {rev} has no batches; send one message at a time")
-        if not 0 < len(batch) <= MAX_ITEMS:
-            raise LimitExceeded(f"a batch must have 1 to {MAX_ITEMS} messages")
+        if rev not in BATCHES or not 0 < len(batch) <= MAX_ITEMS:
+            raise ProtocolError(f"revision {rev} has no batches, or none of {len(batch)} messages")
 
     def reply_batch(
         self, batch: list[JSON], send: Send, caller: Caller, size: int = 0
@@ -2151,12 +2103,16 @@ class Peer(Asker):
         An answer is never answered: the caller who waits for it gets an exception instead. Nor is
         a notification whose parameters are malformed.
         """
-        if self.fail_request_of(msg, exc):
+        self.warn("%s sent what cannot be taken: %s", exc)
+        called = type(msg) is dict and "method" in msg
+        if type(msg) is dict and not called and ("result" in msg or "error" in msg):
+            asked = self.asked.get(msg["id"]) if is_id(msg.get("id")) else None
+            if asked is not None:
+                problem = f"{self.name} answered {asked.method} with a malformed message: {exc}"
+                self.fail(msg["id"], type(exc)(problem))
             return None
-        self.warn("%s sent a message that cannot be taken: %s", exc)
         # spec: basic/patterns/cancellation#error-handling -- "Malformed notifications" are ignored
-        bare = type(msg) is dict and "method" in msg and "id" not in msg
-        if bare and exc.code == INVALID_PARAMS:
+        if called and "id" not in msg and exc.code == INVALID_PARAMS:
             return None
         return self.tasks.spawn(send(error(readable_id(msg), wire_error(exc))))
 
@@ -2180,8 +2136,8 @@ class Peer(Asker):
         who = caller.owner or caller.address
         if self.loads[who] + exchange.size > HELD_BYTES:
             # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
-            most = f"more than {HELD_BYTES} bytes"
-            raise RPCError(TOO_BUSY, f"the requests that run or wait would take {most}")
+            problem = f"the requests that run or wait would take more than {HELD_BYTES} bytes"
+            raise RPCError(TOO_BUSY, problem)
         self.loads[who] += exchange.size
         self.incoming[exchange.key] = exchange
         return exchange
@@ -2273,9 +2229,8 @@ class Peer(Asker):
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if exchange is None or exchange.method == "initialize":
             return False
-        # the peer wrote both
-        what = repr(req_id)[:100], repr(params.get("reason"))[:200]
-        logger.info("%s cancelled request %s: %s", self.name, *what)
+        reason = params.get("reason")
+        logger.info("%s cancelled request %.100r: %.200r", self.name, req_id, reason)
         self.stop(exchange)
         return True
 
@@ -2328,19 +2283,22 @@ class Peer(Asker):
             self.fail(req_id, self.lost)
 
     async def close(self, farewell: str = "") -> None:
-        """End the conversation: fail what we asked for, cancel what we serve, with an error that
-        says `farewell` if that is given."""
-        self.farewell = farewell
-        self.lose(ConnectionClosed(f"the connection to {self.name} is closed"))
+        """End the conversation: give up what we asked for, and tell the peer so; cancel what we
+        serve, with an error that says `farewell` if that is given."""
+        self.farewell, waited = farewell, set[Any]()
+        for req_id in list(self.asked):
+            self._abandon(req_id, "the caller has gone", waited)
+        self.lose(ConnectionClosed(f"this program has closed the connection to {self.name}"))
         # A task that is cancelled before it begins, as it can be before Python 3.12, ends nothing.
         await asyncio.sleep(0)
         running = {each.task for each in self.incoming.values()} - {None, asyncio.current_task()}
         for task in running:
             task.cancel()
-        if farewell and running:  # a second cancellation ends those whom nobody reads
-            await asyncio.wait(running, timeout=FAREWELL_SECONDS)
+        if farewell:  # a second cancellation ends those whom nobody reads
+            waited |= running
+        if waited:
+            await asyncio.wait(waited, timeout=FAREWELL_SECONDS)
         await self.tasks.close()
-
 
 # =============================================================================
 # Part III. A server
@@ -7379,9 +7337,11 @@ class ClientSession:
             await asyncio.wait({self._connecting})
             _ = self._connecting.cancelled() or self._connecting.exception()
         if self.transport is not None:
-            await self.peer.hang_up(self.transport.close)
+            try:  # so that handlers are cancelled while the server still reads
+                await self.peer.close()
+            finally:
+                await self.transport.close()
         await self.tasks.drain(GRACE_SECONDS)
-        await self.peer.close()
         await self.tasks.close()
 
     # What is agreed on.
