@@ -2415,18 +2415,37 @@ def _mismatch(expected: str, got: str) -> SchemaError:
     return SchemaError("", f"expected {expected}, got {got}", expected)
 
 
+def fault_of(exc: Exception) -> SchemaError:
+    """Return what a function raised that was given a value, as an error of the value."""
+    if isinstance(exc, SchemaError):
+        return exc
+    # The texts of decimal are "[<class 'decimal.InvalidOperation'>]".
+    said = type(exc).__name__ if isinstance(exc, ArithmeticError) else exc
+    return SchemaError("", f"is not usable: {said}")
+
+
 def usable(make: Callable[..., Any], *args: Any) -> Any:
-    """Call a function that needs usable values; turn its errors into SchemaError."""
+    """Call a function; whatever it raises is a SchemaError."""
     try:
         return make(*args)
-    except (TypeError, ValueError, ArithmeticError, LookupError, LimitExceeded, RecursionError,
-            re.error, Warning) as exc:  # fmt: skip
-        raise SchemaError("", f"is not usable: {exc}") from None
+    except Exception as exc:
+        raise fault_of(exc) from None
 
 
 def inside(step: str | int, fault: SchemaError) -> SchemaError:
     """Return the error of a member or an item, with the way to it before its path."""
     return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
+
+
+def nearest(faults: Sequence[SchemaError]) -> SchemaError:
+    """Return one error for those of all alternatives: that of the one that was meant, if any."""
+    near = [fault for fault in faults if fault.path or not fault.expected]
+    if len(near) == 1:
+        return near[0]
+    if near:
+        return SchemaError("", f"matches none of the {len(faults)} alternatives")
+    expected = " or ".join(dict.fromkeys(fault.expected for fault in faults))[:400]
+    return _mismatch(expected, faults[0].message.rpartition(", got ")[2])
 
 
 @functools.lru_cache(MAX_ITEMS)
@@ -2595,13 +2614,7 @@ class Checking:
             raise SchemaError("", "matches more than one of the alternatives")
         if len(faults) < len(parts):
             return
-        near = [fault for fault in faults if fault.path or not fault.expected]
-        if len(near) == 1:
-            raise near[0]
-        if near:
-            raise SchemaError("", f"matches none of the {len(parts)} alternatives")
-        expected = " or ".join(dict.fromkeys(fault.expected for fault in faults))[:400]
-        raise _mismatch(expected, faults[0].message.rpartition(", got ")[2])
+        raise nearest(faults)
 
 
 # References. `$id` gives a schema a URI and makes it a scope: references inside it are relative to
@@ -2779,7 +2792,8 @@ def compile_schema(schema: JSON) -> Validator:
 # Rules.    1. What JSON cannot express is an error when the function is registered. It names the
 #              parameter and the remedy. A model's call is too late for that.
 #           2. A shape is a schema and a reader, and these agree: a reader gets valid JSON only, and
-#              refuses only what no schema can exclude, such as the 30th of February.
+#              refuses only what no schema can exclude, such as the 30th of February. Whatever it
+#              raises is an error of the value.
 #           3. Results go by their values, not by what their annotation promises.
 # Limits.   A class inside itself is checked there, but its schema says no more than that it is
 #           another one. Of pydantic and msgspec nothing is imported: their classes are asked.
@@ -2809,21 +2823,19 @@ def _read_iso(cls: Any, text: str) -> Any:
 
 #: The classes that are JSON as they are.
 PLAIN = (str, bool, int, float, type(None))
-#: Further classes that are one JSON scalar: the schema, and a function from class and JSON to the
-#: value. They are known by name, so that no module is imported that no annotation mentions.
+#: Further classes that are one JSON scalar: what their schema has besides {"type": "string"}, and a
+#: function from class and JSON to the value. They are known by name, so that no module is imported
+#: that no annotation mentions.
 TEXTS: dict[str, tuple[Schema, Callable[[Any, Any], Any]]] = {
-    "builtins.bytes": ({"type": "string", "contentEncoding": "base64"},
+    "builtins.bytes": ({"contentEncoding": "base64"},
                        lambda cls, text: base64.b64decode(text, validate=True)),
-    "datetime.datetime": ({"type": "string", "format": "date-time"}, _read_iso),
-    "datetime.date": ({"type": "string", "format": "date"}, _read_iso),
-    "datetime.time": ({"type": "string", "format": "time"}, _read_iso),
-    "uuid.UUID": ({"type": "string", "format": "uuid"}, lambda cls, text: cls(text)),
-    "os.PathLike": ({"type": "string"}, lambda cls, text: cls(text)),
+    "datetime.datetime": ({"format": "date-time"}, _read_iso),
+    "datetime.date": ({"format": "date"}, _read_iso),
+    "datetime.time": ({"format": "time"}, _read_iso),
+    "uuid.UUID": ({"format": "uuid"}, lambda cls, text: cls(text)),
+    "os.PathLike": ({}, lambda cls, text: cls(text)),
     "decimal.Decimal": ({"type": ["string", "number"]}, lambda cls, value: cls(str(value))),
 }  # fmt: skip
-ARRAYS: dict[Any, Any] = {list: list, tuple: tuple, set: set, frozenset: frozenset}
-ARRAYS.update({typing.get_origin(kind): list for kind in (Sequence, Iterable, typing.Collection)})
-OBJECTS = (dict, typing.get_origin(Mapping), typing.get_origin(typing.MutableMapping))
 UNIONS = (Union, getattr(types, "UnionType", Union))
 #: What notes of annotated_types, pydantic.Field and msgspec.Meta say: an attribute, and its
 #: keyword. A length is one of texts, arrays or objects.
@@ -2854,12 +2866,9 @@ def _words_of(note: Any, kind: Any) -> Schema:
         words.update(_words_of(part, kind))
     for name, word in NOTES.items():
         value = getattr(note, name, None)
-        if value is not None and not callable(value):
+        if value is not None:
             words[word.format(LENGTHS.get(str(kind), "Length"))] = value
-    known = words or isinstance(parts, list)
-    for name in ("alias", "validation_alias"):
-        known = known and getattr(note, name, None) is None
-    if not known:
+    if not words and not isinstance(parts, list):
         remedy = "give a dict of keywords of JSON Schema, or check it in the function"
         raise TypeError(f"{note!r:.200} in Annotated[] is not understood: {remedy}")
     return words
@@ -2870,8 +2879,7 @@ def _bounded(read: Reader, holds: Callable[[Any, Any], bool], bound: Any, must: 
 
     def read_bounded(value: JSON) -> Any:
         found = read(value) if read else value
-        plain = type(found) in PLAIN  # then the schema has judged it
-        if not plain and not usable(holds, found, bound):
+        if type(found) not in PLAIN and not holds(found, bound):  # else the schema has judged it
             raise SchemaError("", f"must {must.format(bound)}")
         return found
 
@@ -2889,33 +2897,37 @@ def _is_record(hint: Any) -> bool:
     return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
 
 
-def _is_model(cls: Any) -> bool:
-    """Return whether a class is a model of pydantic's, or like one; or a Struct of msgspec's."""
-    names = ("model_json_schema", "model_validate", "model_dump")
-    return all(hasattr(cls, name) for name in names) or _struct_module(cls) is not None
-
-
-def _struct_module(cls: Any) -> Any:
-    return sys.modules.get("msgspec") if hasattr(cls, "__struct_fields__") else None
-
-
-def _inlined(schema: Any, known: Schema, inside: tuple[str, ...] = ()) -> Any:
+def _inlined(schema: Any, known: Schema) -> Any:
     """Return a schema with what its references to `known` name in their places.
 
     >>> _inlined({"items": {"$ref": "#/$defs/A"}}, {"A": {"type": "string"}})
     {'items': {'type': 'string'}}
     """
     if isinstance(schema, list):
-        return [_inlined(each, known, inside) for each in schema]
+        return [_inlined(each, known) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    name = str(schema.get("$ref")).rpartition("#/$defs/")[2]
-    if name not in known:
-        return {key: _inlined(each, known, inside) for key, each in schema.items()}
-    if name in inside:
+    others = {word: _inlined(held, known) for word, held in schema.items()}
+    if not isinstance(schema.get("$ref"), str):
+        return others
+    name = others.pop("$ref").rpartition("/")[2]
+    if name not in known:  # it stands inside itself
         return {"description": f"another {name}"}
-    found = _inlined(known[name], known, (*inside, name))
-    return {**found, **_inlined(without(schema, "$ref"), known, inside)}
+    return {**_inlined(known[name], without(known, name)), **others}
+
+
+def _model(cls: Any) -> Shape | None:
+    """Return the shape of a class of pydantic's, or like it, or of a Struct of msgspec's."""
+    if not _is_class(cls):
+        return None
+    if hasattr(cls, "model_json_schema"):
+        schema, read = cls.model_json_schema(), cls.model_validate
+    elif hasattr(cls, "__struct_fields__"):
+        structs = sys.modules["msgspec"]
+        schema, read = structs.json.schema(cls), lambda value: structs.convert(value, cls)
+    else:
+        return None
+    return _inlined(without(schema, "$defs"), schema.get("$defs", {})), read
 
 
 def _text_of(cls: Any) -> tuple[Schema, Callable[[Any, Any], Any]] | None:
@@ -2956,9 +2968,9 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     for name, hint in hints.items():
-        if sys.version_info < (3, 10) and isinstance(hint, str):
-            choices = re.split(r"\s*\|\s*(?![^\[]*\])", hint)  # until 3.10: no "int | None"
-            hint = f"_Union[{', '.join(choices)}]" if len(choices) > 1 else hint
+        if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
+            choices = re.sub(r"[|](?![^[]*])", ",", hint)
+            hint = hint if choices == hint else f"_Union[{choices}]"
         holder.__annotations__ = {name: hint}
         try:
             known = {**names, "_Union": Union}
@@ -2966,8 +2978,7 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
         except Exception as exc:
             at_top = ": define it at module level, not under TYPE_CHECKING"
             remedy = at_top if isinstance(exc, NameError) else ""
-            what = "its result" if name == "return" else f"parameter {name!r}"
-            raise TypeError(f"{what}: {exc}{remedy}") from None
+            raise TypeError(f"the annotation of {name!r}: {exc}{remedy}") from None
     return found
 
 
@@ -2975,8 +2986,8 @@ def read_inside(step: str | int, read: Reader, value: Any) -> Any:
     """Read a member or an item; put the way to it before the path of an error."""
     try:
         return read(value) if read else value
-    except SchemaError as exc:
-        raise inside(step, exc) from None
+    except Exception as exc:
+        raise inside(step, fault_of(exc)) from None
 
 
 def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
@@ -2988,17 +2999,22 @@ def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
     return values
 
 
+def _checked(shape: Shape) -> Callable[[JSON], Any]:
+    """Return a reader that takes any JSON, and checks it."""
+    schema, read = shape
+    check = compile_schema(schema).check
+
+    def read_checked(value: JSON) -> Any:
+        check(value)
+        return usable(read, value) if read else value
+
+    return read_checked
+
+
 @functools.lru_cache(None)
-def _shape_inside(cls: Any) -> tuple[Validator, Reader]:
-    """Return how to check and to read a class that stands inside itself."""
-    schema, read = Shapes().of(cls)
-    return compile_schema(schema), read
-
-
-def _read_inner(cls: Any, value: JSON) -> Any:
-    validator, read = _shape_inside(cls)
-    validator.check(value)
-    return read(value) if read else value
+def _reader_inside(cls: Any) -> Callable[[JSON], Any]:
+    """Return the reader of a class that stands inside itself."""
+    return _checked(Shapes().of(cls))
 
 
 class Shapes:
@@ -3015,8 +3031,10 @@ class Shapes:
         for note in notes:
             if getattr(note, "_name", "") not in FORMS:
                 schema.update(_words_of(note, schema.get("type")))
-        for word, (kind, holds, must) in MEASURES.items() if notes else ():
-            if word in schema and kind == "number" and schema.get("type") not in ("integer", kind):
+        if not notes or schema.get("type") in ("integer", "number"):
+            return schema, read
+        for word, (kind, holds, must) in MEASURES.items():
+            if kind == "number" and word in schema:
                 read = _bounded(read, holds, schema[word], must)
                 if type(schema[word]) not in (int, float):
                     del schema[word]
@@ -3024,41 +3042,29 @@ class Shapes:
 
     def _bare(self, hint: Any) -> Shape:
         origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
-        hint, text = type(None) if hint is None else hint, _text_of(hint)
+        hint = type(None) if hint is None else hint
+        text, model, is_class = _text_of(hint), _model(hint), isinstance(origin, type)
         if hint in (Any, EMPTY, object):
             return {}, None
         if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
             return {"type": KINDS[hint]}, int if hint is int else None
         if text:
-            return text[0], functools.partial(usable, text[1], hint)
+            return {"type": "string", **text[0]}, functools.partial(text[1], hint)
         if origin is typing.Literal or hasattr(hint, "__members__"):
             return self._choice(args or [*hint.__members__.values()])
         if origin in UNIONS:
             return self._union([self.of(arg) for arg in args])
-        if origin in ARRAYS:
-            return self._array(origin, args)
-        if origin in OBJECTS:
-            return self._mapping(*(args or (str, Any)))
-        if _is_class(hint) and _is_model(hint):
-            return self._model(hint)
+        if model:
+            return model
         if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
             return self._named(hint)
+        if is_class and (origin in (tuple, set, frozenset) or issubclass(list, origin)):
+            return self._array(origin, args)
+        if is_class and issubclass(dict, origin):
+            return self._mapping(*(args or (str, Any)))
         # until 3.11: the string in list["Node"] stays a string
         remedy = "quote all of it" if isinstance(hint, str) else "use a dataclass or a plain type"
         raise TypeError(f"{hint!r} has no JSON Schema: {remedy}")
-
-    def _model(self, cls: Any) -> Shape:
-        """Return the shape of a class that describes and reads itself."""
-        structs = _struct_module(cls)
-        schema = structs.json.schema(cls) if structs else cls.model_json_schema()
-
-        def read_model(value: JSON) -> Any:
-            try:
-                return structs.convert(value, cls) if structs else cls.model_validate(value)
-            except Exception as exc:  # each library has its own
-                raise SchemaError("", f"is not usable: {exc}") from None
-
-        return _inlined(without(schema, "$defs"), schema.get("$defs", {})), read_model
 
     def _choice(self, choices: Sequence[Any]) -> Shape:
         values = [to_json(choice) for choice in choices]
@@ -3071,31 +3077,25 @@ class Shapes:
         schema = {"anyOf": [schema for schema, _ in shapes]}
         if not any(read for _, read in shapes):
             return schema, None
+        readers = [_checked(shape) for shape in shapes]
 
-        @functools.lru_cache(None)
-        def validator(number: int) -> Validator:
-            return compile_schema(shapes[number][0])
-
-        def read_union(value: Any) -> Any:
+        def read_union(value: JSON) -> Any:
             # The first is taken that the value fits, and that can read it. "2026-02-30" fits the
             # schema of a date, but is none: in a union with str, it is a str.
-            problem = SchemaError("", "fits no alternative")
-            for number, (_, read) in enumerate(shapes):
+            faults = []
+            for read in readers:
                 try:
-                    validator(number).check(value)
-                except SchemaError:
-                    continue
-                try:
-                    return read(value) if read else value
+                    return read(value)
                 except SchemaError as exc:
-                    problem = exc
-            raise problem
+                    faults.append(exc)
+            raise nearest(faults)
 
         return schema, read_union
 
     def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
-        build, fixed = ARRAYS[origin], origin is tuple and args and args[-1] is not ...
+        build = origin if origin in (tuple, set, frozenset) else list
         shapes = [self.of(arg) for arg in args if arg is not ...] or [({}, None)]
+        fixed = build is tuple and args and args[-1] is not ...
         schema: Schema = {"type": "array"}
         if fixed:
             count = len(shapes)
@@ -3109,8 +3109,7 @@ class Shapes:
 
         def read_array(value: list[Any]) -> Any:
             each = zip(shapes if fixed else itertools.repeat(shapes[0]), value)
-            found = [read_inside(i, read, item) for i, ((_, read), item) in enumerate(each)]
-            return usable(build, found)
+            return build([read_inside(i, read, item) for i, ((_, read), item) in enumerate(each)])
 
         return schema, read_array
 
@@ -3128,13 +3127,13 @@ class Shapes:
         if hint in self.open:
             schema = {"type": "object"} if _is_record(hint) else {}
             described = {**schema, "description": f"another {hint.__name__}"}
-            return described, functools.partial(_read_inner, hint)
+            return described, lambda value: _reader_inside(hint)(value)
         self.open.append(hint)
         try:
             if not _is_record(hint):
                 return self.of(hint.__value__)
             schema, readers = self.members(_members_of(hint), "member ")
-            return schema, lambda given: usable(lambda: hint(**read_members(readers, given)))
+            return schema, lambda given: hint(**read_members(readers, given))
         finally:
             self.open.pop()
 
@@ -3148,12 +3147,14 @@ class Shapes:
         for name, hint, default in members:
             try:
                 schema, read = self.of(hint)
+                if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
+                    remedy = "give the value, and what describes it in Annotated[]"
+                    raise TypeError(f"its default is a field, not a value: {remedy}")
             except TypeError as exc:
                 raise TypeError(f"{what}{name!r}: {exc}") from None
             properties[name] = schema
-            if hasattr(default, "default_factory"):  # field() of dataclasses, Field() of pydantic
-                remedy = "give the value, and what describes it in Annotated[]"
-                raise TypeError(f"{what}{name!r}: its default is a field, not a value: {remedy}")
+            if read:
+                readers[name] = read
             # A default beyond JSON is left out.
             with contextlib.suppress(TypeError, ValueError, RecursionError):
                 value = to_json(default)
@@ -3161,8 +3162,6 @@ class Shapes:
                 # and so is None where the annotation does not admit it, as in `x: int = None`
                 if value is not None or "null" in schema.get("type", "null"):
                     schema["default"] = value
-            if read:
-                readers[name] = read
         required = [name for name, _, default in members if default is EMPTY]
         whole: Schema = {"type": "object", "properties": properties}
         return {**whole, "required": required} if required else whole, readers
@@ -3183,13 +3182,21 @@ def _members_of(cls: Any) -> list[Member]:
     return members
 
 
-def _field_names(record: Any) -> Iterable[str]:
-    """Return the names of a dataclass's or NamedTuple's members."""
-    if hasattr(record, "_fields"):
-        return record._fields  # type: ignore[no-any-return]
+def _fields_of(record: Any) -> Schema:
     from dataclasses import fields
 
-    return [field.name for field in fields(record)]
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
+#: By an attribute that objects of a kind have, what they are in simpler values.
+SIMPLER: dict[str, Callable[[Any], Any]] = {
+    "_value_": lambda value: value._value_,  # an Enum, which may also be an int or a str
+    "_asdict": lambda value: value._asdict(),  # a NamedTuple
+    "__dataclass_fields__": _fields_of,
+    "model_dump": lambda value: value.model_dump(mode="json", by_alias=True),  # pydantic
+    "__struct_fields__": lambda value: sys.modules["msgspec"].to_builtins(value),
+    "isoformat": lambda value: value.isoformat(),
+}
 
 
 def to_json(value: Any) -> JSON:
@@ -3201,18 +3208,13 @@ def to_json(value: Any) -> JSON:
     cls = type(value)
     if cls in PLAIN:
         return value
-    if _is_model(cls):
-        structs = _struct_module(cls)
-        dump = structs.to_builtins if structs else cls.model_dump
-        return to_json(dump(value) if structs else dump(value, mode="json", by_alias=True))
     if isinstance(value, Mapping):
         names = (key if type(key) is str else to_json(key) for key in value)
         texts = (name if isinstance(name, str) else _to_json(name) for name in names)
         return dict(zip(texts, map(to_json, value.values())))
-    if hasattr(value, "_value_"):  # an Enum, which may also be an int or a str
-        return to_json(value._value_)
-    if _is_record(cls):
-        return {name: to_json(getattr(value, name)) for name in _field_names(value)}
+    for mark, simplify in SIMPLER.items():
+        if hasattr(value, mark):
+            return to_json(simplify(value))
     if isinstance(value, PLAIN):
         return value
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -3223,8 +3225,6 @@ def to_json(value: Any) -> JSON:
             with contextlib.suppress(TypeError):  # an order that repeats, for caches and tests
                 found.sort()
         return found
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat())
     if _text_of(cls):
         return str(value)
     raise TypeError(f"{cls.__name__} has no JSON form: convert it first")
@@ -3300,11 +3300,11 @@ class Signature:
         inner, self.bound = _inner_function(fn)
         self.context: str | None = None  # the parameter that takes the context, of class `hidden`
         self.whole = ""  # the parameter that takes all arguments as one dict
-        name, remedy = getattr(inner, "__qualname__", repr(fn)), "; or pass input_schema="
         try:
             own = self._read(fn, inner, hidden, schema)
         except (TypeError, ValueError, NameError) as exc:
-            raise TypeError(f"{name}(): {exc}{'' if schema else remedy}") from None
+            name = getattr(inner, "__qualname__", repr(fn))
+            raise TypeError(f"{name}(): {exc}; or pass input_schema=") from None
         of_class = fn.__doc__ if inner.__name__ == "__call__" else ""
         self.description, described = read_docstring(inner.__doc__ or of_class or "")
         for name, words in described.items():
@@ -3359,16 +3359,15 @@ def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | 
     """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
 
     Only an object can stand there: anything else becomes {"result": value}. The schema is None
-    where there is nothing to say: no annotation, None, Any, or one of the `opaque` classes inside;
-    for bytes, which are content; and for a list of anything, which may be one of content.
+    where there is nothing to say: no annotation, None, Any; one of the `opaque` classes inside, or
+    bytes, which are content; and for a list of anything, which may be one of content.
 
     >>> output_of(int)[0]["properties"]
     {'result': {'type': 'integer'}}
     """
     hint = _unwrap(annotation)[0]
     says_nothing = hint in (EMPTY, Any, object, None, type(None)) or is_any_list(hint)
-    options = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else [hint]
-    if says_nothing or not {bytes, bytearray}.isdisjoint(options) or _mentions(annotation, opaque):
+    if says_nothing or _mentions(hint, (bytes, bytearray, *opaque)):
         return None, False
     schema, _ = Shapes().of(annotation)
     if schema.get("type") == "object":
@@ -3386,41 +3385,31 @@ def is_any_list(hint: Any) -> bool:
     return is_list and {*typing.get_args(hint)} <= {Any, object, ...}
 
 
-def check_kind(name: str, value: Any, annotation: str, positive: bool = False) -> None:
-    """Raise TypeError for an option that is a number, and was given as something else.
+def check_kinds(
+    maker: Callable[..., Any], given: Mapping[str, Any], positive: Iterable[str] = ()
+) -> None:
+    """Check the numbers among options: TypeError for another type than the maker's signature says.
 
     A number below 0 is a ValueError, and so is 0 where it is to be `positive`. Options of other
     kinds are not checked: Python says what is wrong with them.
 
-    >>> check_kind("port", "8000", "int")
+    >>> def serve(*, port: int, verify: Callable[[str], Any] | None = None): ...
+    >>> check_kinds(serve, {"port": "8000"})
     Traceback (most recent call last):
         ...
     TypeError: port='8000': give int
     """
-    kinds = {*annotation.split(" | ")}
-    if not kinds <= {"int", "float", "None"} or (value is None and "None" in kinds):
-        return
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r:.100}: give {annotation}")
-    if not (value > 0 if positive else value >= 0):  # or NaN
-        least = "a number above 0" if positive else "0 or more"
-        raise ValueError(f"{name}={value!r}: give {least}")
-
-
-def check_kinds(
-    maker: Callable[..., Any], given: Mapping[str, Any], positive: Iterable[str] = ()
-) -> None:
-    """Check the numbers among options, as the signature of their maker says; see check_kind().
-
-    >>> def serve(*, port: int, verify: Callable[[str], Any] | None = None): ...
-    >>> check_kinds(serve, {"port": -1})
-    Traceback (most recent call last):
-        ...
-    ValueError: port=-1: give 0 or more
-    """
     for name, parameter in inspect.signature(maker).parameters.items():
-        if name in given:
-            check_kind(name, given[name], str(parameter.annotation), name in positive)
+        value, kinds = given.get(name), str(parameter.annotation).split(" | ")
+        if name not in given or not {*kinds} <= {"int", "float", "None"}:
+            continue
+        if value is None and "None" in kinds:
+            continue
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
+        if not (value > 0 if name in positive else value >= 0):  # or NaN
+            least = "a number above 0" if name in positive else "0 or more"
+            raise ValueError(f"{name}={value!r}: give {least}")
 
 
 def check_texts(name: str, given: Any) -> list[str]:
@@ -3429,7 +3418,7 @@ def check_texts(name: str, given: Any) -> list[str]:
     >>> check_texts("allowed_hosts", "mcp.example.com")
     ['mcp.example.com']
     """
-    texts = [given] if isinstance(given, str) or not hasattr(given, "__iter__") else [*given]
+    texts = [given] if isinstance(given, str) else [*given]
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(f"{name}= is a text, or several")  # which may be secrets
     return texts
@@ -3918,7 +3907,7 @@ class Form:
         if self.convert is not None:
             content = {**dict.fromkeys(self.nullable), **content}
         value = content["value"] if self.wrapped else content
-        return Elicited(action, value if self.convert is None else self.convert(value))
+        return Elicited(action, value if self.convert is None else usable(self.convert, value))
 
 
 class InputRequired(Row):
