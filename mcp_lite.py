@@ -2325,8 +2325,7 @@ __all__ += ["compile_schema", "Validator"]
 #: A schema that is not just true or false.
 Schema = dict[str, Any]
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-DRAFT_07 = "https://json-schema.org/draft-07/schema"
+DIALECTS = "^https?://json-schema.org/draft(-07|/2020-12)/schema#?$"
 
 # The metaschema: what the argument of each keyword has to look like. Some of the forms hold
 # further schemas.
@@ -2356,6 +2355,7 @@ KEYWORDS: dict[str, Schema] = {
         "uniqueItems": {"type": "boolean"},
         "required": _STRINGS,
         "pattern $id $anchor $dynamicAnchor $ref $dynamicRef": {"type": "string"},
+        "$schema": {"type": "string", "pattern": DIALECTS},
     }.items()
     for word in words.split()
 }  # fmt: skip
@@ -2385,13 +2385,11 @@ MEASURES: dict[str, tuple[str, Callable[[Any, Any], bool], str]] = {
 
 
 #: The keywords of most schemas. Where there are no others, less has to be looked at.
-FLAT = {"type", "properties", "required", "additionalProperties", "items", "$defs"}
+FLAT = {"type", "properties", "required", "additionalProperties", "items", "$defs", "$schema"}
 
 
 class Node:
     """A schema that is ready to be applied: its keywords hold nodes where they held schemas."""
-
-    __slots__ = ("cost", "expected", "is_flat", "kinds", "limits", "plain", "scope", "words")
 
     def __init__(self, words: Schema, scope: str = "") -> None:
         self.words, self.scope = {word: words[word] for word in words if word in KEYWORDS}, scope
@@ -2470,8 +2468,6 @@ class Checking:
     Its methods raise SchemaError for what is wrong with the value, and LimitExceeded if that
     cannot be found out: the budget is spent.
     """
-
-    __slots__ = ("scopes", "steps")
 
     def __init__(self) -> None:
         self.steps, self.scopes = MAX_STEPS, [""]
@@ -2578,9 +2574,9 @@ class Checking:
         self._inside(value, enumerate(parts))
         seen = {*range(len(parts))}
         if "contains" in words:
-            found = [self._fault(words["contains"], item, set()) for item in value]
-            fit = [i for i, fault in enumerate(found) if fault is None]
-            seen.update(fit)
+            kind = words["contains"]
+            fit = {i for i, item in enumerate(value) if not self._fault(kind, item, set())}
+            seen |= fit
             least, most = words.get("minContains", 1), words.get("maxContains", len(value))
             if not least <= len(fit) <= most:
                 raise SchemaError("", f"has {len(fit)} items of a certain kind: too few or many")
@@ -2601,20 +2597,19 @@ class Checking:
         if "if" in words:
             branch = "else" if self._fault(words["if"], value, seen) else "then"
             seen |= self.apply(words.get(branch, ANYTHING), value)
-        if "not" in words and self._fault(words["not"], value, set()) is None:
+        if "not" in words and not self._fault(words["not"], value, set()):
             raise SchemaError("", "matches what it must not match")
         for word in ("anyOf", "oneOf"):
             if word in words:
                 self._any(words[word], word == "oneOf", value, seen)
 
     def _any(self, parts: Sequence[Node], single: bool, value: JSON, seen: set[Any]) -> None:
-        found = [self._fault(part, value, seen) for part in parts]
-        faults = [fault for fault in found if fault is not None]
-        if single and len(parts) - len(faults) > 1:
+        faults = [*filter(None, [self._fault(part, value, seen) for part in parts])]
+        fits = len(parts) - len(faults)
+        if not fits:
+            raise nearest(faults)
+        if single and fits > 1:
             raise SchemaError("", "matches more than one of the alternatives")
-        if len(faults) < len(parts):
-            return
-        raise nearest(faults)
 
 
 # References. `$id` gives a schema a URI and makes it a scope: references inside it are relative to
@@ -2641,30 +2636,24 @@ class Document:
         self.anchors: dict[str, dict[str, Node]] = {}  # by $dynamicAnchor and scope
         self.later: list[tuple[Node, str]] = []  # references
 
-    def read(self, root: Any) -> Node:
-        """Return the node of a schema that stands alone."""
-        declared = root.get("$schema", DIALECT) if isinstance(root, dict) else DIALECT
-        if str(declared).rstrip("#").replace("http:", "https:") not in (DIALECT, DRAFT_07):
-            raise SchemaError("$schema", f"expected {DIALECT} or {DRAFT_07}")
-        node = self._checked(root, "")
+    def read(self, schema: Any, scope: str = "") -> Node:
+        """Return the node of a schema; raise whatever is wrong with it."""
+        if self.metaschema:
+            self.run.apply(self.metaschema, schema)
+        node = self.compile(schema, scope)
         while self.later:
             self._link(*self.later.pop())
         return node
 
-    def _checked(self, schema: Any, scope: str) -> Node:
-        if self.metaschema:
-            self.run.apply(self.metaschema, schema)
-        return self.compile(schema, scope)
-
     def compile(self, schema: Any, scope: str) -> Node:
-        """Return the node of a schema that has the right form."""
+        """Return the node of a schema that has the right form, or of names that are required."""
         if isinstance(schema, bool):
             return ANYTHING if schema else NOTHING
         self.run.spend(20)
-        words = schema
-        if isinstance(schema.get("items"), list):  # as until 2019
-            rest = schema.get("additionalItems", True)
-            words = {**schema, "prefixItems": schema["items"], "items": rest}
+        words: Schema = {"required": schema} if isinstance(schema, list) else schema
+        if isinstance(words.get("items"), list):  # as until 2019
+            rest = words.get("additionalItems", True)
+            words = {**words, "prefixItems": words["items"], "items": rest}
         uri, _, fragment = words.get("$id", "").partition("#")  # "#a" is an anchor, until 2019
         anchor, dynamic = words.get("$anchor", ""), words.get("$dynamicAnchor", "")
         scope = self._absolute(uri, scope)
@@ -2690,9 +2679,8 @@ class Document:
             return self.compile(held, scope)
         if form is MANY:
             return [self.compile(part, scope) for part in held]
-        if form.get("type") == "object":  # some hold lists of names, in place of schemas
-            parts = {n: {"required": p} if isinstance(p, list) else p for n, p in held.items()}
-            return {name: self.compile(part, scope) for name, part in parts.items()}
+        if form.get("type") == "object":
+            return {name: self.compile(part, scope) for name, part in held.items()}
         if word in ("$ref", "$dynamicRef"):
             self.later.append((node, word))
         if word in ("enum", "const"):
@@ -2730,7 +2718,7 @@ class Document:
         if not isinstance(schema, (dict, bool)):
             raise SchemaError("", f"{show_json(ref)} leads nowhere: check its spelling")
         # What is not compiled yet stands under a keyword that is not ours.
-        target = self.nodes.get(id(schema)) or self._checked(schema, scope)
+        target = self.nodes.get(id(schema)) or self.read(schema, scope)
         anchors = self.anchors.get(fragment, {})
         if word == "$dynamicRef" and anchors.get(target.scope) is target:
             node.words[word] = {"*": target, **anchors}
@@ -2746,10 +2734,7 @@ def _metaschema() -> Node:
 class Validator:
     """A compiled schema."""
 
-    __slots__ = ("_needed", "_node", "_plain", "schema")
-
     def __init__(self, schema: JSON) -> None:
-        self.schema = schema
         self._node = node = usable(Document(_metaschema()).read, schema)
         # Most tools take an object of members that have a type and nothing else. To compare their
         # classes takes a tenth of the time of the whole way.
@@ -2764,9 +2749,8 @@ class Validator:
             usable(Checking().apply, self._node, value)
 
     def _is_plain(self, value: Msg) -> bool:
-        plain = self._plain
         for name in value:
-            if name not in plain or type(value[name]) not in plain[name]:
+            if type(value[name]) not in self._plain.get(name, ()):
                 return False
         for name in self._needed:
             if name not in value:
@@ -3095,21 +3079,21 @@ class Shapes:
     def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
         build = origin if origin in (tuple, set, frozenset) else list
         shapes = [self.of(arg) for arg in args if arg is not ...] or [({}, None)]
-        fixed = build is tuple and args and args[-1] is not ...
+        schemas, readers = zip(*shapes)
         schema: Schema = {"type": "array"}
-        if fixed:
+        if build is tuple and args and args[-1] is not ...:
             count = len(shapes)
-            schema.update(prefixItems=[each for each, _ in shapes], minItems=count, maxItems=count)
-        elif shapes[0][0]:
-            schema["items"] = shapes[0][0]
+            schema.update(prefixItems=[*schemas], minItems=count, maxItems=count)
+        elif schemas[0]:
+            schema["items"] = schemas[0]
         if build in (set, frozenset):
             schema["uniqueItems"] = True
-        if build is list and not shapes[0][1]:
+        if build is list and not readers[0]:
             return schema, None
 
         def read_array(value: list[Any]) -> Any:
-            each = zip(shapes if fixed else itertools.repeat(shapes[0]), value)
-            return build([read_inside(i, read, item) for i, ((_, read), item) in enumerate(each)])
+            each = enumerate(zip(itertools.cycle(readers), value))
+            return build([read_inside(i, read, item) for i, (read, item) in each])
 
         return schema, read_array
 
@@ -3191,7 +3175,7 @@ def _fields_of(record: Any) -> Schema:
 #: By an attribute that objects of a kind have, what they are in simpler values.
 SIMPLER: dict[str, Callable[[Any], Any]] = {
     "_value_": lambda value: value._value_,  # an Enum, which may also be an int or a str
-    "_asdict": lambda value: value._asdict(),  # a NamedTuple
+    "_fields": lambda record: dict(zip(record._fields, record)),  # a NamedTuple
     "__dataclass_fields__": _fields_of,
     "model_dump": lambda value: value.model_dump(mode="json", by_alias=True),  # pydantic
     "__struct_fields__": lambda value: sys.modules["msgspec"].to_builtins(value),
@@ -3209,9 +3193,8 @@ def to_json(value: Any) -> JSON:
     if cls in PLAIN:
         return value
     if isinstance(value, Mapping):
-        names = (key if type(key) is str else to_json(key) for key in value)
-        texts = (name if isinstance(name, str) else _to_json(name) for name in names)
-        return dict(zip(texts, map(to_json, value.values())))
+        return {key if type(key) is str else str(to_json(key)): to_json(item)
+                for key, item in value.items()}  # fmt: skip
     for mark, simplify in SIMPLER.items():
         if hasattr(value, mark):
             return to_json(simplify(value))
@@ -3276,8 +3259,6 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
             fn = fn.func
         elif hasattr(fn, "__wrapped__"):
             fn = fn.__wrapped__
-        elif hasattr(fn, "__func__"):
-            fn = fn.__func__
         elif inspect.isroutine(fn) or isinstance(fn, type):
             break
         else:
@@ -3360,68 +3341,37 @@ def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | 
 
     Only an object can stand there: anything else becomes {"result": value}. The schema is None
     where there is nothing to say: no annotation, None, Any; one of the `opaque` classes inside, or
-    bytes, which are content; and for a list of anything, which may be one of content.
+    bytes, which are content. So it is for a list of anything, which is wrapped if it is no content.
 
     >>> output_of(int)[0]["properties"]
     {'result': {'type': 'integer'}}
     """
-    hint = _unwrap(annotation)[0]
-    says_nothing = hint in (EMPTY, Any, object, None, type(None)) or is_any_list(hint)
-    if says_nothing or _mentions(hint, (bytes, bytearray, *opaque)):
+    if _mentions(annotation, (bytes, bytearray, *opaque)):
         return None, False
+    bare, _ = Shapes().of(_unwrap(annotation)[0])
+    if bare in ({}, {"type": "null"}, {"type": "array"}):
+        return None, bare == {"type": "array"}
     schema, _ = Shapes().of(annotation)
     if schema.get("type") == "object":
         return schema, False
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}, True
 
 
-def is_any_list(hint: Any) -> bool:
-    """Return whether an annotation is that of a list, or a tuple, of anything.
+def check_numbers(**options: Any) -> None:
+    """Raise TypeError for an option that was not given as a number, ValueError for one below 0.
 
-    >>> is_any_list(list), is_any_list(typing.List[Any]), is_any_list(typing.List[int])
-    (True, True, False)
-    """
-    is_list = hint in (list, tuple) or typing.get_origin(hint) in (list, tuple)
-    return is_list and {*typing.get_args(hint)} <= {Any, object, ...}
+    Options of other kinds are not checked: Python says what is wrong with them.
 
-
-def check_kinds(
-    maker: Callable[..., Any], given: Mapping[str, Any], positive: Iterable[str] = ()
-) -> None:
-    """Check the numbers among options: TypeError for another type than the maker's signature says.
-
-    A number below 0 is a ValueError, and so is 0 where it is to be `positive`. Options of other
-    kinds are not checked: Python says what is wrong with them.
-
-    >>> def serve(*, port: int, verify: Callable[[str], Any] | None = None): ...
-    >>> check_kinds(serve, {"port": "8000"})
+    >>> check_numbers(port="8000")
     Traceback (most recent call last):
         ...
-    TypeError: port='8000': give int
+    TypeError: port='8000': give a number
     """
-    for name, parameter in inspect.signature(maker).parameters.items():
-        value, kinds = given.get(name), str(parameter.annotation).split(" | ")
-        if name not in given or not {*kinds} <= {"int", "float", "None"}:
-            continue
-        if value is None and "None" in kinds:
-            continue
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise TypeError(f"{name}={value!r:.100}: give {parameter.annotation}")
-        if not (value > 0 if name in positive else value >= 0):  # or NaN
-            least = "a number above 0" if name in positive else "0 or more"
-            raise ValueError(f"{name}={value!r}: give {least}")
-
-
-def check_texts(name: str, given: Any) -> list[str]:
-    """Return the value of an option, one text or several, as a list; TypeError for anything else.
-
-    >>> check_texts("allowed_hosts", "mcp.example.com")
-    ['mcp.example.com']
-    """
-    texts = [given] if isinstance(given, str) else [*given]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"{name}= is a text, or several")  # which may be secrets
-    return texts
+    for name, value in options.items():
+        if not isinstance(value, (int, float)):
+            raise TypeError(f"{name}={value!r:.100}: give a number")
+        if not value >= 0:  # or NaN
+            raise ValueError(f"{name}={value!r}: give 0 or more")
 
 ###############################################################################
 # 13. URI templates
@@ -4971,8 +4921,6 @@ class Tool(Entry):
         if output_schema is None and structured:
             output_schema, self.wrapped = output_of(returns, (Content, Message))
         self.check_output = compile_schema(output_schema).check if output_schema else None
-        #: whether it returns a list of anything: content blocks, or data
-        self.any_list = structured and output_schema is None and is_any_list(_unwrap(returns)[0])
         #: the one type that is right as it stands: such results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition["inputSchema"] = self.schema
@@ -4990,7 +4938,8 @@ class Tool(Entry):
         if not is_result(value):
             answer = {"content": blocks_of(value)}
             is_data = self.structured and isinstance(value, dict) and not _is_block(value)
-            if self.wrapped or (self.any_list and not any(map(_is_block, value))):
+            # without a schema, it is a list of anything: content blocks, or data
+            if self.wrapped and (self.check_output or not any(map(_is_block, value))):
                 answer["structuredContent"] = {"result": to_json(value)}
             elif self.check_output is not None or is_data:
                 answer["structuredContent"] = to_json(value)
@@ -7682,7 +7631,7 @@ class Client(ClientSession):
     ) -> None:  # fmt: skip
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
-        check_kinds(Client, vars(), ("timeout", "max_timeout"))
+        check_numbers(timeout=timeout, max_timeout=max_timeout)
         callbacks = {"roots": roots, "sampling": sample, "elicitation.form": elicit,
                      "elicitation.url": elicit_url}  # fmt: skip
         callbacks = {key: value for key, value in callbacks.items() if value is not None}
@@ -8830,10 +8779,12 @@ class Gate:
         self, hosts: str | Iterable[str] | None = None, origins: str | Iterable[str] = (),
         locked: bool = False,
     ) -> None:  # fmt: skip
-        given = [host.lower() for host in check_texts("allowed_hosts", hosts or ())]
+        hosts = [hosts] if isinstance(hosts, str) else hosts
+        given = [host.lower() for host in hosts or ()]
         found = self._known(given, HOST, "allowed_hosts", "mcp.example.com, as in Host")
         self.hosts = None if hosts is None else found
-        given = [item.lower().rstrip("/") for item in check_texts("allowed_origins", origins)]
+        origins = [origins] if isinstance(origins, str) else origins
+        given = [item.lower().rstrip("/") for item in origins]
         self.origins = self._known(given, ORIGIN, "allowed_origins", "https://app.example.com")
         self.locked = locked
 
@@ -10057,7 +10008,7 @@ def principals_by_token(given: Any) -> Mapping[str, Any]:
     if isinstance(given, Mapping):
         found: Mapping[str, Any] = given
     else:
-        texts = check_texts("token", given)
+        texts = [given] if isinstance(given, str) else given
         found = {text: f"bearer-{number}" for number, text in enumerate(texts, 1)}
     if not found:
         raise ValueError("token= is empty: nobody could come in")
@@ -10200,6 +10151,7 @@ class Endpoint:
         self.server, self.path = server, path.rstrip("/")
         self.entrance: Entrance = Entrance(token, verify) if auth is None else auth
         self.gate = Gate(allowed_hosts, allowed_origins, self.entrance.locked)
+        check_numbers(session_seconds=session_seconds)
         self.stateful, self.session_seconds = sessions, session_seconds
         self.session_prefix = session_prefix
         self.legacy_sse, self.healthz = legacy_sse, healthz
@@ -10624,8 +10576,7 @@ class Engine:
         self, server: Server, *, grace: float = GRACE_SECONDS,
         max_body: int = MAX_MESSAGE_BYTES, **options: Any,
     ) -> None:  # fmt: skip
-        check_kinds(Engine, vars(), ("max_body",))
-        check_kinds(Endpoint, options, ("session_seconds",))
+        check_numbers(grace=grace, max_body=max_body)
         if max_body > MAX_MESSAGE_BYTES:
             raise ValueError(f"max_body={max_body}: a message has {MAX_MESSAGE_BYTES} at most")
         self.server, self.grace, self.max_body = server, grace, max_body
@@ -10653,7 +10604,7 @@ class HTTPServer(Engine):
         self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
         sock: Any = None, ssl: Any = None, **options: Any,
     ) -> None:  # fmt: skip
-        check_kinds(HTTPServer, vars())
+        check_numbers(port=port)
         super().__init__(server, **options)
         if port > 65535:
             raise ValueError(f"port={port}: give 0 to 65535; 0 takes a free one")
