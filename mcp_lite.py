@@ -6320,7 +6320,9 @@ class Feed:
             if wanted and declares(ctx.server.declared, capability):
                 self.wanted[field] = wanted
         #: by the method of an announcement: True for all of them, or the URIs or ids
-        self.methods = {FILTERS[field][0]: wanted for field, wanted in self.wanted.items()}
+        self.methods: dict[str, Any] = {}
+        for field, names in self.wanted.items():
+            self.methods[FILTERS[field][0]] = names is True or frozenset(names)
 
     def announce(self, capability: str, msg: Msg) -> None:
         """Take an announcement, from any thread."""
