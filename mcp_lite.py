@@ -176,7 +176,7 @@ import time
 import types
 import typing
 import weakref
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from typing import (
     Any,
     AsyncIterator,
@@ -1994,7 +1994,7 @@ class Peer(Asker):
         #: the requests of the peer; never in one table with ours, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
         self.on_lost: Callable[[], Any] = nothing  # called once, when the channel has ended
-        self.loads: Counter[str] = Counter()  # bytes of requests, by client
+        self.loads: defaultdict[str, int] = defaultdict(int)  # bytes of requests, by client
         self.serving = 0  # requests that have their turn
         self.line: deque[asyncio.Future[None]] = deque()  # those that wait for it
         self.unread = 0  # answers that are being written
@@ -6416,15 +6416,14 @@ class LineDecoder:
             self.line.clear()
         self.line += rest
         del self.line[self.limit + 1 :]  # this much shows that it is too long
-        return [self._item(line) for line in lines if line.rstrip(b"\r")]
+        lines = [line.rstrip(b"\r") for line in lines]
+        return [x if len(x) <= self.limit else self._too_long(x) for x in lines if x]
 
     def eof(self) -> list[Any]:
         """Return the line that has begun, if there is one: it ends here."""
         return self.feed(b"\n")
 
-    def _item(self, line: bytes) -> Any:
-        if len(line) <= self.limit:
-            return line.rstrip(b"\r")
+    def _too_long(self, line: bytes) -> LimitExceeded:
         problem = LimitExceeded(f"a line is longer than {self.limit} bytes")
         problem.start = line[:1000]  # shows whose answer it was
         return problem
@@ -10173,7 +10172,7 @@ class Endpoint:
         self.open: set[Stream] = set()  # that have a response
         #: streams that end with a token, and when: a time of day
         self.expiring: dict[Response, float] = {}
-        self.loads: Counter[str] = Counter()  # bytes of requests, by client
+        self.loads: defaultdict[str, int] = defaultdict(int)  # bytes of requests, by client
         self.tasks = Tasks()
         self.draining = False  # whether new work is turned away, because the server is to end
         clients = Caller()
