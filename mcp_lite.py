@@ -7901,10 +7901,9 @@ def inherited(environment: Mapping[str, str]) -> dict[str, str]:
     >>> inherited({"HTTPS_PROXY": "http://me:secret@proxy:3128", "API_KEY": "secret", "LANG": "C"})
     {'LANG': 'C'}
     """
-    found = {name: environment[name] for name in INHERITED_VARIABLES if name in environment}
     # "() { ..." is a function, which an old bash would run.
-    return {name: value for name, value in found.items()
-            if not value.startswith("()")
+    return {name: value for name, value in environment.items()
+            if name in INHERITED_VARIABLES and not value.startswith("()")
             and not ("proxy" in name.lower() and "@" in value)}  # fmt: skip
 
 
@@ -7916,13 +7915,12 @@ def command_line(command: Command, cwd: str) -> list[str]:
     import shlex
 
     windows = os.name == "nt"
-    if not isinstance(command, (str, os.PathLike)):
-        argv = [os.fspath(part) for part in command]
-    elif isinstance(command, os.PathLike) or os.path.isfile(os.path.join(cwd, command)):
-        argv = [os.fspath(command)]
-    else:
-        argv = shlex.split(command, posix=not windows)  # on Windows a backslash is no escape
-        argv = [part.strip('"') for part in argv] if windows else argv
+    if isinstance(command, str) and not os.path.isfile(os.path.join(cwd, command)):
+        words = shlex.split(command, posix=not windows)  # on Windows a backslash is no escape
+        command = [word.strip('"') for word in words] if windows else words
+    elif isinstance(command, (str, os.PathLike)):
+        command = [command]
+    argv = [os.fspath(part) for part in command]
     if not argv:
         raise ValueError("the command is empty: give a program and its arguments, or a .py file")
     if argv[0].endswith(".py"):
@@ -7971,9 +7969,7 @@ class StdioTransport(LineTransport):
         #: the last lines of its stderr
         self.last_words: deque[str] = deque(maxlen=10)
         self._group_lives = True
-        self._has_spoken = False
         self._ends: list[asyncio.Future[Any]] = []  # of the child, and of what it says on stderr
-        self._tasks = Tasks()
 
     async def open(self) -> None:
         """Start the child; raise ConnectionClosed if that is impossible."""
@@ -7992,24 +7988,24 @@ class StdioTransport(LineTransport):
                           cwd=self.cwd, env=self.env, **apart)  # fmt: skip
         except (OSError, ValueError) as exc:
             raise ConnectionClosed(f"cannot start {program!r}: {exc}") from exc
-        # The thread that waits must not hold the pipes: the child could not see their end.
         files: Any = child.stdin, child.stdout, child.stderr
         sink, source, errors = files
+        # The thread that waits must not hold the pipes: the child could not see their end.
         self.process, child.stdin, child.stdout, child.stderr = child, None, None, None
         try:
             self._ends = [in_thread(child.wait), in_thread(lambda: self._listen(errors))]
             await self.use(source, sink)
         except BaseException:  # we may have been cancelled
-            self.kill()
+            self._signal(SIGKILL)
             self.process = None
             self.end_input()
             sink.close()
             source.close()
             raise
-        keep = self._tasks.spawn(self._until_exited())
+        self._keeper = asyncio.ensure_future(self._until_exited())
         # Perhaps our loop ends, and nobody has called close(). Not in `except`: a task that is
         # cancelled before its first step runs none.
-        keep.add_done_callback(lambda task: self._drop() if task.cancelled() else None)
+        self._keeper.add_done_callback(lambda task: self._drop() if task.cancelled() else None)
 
     async def _until_exited(self) -> None:
         """Wait until the child has exited, and then until what it wrote is read."""
@@ -8035,7 +8031,7 @@ class StdioTransport(LineTransport):
         try:
             if callable(self.stderr):
                 self.stderr(line)
-            elif self.stderr is None and sys.stderr is not None:
+            elif self.stderr is None:
                 print(line, file=sys.stderr, flush=True)
         except Exception:
             logger.exception("the stderr callback failed")
@@ -8045,7 +8041,6 @@ class StdioTransport(LineTransport):
         while items := await super().read():
             messages = [item for item in items if self._is_message(item)]
             if messages:
-                self._has_spoken = True
                 return messages
         await self._until_explained()
         return []
@@ -8089,31 +8084,24 @@ class StdioTransport(LineTransport):
         # spec: basic/transports/stdio#shutdown -- "Closing the input stream to the child process"
         # spec 2025-11-25: basic/lifecycle#stdio -- "sending SIGTERM if the server does not exit
         # within a reasonable time", and then SIGKILL
-        if self.process is None or not self._ends:
+        if self.process is None:
             return
         try:
             await self.end_output()
-            # A server that has said nothing by now will not say good bye.
-            patience = self.exit_seconds if self._has_spoken else 0
-            await asyncio.wait({self._ends[0]}, timeout=patience)
+            await asyncio.wait({self._ends[0]}, timeout=self.exit_seconds)
             if self._signal(signal.SIGTERM):
                 deadline = self._loop.time() + self.exit_seconds
                 while self._signal(0) and self._loop.time() < deadline:
                     await asyncio.sleep(0.01)
         finally:  # at once, if we are cancelled
-            self.kill()
-            await asyncio.wait(self._ends, timeout=FAREWELL_SECONDS)
-            await self._tasks.close()
-            self._drop()
-
-    def kill(self) -> None:
-        """Kill the child and its children at once: for a process that is itself told to end."""
-        if self.process is not None:
             self._signal(SIGKILL)
+            await asyncio.wait(self._ends, timeout=FAREWELL_SECONDS)
+            self._keeper.cancel()
+            self._drop()
 
     def _drop(self) -> None:
         """End the child, and close our ends of the pipes at once."""
-        self.kill()
+        self._signal(SIGKILL)
         self.end_input()
         self.writer.close()
 
@@ -8146,10 +8134,8 @@ def is_command(target: Any) -> bool:
     >>> is_command("python3 server.py"), is_command(["server"]), is_command("https://a/mcp")
     (True, True, False)
     """
-    if isinstance(target, str) and re.match("[A-Za-z]+://", target):
-        return False
-    parts = target if isinstance(target, (list, tuple)) else [target]
-    return all(isinstance(part, (str, os.PathLike)) for part in parts)
+    is_url = re.match("[A-Za-z]+://", str(target))
+    return isinstance(target, (str, os.PathLike, list, tuple)) and not is_url
 
 
 CONNECTORS.append((is_command, StdioTransport))
