@@ -6812,30 +6812,37 @@ def checker_of(schema: Msg) -> Callable[[JSON], None]:
     return (lambda value: None) if risky else compile_schema(schema).check
 
 
+#: The capabilities of a client that can be asked everything.
+ALL_QUESTIONS: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
+#: What a server can ask.
+QUESTIONS = ("roots/list", "sampling/createMessage", "elicitation/create")
+
+
 class Answers:
-    """Answers the questions of a server, by the functions that the program has given."""
+    """Answers the questions of a server, by the functions that the program has given.
 
-    #: one function for all questions, in place of `callbacks`
-    ask: Callback = None
+    `callbacks` are by capability; `ask` is one function for all questions, in their place.
+    """
 
-    def __init__(self, model: str) -> None:
+    def __init__(
+        self, model: str, callbacks: dict[str, Any], ask: Callback, capabilities: Msg | None
+    ) -> None:  # fmt: skip
         self.model = model  # which has sampled, unless an answer names another
-        #: by capability: what answers
-        self.callbacks: dict[str, Any] = {}
-        self.capabilities: Msg = {}  # besides those that follow from the callbacks
+        self.callbacks, self.ask = callbacks, ask
+        #: besides those that follow from the callbacks
+        self.capabilities = (ALL_QUESTIONS if ask else {}) if capabilities is None else capabilities
 
     def declare(self, rev: str) -> Msg:
         """Return our capabilities, as they are declared to the server."""
-        ours: Msg = {"extensions": {TASKS: {}}}  # which nobody has to know of: we poll
+        ours: Msg = {}
         for path in self.callbacks:
             name, _, mode = path.partition(".")
             ours.setdefault(name, {}).update({mode: {}} if mode else {})
         if "roots" in ours and rev < MODERN:
             ours["roots"] = {"listChanged": True}
         ours.update(self.capabilities)
-        if ours["extensions"]:  # an empty object switches tasks off
-            ours["extensions"] = {TASKS: {}, **ours["extensions"]}
-        return ours
+        # A server need not know of tasks: we poll.
+        return {**ours, "extensions": {TASKS: {}, **object_of(ours, "extensions")}}
 
     async def to_all(self, asked: Msg, session: Session) -> Msg:
         """Answer questions, all put at the same time; ProtocolError for too many."""
@@ -6848,18 +6855,21 @@ class Answers:
     async def to(self, asked: JSON, session: Session) -> Msg:
         """Answer a question: a request of the server, or a part of a result."""
         method = asked.get("method") if isinstance(asked, dict) else None
-        answers = {"roots/list": self._roots, "sampling/createMessage": self._sample,
-                   "elicitation/create": self._elicit}  # fmt: skip
-        if method not in answers:
+        if method not in QUESTIONS:
             raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
         row, params = METHODS[method], object_of(asked, "params")
         check_capability("client", session.client_capabilities, row.capability, NEWEST)
         check_params(row, params)
         check_asked(method, params)
-        if self.ask is None:
-            answer = await answers[method](params, session)
-        else:
+        if self.ask is not None:
             answer = await maybe_await(self.ask(method, params))
+        elif method == "roots/list":
+            roots = await value_from(self.callbacks["roots"])
+            answer = {"roots": [root_of(root) for root in roots]}
+        elif method == "sampling/createMessage":
+            answer = await self._sample(params, session)
+        else:
+            answer = await self._elicit(params)
         if type(answer) is not dict:
             raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
         is_message = method == "sampling/createMessage"
@@ -6872,9 +6882,6 @@ class Answers:
             raise RPCError(INVALID_PARAMS, f"this client does not do {capability}")
         return await maybe_await(found(*question))
 
-    async def _roots(self, params: Msg, session: Session) -> Msg:
-        return {"roots": [root_of(root) for root in await value_from(self.callbacks["roots"])]}
-
     async def _sample(self, params: Msg, session: Session) -> Msg:
         # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
         if "tools" in params or "toolChoice" in params:
@@ -6883,7 +6890,7 @@ class Answers:
         answer = sampled(await self._put("sampling", params), self.callbacks["sampling"])
         return {"role": "assistant", "model": self.model, **answer}
 
-    async def _elicit(self, params: Msg, session: Session) -> Msg:
+    async def _elicit(self, params: Msg) -> Msg:
         message, mode = params["message"], params.get("mode", "form")
         if mode == "url":
             return answer_of(await self._put("elicitation.url", message, params["url"]), None)
@@ -6939,10 +6946,12 @@ class Subscription:
         self.whole = whole  # give out messages, not only their parameters
         #: the updates, and None at the end: a Queue, made on the loop since before 3.10 it is bound
         self.updates: Any = None
-        #: modern: the request that brings the updates, its id, and whether the server has agreed
+        #: modern: the request that brings the updates, its id, whether the server has agreed, and
+        #: how long to wait before it is asked again
         self.task: asyncio.Task[Any] | None = None
         self.req_id: ReqId = ""
         self.agreed: Any = None
+        self.pace = Pace()
 
     async def open(self) -> Subscription:
         """Subscribe; returns when the server agreed."""
@@ -6950,8 +6959,8 @@ class Subscription:
             return self
         client = self.client
         if self.uris:
-            needed, rev = FILTERS["resourceSubscriptions"][1], client.peer.session.rev
-            check_capability("server", client.server_capabilities, needed, rev)
+            needed = FILTERS["resourceSubscriptions"][1]
+            check_capability("server", client.server_capabilities, needed, NEWEST)
         self.updates, self.agreed = asyncio.Queue(), asyncio.get_running_loop().create_future()
         client.subscriptions.append(self)
         try:
@@ -6994,26 +7003,32 @@ class Subscription:
             raise StopAsyncIteration
         return update
 
-    def agree(self, notifications: Msg) -> None:
-        """Note the kinds of updates that the server agreed to send."""
+    def take(self, msg: Msg) -> None:
+        """Take a notification that is about this subscription, or about none in particular."""
+        method, params = msg["method"], msg.get("params", {})
+        uri, known = params.get("uri"), tuple(each.rstrip("/") + "/" for each in self.uris)
+        if method == "notifications/cancelled":
+            # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
+            problem = f"{self.client.peer.name} cancelled it: {params.get('reason')}"
+            self.client.peer.fail(self.req_id, ProtocolError(problem))
+        elif method == "notifications/subscriptions/acknowledged":
+            self._agree(object_of(params, "notifications"))
+        # An update may name a part of the resource that was subscribed to: x://a/1 for x://a.
+        elif method in self.methods and (uri is None or f"{uri}/".startswith(known)):
+            item = msg if self.whole else params
+            if self.callback is not None:
+                self.client.peer.call_back(self.callback, item)
+            else:
+                self._put(item)
+
+    def _agree(self, notifications: Msg) -> None:
         refused = ", ".join(self.wanted.keys() - notifications.keys())
         if refused:
             logger.warning("%s will not tell of %s", self.client.peer.name, refused)
         if self.agreed.done():  # the stream had been lost
             self.client.catch_up()
         settle_future(self.agreed, None, None)
-
-    def push(self, msg: Msg) -> None:
-        """Take an announcement, if it is one of those that were wanted."""
-        params = msg.get("params", {})
-        uri, known = params.get("uri"), [uri.rstrip("/") + "/" for uri in self.uris]
-        # An update may name a part of the resource that was subscribed to: x://a/1 for x://a.
-        if msg["method"] in self.methods and (uri is None or f"{uri}/".startswith(tuple(known))):
-            item = msg if self.whole else params
-            if self.callback is not None:
-                self.client.peer.call_back(self.callback, item)
-            else:
-                self._put(item)
+        self.pace = Pace()
 
     def _put(self, item: Msg | None) -> None:
         if self.updates.qsize() >= MAX_ITEMS:  # the oldest say no more than the last
@@ -7028,24 +7043,20 @@ class Subscription:
 
     async def _listen(self) -> None:
         """Modern: keep a subscriptions/listen open, and open it again when its stream is lost."""
-        client, clock, pace = self.client, asyncio.get_running_loop().time, Pace()
-        params: Msg = {"notifications": self.wanted}
+        client, method, params = self.client, "subscriptions/listen", {"notifications": self.wanted}
         while True:
-            since = clock()
             try:
-                listen = "subscriptions/listen"
-                await client.request(listen, params, timeout=float("inf"), send=self._send)
+                await client.request(method, params, timeout=float("inf"), send=self._send)
                 # spec: basic/patterns/subscriptions#graceful-closure -- over HTTP the server may
                 # be started again; on a pipe, the pipe ends as well.
                 kind = ConnectionClosed if client.transport.outlives_server else ProtocolError
                 problem: MCPError = kind(f"{client.peer.name} ended the subscription")
             except MCPError as exc:
                 problem = exc
-            passes = getattr(problem, "code", None) == TOO_BUSY
-            passes = passes or isinstance(problem, ConnectionClosed) and client.lost is None
-            if not (passes and self.agreed.done()):
+            passes = isinstance(problem, ConnectionClosed) or problem.code == TOO_BUSY
+            if client.lost is not None or not (passes and self.agreed.done()):
                 break
-            await pace.rest(clock() - since >= PROBE_SECONDS)
+            await self.pace.rest(False)
         if self.agreed.done() and client.lost is None:
             logger.warning("a subscription has ended: %s", problem)
         settle_future(self.agreed, None, problem)
@@ -7151,9 +7162,6 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
 #           each subscription that brings it.
 
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
-#: The capabilities of a client that can be asked everything.
-ALL_QUESTIONS: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-
 #: Kinds of targets: whether it is of this kind, and what makes a Transport or a Server of it.
 #: Later sections add theirs; the first that takes a target is used.
 CONNECTORS: list[tuple[Callable[[Any], bool], Callable[..., Any]]] = [
@@ -7173,8 +7181,11 @@ def reach(target: Any, options: Msg) -> Any:
 class ClientSession:
     """A client's conversation with one server: what was agreed, requests, questions, news."""
 
-    timeout, max_timeout = REQUEST_SECONDS, float(LONGEST_SECONDS)
-    progress: Callback = None
+    #: as Client() was told
+    timeout: float
+    max_timeout: float
+    progress: Callback
+    answers: Answers
     instructions: str | None = None
     #: as set_log_level() was told
     log_level: str | None = None
@@ -7189,7 +7200,6 @@ class ClientSession:
 
     def __init__(self, target: Any, options: Msg, revision: str | None, info: Msg) -> None:
         self.target, self.options, self.pinned, self.info = target, options, revision, info
-        self.answers = Answers(info["name"])  # to the server's questions
         #: by notification: functions of its parameters
         self.listeners: dict[str, list[Callable[[Msg], Any]]] = {}
         #: from the answer to initialize or server/discover, as are the instructions
@@ -7273,8 +7283,7 @@ class ClientSession:
         self.state = DONE
         if self._connecting is not None and not self._connecting.done():
             self._connecting.cancel()
-            await asyncio.wait({self._connecting})
-            _ = self._connecting.cancelled() or self._connecting.exception()
+            await asyncio.gather(self._connecting, return_exceptions=True)
         if self.transport is not None:
             try:  # so that handlers are cancelled while the server still reads
                 await self.peer.close()
@@ -7289,8 +7298,8 @@ class ClientSession:
         """Find out which era the server speaks, and agree on a revision."""
         if self.pinned in LEGACY:
             return await self._handshake(self.pinned, self.timeout)
-        probe = min(PROBE_SECONDS, self.timeout / 2)
-        problem = await self._discover(self.timeout if self.pinned else probe)
+        probe = self.timeout if self.pinned else min(PROBE_SECONDS, self.timeout / 2)
+        problem = await self._discover(probe)
         if problem is None:
             return
         if self.pinned and isinstance(problem, ConnectionClosed):  # nobody knows what it speaks
@@ -7387,17 +7396,10 @@ class ClientSession:
 
     def _interrupted(self, expired: bool) -> None:
         """Note that announcements may have been missed, and whether the session is gone."""
-        if expired:
-            self.tasks.spawn(self._revive(self.peer.session))
+        if expired:  # if that fails, the next request tries again
+            self.tasks.spawn(self._renew(self.peer.session))
         else:
             self.catch_up()
-
-    async def _revive(self, expired: Session) -> None:
-        """Renew a session that no request has found gone."""
-        try:
-            await self._renew(expired)
-        except MCPError as exc:  # the next request tries again
-            logger.warning("%s announces nothing for now: %s", self.peer.name, exc)
 
     def catch_up(self) -> None:
         """Announce all that may have changed in a gap, as if the server had said so."""
@@ -7406,7 +7408,7 @@ class ClientSession:
         for uri in {uri for item in self.subscriptions for uri in item.uris}:
             missed.append(notification("notifications/resources/updated", {"uri": uri}))
         for msg in missed:
-            self._on_notification(msg, self.send, NOBODY)
+            self._on_notification(msg)
 
     # Asking.
 
@@ -7492,38 +7494,36 @@ class ClientSession:
 
     async def _follow(self, method: str, task: Msg) -> Msg:
         """Return the result of a task: look at it now and then, and answer what it asks."""
-        # The extension: only a tool call may become a task, and only where we can follow it.
-        able = TASKS in object_of(self.peer.session.client_capabilities, "extensions")
-        if method != "tools/call" or not able:
+        if method != "tools/call":  # the extension: nothing else may become a task
             raise ProtocolError(f"{self.peer.name} answered {method} with a task")
         handle, clock = {"taskId": member(task, "taskId", str)}, asyncio.get_running_loop().time
         answered: set[str] = set()
         since = clock()
+        status: JSON = "working"
         try:
-            if task.get("status") != "working":  # its end, and its questions, are told only here
+            while status in ("working", "input_required"):
+                # Its end, and its questions, are told only here.
+                await asyncio.sleep(poll_seconds(task.get("pollIntervalMs"), clock() - since))
                 task = await self.request("tasks/get", handle)
-            while task.get("status") in ("working", "input_required"):
-                asked = without(object_of(task, "inputRequests"), *answered)
+                status, asked = task.get("status"), object_of(task, "inputRequests")
+                asked = without(asked, *answered)
                 if asked:
                     answers = await self.answers.to_all(asked, self.peer.session)
                     await self.request("tasks/update", {**handle, "inputResponses": answers})
                     answered.update(asked)
-                await asyncio.sleep(poll_seconds(task.get("pollIntervalMs"), clock() - since))
-                task = await self.request("tasks/get", handle)
-        except BaseException as exc:
-            if not isinstance(exc, (RemoteError, ConnectionClosed)):
-                self.tasks.spawn(self.request("tasks/cancel", handle))
+        except BaseException:  # nobody follows it any more
+            self.tasks.spawn(self.request("tasks/cancel", handle))
             raise
-        if task.get("status") == "completed":
+        if status == "completed":
             return object_of(task, "result")
-        problem = {"code": INTERNAL_ERROR, "message": f"the task is {task.get('status')}",
+        problem = {"code": INTERNAL_ERROR, "message": f"the task is {status}",
                    **object_of(task, "error")}  # fmt: skip
         raise RemoteError(problem["code"], problem["message"], problem.get("data"))
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any notification."""
-        if self.transport is None or self.lost is not None:
-            raise ConnectionClosed(str(self.lost or NOT_CONNECTED))
+        if self.transport is None:
+            raise ConnectionClosed(NOT_CONNECTED)
         await self.send(notification(method, params))
 
     # Announcements.
@@ -7544,12 +7544,13 @@ class ClientSession:
                        and declares(self.server_capabilities, capability)}  # fmt: skip
         if wanted and self.modern:
             changes = Subscription(self, wanted, nothing, True)
+            late = RequestTimeout(f"no answer in {PROBE_SECONDS:g} seconds")
             try:  # before anything else, so that nothing is missed
-                await asyncio.wait_for(changes.open(), PROBE_SECONDS)
-            except (MCPError, asyncio.TimeoutError) as exc:
-                logger.warning("changes will not be heard of: %r", exc)
+                await within(PROBE_SECONDS, changes.open(), late)
+            except MCPError as exc:
+                logger.warning("changes will not be heard of: %s", exc)
 
-    def _on_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
+    def _on_notification(self, msg: Msg, *_: Any) -> None:
         """Take a notification to all who want it."""
         method, params = msg["method"], msg.get("params", {})
         mark = object_of(params, "_meta").get(SUBSCRIPTION_ID)
@@ -7557,19 +7558,11 @@ class ClientSession:
             mark = str(params.get("requestId"))
         # spec: basic/patterns/subscriptions#receiving-notifications -- unmarked: for all
         items = [x for x in self.subscriptions if mark is None or str(x.req_id) == str(mark)]
-        if method == "notifications/cancelled":
-            # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
-            problem = ProtocolError(f"{self.peer.name} cancelled it: {params.get('reason')}")
-            for item in items:
-                self.peer.fail(item.req_id, problem)
-        elif method == "notifications/subscriptions/acknowledged":
-            for item in items:
-                item.agree(object_of(params, "notifications"))
-        elif mark is None or items:
+        for item in items:
+            item.take(msg)
+        if mark is None or items:
             if method == "notifications/tools/list_changed":
                 self.outputs.clear()
-            for item in items:
-                item.push(msg)
             for listener in self.listeners.get(method, ()):
                 self.peer.call_back(listener, params)
 
@@ -7589,7 +7582,7 @@ class ClientSession:
 ###############################################################################
 # Problem.  A program wants one line for each thing to do: list, call, read, subscribe.
 # Rules.    1. Capabilities are declared from the callbacks that were given.
-#           2. Lists are read page by page, and a server that goes round in circles is caught.
+#           2. Lists are read page by page, to the last one.
 # Limits.   A list has 1000 pages. The output of a tool is checked once its tool was listed.
 
 __all__ += ["Client"]
@@ -7633,26 +7626,24 @@ class Client(ClientSession):
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
         check_numbers(timeout=timeout, max_timeout=max_timeout)
-        callbacks = {"roots": roots, "sampling": sample, "elicitation.form": elicit,
-                     "elicitation.url": elicit_url}  # fmt: skip
-        callbacks = {key: value for key, value in callbacks.items() if value is not None}
+        callbacks = without_none(roots=roots, sampling=sample, **{
+            "elicitation.form": elicit, "elicitation.url": elicit_url,
+        })  # fmt: skip
         if ask is not None and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
         if isinstance(roots, (str, bytes, Mapping)):
             raise TypeError("roots= is a list of folders, or a function that gives one")
         super().__init__(target, options, revision, {"name": name, "version": version})
-        self.answers.callbacks, self.answers.ask = callbacks, ask
+        self.answers = Answers(name, callbacks, ask, capabilities)
         self.timeout, self.max_timeout, self.progress = timeout, max_timeout, progress
-        capabilities = ALL_QUESTIONS if ask and capabilities is None else capabilities
-        self.answers.capabilities = capabilities or {}
-        for method, fn, keys in (
-            ("notifications/message", log, ("level", "data", "logger")),
-            ("notifications/tools/list_changed", on_tools_changed, ()),
-            ("notifications/prompts/list_changed", on_prompts_changed, ()),
-            ("notifications/resources/list_changed", on_resources_changed, ()),
-        ):
-            if fn is not None:
-                self.on(method)(lambda params, fn=fn, keys=keys: fn(*map(params.get, keys)))
+        changes = without_none(
+            tools=on_tools_changed, prompts=on_prompts_changed, resources=on_resources_changed
+        )
+        for what, changed in changes.items():
+            self.on(f"notifications/{what}/list_changed")(lambda _, fn=changed: fn())
+        if log is not None:
+            said = operator.itemgetter("level", "data")
+            self.on("notifications/message")(lambda p: log(*said(p), p.get("logger")))
         if on_resource_updated is not None:
             self.on("notifications/resources/updated")(on_resource_updated)
 
@@ -7670,8 +7661,6 @@ class Client(ClientSession):
         error of one, such as a timeout, is raised at once, and the others are cancelled.
         """
         calls = list(calls)
-        if len(calls) > MAX_ITEMS:
-            raise ValueError(f"{len(calls)} calls in one batch; at most {MAX_ITEMS}")
         for method, _ in calls:
             self._check(method)
         encode([{"params": params} for _, params in calls])  # all can be said, or none is
@@ -7706,23 +7695,18 @@ class Client(ClientSession):
     async def _list(self, method: str) -> list[Msg]:
         """Return a list, from all of its pages."""
         items: list[Msg] = []
-        params: Msg | None = None
-        seen: set[str] = set()
+        params: Msg = {}
         size = 0
-        while len(seen) < MAX_ITEMS:
+        for _ in range(MAX_ITEMS):
             answer = await self.request(method, params)
             items += answer[LISTED[method][0]]
             # spec: server/utilities/pagination#implementation-guidelines -- no cursor, no more
             if answer.get("nextCursor") is None:
                 return items
+            params = {"cursor": member(answer, "nextCursor", str)}
             size += len(encode(answer))
             if size > HELD_BYTES:
                 raise LimitExceeded(f"{method}: more than {HELD_BYTES} bytes in all")
-            cursor = member(answer, "nextCursor", str)
-            if cursor in seen:
-                raise ProtocolError(f"{method}: the server gave the cursor {cursor!r} twice")
-            seen.add(cursor)
-            params = {"cursor": cursor}
         raise LimitExceeded(f"{method}: more than {MAX_ITEMS} pages")
 
     async def list_tools(self) -> list[Msg]:

@@ -6020,15 +6020,6 @@ A list is read to its last page, and each cursor goes back as it came.
     <-- ?2 {"prompts": [{"name": "b"}]}
     [{"name": "a"}, {"name": "b"}]
 
-A server that gives the same cursor twice goes round in circles, which is an error.
-[all]
-    >>> c.list_prompts()
-    --> ?1 prompts/list
-    <-- ?1 {"prompts": [], "nextCursor": "two"}
-    --> ?2 prompts/list {"cursor": "two"}
-    <-- ?2 {"prompts": [], "nextCursor": "two"}
-    ProtocolError: twice
-
 Structured output is checked by the schema of a tool that was listed.
 [>= 2025-06-18] spec: server/tools#output-schema
     >>> c.list_tools()
@@ -6284,8 +6275,6 @@ max_timeout counts all rounds of a call together.
             before = len(fake.sent)
             with pytest.raises(TypeError):
                 await c.batch([("ping", None), ("acme/x", {"x": object()})])
-            with pytest.raises(ValueError, match="1001 calls in one batch; at most 1000"):
-                await c.batch([("ping", None)] * 1001)
             assert len(fake.sent) == before and await c.batch([]) == []
             assert await c.batch([("ping", None)] * 1000) == [{}] * 1000
             leap = time_machine()
