@@ -9480,7 +9480,8 @@ class Connection(Wire):
             # still comes is taken for a moment, and thrown away. RFC 9112 §9.6
             self.lingering, self.buffer, self.at = True, b"", 0
             self.deadline = self.listener.now + PROBE_SECONDS
-            self.transport.write_eof()
+            with contextlib.suppress(OSError):  # the client has reset it this moment
+                self.transport.write_eof()
             self.read_on()
 
     def end(self) -> None:
