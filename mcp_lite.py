@@ -253,7 +253,7 @@ MAX_IN_FLIGHT = 1024  # requests of one peer that run at once; more wait for the
 MAX_ITEMS = 1000  # tasks; subscriptions, arguments, messages of a batch, pages of a list
 MAX_FEW = 100  # items of a page, fields of a head, questions, lines of a log that wait
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
-MAX_PARTS = 32  # variables of a URI template; idle connections to one server
+MAX_PARTS = 32  # idle connections to one server
 MAX_TRIES = 16  # rounds of questions, interim answers, keys for a token that names none
 MAX_RETRIES = 5  # redirects of one request, or attempts in a row to take up a stream
 LONGEST_SECONDS = 3600  # a request, whatever progress it reports; the result of a task is kept
@@ -2338,8 +2338,8 @@ _TYPE: Schema = {"enum": [*KINDS.values()]}
 KEYWORDS: dict[str, Schema] = {
     word: form
     for words, form in {
-        "not if then else contains propertyNames additionalProperties": ONE,
-        "additionalItems unevaluatedItems unevaluatedProperties": ONE,
+        "not if then else contains propertyNames additionalProperties additionalItems "
+        "unevaluatedItems unevaluatedProperties": ONE,
         "items": {"anyOf": [ONE, {"type": "array", "items": ONE}]},
         "allOf anyOf oneOf prefixItems": MANY,
         "properties patternProperties $defs definitions": BY_NAME,
@@ -2350,8 +2350,8 @@ KEYWORDS: dict[str, Schema] = {
         "const": {},
         "minimum maximum exclusiveMinimum exclusiveMaximum": {"type": "number"},
         "multipleOf": {"type": "number", "exclusiveMinimum": 0},
-        "minLength maxLength minItems maxItems minContains maxContains": _COUNT,
-        "minProperties maxProperties": _COUNT,
+        "minLength maxLength minItems maxItems minContains maxContains minProperties "
+        "maxProperties": _COUNT,
         "uniqueItems": {"type": "boolean"},
         "required": _STRINGS,
         "pattern $id $anchor $dynamicAnchor $ref $dynamicRef": {"type": "string"},
@@ -2704,9 +2704,6 @@ class Document:
         ref = node.words.pop(word)
         uri, _, fragment = ref.partition("#")
         scope = self._absolute(uri, node.scope)
-        if (scope, "") not in self.names:
-            # spec: basic/index#ref-resolution -- a network URI is never dereferenced
-            raise SchemaError("", f"{show_json(ref)} is not fetched: put it under $defs")
         anchor, *pointer = unquote(fragment).split("/")  # "#item", or "#/$defs/item"
         schema = self.names.get((scope, anchor))
         for step in pointer:
@@ -2716,7 +2713,9 @@ class Document:
             step = step.replace("~1", "/").replace("~0", "~")  # RFC 6901 §4
             schema = schema.get(step) if isinstance(schema, dict) else None
         if not isinstance(schema, (dict, bool)):
-            raise SchemaError("", f"{show_json(ref)} leads nowhere: check its spelling")
+            # spec: basic/index#ref-resolution -- a network URI is never dereferenced
+            remedy = "nothing is fetched, so put it under $defs"
+            raise SchemaError("", f"{show_json(ref)} leads nowhere: {remedy}")
         # What is not compiled yet stands under a keyword that is not ours.
         target = self.nodes.get(id(schema)) or self.read(schema, scope)
         anchors = self.anchors.get(fragment, {})
@@ -2738,8 +2737,7 @@ class Validator:
         self._node = node = usable(Document(_metaschema()).read, schema)
         # Most tools take an object of members that have a type and nothing else. To compare their
         # classes takes a tenth of the time of the whole way.
-        is_flat = node.is_flat and node.kinds == {"object"}
-        parts = node.words.get("properties", {}) if is_flat else {}
+        parts = node.words.get("properties", {}) if node.is_flat and "object" in node.kinds else {}
         self._plain = {name: part.plain for name, part in parts.items()}
         self._needed = node.words.get("required", ())
 
@@ -2845,29 +2843,26 @@ def _words_of(note: Any, kind: Any) -> Schema:
     if isinstance(note, str):
         return {"description": note}
     words: Schema = {}
-    parts = getattr(note, "metadata", None)  # of pydantic's: notes of annotated_types
-    for part in parts if isinstance(parts, list) else ():
+    for part in getattr(note, "metadata", ()):  # of pydantic's: notes of annotated_types
         words.update(_words_of(part, kind))
     for name, word in NOTES.items():
         value = getattr(note, name, None)
         if value is not None:
             words[word.format(LENGTHS.get(str(kind), "Length"))] = value
-    if not words and not isinstance(parts, list):
+    if not words:
         remedy = "give a dict of keywords of JSON Schema, or check it in the function"
         raise TypeError(f"{note!r:.200} in Annotated[] is not understood: {remedy}")
     return words
 
 
-def _bounded(read: Reader, holds: Callable[[Any, Any], bool], bound: Any, must: str) -> Reader:
-    """Return a reader that compares as well: no schema says that "-5" is too small a Decimal."""
-
-    def read_bounded(value: JSON) -> Any:
-        found = read(value) if read else value
+def _read_bounded(read: Reader, bounds: Schema, value: JSON) -> Any:
+    """Read and compare: no schema says that "-5" is too small a Decimal."""
+    found = read(value) if read else value
+    for word, bound in bounds.items():
+        _, holds, must = MEASURES[word]
         if type(found) not in PLAIN and not holds(found, bound):  # else the schema has judged it
             raise SchemaError("", f"must {must.format(bound)}")
-        return found
-
-    return read_bounded
+    return found
 
 
 def _is_class(hint: Any) -> bool:
@@ -2900,26 +2895,20 @@ def _inlined(schema: Any, known: Schema) -> Any:
     return {**_inlined(known[name], without(known, name)), **others}
 
 
-def _model(cls: Any) -> Shape | None:
-    """Return the shape of a class of pydantic's, or like it, or of a Struct of msgspec's."""
+def _known(cls: Any) -> Shape | None:
+    """Return the shape of a class that TEXTS names, or that describes and reads itself."""
     if not _is_class(cls):
         return None
-    if hasattr(cls, "model_json_schema"):
+    if hasattr(cls, "model_json_schema"):  # of pydantic's, or like it
         schema, read = cls.model_json_schema(), cls.model_validate
     elif hasattr(cls, "__struct_fields__"):
         structs = sys.modules["msgspec"]
         schema, read = structs.json.schema(cls), lambda value: structs.convert(value, cls)
     else:
-        return None
+        name = f"{cls.__module__}.{cls.__qualname__}"
+        row = TEXTS.get("os.PathLike" if issubclass(cls, os.PathLike) else name)
+        return row and ({"type": "string", **row[0]}, functools.partial(row[1], cls))
     return _inlined(without(schema, "$defs"), schema.get("$defs", {})), read
-
-
-def _text_of(cls: Any) -> tuple[Schema, Callable[[Any, Any], Any]] | None:
-    """Return the row of TEXTS for a class."""
-    if not _is_class(cls):
-        return None
-    name = f"{cls.__module__}.{cls.__qualname__}"
-    return TEXTS.get("os.PathLike" if issubclass(cls, os.PathLike) else name)
 
 
 def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
@@ -2954,11 +2943,10 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     for name, hint in hints.items():
         if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
             choices = re.sub(r"[|](?![^[]*])", ",", hint)
-            hint = hint if choices == hint else f"_Union[{choices}]"
+            hint = hint if choices == hint else f"__import__('typing').Union[{choices}]"
         holder.__annotations__ = {name: hint}
         try:
-            known = {**names, "_Union": Union}
-            found.update(typing.get_type_hints(holder, known, include_extras=True))
+            found.update(typing.get_type_hints(holder, names, include_extras=True))
         except Exception as exc:
             at_top = ": define it at module level, not under TYPE_CHECKING"
             remedy = at_top if isinstance(exc, NameError) else ""
@@ -2998,157 +2986,154 @@ def _checked(shape: Shape) -> Callable[[JSON], Any]:
 @functools.lru_cache(None)
 def _reader_inside(cls: Any) -> Callable[[JSON], Any]:
     """Return the reader of a class that stands inside itself."""
-    return _checked(Shapes().of(cls))
+    return _checked(shape_of(cls))
 
 
-class Shapes:
-    """Finds the shapes of annotations."""
+def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
+    """Return the shape of an annotation inside of some classes; TypeError if it has none.
 
-    def __init__(self) -> None:
-        self.open: list[Any] = []  # the classes that are being described
+    >>> shape_of(typing.List[int])[0]
+    {'type': 'array', 'items': {'type': 'integer'}}
+    """
+    hint, notes = _unwrap(annotation)
+    schema, read = _bare_shape(hint, inside)
+    for note in notes:
+        if getattr(note, "_name", "") not in FORMS:
+            schema = {**schema, **_words_of(note, schema.get("type"))}
+    bounds = {word: schema[word] for word, (kind, _, _) in MEASURES.items()
+              if kind == "number" and word in schema}  # fmt: skip
+    if not bounds or schema.get("type") in ("integer", "number"):
+        return {**schema}, read
+    left = {word: held for word, held in schema.items()
+            if word not in bounds or type(held) in (int, float)}  # fmt: skip
+    return left, functools.partial(_read_bounded, read, bounds)
 
-    def of(self, annotation: Any) -> Shape:
-        """Return the shape of an annotation; raise TypeError if it has none."""
-        hint, notes = _unwrap(annotation)
-        schema, read = self._bare(hint)
-        schema = {**schema}
-        for note in notes:
-            if getattr(note, "_name", "") not in FORMS:
-                schema.update(_words_of(note, schema.get("type")))
-        if not notes or schema.get("type") in ("integer", "number"):
-            return schema, read
-        for word, (kind, holds, must) in MEASURES.items():
-            if kind == "number" and word in schema:
-                read = _bounded(read, holds, schema[word], must)
-                if type(schema[word]) not in (int, float):
-                    del schema[word]
-        return schema, read
 
-    def _bare(self, hint: Any) -> Shape:
-        origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
-        hint = type(None) if hint is None else hint
-        text, model, is_class = _text_of(hint), _model(hint), isinstance(origin, type)
-        if hint in (Any, EMPTY, object):
-            return {}, None
-        if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
-            return {"type": KINDS[hint]}, int if hint is int else None
-        if text:
-            return {"type": "string", **text[0]}, functools.partial(text[1], hint)
-        if origin is typing.Literal or hasattr(hint, "__members__"):
-            return self._choice(args or [*hint.__members__.values()])
-        if origin in UNIONS:
-            return self._union([self.of(arg) for arg in args])
-        if model:
-            return model
-        if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
-            return self._named(hint)
-        if is_class and (origin in (tuple, set, frozenset) or issubclass(list, origin)):
-            return self._array(origin, args)
-        if is_class and issubclass(dict, origin):
-            return self._mapping(*(args or (str, Any)))
-        # until 3.11: the string in list["Node"] stays a string
-        remedy = "quote all of it" if isinstance(hint, str) else "use a dataclass or a plain type"
-        raise TypeError(f"{hint!r} has no JSON Schema: {remedy}")
+def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
+    origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    hint = type(None) if hint is None else hint
+    known, is_class = _known(hint), isinstance(origin, type)
+    if hint in (Any, EMPTY, object):
+        return {}, None
+    if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
+        return {"type": KINDS[hint]}, int if hint is int else None
+    if known:
+        return known
+    if origin is typing.Literal or hasattr(hint, "__members__"):
+        return _choice(args or [*hint.__members__.values()])
+    if origin in UNIONS:
+        return _union([shape_of(arg, inside) for arg in args])
+    if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
+        return _named(hint, inside)
+    if is_class and (origin in (tuple, set, frozenset) or issubclass(list, origin)):
+        return _array(origin, args, [shape_of(arg, inside) for arg in args if arg is not ...])
+    if is_class and issubclass(dict, origin):
+        return _mapping(inside, *(args or (str, Any)))
+    # until 3.11: the string in list["Node"] stays a string
+    remedy = "quote all of it" if isinstance(hint, str) else "use a dataclass or a plain type"
+    raise TypeError(f"{hint!r} has no JSON Schema: {remedy}")
 
-    def _choice(self, choices: Sequence[Any]) -> Shape:
-        values = [to_json(choice) for choice in choices]
-        kinds = sorted({kind_of(value) for value in values})
-        by_text = {canonical(value): choice for value, choice in zip(values, choices)}
-        schema = {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
-        return schema, lambda value: by_text[canonical(value)]
 
-    def _union(self, shapes: list[Shape]) -> Shape:
-        schema = {"anyOf": [schema for schema, _ in shapes]}
-        if not any(read for _, read in shapes):
-            return schema, None
-        readers = [_checked(shape) for shape in shapes]
+def _choice(choices: Sequence[Any]) -> Shape:
+    values = [to_json(choice) for choice in choices]
+    kinds = sorted({kind_of(value) for value in values})
+    by_text = {canonical(value): choice for value, choice in zip(values, choices)}
+    schema = {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
+    return schema, lambda value: by_text[canonical(value)]
 
-        def read_union(value: JSON) -> Any:
-            # The first is taken that the value fits, and that can read it. "2026-02-30" fits the
-            # schema of a date, but is none: in a union with str, it is a str.
-            faults = []
-            for read in readers:
-                try:
-                    return read(value)
-                except SchemaError as exc:
-                    faults.append(exc)
-            raise nearest(faults)
 
-        return schema, read_union
+def _union(shapes: list[Shape]) -> Shape:
+    schema = {"anyOf": [schema for schema, _ in shapes]}
+    if not any(read for _, read in shapes):
+        return schema, None
+    readers = [_checked(shape) for shape in shapes]
 
-    def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
-        build = origin if origin in (tuple, set, frozenset) else list
-        shapes = [self.of(arg) for arg in args if arg is not ...] or [({}, None)]
-        schemas, readers = zip(*shapes)
-        schema: Schema = {"type": "array"}
-        if build is tuple and args and args[-1] is not ...:
-            count = len(shapes)
-            schema.update(prefixItems=[*schemas], minItems=count, maxItems=count)
-        elif schemas[0]:
-            schema["items"] = schemas[0]
-        if build in (set, frozenset):
-            schema["uniqueItems"] = True
-        if build is list and not readers[0]:
-            return schema, None
-
-        def read_array(value: list[Any]) -> Any:
-            each = enumerate(zip(itertools.cycle(readers), value))
-            return build([read_inside(i, read, item) for i, (read, item) in each])
-
-        return schema, read_array
-
-    def _mapping(self, key: Any, value: Any) -> Shape:
-        if _unwrap(key)[0] not in (str, Any):
-            raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
-        members, read = self.of(value)
-        schema = {"type": "object", **({"additionalProperties": members} if members else {})}
-        if read is None:
-            return schema, None
-        return schema, lambda given: read_members(dict.fromkeys(given, read), given)
-
-    def _named(self, hint: Any) -> Shape:
-        """Return the shape of a record, or of an alias, either of which may contain itself."""
-        if hint in self.open:
-            schema = {"type": "object"} if _is_record(hint) else {}
-            described = {**schema, "description": f"another {hint.__name__}"}
-            return described, lambda value: _reader_inside(hint)(value)
-        self.open.append(hint)
-        try:
-            if not _is_record(hint):
-                return self.of(hint.__value__)
-            schema, readers = self.members(_members_of(hint), "member ")
-            return schema, lambda given: hint(**read_members(readers, given))
-        finally:
-            self.open.pop()
-
-    def members(self, members: list[Member], what: str) -> tuple[Schema, dict[str, Reader]]:
-        """Return the schema of an object with these members, and their readers.
-
-        A TypeError names the member without a schema; `what` stands before it: "parameter ", say.
-        """
-        properties: Schema = {}
-        readers: dict[str, Reader] = {}
-        for name, hint, default in members:
+    def read_union(value: JSON) -> Any:
+        # The first is taken that the value fits, and that can read it. "2026-02-30" fits the
+        # schema of a date, but is none: in a union with str, it is a str.
+        faults = []
+        for read in readers:
             try:
-                schema, read = self.of(hint)
-                if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
-                    remedy = "give the value, and what describes it in Annotated[]"
-                    raise TypeError(f"its default is a field, not a value: {remedy}")
-            except TypeError as exc:
-                raise TypeError(f"{what}{name!r}: {exc}") from None
-            properties[name] = schema
-            if read:
-                readers[name] = read
-            # A default beyond JSON is left out.
-            with contextlib.suppress(TypeError, ValueError, RecursionError):
-                value = to_json(default)
-                _to_json(value)
-                # and so is None where the annotation does not admit it, as in `x: int = None`
-                if value is not None or "null" in schema.get("type", "null"):
-                    schema["default"] = value
-        required = [name for name, _, default in members if default is EMPTY]
-        whole: Schema = {"type": "object", "properties": properties}
-        return {**whole, "required": required} if required else whole, readers
+                return read(value)
+            except SchemaError as exc:
+                faults.append(exc)
+        raise nearest(faults)
+
+    return schema, read_union
+
+
+def _array(origin: Any, args: tuple[Any, ...], shapes: list[Shape]) -> Shape:
+    build = origin if origin in (tuple, set, frozenset) else list
+    schemas, readers = zip(*(shapes or [({}, None)]))
+    schema: Schema = {"type": "array"}
+    if build is tuple and args and args[-1] is not ...:
+        schema.update(prefixItems=[*schemas], minItems=len(args), maxItems=len(args))
+    elif schemas[0]:
+        schema["items"] = schemas[0]
+    if build in (set, frozenset):
+        schema["uniqueItems"] = True
+    if build is list and not readers[0]:
+        return schema, None
+
+    def read_array(value: list[Any]) -> Any:
+        each = enumerate(zip(itertools.cycle(readers), value))
+        return build([read_inside(i, read, item) for i, (read, item) in each])
+
+    return schema, read_array
+
+
+def _mapping(inside: tuple[Any, ...], key: Any, value: Any) -> Shape:
+    if _unwrap(key)[0] not in (str, Any):
+        raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
+    members, read = shape_of(value, inside)
+    schema = {"type": "object", **({"additionalProperties": members} if members else {})}
+    if read is None:
+        return schema, None
+    return schema, lambda given: read_members(dict.fromkeys(given, read), given)
+
+
+def _named(hint: Any, inside: tuple[Any, ...]) -> Shape:
+    """Return the shape of a record, or of an alias, either of which may contain itself."""
+    if hint in inside:
+        described = {"description": f"another {hint.__name__}"}
+        return described, lambda value: _reader_inside(hint)(value)
+    inside = (*inside, hint)
+    if not _is_record(hint):
+        return shape_of(hint.__value__, inside)
+    schema, readers = shape_of_members(_members_of(hint), "member ", inside)
+    return schema, lambda given: hint(**read_members(readers, given))
+
+
+def shape_of_members(
+    members: list[Member], what: str, inside: tuple[Any, ...] = ()
+) -> tuple[Schema, dict[str, Reader]]:
+    """Return the schema of an object with these members, and their readers.
+
+    A TypeError names the member without a schema; `what` stands before it: "parameter ", say.
+    """
+    properties: Schema = {}
+    readers: dict[str, Reader] = {}
+    for name, hint, default in members:
+        try:
+            schema, read = shape_of(hint, inside)
+            if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
+                remedy = "give the value, and what describes it in Annotated[]"
+                raise TypeError(f"its default is a field, not a value: {remedy}")
+        except TypeError as exc:
+            raise TypeError(f"{what}{name!r}: {exc}") from None
+        properties[name] = schema
+        if read:
+            readers[name] = read
+        # A default beyond JSON is left out.
+        with contextlib.suppress(TypeError, ValueError, RecursionError):
+            value = to_json(default)
+            _to_json(value)
+            # and so is None where the annotation does not admit it, as in `x: int = None`
+            if value is not None or "null" in schema.get("type", "null"):
+                schema["default"] = value
+    required = [name for name, _, default in members if default is EMPTY]
+    whole: Schema = {"type": "object", "properties": properties}
+    return {**whole, "required": required} if required else whole, readers
 
 
 def _members_of(cls: Any) -> list[Member]:
@@ -3208,7 +3193,7 @@ def to_json(value: Any) -> JSON:
             with contextlib.suppress(TypeError):  # an order that repeats, for caches and tests
                 found.sort()
         return found
-    if _text_of(cls):
+    if _known(cls):
         return str(value)
     raise TypeError(f"{cls.__name__} has no JSON form: convert it first")
 
@@ -3232,22 +3217,20 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     >>> read_docstring("Add.\\n\\nArgs:\\n    a (int): the first\\n    b - the\\n        second")
     ('Add.', {'a': 'the first', 'b': 'the second'})
     """
-    found: dict[str, str] = {}
     # "name (type): words", or with a dash for the colon; further lines are indented
     entry = (
-        r"^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?(?::|[ \t]+(?:--?|\u2013|\u2014)[ \t])"
+        r"(?m)^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?(?::|[ \t]+(?:--?|\u2013|\u2014)[ \t])"
         r"(.*(?:\n[ \t]+.*|\n[ \t]*$)*)"
     )
-
-    def take(block: re.Match[str]) -> str:
-        body = inspect.cleandoc("\n" + block[1])
-        for name, words in re.findall(entry, body, re.MULTILINE):
-            found[name] = " ".join(words.split())
-        return block[0] if re.sub(entry, "", body, flags=re.MULTILINE).strip() else ""
-
-    args = r"^(?:Args|Arguments|Parameters|Params):[ \t]*\n((?:[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)+)"
-    text = re.sub(args, take, inspect.cleandoc(text), flags=re.MULTILINE)
-    return re.sub(r"\n{3,}", "\n\n", text).strip(), found
+    args = r"(?m)^(?:Args|Arguments|Parameters|Params):[ \t]*\n((?:[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)+)"
+    text = inspect.cleandoc(text)
+    block = re.search(args, text)
+    if block is None:
+        return text, {}
+    body = inspect.cleandoc("\n" + block[1])
+    if not re.sub(entry, "", body).strip():
+        text = re.sub(r"\n{3,}", "\n\n", text.replace(block[0], "")).strip()
+    return text, {name: " ".join(words.split()) for name, words in re.findall(entry, body)}
 
 
 def _inner_function(fn: Any) -> tuple[Any, set[str]]:
@@ -3323,7 +3306,7 @@ class Signature:
         if schema is not None and len(members) == 1 and not others:
             name = members[0][0]  # one parameter that the given schema does not name takes all
             self.whole = "" if name in schema.get("properties", ()) else name
-        own, self.readers = Shapes().members([] if self.whole else members, "parameter ")
+        own, self.readers = shape_of_members([] if self.whole else members, "parameter ")
         return {**own, "additionalProperties": others}
 
     def arguments(self, given: Schema, context: Any = None) -> Schema:
@@ -3348,10 +3331,10 @@ def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | 
     """
     if _mentions(annotation, (bytes, bytearray, *opaque)):
         return None, False
-    bare, _ = Shapes().of(_unwrap(annotation)[0])
+    bare, _ = shape_of(_unwrap(annotation)[0])
     if bare in ({}, {"type": "null"}, {"type": "array"}):
         return None, bare == {"type": "array"}
-    schema, _ = Shapes().of(annotation)
+    schema, _ = shape_of(annotation)
     if schema.get("type") == "object":
         return schema, False
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}, True
@@ -3418,20 +3401,6 @@ def percent_decode(text: str) -> str:
     return unquote_to_bytes(text).decode()
 
 
-def stays_inside(value: str, may_be_absolute: bool = False) -> bool:
-    """Return whether a value hides nothing, and stays in the folder that it is joined to.
-
-    >>> [stays_inside(value) for value in ("a/b", "../b", "a\\\\..\\\\b", "/a", "C:/a", "a\\0")]
-    [True, False, False, False, False, False]
-    """
-    parts = value.replace("\\", "/").split("/")
-    # Windows takes ".. " for "..".
-    if re.search(rf"[\t\n]|{HIDDEN}", value) or any(part.strip(" ") == ".." for part in parts):
-        return False
-    is_absolute = len(parts) > 1 and re.fullmatch("([A-Za-z]:)?", parts[0])
-    return may_be_absolute or not is_absolute
-
-
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
 
 
@@ -3453,18 +3422,17 @@ class Template:
     True
     """
 
-    __slots__ = ("absolute", "deep", "names", "path", "query", "start", "text")
-
     def __init__(self, text: str) -> None:
         self.text = text
         path, _, query = text.partition("{?")
-        #: literals and variables in turn
-        pieces = re.split(rf"\{{(\+?{_NAME}|{_NAME}\*)\}}", path)
-        literals, variables = list(map(percent_encode, pieces[::2])), pieces[1::2]
+        #: literals in turn with variables, of which each has a plus, a name and a star
+        pieces = re.split(rf"\{{(\+?)({_NAME})(\*?)\}}", path)
+        literals, variables = [*map(percent_encode, pieces[::4])], pieces[2::4]
         self.query = query[:-1].split(",") if query else []
-        self.names = [name.strip("+*") for name in variables] + self.query
-        deep = [name.strip("+*") for name in variables if name.strip("+*") != name]
-        bad = re.search(r"\{[^}]*\}?|\}", "".join(pieces[::2]))
+        self.names = variables + self.query
+        self.deep = [name for plus, name, star in zip(pieces[1::4], variables, pieces[3::4])
+                     if plus or star]  # fmt: skip
+        bad = re.search(r"\{[^}]*\}?|\}", "".join(pieces[::4]))
         is_query = re.fullmatch(rf"({_NAME}(,{_NAME})*\}})?", query) and not (query and "?" in path)
         for remedy, is_wrong in (
             ("begin with a scheme, such as note://{name}",
@@ -3472,19 +3440,17 @@ class Template:
             (f"write {{name}}, {{+path}}, {{path*}} or {{?q}}, not {bad and bad[0]}", bad),
             ("write {?a,b} once, at the end, and no other question mark", not is_query),
             ("put text between variables; only one may have + or *",
-             len(deep) > 1 or "" in literals[1:-1]),
-            (f"name each variable once, and {MAX_PARTS} at most",
-             len({*self.names}) < len(self.names) or len(self.names) > MAX_PARTS),
+             len(self.deep) > 1 or "" in literals[1:-1]),
+            ("name each variable once", len({*self.names}) < len(self.names)),
         ):  # fmt: skip
             if is_wrong:
                 raise ValueError(f"URI template {text!r}: {remedy}")
-        self.deep = deep[0] if deep else ""
         # RFC 8089 §2: the path of a file URI is absolute.
-        self.absolute = bool(deep) and literals[0] in ("file:", "file://") and len(pieces) == 3
+        self.absolute = literals[0] in ("file:", "file://") and len(variables) == 1
         expression = re.escape(literals[0])
         for name, literal in zip(self.names, literals[1:]):
             # A variable ends at the first character that stands behind it: one way to match.
-            inside = ".+" if name == self.deep else f"[^/?#{re.escape(literal[:1])}]+"
+            inside = ".+" if name in self.deep else f"[^/?#{re.escape(literal[:1])}]+"
             expression += f"({inside}){re.escape(literal)}"
         self.path = re.compile(expression, re.DOTALL)
         #: every URI that matches begins with this; an escape in it would have two spellings
@@ -3503,20 +3469,21 @@ class Template:
             asked = {name: percent_decode(value) for name, _, value in pairs}
             if found is None or len(uri) > MAX_URI_CHARS or len(asked) < len(pairs):
                 return None
-            values = dict(zip(self.names, map(percent_decode, found.groups())))
-            if asked.keys() <= {*self.query} and self._are_safe({**values, **asked}):
-                return {**values, **asked}
+            values = {**dict(zip(self.names, map(percent_decode, found.groups()))), **asked}
+            is_safe = all(map(self._is_safe, values, values.values()))
+            return values if is_safe and asked.keys() <= {*self.query} else None
         return None
 
-    def _are_safe(self, values: dict[str, str]) -> bool:
-        for name, value in values.items():
-            is_deep = name == self.deep
-            if not stays_inside(value, is_deep and self.absolute):
-                return False
-            is_name = not is_deep and name not in self.query
-            if is_name and (set("/\\") & set(value) or value == "."):
-                return False
-        return True
+    def _is_safe(self, name: str, value: str) -> bool:
+        """Return whether a value hides nothing, and stays in the folder that it is joined to."""
+        parts = value.replace("\\", "/").split("/")
+        # Windows takes ".. " for "..".
+        if re.search(rf"[\t\n]|{HIDDEN}", value) or any(part.strip(" ") == ".." for part in parts):
+            return False
+        if name not in self.deep + self.query:
+            return len(parts) == 1 and value != "."
+        is_absolute = len(parts) > 1 and re.fullmatch("([A-Za-z]:)?", parts[0])
+        return not is_absolute or (self.absolute and name in self.deep)
 
 ###############################################################################
 # 14. Content and forms
@@ -3816,7 +3783,7 @@ class Form:
         elif isinstance(wanted, (list, tuple)):
             wanted = {"type": "string", "enum": list(wanted)}
         elif not isinstance(wanted, dict):
-            wanted, self.convert = Shapes().of(wanted)
+            wanted, self.convert = shape_of(wanted)
         self.wrapped = "properties" not in wanted
         if self.wrapped:
             wanted = {"properties": {"value": wanted}, "required": ["value"]}
