@@ -1047,13 +1047,6 @@ NOBODY = Caller()
 class Exchange:
     """One request of the peer, from its arrival to our answer."""
 
-    over = False  #: whether it is answered or cancelled: nothing more is sent for it
-    size = 0  #: what it counts for, in bytes
-    #: its Facts (section 6), if the transport has checked them already
-    facts: Any = None
-    #: the task that serves it, for whoever must cancel it
-    task: Any = None
-
     def __init__(
         self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
     ) -> None:
@@ -1069,6 +1062,13 @@ class Exchange:
         self.modern = is_modern(self.params) if modern is None else modern
         #: its place among the requests that its Peer (section 9) serves
         self.key: Any = self.req_id
+        # All begin here: Python reads an attribute quickly that each object has from the start.
+        self.over = False  #: whether it is answered or cancelled: nothing more is sent for it
+        self.size = 0  #: what it counts for, in bytes
+        #: its Facts (section 6), if the transport has checked them already
+        self.facts: Any = None
+        #: the task that serves it, for whoever must cancel it
+        self.task: Any = None
 
     @property
     def meta(self) -> Msg:
@@ -1398,13 +1398,11 @@ class Tasks:
 
         That includes tasks which others spawn before they end.
         """
-        clock = asyncio.get_running_loop().time
-        end = None if seconds is None else clock() + seconds
-        while waiting := self.others():
-            left = None if end is None else max(0.0, end - clock())
-            await asyncio.wait(waiting, timeout=left)
-            if left == 0:
-                return
+        limit = float("inf") if seconds is None else seconds
+        with contextlib.suppress(RequestTimeout):
+            async with Deadline(limit, RequestTimeout()):
+                while waiting := self.others():
+                    await asyncio.wait(waiting)
 
     async def close(self) -> None:
         """Cancel all tasks and wait until they are gone; one that will not go is reported."""

@@ -12440,7 +12440,7 @@ class TestReadme:
     INNER = {
         m.Server: "find_resource lifespan_open list_changed serve_on tell warn_of_completions",
         m.Context: "answered asked begin_task busy check_question finish flush in_rounds input_required job log_soon "
-                   "facts over release rounds size title unfinished used_rounds waiting",
+                   "release rounds title unfinished used_rounds waiting",
         m.Client: "catch_up modern",
     }  # fmt: skip
 
