@@ -1567,16 +1567,11 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
 #           reader who is slow: 10,000 changes of one resource, say.
 # Rules.    1. A Transport carries messages, and does not judge them. The little that a channel has
 #              to know, it is told: agreed(), abandon(), learn_tool().
-#           2. Announcements that wait for a reader are bounded in number. A change that says the
-#              same as another that waits takes its place. Who misses a change would rely on a stale
-#              list, and is let go; who misses a line of a log is not.
+#           2. Changes that wait for a reader are bounded in number. One that says the same as
+#              another that waits takes its place. Who misses one would rely on a stale list, and is
+#              let go.
 
 __all__ += ["Transport", "memory_transports"]
-
-
-#: Announcements that only say that something has changed.
-CHANGES = {f"notifications/{kind}/list_changed" for kind in ("tools", "prompts", "resources")}
-CHANGES |= {"notifications/resources/updated", "notifications/tasks"}
 
 
 async def nowhere(msg: Msg) -> None:
@@ -1584,7 +1579,7 @@ async def nowhere(msg: Msg) -> None:
 
 
 class Outbox:
-    """Messages that no request caused, on their way to one reader; for one loop only.
+    """Announcements of changes, on their way to one reader; for one loop only.
 
     `spawn` runs a task that sends, by `send`, after release(): the reader is ready. `too_slow` is
     called once, when too much waits.
@@ -1597,19 +1592,17 @@ class Outbox:
         self, send: Send, spawn: Callable[[Any], Any], too_slow: Callable[[], Any]
     ) -> None:
         self.send, self.spawn, self.too_slow = send, spawn, too_slow
-        self.waiting: dict[Any, Msg] = {}  # by subject
+        self.waiting: dict[Any, Msg] = {}  # by method, and URI or id
 
     def put(self, msg: Msg) -> None:
-        """Take a message, if there is room for it."""
-        change, params = msg["method"] in CHANGES, msg.get("params", {})
-        subject: Any = object()  # a line of a log, say: none takes the place of another
-        if change:
-            subject = msg["method"], params.get("uri", params.get("taskId"))
-        room = MAX_WAITING if change else MAX_FEW
-        if self.closed or (len(self.waiting) >= room and subject not in self.waiting):
-            if change and not self.closed:
-                self.close()
-                self.too_slow()
+        """Take a message; it takes the place of one that waits and is about the same."""
+        params = msg.get("params", {})
+        subject = msg["method"], params.get("uri", params.get("taskId"))
+        if self.closed:
+            return
+        if subject not in self.waiting and len(self.waiting) >= MAX_WAITING:
+            self.close()
+            self.too_slow()
             return
         self.waiting[subject] = msg
         self._begin()
