@@ -176,7 +176,7 @@ import time
 import types
 import typing
 import weakref
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, deque
 from typing import (
     Any,
     AsyncIterator,
@@ -339,7 +339,7 @@ RESOURCE_NOT_FOUND = -32002  # legacy only; modern revisions say INVALID_PARAMS
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
-RESERVED_CODES = {*range(-32099, -32019)} - {-32020, -32021, -32022}  # no one may send them
+RESERVED_CODES = range(-32099, -32022)  # the others, which no one may send
 # Ours, outside every reserved range; HTTP has the same numbers for the same reasons.
 #: The token does not allow this; the client's rate limit is used up; too many requests are served.
 FORBIDDEN, TOO_FAST, TOO_BUSY = 403, 429, 503
@@ -1777,7 +1777,9 @@ class MemoryTransport(Transport):
     async def write(self, msg: Msg | list[Msg]) -> None:
         """Put a message into the other end's inbox, when there is room."""
         said = Said(encode(msg))
-        said.caller = speaker()
+        ctx = CURRENT.get(None)
+        if ctx is not None:  # it speaks for the sender of the request that this task serves
+            said.caller = ctx.caller
         if not await self.other.inbox.put(said):
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
 
@@ -1785,12 +1787,6 @@ class MemoryTransport(Transport):
         """End both directions."""
         self.inbox.close()
         self.other.inbox.close()
-
-
-def speaker() -> Caller:
-    """Return on whose behalf this task speaks: for the sender of the request that it serves."""
-    ctx = CURRENT.get(None)
-    return NOBODY if ctx is None else ctx.caller
 
 
 def memory_transports() -> tuple[Transport, Transport]:
@@ -1985,7 +1981,7 @@ class Peer(Asker):
         #: the requests of the peer; never in one table with ours, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
         self.on_lost: Callable[[], Any] = nothing  # called once, when the channel has ended
-        self.loads: defaultdict[str, int] = defaultdict(int)  # bytes of requests, by client
+        self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.serving = 0  # requests that have their turn
         self.line: deque[asyncio.Future[None]] = deque()  # those that wait for it
         self.unread = 0  # answers that are being written
@@ -2125,11 +2121,12 @@ class Peer(Asker):
             raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
         exchange.size = size + 2048  # for its task, or its place in line
         who = caller.owner or caller.address
-        if self.loads[who] + exchange.size > HELD_BYTES:
+        load = self.loads.get(who, 0) + exchange.size
+        if load > HELD_BYTES:
             # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
             problem = f"the requests that run or wait would take more than {HELD_BYTES} bytes"
             raise RPCError(TOO_BUSY, problem)
-        self.loads[who] += exchange.size
+        self.loads[who] = load
         self.incoming[exchange.key] = exchange
         return exchange
 
@@ -2170,9 +2167,9 @@ class Peer(Asker):
         finally:  # only now: answers that are not read count, too
             del self.incoming[exchange.key]
             who = exchange.caller.owner or exchange.caller.address
-            self.loads[who] -= exchange.size
-            if not self.loads[who]:
-                del self.loads[who]
+            load = self.loads.pop(who) - exchange.size
+            if load:
+                self.loads[who] = load
 
     async def _line_up(self) -> None:
         """Wait for a turn. A semaphore loses turns before Python 3.11."""
@@ -10101,7 +10098,7 @@ class Endpoint:
         self.open: set[Stream] = set()  # that have a response
         #: streams that end with a token, and when: a time of day
         self.expiring: dict[Response, float] = {}
-        self.loads: defaultdict[str, int] = defaultdict(int)  # bytes of requests, by client
+        self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.tasks = Tasks()
         self.draining = False  # whether new work is turned away, because the server is to end
         clients = Caller()
