@@ -1432,8 +1432,8 @@ class Threads:
         self.threads = 0
         self.free = 0  # threads that wait for a job, less the jobs that wait for a thread
 
-    async def run(self, fn: Callable[..., Any], *args: Any) -> Any:
-        """Return what fn(*args) returns, from a thread.
+    def run(self, fn: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """Return a future of what fn(*args) returns, from a thread.
 
         Raises RuntimeError if one more is needed and the system has none.
         """
@@ -1447,7 +1447,7 @@ class Threads:
             self._grow(1)
             self.jobs.put((future, call))
             self.free -= 1
-        return await future
+        return future
 
     def _grow(self, more: int) -> None:
         """Start a thread if so many more jobs need one, and the limit allows it."""
@@ -1483,9 +1483,9 @@ class Threads:
         finally:
             with self.lock:
                 self.limit -= 1
-                self._shrink(self.limit)
+                self.shrink(self.limit)
 
-    def _shrink(self, most: int) -> None:
+    def shrink(self, most: int) -> None:
         """Let threads end when the jobs that wait are done, until so many are left."""
         while self.threads > most:
             self.jobs.put(None)
@@ -1501,7 +1501,7 @@ class Threads:
         while self.free < self.threads and time.monotonic() < until:
             await asyncio.sleep(0.01)
         with self.lock:
-            self._shrink(0)
+            self.shrink(0)
 
 
 def settle_future(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:
@@ -6385,20 +6385,10 @@ class LineDecoder:
 
 
 def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
-    """Run a function in a thread that does not keep the process alive; return its future."""
-    loop = asyncio.get_running_loop()
-    future = loop.create_future()
-
-    def run() -> None:
-        value = problem = None
-        try:
-            value = work()
-        except BaseException as exc:
-            problem = exc
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle_future, future, value, problem)
-
-    threading.Thread(target=run, name="mcp_lite stdio", daemon=True).start()
+    """Run a function in a thread of its own, which ends with it; return its future."""
+    threads = Threads(1)
+    future = threads.run(work)
+    threads.shrink(0)
     return future
 
 
@@ -6602,33 +6592,25 @@ async def until_signalled(
     """Await `work`, and return the number of the signal that came meanwhile; 0 for none.
 
     One of ENDING calls `stop`, and a second one ends the process at once. What is ignored, as
-    SIGHUP after nohup, stays ignored. For the main thread; elsewhere there are no signals. Work
-    that goes on longer than the period of grace allows is cancelled.
+    SIGHUP after nohup, stays ignored. For the main thread; elsewhere there are no signals. The
+    process ends, too, if the work goes on longer than the period of grace allows.
     """
     loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(work)
     caught: dict[int, threading.Timer] = {}  # signals, and what ends us if nothing else does
-
-    def wind_up() -> None:
-        stop()
-        loop.call_later(grace + GRACE_SECONDS / 2, task.cancel)  # and as much for cleaning up
 
     def on_signal(number: int, frame: Any) -> None:
         # A handler of Python's own, not the loop's: it runs also while something blocks the loop.
         if caught:
             os._exit(128 + number)  # the shells' convention for death by a signal
         caught[number] = watchdog(grace + GRACE_SECONDS, 128 + number)
-        loop.call_soon_threadsafe(wind_up)
+        loop.call_soon_threadsafe(stop)
 
     former: dict[int, Any] = {}
     try:
         with contextlib.suppress(ValueError):  # not in the main thread
             for each in [n for n in ENDING if signal.getsignal(n) != signal.SIG_IGN]:
                 former[each] = signal.signal(each, on_signal)
-        await task
-    except asyncio.CancelledError:
-        if not caught:
-            raise
+        await work
     finally:
         for timer in caught.values():
             timer.cancel()
@@ -7065,13 +7047,9 @@ def is_wrapped(out: JSON, values: list[Any]) -> bool:
     >>> is_wrapped({"result": 5}, ["5"]), is_wrapped({"result": 5}, ['{"result": 5}'])
     (True, False)
     """
-    if not isinstance(out, dict) or out.keys() != {"result"}:
-        return False
-    for text in values:
-        with contextlib.suppress(ProtocolError, AttributeError):  # no JSON; no text
-            if text.lstrip()[:1] == "{" and decode(text.encode("utf-8", "replace")) == out:
-                return False
-    return bool(values) or not out["result"]
+    itself = r'\s*\{\s*"result"\s*:'
+    wrapped = isinstance(out, dict) and out.keys() == {"result"}
+    return wrapped and not any(re.match(itself, str(value)) for value in values)
 
 
 def text_or_bytes(item: Msg) -> str | bytes:
@@ -7163,8 +7141,8 @@ class ClientSession:
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
         self.subscriptions: list[Subscription] = []
-        #: by name of a tool: its output schema, or the function that checks by it
-        self.outputs: dict[str, Any] = {}
+        #: by name of a tool: what checks its output
+        self.outputs: dict[str, Callable[[JSON], Any]] = {}
 
     # The connection.
 
@@ -7257,11 +7235,16 @@ class ClientSession:
         problem = await self._discover(probe)
         if problem is None:
             return
-        if self.pinned and isinstance(problem, ConnectionClosed):  # nobody knows what it speaks
-            raise problem
+        lost, given = self.lost, isinstance(self.target, (Server, Transport))
+        if isinstance(problem, ConnectionClosed) and (self.pinned or lost and given):
+            raise problem  # nobody knows what it speaks
         if self.pinned:
             what = f"{self.peer.name} does not speak revision {self.pinned}"
             raise ProtocolError(f"{what}: {problem}")
+        if lost is not None:  # some old servers end when they read `server/discover`
+            logger.info("%s; it is started again", lost)
+            self.peer = Peer("the server", self._serve, self._on_notification)
+            await self._open()
         try:
             # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
             await self._handshake(NEWEST_LEGACY, self.timeout - probe)
@@ -7280,28 +7263,17 @@ class ClientSession:
             answer = await self.request("server/discover", timeout=patience)
         except MCPError as exc:
             # spec: basic/transports/stdio#backward-compatibility, and of streamable-http
-            code, data = (exc.code, exc.data) if isinstance(exc, RemoteError) else (None, None)
-            if isinstance(exc, AuthError) or code in (HEADER_MISMATCH, MISSING_CAPABILITY):
+            if isinstance(exc, AuthError) or exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY):
                 raise
-            if again and code == UNSUPPORTED_VERSION and NEWEST in str(data):
+            if again and exc.code == UNSUPPORTED_VERSION and NEWEST in str(exc.data):
                 # spec: basic/versioning#protocol-version-negotiation -- it names one that we speak
                 return await self._discover(patience, again=False)
-            if self.lost is not None:
-                await self._start_again(self.lost)
             return exc
         theirs = answer.get("supportedVersions")
         if not isinstance(theirs, list) or NEWEST not in theirs:
             return ProtocolError(f"{self.peer.name} speaks revision {theirs!r:.200}")
         self._learn(answer, object_of(object_of(answer, "_meta"), SERVER_INFO))
         return None
-
-    async def _start_again(self, lost: ConnectionClosed) -> None:
-        """Start a server again that ended when it read `server/discover`, as some old ones do."""
-        if self.pinned or isinstance(self.target, (Server, Transport)):
-            raise ConnectionClosed(str(lost))
-        logger.info("%s; it is started again", lost)
-        self.peer = Peer("the server", self._serve, self._on_notification)
-        await self._open()
 
     async def _handshake(self, wanted: str, patience: float) -> None:
         """Begin a legacy session: say hello, and agree on a revision."""
@@ -7622,12 +7594,11 @@ class Client(ClientSession):
         gathered: list[Msg] = []
 
         async def gather(msg: Msg) -> None:
-            if "id" not in msg or len(gathered) == len(calls):  # a cancellation, or a second try
-                await self.send(msg)
-                return
             gathered.append(msg)
             if len(gathered) == len(calls):
                 await self.send(gathered)  # type: ignore[arg-type]
+            elif len(gathered) > len(calls):  # a cancellation, or a second try
+                await self.send(msg)
 
         async def one(method: str, params: Msg | None) -> Msg | RemoteError:
             try:
@@ -7665,7 +7636,7 @@ class Client(ClientSession):
         raise LimitExceeded(f"{method}: more than {MAX_ITEMS} pages")
 
     async def list_tools(self) -> list[Msg]:
-        """Return all tools; their output schemas are kept, to check results against."""
+        """Return all tools; results are checked by their output schemas from now on."""
         tools = []
         for tool in await self._list("tools/list"):
             # spec: basic/transports/streamable-http#schema-extension -- invalid ones are left out
@@ -7675,7 +7646,10 @@ class Client(ClientSession):
                 tools.append(tool)
             except SchemaError as exc:
                 logger.warning("tool %r is left out: %s", tool["name"], exc)
-        self.outputs = {tool["name"]: tool.get("outputSchema") for tool in tools}
+        self.outputs = {}
+        for tool in [each for each in tools if "outputSchema" in each]:
+            with contextlib.suppress(MCPError):  # a tool works, even if its schema does not
+                self.outputs[tool["name"]] = checker_of(tool["outputSchema"])
         return tools
 
     async def list_resources(self) -> list[Msg]:
@@ -7719,28 +7693,17 @@ class Client(ClientSession):
             answer = await self.request("tools/call", params, **options)
         if "content" in answer or "structuredContent" not in answer:  # some leave out the former
             objects(answer, "content")
-        if not answer.get("isError"):
-            self._check_output(name, answer)
-        return answer
-
-    def _check_output(self, name: str, answer: Msg) -> None:
-        """Raise ProtocolError for a result whose output is missing, or breaks its tool's schema."""
-        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
         check = self.outputs.get(name)
-        if isinstance(check, dict):
-            try:
-                check = self.outputs[name] = checker_of(check)
-            except MCPError as exc:  # the call itself has succeeded
-                logger.warning("the output of %r is not checked: %s", name, exc)
-                check = self.outputs[name] = None
-        if not callable(check):
-            return
+        if check is None or answer.get("isError"):
+            return answer
+        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
         try:
             if "structuredContent" not in answer:
                 raise SchemaError("", "there is no structuredContent")
             check(answer["structuredContent"])
         except SchemaError as exc:
             raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
+        return answer
 
     async def read_resource(self, uri: str) -> Msg:
         """Read a resource and return the result as sent: {"contents": [...]}."""
