@@ -7204,11 +7204,10 @@ class ClientSession:
 
     async def _run(self, peer: Peer, transport: Transport) -> None:
         await peer.run(transport)
-        if peer is self.peer:
-            if self.state is READY and (self.subscriptions or self.listeners):
-                logger.warning("nothing will be announced any more: %s", self.lost)
-            for subscription in list(self.subscriptions):
-                subscription.end()
+        if self.state is READY and (self.subscriptions or self.listeners):
+            logger.warning("nothing will be announced any more: %s", self.lost)
+        for subscription in list(self.subscriptions):
+            subscription.end()
         await transport.close()
 
     async def close(self) -> None:
@@ -7232,48 +7231,47 @@ class ClientSession:
         if self.pinned in LEGACY:
             return await self._handshake(self.pinned, self.timeout)
         probe = self.timeout if self.pinned else min(PROBE_SECONDS, self.timeout / 2)
-        problem = await self._discover(probe)
-        if problem is None:
-            return
-        lost, given = self.lost, isinstance(self.target, (Server, Transport))
-        if isinstance(problem, ConnectionClosed) and (self.pinned or lost and given):
-            raise problem  # nobody knows what it speaks
-        if self.pinned:
-            what = f"{self.peer.name} does not speak revision {self.pinned}"
-            raise ProtocolError(f"{what}: {problem}")
-        if lost is not None:  # some old servers end when they read `server/discover`
-            logger.info("%s; it is started again", lost)
+        try:
+            return await self._discover(probe)
+        except MCPError as exc:
+            # spec: basic/transports/stdio#backward-compatibility, and of streamable-http
+            modern = isinstance(exc, AuthError) or exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
+            fixed = self.pinned or self.lost and isinstance(self.target, (Server, Transport))
+            if modern or fixed and isinstance(exc, ConnectionClosed):
+                raise
+            if self.pinned:
+                what = f"{self.peer.name} does not speak revision {self.pinned}"
+                raise ProtocolError(f"{what}: {exc}") from exc
+            slow = isinstance(exc, RequestTimeout)
+        if self.lost is not None:  # some old servers end when they read `server/discover`
+            logger.info("%s; it is started again", self.lost)
             self.peer = Peer("the server", self._serve, self._on_notification)
             await self._open()
         try:
             # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
             await self._handshake(NEWEST_LEGACY, self.timeout - probe)
         except RemoteError:
-            slow = isinstance(problem, RequestTimeout)  # a modern server that was slow to start?
-            if not slow or await self._discover(self.timeout) is not None:
+            if not slow:
                 raise
+            await self._discover(self.timeout)  # a modern server that was slow to start?
 
-    async def _discover(self, patience: float, again: bool = True) -> MCPError | None:
-        """Agree on the modern revision; or return the error that says that the server is legacy."""
+    async def _discover(self, patience: float, again: bool = True) -> None:
+        """Agree on the modern revision."""
         session = self.peer.session
         session.resume(NEWEST)
         session.client_capabilities = self.answers.declare(NEWEST)
         self.transport.agreed(NEWEST)
         try:
             answer = await self.request("server/discover", timeout=patience)
-        except MCPError as exc:
-            # spec: basic/transports/stdio#backward-compatibility, and of streamable-http
-            if isinstance(exc, AuthError) or exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY):
+        except RemoteError as exc:
+            # spec: basic/versioning#protocol-version-negotiation -- it names one that we speak
+            if not (again and exc.code == UNSUPPORTED_VERSION and NEWEST in str(exc.data)):
                 raise
-            if again and exc.code == UNSUPPORTED_VERSION and NEWEST in str(exc.data):
-                # spec: basic/versioning#protocol-version-negotiation -- it names one that we speak
-                return await self._discover(patience, again=False)
-            return exc
-        theirs = answer.get("supportedVersions")
-        if not isinstance(theirs, list) or NEWEST not in theirs:
-            return ProtocolError(f"{self.peer.name} speaks revision {theirs!r:.200}")
+            return await self._discover(patience, again=False)
+        theirs = member(answer, "supportedVersions", list)
+        if NEWEST not in theirs:
+            raise ProtocolError(f"{self.peer.name} speaks revision {theirs!r:.200}")
         self._learn(answer, object_of(object_of(answer, "_meta"), SERVER_INFO))
-        return None
 
     async def _handshake(self, wanted: str, patience: float) -> None:
         """Begin a legacy session: say hello, and agree on a revision."""
@@ -7330,12 +7328,10 @@ class ClientSession:
 
     def catch_up(self) -> None:
         """Announce all that may have changed in a gap, as if the server had said so."""
-        missed = [notification(f"notifications/{what}/list_changed")
-                  for what in ("tools", "prompts", "resources")]  # fmt: skip
+        for what in ("tools", "prompts", "resources"):
+            self._on_notification(notification(f"notifications/{what}/list_changed"))
         for uri in {uri for item in self.subscriptions for uri in item.uris}:
-            missed.append(notification("notifications/resources/updated", {"uri": uri}))
-        for msg in missed:
-            self._on_notification(msg)
+            self._on_notification(notification("notifications/resources/updated", {"uri": uri}))
 
     # Asking.
 
@@ -7355,7 +7351,7 @@ class ClientSession:
         given = params or {}
         said = self._metadata() if session.rev >= MODERN else {}
         params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
-        patience = min(self.timeout, self.max_timeout) if timeout is None else timeout
+        patience = self.timeout if timeout is None else timeout
         longest, since = max(patience, self.max_timeout), clock()
         ask = functools.partial(
             self.peer.ask, method, send=send or self.send, patience=patience, longest=longest,
@@ -7426,24 +7422,23 @@ class ClientSession:
         handle, clock = {"taskId": member(task, "taskId", str)}, asyncio.get_running_loop().time
         answered: set[str] = set()
         since = clock()
-        status: JSON = "working"
         try:
-            while status in ("working", "input_required"):
-                # Its end, and its questions, are told only here.
+            while True:  # its end, and its questions, are told by tasks/get only
                 await asyncio.sleep(poll_seconds(task.get("pollIntervalMs"), clock() - since))
                 task = await self.request("tasks/get", handle)
-                status, asked = task.get("status"), object_of(task, "inputRequests")
-                asked = without(asked, *answered)
+                asked = without(object_of(task, "inputRequests"), *answered)
                 if asked:
                     answers = await self.answers.to_all(asked, self.peer.session)
                     await self.request("tasks/update", {**handle, "inputResponses": answers})
                     answered.update(asked)
+                elif task.get("status") not in ("working", "input_required"):
+                    break
         except BaseException:  # nobody follows it any more
             self.tasks.spawn(self.request("tasks/cancel", handle))
             raise
-        if status == "completed":
+        if task.get("status") == "completed":
             return object_of(task, "result")
-        problem = {"code": INTERNAL_ERROR, "message": f"the task is {status}",
+        problem = {"code": INTERNAL_ERROR, "message": f"the task is {task.get('status')}",
                    **object_of(task, "error")}  # fmt: skip
         raise RemoteError(problem["code"], problem["message"], problem.get("data"))
 
@@ -7562,7 +7557,8 @@ class Client(ClientSession):
             raise TypeError("roots= is a list of folders, or a function that gives one")
         super().__init__(target, options, revision, {"name": name, "version": version})
         self.answers = Answers(name, callbacks, ask, capabilities)
-        self.timeout, self.max_timeout, self.progress = timeout, max_timeout, progress
+        self.timeout, self.max_timeout = min(timeout, max_timeout), max_timeout
+        self.progress = progress
         changes = without_none(
             tools=on_tools_changed, prompts=on_prompts_changed, resources=on_resources_changed
         )
@@ -8012,22 +8008,18 @@ class StdioTransport(LineTransport):
         if self._group_lives and os.name == "nt":
             self._group_lives = self.process.returncode is None
             if self._group_lives and number:
-                kill_tree(self.process.pid)
+                import subprocess
+
+                # What it says is not for our output.
+                quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+                command = ["taskkill", "/F", "/T", "/PID", str(self.process.pid)]
+                subprocess.call(command, **quiet, creationflags=CREATE_NO_WINDOW)
         elif self._group_lives:
             try:
                 os.killpg(self.process.pid, number)
             except (ProcessLookupError, PermissionError):  # macOS: EPERM if all are zombies
                 self._group_lives = False
         return self._group_lives
-
-
-def kill_tree(pid: int) -> None:
-    """Kill a process of Windows and its children; what taskkill says is not for our output."""
-    import subprocess
-
-    quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-    command = ["taskkill", "/F", "/T", "/PID", str(pid)]
-    subprocess.call(command, **quiet, creationflags=CREATE_NO_WINDOW)
 
 
 def is_command(target: Any) -> bool:
