@@ -6723,7 +6723,7 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
     >>> answer_of({}, schema), answer_of(None, schema)
     ({'action': 'accept', 'content': {'age': 7}}, {'action': 'decline'})
     """
-    if answer is None or answer is False or answer in ("decline", "cancel"):
+    if answer in (None, False, "decline", "cancel"):
         return {"action": answer or "decline"}
     if schema is None:
         return {"action": "accept"}
@@ -6809,8 +6809,7 @@ class Answers:
             answer = await self._elicit(params)
         if type(answer) is not dict:
             raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
-        is_message = method == "sampling/createMessage"
-        return fit_message(answer, session.rev) if is_message else answer
+        return fit_message(answer, session.rev) if method == QUESTIONS[1] else answer
 
     async def _put(self, capability: str, *question: Any) -> Any:
         """Return what the function for a capability answers; RPCError if there is none."""
@@ -7190,7 +7189,6 @@ class ClientSession:
             self.tasks.spawn(self._serve_here(made, theirs))
         self.transport.interrupted = self._interrupted
         self.peer.name = self.transport.name
-        self.peer.attach(self.transport)
         self.send = self.peer.traced(self.transport.write)
         await self.transport.open()
         self.tasks.spawn(self._run(self.peer, self.transport))
@@ -7309,9 +7307,10 @@ class ClientSession:
     async def _begin_again(self, rev: str) -> None:
         """Begin a session, with the log level and the subscriptions that the old one had."""
         await self._handshake(rev, self.timeout)
-        asks = [("logging/setLevel", {"level": self.log_level})] if self.log_level else []
-        for item in self.subscriptions:
-            asks += [("resources/subscribe", {"uri": uri}) for uri in item.uris]
+        asks = [("resources/subscribe", {"uri": uri})
+                for item in self.subscriptions for uri in item.uris]  # fmt: skip
+        if self.log_level is not None:
+            asks.append(("logging/setLevel", {"level": self.log_level}))
         for method, params in asks:
             try:
                 await self.peer.ask(method, params, self.send, patience=PROBE_SECONDS)
@@ -7391,7 +7390,7 @@ class ClientSession:
         meta = {PROTOCOL_VERSION: session.rev, CLIENT_INFO: self.info,
                 CLIENT_CAPABILITIES: session.client_capabilities}  # fmt: skip
         wants_log = "notifications/message" in self.listeners
-        return {**meta, LOG_LEVEL: session.log_level} if wants_log else meta
+        return {**meta, LOG_LEVEL: self.log_level or "info"} if wants_log else meta
 
     async def _finish(self, method: str, ask: Any, params: Msg, answer: Msg) -> Msg:
         """Answer the questions of the server, or follow its task, until there is a result."""
@@ -7565,8 +7564,8 @@ class Client(ClientSession):
         for what, changed in changes.items():
             self.on(f"notifications/{what}/list_changed")(lambda _, fn=changed: fn())
         if log is not None:
-            said = operator.itemgetter("level", "data")
-            self.on("notifications/message")(lambda p: log(*said(p), p.get("logger")))
+            keys = ("level", "data", "logger")
+            self.on("notifications/message")(lambda params: log(*map(params.get, keys)))
         if on_resource_updated is not None:
             self.on("notifications/resources/updated")(on_resource_updated)
 
@@ -7748,7 +7747,7 @@ class Client(ClientSession):
 
     async def set_log_level(self, level: str) -> None:
         """Say how severe a log message must be to be sent: "debug" to "emergency"."""
-        self.peer.session.log_level = self.log_level = level
+        self.log_level = level
         if not self.modern:  # there, every request says it
             await self.request("logging/setLevel", {"level": level})
 
@@ -7882,14 +7881,12 @@ class StdioTransport(LineTransport):
         self._loop = asyncio.get_running_loop()
         try:
             # spec: basic/transports/stdio -- "the client launches the MCP server as a subprocess"
-            child = Popen([program, *words], bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE,
-                          cwd=self.cwd, env=self.env, **apart)  # fmt: skip
+            child: Any = Popen([program, *words], bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE,
+                               cwd=self.cwd, env=self.env, **apart)  # fmt: skip
         except (OSError, ValueError) as exc:
             raise ConnectionClosed(f"cannot start {program!r}: {exc}") from exc
-        files: Any = child.stdin, child.stdout, child.stderr
-        sink, source, errors = files
-        # The thread that waits must not hold the pipes: the child could not see their end.
-        self.process, child.stdin, child.stdout, child.stderr = child, None, None, None
+        sink, source, errors = child.stdin, child.stdout, child.stderr
+        self.process = child
         try:
             self._ends = [in_thread(child.wait), in_thread(lambda: self._listen(errors))]
             await self.use(source, sink)
