@@ -2313,15 +2313,12 @@ __all__ += ["compile_schema", "Validator"]
 #: A schema that is not just true or false.
 Schema = dict[str, Any]
 
-DIALECTS = "^https?://json-schema.org/draft(-07|/2020-12)/schema#?$"
-
 # The metaschema: what the argument of each keyword has to look like. Some of the forms hold
 # further schemas.
 ONE: Schema = {"$ref": "#"}
 MANY: Schema = {"type": "array", "items": ONE, "minItems": 1}
 BY_NAME: Schema = {"type": "object", "additionalProperties": ONE}
 _STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
 _TYPE: Schema = {"enum": [*KINDS.values()]}
 KEYWORDS: dict[str, Schema] = {
     word: form
@@ -2339,11 +2336,12 @@ KEYWORDS: dict[str, Schema] = {
         "minimum maximum exclusiveMinimum exclusiveMaximum": {"type": "number"},
         "multipleOf": {"type": "number", "exclusiveMinimum": 0},
         "minLength maxLength minItems maxItems minContains maxContains minProperties "
-        "maxProperties": _COUNT,
+        "maxProperties": {"type": "integer", "minimum": 0},
         "uniqueItems": {"type": "boolean"},
         "required": _STRINGS,
         "pattern $id $anchor $dynamicAnchor $ref $dynamicRef": {"type": "string"},
-        "$schema": {"type": "string", "pattern": DIALECTS},
+        "$schema": {"type": "string",
+                    "pattern": "^https?://json-schema.org/draft(-07|/2020-12)/schema#?$"},
     }.items()
     for word in words.split()
 }  # fmt: skip
@@ -2426,10 +2424,8 @@ def inside(step: str | int, fault: SchemaError) -> SchemaError:
 def nearest(faults: Sequence[SchemaError]) -> SchemaError:
     """Return one error for those of all alternatives: that of the one that was meant, if any."""
     near = [fault for fault in faults if fault.path or not fault.expected]
-    if len(near) == 1:
-        return near[0]
     if near:
-        return SchemaError("", f"matches none of the {len(faults)} alternatives")
+        return max(near, key=lambda fault: len(fault.path))
     expected = " or ".join(dict.fromkeys(fault.expected for fault in faults))[:400]
     return _mismatch(expected, faults[0].message.rpartition(", got ")[2])
 
@@ -2475,21 +2471,20 @@ class Checking:
             raise _mismatch(node.expected, kind)
         self.scopes.append(node.scope)
         try:
-            if not node.is_flat:
-                self._simple(node, value, "number" if kind == "integer" else kind)
             seen: set[Any] = set()
             if kind == "object":
                 seen = self._object(words, value)
             elif kind == "array":
                 seen = self._array(words, value)
             if not node.is_flat:
+                self._simple(node, value, "number" if kind == "integer" else kind)
                 self._mixed(words, value, seen)
-            rest = words.get("unevaluatedItems" if kind == "array" else "unevaluatedProperties")
-            if rest is not None and size:
-                keys = value if kind == "object" else range(size)
-                left = [key for key in keys if key not in seen]
-                self._inside(value, [(key, rest) for key in left])
-                seen.update(left)
+                rest = words.get("unevaluatedItems" if kind == "array" else "unevaluatedProperties")
+                if rest is not None:
+                    keys = value if kind == "object" else range(size)
+                    left = [key for key in keys if key not in seen]
+                    self._inside(value, [(key, rest) for key in left])
+                    seen.update(left)
         finally:
             self.scopes.pop()
         return seen
@@ -2539,8 +2534,8 @@ class Checking:
         seen = {name for name, _ in parts}
         left = [name for name in value if name not in seen] if rest is not None else []
         if left and rest is NOTHING:
-            names = f": expected {_any_of(named)}" if named else ""
-            raise SchemaError(join_path(left[0]), f"unexpected property{names}")
+            expected = _any_of(named) or "none"
+            raise SchemaError(join_path(left[0]), f"unexpected property: expected {expected}")
         self._inside(value, parts + [(name, rest) for name in left])
         seen.update(left)
         for name in words.get("required", ()):
@@ -2650,7 +2645,7 @@ class Document:
         for name in ("", fragment, anchor, dynamic):
             self.names.setdefault((scope, name), schema)
         if dynamic:
-            self.anchors.setdefault(dynamic, {}).setdefault(scope, node)
+            self.anchors.setdefault(dynamic, {})[scope] = node
         for word, held in node.words.items():
             node.words[word] = self._argument(node, word, held)
         if node.words.keys() == {"anyOf"}:
@@ -2698,8 +2693,8 @@ class Document:
             if isinstance(schema, list):
                 self.run.spend(len(schema))
                 schema = {str(i): part for i, part in enumerate(schema)}
-            step = step.replace("~1", "/").replace("~0", "~")  # RFC 6901 §4
-            schema = schema.get(step) if isinstance(schema, dict) else None
+            name = step.replace("~1", "/").replace("~0", "~")  # RFC 6901 §4
+            schema = schema.get(name) if isinstance(schema, dict) else None
         if not isinstance(schema, (dict, bool)):
             # spec: basic/index#ref-resolution -- a network URI is never dereferenced
             remedy = "nothing is fetched, so put it under $defs"
@@ -2719,7 +2714,13 @@ def _metaschema() -> Node:
 
 
 class Validator:
-    """A compiled schema."""
+    """A compiled JSON Schema; SchemaError if it is not a usable one.
+
+    >>> compile_schema({"properties": {"b": {"type": "integer"}}}).check({"b": "x"})
+    Traceback (most recent call last):
+    ...
+    mcp_lite.SchemaError: b: expected integer, got string
+    """
 
     def __init__(self, schema: JSON) -> None:
         self._node = node = usable(Document(_metaschema()).read, schema)
@@ -2727,32 +2728,20 @@ class Validator:
         # classes takes a tenth of the time of the whole way.
         parts = node.words.get("properties", {}) if node.is_flat and "object" in node.kinds else {}
         self._plain = {name: part.plain for name, part in parts.items()}
-        self._needed = node.words.get("required", ())
+        self._needed = {*node.words.get("required", ())}
 
     def check(self, value: JSON) -> None:
         """Raise SchemaError for the first thing wrong with `value`."""
-        if not self._plain or type(value) is not dict or not self._is_plain(value):
-            usable(Checking().apply, self._node, value)
-
-    def _is_plain(self, value: Msg) -> bool:
-        for name in value:
-            if type(value[name]) not in self._plain.get(name, ()):
-                return False
-        for name in self._needed:
-            if name not in value:
-                return False
-        return True
+        if self._plain and type(value) is dict and self._needed <= value.keys():
+            for name in value:
+                if type(value[name]) not in self._plain.get(name, ()):
+                    break
+            else:
+                return
+        usable(Checking().apply, self._node, value)
 
 
-def compile_schema(schema: JSON) -> Validator:
-    """Return the validator for a JSON Schema; raise SchemaError if it is not a usable one.
-
-    >>> compile_schema({"properties": {"b": {"type": "integer"}}}).check({"b": "x"})
-    Traceback (most recent call last):
-    ...
-    mcp_lite.SchemaError: b: expected integer, got string
-    """
-    return Validator(schema)
+compile_schema = Validator
 
 ###############################################################################
 # 11. Types
@@ -2791,6 +2780,10 @@ def _read_iso(cls: Any, text: str) -> Any:
     return cls.fromisoformat(re.sub(r"(?<=[0-9])[zZ]\Z", "+00:00", text))
 
 
+def _read_text(cls: Any, value: Any) -> Any:
+    return cls(str(value))
+
+
 #: The classes that are JSON as they are.
 PLAIN = (str, bool, int, float, type(None))
 #: Further classes that are one JSON scalar: what their schema has besides {"type": "string"}, and a
@@ -2802,11 +2795,10 @@ TEXTS: dict[str, tuple[Schema, Callable[[Any, Any], Any]]] = {
     "datetime.datetime": ({"format": "date-time"}, _read_iso),
     "datetime.date": ({"format": "date"}, _read_iso),
     "datetime.time": ({"format": "time"}, _read_iso),
-    "uuid.UUID": ({"format": "uuid"}, lambda cls, text: cls(text)),
-    "os.PathLike": ({}, lambda cls, text: cls(text)),
-    "decimal.Decimal": ({"type": ["string", "number"]}, lambda cls, value: cls(str(value))),
+    "uuid.UUID": ({"format": "uuid"}, _read_text),
+    "os.PathLike": ({}, _read_text),
+    "decimal.Decimal": ({"type": ["string", "number"]}, _read_text),
 }  # fmt: skip
-UNIONS = (Union, getattr(types, "UnionType", Union))
 #: What notes of annotated_types, pydantic.Field and msgspec.Meta say: an attribute, and its
 #: keyword. A length is one of texts, arrays or objects.
 NOTES = {
@@ -2903,11 +2895,10 @@ def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
     """Strip Annotated, NotRequired, NewType and their kin; return what is left, and the notes."""
     notes: list[Any] = []
     while True:
-        # typing and typing_extensions each have such a form, so names are compared
-        form = getattr(typing.get_origin(hint), "_name", "")
         if hasattr(hint, "__metadata__"):
             hint, notes = hint.__origin__, [*hint.__metadata__, *notes]
-        elif form in FORMS:
+        # typing and typing_extensions each have such a form, so names are compared
+        elif getattr(typing.get_origin(hint), "_name", "") in FORMS:
             hint, notes = typing.get_args(hint)[0], [*notes, typing.get_origin(hint)]
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
@@ -2991,7 +2982,7 @@ def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
     bounds = {word: schema[word] for word, (kind, _, _) in MEASURES.items()
               if kind == "number" and word in schema}  # fmt: skip
     if not bounds or schema.get("type") in ("integer", "number"):
-        return {**schema}, read
+        return schema, read
     left = {word: held for word, held in schema.items()
             if word not in bounds or type(held) in (int, float)}  # fmt: skip
     return left, functools.partial(_read_bounded, read, bounds)
@@ -3009,7 +3000,7 @@ def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
         return known
     if origin is typing.Literal or hasattr(hint, "__members__"):
         return _choice(args or [*hint.__members__.values()])
-    if origin in UNIONS:
+    if origin in (Union, getattr(types, "UnionType", Union)):
         return _union([shape_of(arg, inside) for arg in args])
     if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
         return _named(hint, inside)
@@ -3260,8 +3251,7 @@ class Signature:
         of_class = fn.__doc__ if inner.__name__ == "__call__" else ""
         self.description, described = read_docstring(inner.__doc__ or of_class or "")
         for name, words in described.items():
-            if words:
-                own["properties"].get(name, {}).setdefault("description", words)
+            own["properties"].get(name, {}).setdefault("description", words)
         # spec: server/tools#tool, and `inputSchema: { type: "object" }` in all schema.ts
         self.schema: Schema = own if schema is None else {"type": "object", **schema}
         if self.schema["type"] != "object":
@@ -3274,28 +3264,27 @@ class Signature:
         """Return the schema of the arguments, by the annotations."""
         signature = inspect.signature(fn)
         names = {hidden.__name__: hidden, **getattr(inner, "__globals__", {})}
-        given = [p for p in signature.parameters.values() if p.name not in self.bound]
-        hints = {p.name: p.annotation for p in given if p.kind is not p.VAR_KEYWORD}
+        given = {name: p for name, p in signature.parameters.items() if name not in self.bound}
+        others = [name for name, p in given.items() if p.kind is p.VAR_KEYWORD]
+        hints = {name: p.annotation for name, p in given.items() if name not in others}
         hints = _resolve({**hints, "return": signature.return_annotation}, names)
         self.returns = hints.pop("return")  # EMPTY if there is none
-        members, others = [], False
-        for p in given:
-            if p.kind is p.VAR_KEYWORD:
-                others = True
-                continue
+        members = []
+        for name, hint in hints.items():
+            p = given[name]
             if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
                 remedy = "JSON names every argument: take a list, or no `/`"
-                raise TypeError(f"parameter {p.name!r}: {remedy}")
-            unannotated = (p.name, p.annotation) == (CONTEXT_NAME, EMPTY)
-            if unannotated or _mentions(hints[p.name], (hidden,)):
-                self.context = p.name
+                raise TypeError(f"parameter {name!r}: {remedy}")
+            if (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
+                self.context = name
             else:
-                members.append((p.name, hints[p.name], p.default))
+                members.append((name, hint, p.default))
         if schema is not None and len(members) == 1 and not others:
-            name = members[0][0]  # one parameter that the given schema does not name takes all
-            self.whole = "" if name in schema.get("properties", ()) else name
-        own, self.readers = shape_of_members([] if self.whole else members, "parameter ")
-        return {**own, "additionalProperties": others}
+            name, _, _ = members[0]  # one parameter that the given schema does not name takes all
+            if name not in schema.get("properties", ()):
+                self.whole, members = name, []
+        own, self.readers = shape_of_members(members, "parameter ")
+        return {**own, "additionalProperties": bool(others)}
 
     def arguments(self, given: Schema, context: Any = None) -> Schema:
         """Return valid arguments as the function takes them; SchemaError if one has no value."""
@@ -3427,9 +3416,8 @@ class Template:
              not re.match("[A-Za-z][A-Za-z0-9+.-]*:", text)),
             (f"write {{name}}, {{+path}}, {{path*}} or {{?q}}, not {bad and bad[0]}", bad),
             ("write {?a,b} once, at the end, and no other question mark", not is_query),
-            ("put text between variables; only one may have + or *",
-             len(self.deep) > 1 or "" in literals[1:-1]),
-            ("name each variable once", len({*self.names}) < len(self.names)),
+            ("put text between variables, name each once, and give only one + or *",
+             len(self.deep) > 1 or "" in literals[1:-1] or len({*self.names}) < len(self.names)),
         ):  # fmt: skip
             if is_wrong:
                 raise ValueError(f"URI template {text!r}: {remedy}")
