@@ -1882,6 +1882,7 @@ class Asker:
             raise
         except RequestTimeout:
             self._abandon(req_id, "timeout")
+            await asyncio.sleep(0)  # so that it is said before what the caller says next
             waited = f"{self.name} did not answer {method} within {patience:g} seconds"
             why = "; ".join(filter(None, (waited, self.transport.hint())))
             raise RequestTimeout(why) from None
@@ -6792,7 +6793,12 @@ class Answers:
             roots = await value_from(self.callbacks["roots"])
             answer = {"roots": [root_of(root) for root in roots]}
         elif method == "sampling/createMessage":
-            answer = await self._sample(params, session)
+            # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
+            if "tools" in params or "toolChoice" in params:
+                if not declares(session.client_capabilities, "sampling.tools"):
+                    raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
+            answer = sampled(await self._put("sampling", params), self.callbacks["sampling"])
+            answer = {"role": "assistant", "model": self.model, **answer}
         else:
             answer = await self._elicit(params)
         if type(answer) is not dict:
@@ -6805,14 +6811,6 @@ class Answers:
         if found is None:
             raise RPCError(INVALID_PARAMS, f"this client does not do {capability}")
         return await maybe_await(found(*question))
-
-    async def _sample(self, params: Msg, session: Session) -> Msg:
-        # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
-        if "tools" in params or "toolChoice" in params:
-            if not declares(session.client_capabilities, "sampling.tools"):
-                raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
-        answer = sampled(await self._put("sampling", params), self.callbacks["sampling"])
-        return {"role": "assistant", "model": self.model, **answer}
 
     async def _elicit(self, params: Msg) -> Msg:
         message, mode = params["message"], params.get("mode", "form")
@@ -7336,7 +7334,12 @@ class ClientSession:
         self._check(method)
         session, clock = self.peer.session, asyncio.get_running_loop().time
         given = params or {}
-        said = self._metadata() if session.rev >= MODERN else {}
+        said: Msg = {}
+        if session.rev >= MODERN:  # spec: basic/index#_meta
+            said = {PROTOCOL_VERSION: session.rev, CLIENT_INFO: self.info,
+                    CLIENT_CAPABILITIES: session.client_capabilities}  # fmt: skip
+            if "notifications/message" in self.listeners:
+                said[LOG_LEVEL] = self.log_level or "info"
         params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
         patience = self.timeout if timeout is None else timeout
         longest, since = max(patience, self.max_timeout), clock()
@@ -7371,14 +7374,6 @@ class ClientSession:
                 raise CapabilityMissing("server", row.capability or method, why)
             # spec 2025-11-25: basic/lifecycle#operation
             check_capability("server", self.server_capabilities, row.capability, rev)
-
-    def _metadata(self) -> Msg:
-        """Return the metadata of every modern request. spec: basic/index#_meta"""
-        session = self.peer.session
-        meta = {PROTOCOL_VERSION: session.rev, CLIENT_INFO: self.info,
-                CLIENT_CAPABILITIES: session.client_capabilities}  # fmt: skip
-        wants_log = "notifications/message" in self.listeners
-        return {**meta, LOG_LEVEL: self.log_level or "info"} if wants_log else meta
 
     async def _finish(self, method: str, ask: Any, params: Msg, answer: Msg) -> Msg:
         """Answer the questions of the server, or follow its task, until there is a result."""
