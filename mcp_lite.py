@@ -5205,7 +5205,7 @@ class Conversation(Peer):
     def admit(self, method: str, facts: Facts) -> None:
         """Refuse a method that the client may not call; see admit()."""
         rev = facts.rev
-        if self._admitted.get(method) is not rev:
+        if self._admitted.get(method) != rev:
             agreed = {} if rev >= MODERN else self.session.server_capabilities
             admit(method, CLIENT, rev, agreed or self.server.declared, self.server.methods)
             self._admitted[method] = rev
