@@ -6355,11 +6355,12 @@ class LineDecoder:
     def feed(self, data: bytes) -> list[Any]:
         """Return the lines that `data` completes."""
         *lines, rest = data.split(b"\n")
-        if lines:
+        if lines and self.line:
             lines[0] = bytes(self.line) + lines[0]
             self.line.clear()
-        self.line += rest
-        del self.line[self.limit + 1 :]  # this much shows that it is too long
+        if rest:
+            self.line += rest
+            del self.line[self.limit + 1 :]  # this much shows that it is too long
         lines = [line.rstrip(b"\r") for line in lines]
         return [x if len(x) <= self.limit else self._too_long(x) for x in lines if x]
 
@@ -6424,7 +6425,7 @@ class LineTransport(Transport):
         protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
         out, _ = await self._loop.connect_write_pipe(lambda: protocol, sink)
         self.writer = asyncio.StreamWriter(out, protocol, None, self._loop)
-        self.written = self._loop.create_task(self._until_closed())
+        self.written = asyncio.gather(self.writer.wait_closed(), return_exceptions=True)
 
     async def _use_threads(self, source: io.FileIO, sink: io.FileIO) -> None:
         import socket
@@ -6452,10 +6453,6 @@ class LineTransport(Transport):
         in_thread(read_all)
         self.written = in_thread(write_all)
         self.reader, self.writer = await asyncio.open_connection(sock=ours, limit=BUFFER_BYTES)
-
-    async def _until_closed(self) -> None:
-        with contextlib.suppress(OSError):
-            await self.writer.wait_closed()
 
     async def read(self) -> list[Any]:
         """Return the next messages; [] at the end."""
@@ -7972,10 +7969,9 @@ class StdioTransport(LineTransport):
                 while self._signal(0) and self._loop.time() < deadline:
                     await asyncio.sleep(0.01)
         finally:  # at once, if we are cancelled
-            self._signal(SIGKILL)
-            await asyncio.wait(self._ends, timeout=FAREWELL_SECONDS)
             self._keeper.cancel()
             self._drop()
+            await asyncio.wait(self._ends, timeout=FAREWELL_SECONDS)
 
     def _drop(self) -> None:
         """End the child, and close our ends of the pipes at once."""
