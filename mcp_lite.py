@@ -7263,8 +7263,9 @@ class ClientSession:
                   "clientInfo": self.info}  # fmt: skip
         answer = await self.peer.ask("initialize", params, self.send, patience=patience)
         # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
-        rev, known = answer.get("protocolVersion"), [self.pinned] if self.pinned else LEGACY
-        if not isinstance(rev, str) or rev not in known:
+        rev: Any = answer.get("protocolVersion")
+        known = [self.pinned] if self.pinned else LEGACY
+        if rev not in known:
             we = f"we speak {', '.join(known)}"
             raise ProtocolError(f"{self.peer.name} speaks revision {rev!r:.200}; {we}")
         session.rev = rev
@@ -7793,8 +7794,8 @@ def command_line(command: Command, cwd: str) -> list[str]:
 
     windows = os.name == "nt"
     if isinstance(command, str) and not os.path.isfile(os.path.join(cwd, command)):
-        words = shlex.split(command, posix=not windows)  # on Windows a backslash is no escape
-        command = [word.strip('"') for word in words] if windows else words
+        # On Windows a backslash is no escape.
+        command = shlex.split(command.replace("\\", "\\\\") if windows else command)
     elif isinstance(command, (str, os.PathLike)):
         command = [command]
     argv = [os.fspath(part) for part in command]
