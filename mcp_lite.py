@@ -2303,10 +2303,10 @@ class Peer(Asker):
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
 #           3. Work is paid for before it is done, from one budget, because schema and value
 #              multiply. A budget that is spent is no SchemaError, so no `not` can catch it.
-# Limits.   2020-12; of draft-07 what differs is read where it is no 2020-12: lists of `items`, and
-#           `dependencies`. `$ref` never leaves the document. `format` and `content*` say nothing. A
-#           text of more than 10,000 characters is checked against no pattern; section 24 applies
-#           none of a stranger's, because Python's expressions can take years.
+# Limits.   One dialect: 2020-12, and what draft-07 wrote otherwise. `$ref` stays in the document.
+#           `format` and `content*` say nothing. A text of more than 10,000 characters is checked
+#           against no pattern; section 24 applies none of a stranger's, because an expression can
+#           take Python years.
 
 __all__ += ["compile_schema", "Validator"]
 
@@ -2438,8 +2438,8 @@ def pattern_of(text: str) -> re.Pattern[str]:
     >>> pattern_of(r"^[$]$").pattern
     '^[$]\\Z'
     """
-    escape_or_class = r"(?s)(\\.|\[(?:\\.|[^]\\])*\])"
-    ours = re.sub(rf"{escape_or_class}|\$", lambda token: token[1] or r"\Z", text)
+    # Escapes and classes stay; a dollar sign elsewhere is the end of the text.
+    ours = re.sub(r"(?s)(\\.|\[(?:\\.|[^]\\])*\])|\$", lambda token: token[1] or r"\Z", text)
     return re.compile(ours, re.ASCII)
 
 
@@ -2609,11 +2609,12 @@ class Checking:
 # schema of trees can be extended from outside.
 
 
-class Document:
-    """A schema being compiled."""
+class Document(Checking):
+    """A schema being compiled. What that takes is paid for as a check is."""
 
     def __init__(self, metaschema: Node | None) -> None:
-        self.metaschema, self.run = metaschema, Checking()
+        super().__init__()
+        self.metaschema = metaschema
         #: by id() of the schema, which is safe as long as the root lives
         self.nodes: dict[int, Node] = {}
         self.names: dict[tuple[str, str], Any] = {}  # schemas by scope and anchor, "" for the scope
@@ -2623,7 +2624,7 @@ class Document:
     def read(self, schema: Any, scope: str = "") -> Node:
         """Return the node of a schema; raise whatever is wrong with it."""
         if self.metaschema:
-            self.run.apply(self.metaschema, schema)
+            self.apply(self.metaschema, schema)
         node = self.compile(schema, scope)
         while self.later:
             self._link(*self.later.pop())
@@ -2633,7 +2634,7 @@ class Document:
         """Return the node of a schema that has the right form, or of names that are required."""
         if isinstance(schema, bool):
             return ANYTHING if schema else NOTHING
-        self.run.spend(20)
+        self.spend(20)
         words: Schema = {"required": schema} if isinstance(schema, list) else schema
         if isinstance(words.get("items"), list):  # as until 2019
             rest = words.get("additionalItems", True)
@@ -2657,7 +2658,7 @@ class Document:
         """Return what a node holds under a keyword."""
         form, scope = KEYWORDS[word], node.scope
         for text in held if word == "patternProperties" else [held] if word == "pattern" else ():
-            self.run.spend(50 * len(text))
+            self.spend(50 * len(text))
             pattern_of(text)
         if form is ONE or word == "items":
             return self.compile(held, scope)
@@ -2669,7 +2670,7 @@ class Document:
             self.later.append((node, word))
         if word in ("enum", "const"):
             values = held if word == "enum" else [held]
-            return {canonical(value, self.run.spend) for value in values}, _any_of(values)
+            return {canonical(value, self.spend) for value in values}, _any_of(values)
         return held
 
     def _absolute(self, uri: str, base: str) -> str:
@@ -2678,7 +2679,7 @@ class Document:
             return base
         from urllib.parse import urljoin
 
-        self.run.spend(len(base) + len(uri) >> 3)
+        self.spend(len(base) + len(uri) >> 3)
         return urljoin(base, uri)
 
     def _link(self, node: Node, word: str) -> None:
@@ -2692,7 +2693,7 @@ class Document:
         schema = self.names.get((scope, anchor))
         for step in pointer:
             if isinstance(schema, list):
-                self.run.spend(len(schema))
+                self.spend(len(schema))
                 schema = {str(i): part for i, part in enumerate(schema)}
             name = step.replace("~1", "/").replace("~0", "~")  # RFC 6901 §4
             schema = schema.get(name) if isinstance(schema, dict) else None
@@ -2807,7 +2808,6 @@ NOTES = {
     "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
     "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}",
 }  # fmt: skip
-LENGTHS = {"array": "Items", "object": "Properties"}
 FORMS = ("Required", "NotRequired", "ReadOnly")  # of the members of a TypedDict
 
 
@@ -2824,12 +2824,13 @@ def _words_of(note: Any, kind: Any) -> Schema:
     if isinstance(note, str):
         return {"description": note}
     words: Schema = {}
+    measure = {"array": "Items", "object": "Properties"}.get(str(kind), "Length")
     for part in getattr(note, "metadata", ()):  # of pydantic's: notes of annotated_types
         words.update(_words_of(part, kind))
     for name, word in NOTES.items():
         value = getattr(note, name, None)
         if value is not None:
-            words[word.format(LENGTHS.get(str(kind), "Length"))] = value
+            words[word.format(measure)] = value
     if not words:
         remedy = "give a dict of keywords of JSON Schema, or check it in the function"
         raise TypeError(f"{note!r:.200} in Annotated[] is not understood: {remedy}")
@@ -2853,8 +2854,10 @@ def _is_class(hint: Any) -> bool:
 
 def _is_record(hint: Any) -> bool:
     """Return whether `hint` is a dataclass, a NamedTuple or a TypedDict."""
-    marks = ("__dataclass_fields__", "_field_defaults", "__required_keys__")
-    return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
+    return _is_class(hint) and any(
+        hasattr(hint, mark)
+        for mark in ("__dataclass_fields__", "_field_defaults", "__required_keys__")
+    )
 
 
 def _inlined(schema: Any, known: Schema) -> Any:
@@ -2900,7 +2903,7 @@ def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
             hint, notes = hint.__origin__, [*hint.__metadata__, *notes]
         # typing and typing_extensions each have such a form, so names are compared
         elif getattr(typing.get_origin(hint), "_name", "") in FORMS:
-            hint, notes = typing.get_args(hint)[0], [*notes, typing.get_origin(hint)]
+            hint = typing.get_args(hint)[0]
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
         else:
@@ -2978,8 +2981,7 @@ def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
     hint, notes = _unwrap(annotation)
     schema, read = _bare_shape(hint, inside)
     for note in notes:
-        if getattr(note, "_name", "") not in FORMS:
-            schema = {**schema, **_words_of(note, schema.get("type"))}
+        schema = {**schema, **_words_of(note, schema.get("type"))}
     bounds = {word: schema[word] for word, (kind, _, _) in MEASURES.items()
               if kind == "number" and word in schema}  # fmt: skip
     if not bounds or schema.get("type") in ("integer", "number"):
@@ -3010,7 +3012,7 @@ def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
     if is_class and issubclass(dict, origin):
         return _mapping(inside, *(args or (str, Any)))
     # until 3.11: the string in list["Node"] stays a string
-    remedy = "quote all of it" if isinstance(hint, str) else "use a dataclass or a plain type"
+    remedy = "use a dataclass or a plain type; quote an annotation as a whole"
     raise TypeError(f"{hint!r} has no JSON Schema: {remedy}")
 
 
@@ -3113,7 +3115,9 @@ def shape_of_members(
                 schema["default"] = value
     required = [name for name, _, default in members if default is EMPTY]
     whole: Schema = {"type": "object", "properties": properties}
-    return {**whole, "required": required} if required else whole, readers
+    if required:
+        whole["required"] = required
+    return whole, readers
 
 
 def _members_of(cls: Any) -> list[Member]:
@@ -3124,10 +3128,10 @@ def _members_of(cls: Any) -> list[Member]:
         return [(p.name, hints.get(p.name, Any), p.default) for p in given]
     members = []
     for name, hint in hints.items():
-        # Where annotations are strings, __required_keys__ knows nothing of NotRequired.
-        forms = [getattr(note, "_name", "") for note in _unwrap(hint)[1]]
-        needed = "Required" in forms or name in cls.__required_keys__
-        members.append((name, hint, EMPTY if needed and "NotRequired" not in forms else ...))
+        # Where annotations were strings, __required_keys__ knows nothing of NotRequired.
+        text = str(hint)
+        needed = re.search(r"\bRequired\[", text) or name in cls.__required_keys__
+        members.append((name, hint, EMPTY if needed and "NotRequired[" not in text else ...))
     return members
 
 
@@ -3309,30 +3313,28 @@ def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | 
     """
     if _mentions(annotation, (bytes, bytearray, *opaque)):
         return None, False
-    bare, _ = shape_of(_unwrap(annotation)[0])
+    schema, _ = shape_of(annotation)
+    bare = without(schema, "title", "description")
     if bare in ({}, {"type": "null"}, {"type": "array"}):
         return None, bare == {"type": "array"}
-    schema, _ = shape_of(annotation)
     if schema.get("type") == "object":
         return schema, False
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}, True
 
 
 def check_numbers(**options: Any) -> None:
-    """Raise TypeError for an option that was not given as a number, ValueError for one below 0.
+    """Raise ValueError for an option that is no number, or below 0.
 
     Options of other kinds are not checked: Python says what is wrong with them.
 
     >>> check_numbers(port="8000")
     Traceback (most recent call last):
         ...
-    TypeError: port='8000': give a number
+    ValueError: port='8000': give a number, 0 or more
     """
     for name, value in options.items():
-        if not isinstance(value, (int, float)):
-            raise TypeError(f"{name}={value!r:.100}: give a number")
-        if not value >= 0:  # or NaN
-            raise ValueError(f"{name}={value!r}: give 0 or more")
+        if not isinstance(value, (int, float)) or not value >= 0:  # or NaN
+            raise ValueError(f"{name}={value!r:.100}: give a number, 0 or more")
 
 ###############################################################################
 # 13. URI templates
@@ -3349,10 +3351,6 @@ def check_numbers(**options: Any) -> None:
 #           that Windows reserves ("NUL"), "~". A handler that opens files must resolve links.
 
 
-#: Characters that may stand in a URI as they are: RFC 3986 §2, and "%", which begins an escape.
-IN_URIS = "-._~!$&'()*+,;=:@/?#[]%"
-
-
 def percent_encode(text: str) -> str:
     """Return a URI with the UTF-8 of all that may not stand in URIs as %XX; escapes stay.
 
@@ -3363,7 +3361,8 @@ def percent_encode(text: str) -> str:
     """
     from urllib.parse import quote
 
-    return quote(text, safe=IN_URIS)
+    # RFC 3986 §2, and "%", which begins an escape
+    return quote(text, safe="-._~!$&'()*+,;=:@/?#[]%")
 
 
 def percent_decode(text: str) -> str:
@@ -3401,7 +3400,6 @@ class Template:
     """
 
     def __init__(self, text: str) -> None:
-        self.text = text
         path, _, query = text.partition("{?")
         #: literals in turn with variables, of which each has a plus, a name and a star
         pieces = re.split(rf"\{{(\+?)({_NAME})(\*?)\}}", path)

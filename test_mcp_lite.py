@@ -4627,6 +4627,7 @@ class TestServing:
             assert await c.call("pay", {"amount": "0.5", "at": "11:59", "tip": 9}) == "0.5 11:59:00 9"
             for wrong, why in (
                 ({"amount": "-5"}, "amount: must be more than 0"), ({"amount": -5}, "amount: must be more than 0"),
+                ({"amount": "NaN"}, "amount: is not usable: InvalidOperation"),
                 ({"amount": 1, "at": "12:01"}, "at: must be at most 12:00:00"),
                 ({"amount": 1, "tip": "9.5"}, "tip: must be at most 9"),
             ):  # fmt: skip
