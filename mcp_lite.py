@@ -253,7 +253,7 @@ MAX_IN_FLIGHT = 1024  # requests of one peer that run at once; more wait for the
 MAX_ITEMS = 1000  # tasks; subscriptions, arguments, messages of a batch, pages of a list
 MAX_FEW = 100  # items of a page, fields of a head, questions, lines of a log that wait
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
-MAX_PARTS = 32  # idle connections to one server
+MAX_IDLE = 32  # connections to one server that a client keeps
 MAX_TRIES = 16  # rounds of questions, interim answers, keys for a token that names none
 MAX_RETRIES = 5  # redirects of one request, or attempts in a row to take up a stream
 LONGEST_SECONDS = 3600  # a request, whatever progress it reports; the result of a task is kept
@@ -2454,8 +2454,10 @@ class Checking:
     cannot be found out: the budget is spent.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, thorough: bool = False) -> None:
         self.steps, self.scopes = MAX_STEPS, [""]
+        #: whether all alternatives count that fit, for what they have evaluated
+        self.thorough = thorough
 
     def spend(self, steps: int) -> None:
         """Pay for work before it is done."""
@@ -2588,8 +2590,15 @@ class Checking:
                 self._any(words[word], word == "oneOf", value, seen)
 
     def _any(self, parts: Sequence[Node], single: bool, value: JSON, seen: set[Any]) -> None:
-        faults = [*filter(None, [self._fault(part, value, seen) for part in parts])]
-        fits = len(parts) - len(faults)
+        faults, fits = [], 0
+        for part in parts:
+            fault = self._fault(part, value, seen)
+            if fault is not None:
+                faults.append(fault)
+                continue
+            fits += 1
+            if not single and not self.thorough:
+                break
         if not fits:
             raise nearest(faults)
         if single and fits > 1:
@@ -2725,12 +2734,15 @@ class Validator:
     """
 
     def __init__(self, schema: JSON) -> None:
-        self._node = node = usable(Document(_metaschema()).read, schema)
+        document = Document(_metaschema())
+        self._node = node = usable(document.read, schema)
         # Most tools take an object of members that have a type and nothing else. To compare their
         # classes takes a tenth of the time of the whole way.
         parts = node.words.get("properties", {}) if node.is_flat and "object" in node.kinds else {}
         self._plain = {name: part.plain for name, part in parts.items()}
         self._needed = {*node.words.get("required", ())}
+        used = {word for each in document.nodes.values() for word in each.words}
+        self._thorough = not used.isdisjoint({"unevaluatedItems", "unevaluatedProperties"})
 
     def check(self, value: JSON) -> None:
         """Raise SchemaError for the first thing wrong with `value`."""
@@ -2740,7 +2752,7 @@ class Validator:
                     break
             else:
                 return
-        usable(Checking().apply, self._node, value)
+        usable(Checking(self._thorough).apply, self._node, value)
 
 
 compile_schema = Validator
@@ -2831,7 +2843,7 @@ def _words_of(note: Any, kind: Any) -> Schema:
         value = getattr(note, name, None)
         if value is not None:
             words[word.format(measure)] = value
-    if not words:
+    if not words or getattr(note, "alias", None) or getattr(note, "validation_alias", None):
         remedy = "give a dict of keywords of JSON Schema, or check it in the function"
         raise TypeError(f"{note!r:.200} in Annotated[] is not understood: {remedy}")
     return words
@@ -10881,7 +10893,7 @@ class HTTPClient:
 
     def _take_back(self, answer: HTTPAnswer) -> None:
         self.busy.discard(answer)
-        if answer.reusable and not self.closed and len(self.idle) < MAX_PARTS:
+        if answer.reusable and not self.closed and len(self.idle) < MAX_IDLE:
             answer.since, answer.since_wall = answer.loop.time(), time.time()
             self.idle.append(answer)
         else:

@@ -4580,6 +4580,9 @@ class AtMostNoon:
     le = NOON
 
 
+RENAMED = types.SimpleNamespace(ge=1, alias="sum")  # as pydantic.Field(ge=1, alias="sum")
+
+
 class Digits:
     """A note that nobody here understands."""
 
@@ -4638,6 +4641,12 @@ class TestServing:
         def pay(amount: typing.Annotated[int, "how much", Digits()]): ...
 
         with pytest.raises(TypeError, match=r"parameter 'amount': Digits\(3\) in Annotated\[\] is not understood"):
+            m.Server().add_tool(pay)
+
+    def test_another_name_for_a_parameter_is_an_error(self):
+        def pay(amount: typing.Annotated[int, RENAMED]): ...
+
+        with pytest.raises(TypeError, match=r"alias='sum'\) in Annotated\[\] is not understood"):
             m.Server().add_tool(pay)
 
     async def test_a_model_describes_reads_and_writes_itself(self):
