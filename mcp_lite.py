@@ -10025,14 +10025,11 @@ class Endpoint:
         self.stateful, self.session_seconds = sessions, session_seconds
         self.session_prefix = session_prefix
         self.legacy_sse, self.healthz = legacy_sse, healthz
-        #: by path and method; each serves by fn(request, response)
-        self.routes: dict[str, dict[str, Route]] = {}
         self._add_routes()
 
     def begin(self) -> None:
         """Begin to serve, in the event loop that is running."""
-        self.routes.clear()  # pages may have been added since
-        self._add_routes()
+        self._add_routes()  # pages may have come since
         self.pages = Threads(4)
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
@@ -10054,6 +10051,8 @@ class Endpoint:
     # Routes.
 
     def _add_routes(self) -> None:
+        #: by path and method; each serves by fn(request, response)
+        self.routes: dict[str, dict[str, Route]] = {}
         self.add("POST", self.path, Route(self.post))
         if self.stateful:
             self.add("GET", self.path, Route(self.get))
@@ -10163,10 +10162,10 @@ class Endpoint:
         peer = session.conversation
         peer.show("<", msg)
         if kind is REQUEST:
-            answering = self._begin(msg, Stream(session, response, request), size)
+            answering = self._begin(msg, session, request, response, size)
             return self._open(session, answering) if opening and self.stateful else answering
         if kind is None:
-            return self.post_batch(msg, Stream(session, response, request), size)
+            return self.post_batch(msg, session, request, response, size)
         if modern and kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
@@ -10188,38 +10187,41 @@ class Endpoint:
             later = {"retry-after": str(int(GRACE_SECONDS))}
             raise Refused(SHUTTING_DOWN, 503, later, TOO_BUSY)
 
-    async def post_batch(self, batch: list[JSON], stream: Stream, size: int) -> None:
+    async def post_batch(
+        self, batch: list[JSON], session: HTTPSession, request: HTTPRequest, response: Response,
+        size: int,
+    ) -> None:  # fmt: skip
         """Take a batch: 202 if nothing in it wants an answer."""
-        peer, response = stream.session.conversation, stream.response
+        peer, stream = session.conversation, Stream(session, response, request)
         try:
             peer.check_batch(batch)
-            await peer.reply_batch(batch, stream, stream.caller, size)
-            if response is not None and not response.begun:
+            await peer.reply_batch(batch, stream, request, size)
+            if not response.begun:
                 await response.send(202, {})
         finally:
             stream.complete = True
-            if response is not None and response.begun:
+            if response.begun:
                 await stream.end()
 
-    def _begin(self, msg: Msg, stream: Stream, size: int) -> Awaitable[Any]:
+    def _begin(
+        self, msg: Msg, session: HTTPSession, request: HTTPRequest, response: Response, size: int
+    ) -> Awaitable[Any]:
         """Take on a request; the awaitable that is returned serves it."""
-        session, caller, response = stream.session, stream.caller, stream.response
-        peer, facts = session.conversation, None
+        peer, stream, facts = session.conversation, Stream(session, response, request), None
         try:
             if session.modern:
-                notes = caller.notes if isinstance(caller, HTTPRequest) else {}
-                facts = check_modern_post(msg, caller.headers, notes, self.server.tools)
-                self._check_share(msg, caller)
-            exchange = peer.accept(msg, stream, caller, session.modern, size)
+                facts = check_modern_post(msg, request.headers, request.notes, self.server.tools)
+                self._check_share(msg, request)
+            exchange = peer.accept(msg, stream, request, session.modern, size)
         except RPCError as exc:
             return stream(error(msg["id"], wire_error(exc)))
-        if session.modern and response is not None:
+        if session.modern:
             exchange.facts = facts
             # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
             # stream MUST be treated by the server as cancellation"
             response.on_lost += ((peer.stop, exchange),)
             if msg["method"] == "subscriptions/listen":
-                self.end_with_token(caller, response)
+                self.end_with_token(request, response)
             if response.lost:
                 peer.stop(exchange)
         return self._serve(exchange, stream)
@@ -10399,8 +10401,7 @@ class Endpoint:
         grace period. The others are answered with an error. Then all sessions end."""
         self.draining = True
         self.modern.conversation.end_feeds()
-        sessions = list(dict.fromkeys((*self.sessions.values(), self.modern,
-                                       *(stream.session for stream in self.open))))  # fmt: skip
+        sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.open)}
         for session in sessions:
             if session.listening is not None and not session.pair:
                 await session.listening.end()
@@ -10521,13 +10522,6 @@ class HTTPServer(Engine):
             await self.stack.aclose()
 
 
-def say_where(app: Server, server: HTTPServer) -> None:
-    """Say where we serve, on stderr; the disk may be full on which that is kept."""
-    where = f" on {server.uds}" if server.uds else ""
-    with contextlib.suppress(OSError):
-        print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
-
-
 async def serve_http(
     app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
 ) -> None:
@@ -10538,7 +10532,9 @@ async def serve_http(
         async with server:
             ready(server.url)
             if signals and not end.is_set():
-                say_where(app, server)
+                where = f" on {server.uds}" if server.uds else ""
+                with contextlib.suppress(OSError):  # the disk may be full on which this is kept
+                    print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
             await end.wait()
 
     if signals:
@@ -10552,13 +10548,33 @@ ENGINES["http"] = HTTPServer
 
 
 class ASGIResponse(Response):
-    """A response that an ASGI server sends."""
+    """A response that an ASGI server sends, and what that tells of the request."""
 
-    def __init__(self, send: Callable[[Msg], Awaitable[None]]) -> None:
+    def __init__(self, receive: Any, send: Any) -> None:
         super().__init__()
-        self._send = send
+        self._receive, self._send = receive, send
         self._turn = asyncio.Lock()  # first come, first served
-        self.over = asyncio.Event()
+        self.came, self.over = asyncio.Event(), asyncio.Event()  # the whole body; the response
+
+    async def next_piece(self) -> bytes:
+        """Return the next piece of the request's body, b"" at its end."""
+        data = b""
+        while not (data or self.came.is_set()):
+            event = await self._receive()
+            if event["type"] == "http.disconnect":
+                raise ConnectionClosed("the client is gone")
+            data = event.get("body", b"")
+            if not event.get("more_body"):
+                self.came.set()
+        return data
+
+    async def watch(self) -> None:
+        """Wait until the client is gone."""
+        await self.came.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not self.ended:  # some servers say it when all has been sent
+            self.lose()
 
     async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
         fields = dict(headers)
@@ -10643,12 +10659,15 @@ class ASGIApp(Engine):
 
     async def _serve(self, scope: Msg, receive: Any, send: Any) -> None:
         await self.start()
-        endpoint, response = self.endpoint, ASGIResponse(send)
-        came = asyncio.Event()
-        read = functools.partial(self._read, receive, came)
-        request = self._request(scope, endpoint.path, read)
+        endpoint, response = self.endpoint, ASGIResponse(receive, send)
+
+        def read() -> Awaitable[bytes]:
+            late = ProtocolError(TOO_SLOW, http_status=408)
+            return within(REQUEST_SECONDS, whole(response.next_piece, self.max_body), late)
+
+        request = self._request(scope, read)
         endpoint.tasks.spawn(answer_with(endpoint.answer, request, response))
-        watch = asyncio.ensure_future(self._watch(receive, came, response))
+        watch = asyncio.ensure_future(response.watch())
         try:
             await response.over.wait()
         finally:
@@ -10656,7 +10675,7 @@ class ASGIApp(Engine):
             watch.cancel()
             await asyncio.wait([watch])
 
-    def _request(self, scope: Msg, endpoint_path: str, read: Any) -> HTTPRequest:
+    def _request(self, scope: Msg, read: Callable[[], Awaitable[bytes]]) -> HTTPRequest:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             # RFC 9110 §5.5 -- white space around a value is none of it; not all servers know
@@ -10666,37 +10685,11 @@ class ASGIApp(Engine):
         if root and f"{path}/".startswith(f"{root}/"):
             path = path[len(root) :]
         if root and path in ("", "/"):
-            path = endpoint_path  # mounted where the endpoint is to be
+            path = self.endpoint.path  # mounted where the endpoint is to be
         client = scope.get("client") or ("",)
         query = scope.get("query_string", b"").decode("latin-1")
         return HTTPRequest(scope["method"], path, query, headers, b"", str(client[0]), root,
                            scope.get("scheme", "http"), {}, read)  # fmt: skip
-
-    async def _read(self, receive: Any, came: asyncio.Event) -> bytes:
-        """Return the body of a request; ConnectionClosed if its client is gone."""
-        more = True
-
-        async def piece() -> bytes:
-            nonlocal more
-            data = b""
-            while more and not data:
-                event = await receive()
-                if event["type"] == "http.disconnect":
-                    raise ConnectionClosed("the client is gone")
-                data, more = event.get("body", b""), bool(event.get("more_body"))
-            return data
-
-        late = ProtocolError(TOO_SLOW, http_status=408)
-        body = await within(REQUEST_SECONDS, whole(piece, self.max_body), late)
-        came.set()
-        return body
-
-    async def _watch(self, receive: Any, came: asyncio.Event, response: Response) -> None:
-        await came.wait()
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        if not response.ended:  # some servers say it when all has been sent
-            response.lose()
 
 
 ENGINES["asgi"] = ASGIApp
@@ -10757,11 +10750,6 @@ class HTTPAnswer(Wire):
         bare = head.status in (204, 304) or (method == "CONNECT" and head.status < 300)
         self.expect(0 if bare else body_size(head.headers, head.minor, UNTIL_CLOSE))
         self.head = head
-
-    @property
-    def media_type(self) -> str:
-        """What its body is, lowercase and without parameters."""
-        return media_type(self.head.headers)
 
     async def next_piece(self) -> bytes:
         """Return the next piece of the body, b"" at its end; ConnectionClosed if it is cut."""
@@ -11070,12 +11058,12 @@ AUTHORIZERS: list[Callable[[HTTPTransport, Any], Authorizer | None]] = []
 
 def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
     """Return the Authorizer that `auth=` stands for; TypeError if nothing makes one of it."""
-    found = (make(transport, auth) for make in AUTHORIZERS)
-    made = next((each for each in found if each is not None), None)
-    if made is None:
-        can = 'give "oauth", an OAuth(...), a token, or a function that returns one'
-        raise TypeError(f"auth= cannot be of type {type(auth).__name__}: {can}")
-    return made
+    for make in AUTHORIZERS:
+        made = make(transport, auth)
+        if made is not None:
+            return made
+    can = 'give "oauth", an OAuth(...), a token, or a function that returns one'
+    raise TypeError(f"auth= cannot be of type {type(auth).__name__}: {can}")
 
 
 class HTTPTransport(Transport):
@@ -11111,7 +11099,7 @@ class HTTPTransport(Transport):
         self._listening: asyncio.Task[Any] | None = None  # who reads the standalone stream
         self._pair: str | None = None  # where to POST, if it is HTTP+SSE that the server speaks
         self._endpoint: asyncio.Future[str] | None = None  # where, while that is not said
-        self._opening: asyncio.Future[Any] | None = None  # while there is no session yet
+        self._opened: asyncio.Event | None = None  # set when the session is there
         self._reason = ""  # why the channel ended
         self._problem: ConnectionClosed | None = None  # why no stream could be opened at last
 
@@ -11126,8 +11114,8 @@ class HTTPTransport(Transport):
         data = encode(msg)  # here, where the program learns of what cannot be said
         ids = {item["id"] for item in (msg if isinstance(msg, list) else [msg])
                if "method" in item and "id" in item}  # fmt: skip
-        if self._opening is not None and not is_opening(msg):
-            await asyncio.wait([self._opening])  # to know the session
+        if self._opened is not None and not is_opening(msg):
+            await self._opened.wait()  # to know the session
         if ids:
             task = self.tasks.spawn(self._exchange(msg, data, ids))
             if not task.done():
@@ -11153,12 +11141,12 @@ class HTTPTransport(Transport):
             for req_id in asked:
                 self.running.pop(req_id, None)
             if is_opening(msg):
-                self._opened()
+                self._release()
 
-    def _opened(self) -> None:
-        """Let messages go that waited for the session."""
-        if self._opening is not None:
-            settle_future(self._opening, None, None)
+    def _release(self) -> None:
+        """Send the messages that waited for the session."""
+        if self._opened is not None:
+            self._opened.set()
 
     def abandon(self, req_id: ReqId) -> bool:
         """Stop waiting for an answer; in the modern era that tells the server."""
@@ -11206,7 +11194,7 @@ class HTTPTransport(Transport):
                 raise await self.problem_of(answer)
             if opening:
                 self.session_id = answer.head.headers.get(SESSION_HEADER)
-                self._opened()  # a server may ping before it answers
+                self._release()  # a server may ping before it answers
             if ids and self._pair is None:
                 await self._read_answer(answer, ids)
             else:
@@ -11221,11 +11209,12 @@ class HTTPTransport(Transport):
         A server may end an idle connection just when a request is sent on it.
         """
         target = self._pair or self.url.target
+        send = functools.partial(self.auth.send, "POST", target, headers, data, None)
         row = METHODS.get(msg.get("method", "")) if isinstance(msg, dict) else None
         if row is not None and row.cacheable:
             with contextlib.suppress(ConnectionClosed):
-                return await self.auth.send("POST", target, headers, data, None)
-        return await self.auth.send("POST", target, headers, data, None)
+                return await send()
+        return await send()
 
     async def problem_of(self, answer: HTTPAnswer) -> MCPError:
         """Return the error that an HTTP status stands for; a JSON-RPC error in the body counts."""
@@ -11250,7 +11239,7 @@ class HTTPTransport(Transport):
 
     async def _read_answer(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
         """Read JSON or events, over many connections if need be, until `ids` are answered."""
-        kind = answer.media_type
+        kind = media_type(answer.head.headers)
         if kind == JSON_TYPE:
             await self._take(await answer.body(), ids)
         elif kind == EVENT_TYPE:
@@ -11366,16 +11355,15 @@ class HTTPTransport(Transport):
             since, good = loop.time(), False
             try:
                 with contextlib.closing(await self._get_stream(events.last_id, None)) as answer:
-                    fine = answer.head.status == 200
-                    if not fine and not self._may_come_back(answer.head, events, ever):
-                        return
-                    if fine and ever and sendable(events.last_id) is None:
-                        self.interrupted(False)  # nobody knows where it was cut
-                    if fine:
+                    if answer.head.status == 200:
+                        if ever and sendable(events.last_id) is None:
+                            self.interrupted(False)  # nobody knows where it was cut
                         settle_future(opened, None, None)
                         ever, events = True, SSEDecoder(events.last_id, events.retry_ms)
                         good = await self.read_events(answer, events, None)
                         good = good or loop.time() - since >= PROBE_SECONDS
+                    elif not self._may_come_back(answer.head, events, ever):
+                        return
             except AuthError as exc:
                 return logger.warning("%s announces nothing any more: %s", self.url, exc)
             except MCPError as exc:
@@ -11408,7 +11396,7 @@ class HTTPTransport(Transport):
             answer = await self._get_stream("", CONNECT_SECONDS)
         except ConnectionClosed:
             return False
-        if answer.head.status != 200 or answer.media_type != EVENT_TYPE:
+        if answer.head.status != 200 or media_type(answer.head.headers) != EVENT_TYPE:
             with contextlib.closing(answer):
                 if answer.head.status in (401, 403):
                     raise await self.problem_of(answer)
@@ -11440,7 +11428,7 @@ class HTTPTransport(Transport):
         self.rev = rev
         if rev is None:
             self.session_id = None
-            self._opening = asyncio.get_running_loop().create_future()
+            self._opened = asyncio.Event()
 
     def learn_tool(self, tool: Msg) -> None:
         """Note which arguments of a tool go into headers, too."""
@@ -11459,7 +11447,7 @@ class HTTPTransport(Transport):
         self._reason = self._reason or reason
         self.auth.closing = True
         self.inbox.close()
-        self._opened()
+        self._release()
 
     async def _end(self) -> None:
         """End the session, if there is one, and all connections."""
