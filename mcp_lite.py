@@ -10485,28 +10485,29 @@ class HTTPServer(Engine):
         if sock is not None:
             name = sock.getsockname()
             host = name[0] if isinstance(name, tuple) else "localhost"
-        self.host, self.port, self.uds, self.sock, self.ssl = host, port, uds, sock, ssl
+        self.host = "localhost" if uds is not None else host
+        self.port, self.uds, self.sock, self.ssl = port, uds, sock, ssl
         self.url = ""
 
     async def __aenter__(self) -> HTTPServer:
         await self.enter()
+        host, entrance = self.host, self.endpoint.entrance
         try:
-            host = "localhost" if self.uds is not None else self.host
-            if self.endpoint.entrance.lacks_url and not is_loopback(host):
+            if entrance.lacks_url and not is_loopback(host):
                 raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
             self.listener = Listener(self.endpoint.answer, self.max_body)
-            root = await self.listener.start(self.host, self.port, self.uds, self.ssl, self.sock)
+            root = await self.listener.start(host, self.port, self.uds, self.ssl, self.sock)
         except BaseException:
             await self.endpoint.close()
             await self.stack.aclose()
             raise
-        if not (self.endpoint.entrance.locked or is_loopback(host)):
+        if not (entrance.locked or is_loopback(host)):
             logger.warning(
                 "serving %s without authentication: anybody who can reach it can use its tools; "
                 "pass token= or verify=, or bind to 127.0.0.1", host,
             )  # fmt: skip
         self.url = root + self.endpoint.path
-        self.endpoint.entrance.url = self.endpoint.entrance.url or self.url
+        entrance.url = entrance.url or self.url
         return self
 
     async def __aexit__(self, *exc: Any) -> None:
@@ -10522,6 +10523,13 @@ class HTTPServer(Engine):
             await self.stack.aclose()
 
 
+def say_where(app: Server, server: HTTPServer) -> None:
+    """Say where we serve, on stderr; the disk may be full on which that is kept."""
+    where = f" on {server.uds}" if server.uds else ""
+    with contextlib.suppress(OSError):
+        print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
+
+
 async def serve_http(
     app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
 ) -> None:
@@ -10532,9 +10540,7 @@ async def serve_http(
         async with server:
             ready(server.url)
             if signals and not end.is_set():
-                where = f" on {server.uds}" if server.uds else ""
-                with contextlib.suppress(OSError):  # the disk may be full on which this is kept
-                    print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
+                say_where(app, server)
             await end.wait()
 
     if signals:
@@ -10725,8 +10731,9 @@ def client_ssl(ssl: Any) -> Any:
 class HTTPAnswer(Wire):
     """A connection to a server, and the answer that is read from it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, busy: set[HTTPAnswer]) -> None:
         super().__init__(loop)
+        self.busy = busy  # those of its client that are being read
         self.url: URL = parse_url("http://localhost")
         self.head = ResponseHead(0, "", {}, 1)
         #: when it became idle, by the loop's clock and by that on the wall: machines sleep
@@ -10781,6 +10788,7 @@ class HTTPAnswer(Wire):
 
     def abort(self) -> None:
         """Close the connection at once."""
+        self.busy.discard(self)
         self.give_back = None
         self.transport.abort()
         self.end()
@@ -10852,7 +10860,6 @@ class HTTPClient:
             asking = answer.ask(url, method, data)
             await (asking if patience is None else within(patience, asking, late))
         except BaseException as exc:
-            self.busy.discard(answer)
             answer.abort()
             if isinstance(exc, (OSError, ProtocolError)):
                 why = "this program has closed the connection" if self.closed else exc
@@ -10891,7 +10898,7 @@ class HTTPClient:
     async def _open(self) -> HTTPAnswer:
         """Return a new connection to the server. OSError, ConnectionClosed, UnicodeError"""
         loop = asyncio.get_running_loop()
-        answer = HTTPAnswer(loop)
+        answer = HTTPAnswer(loop, self.busy)
         protocol = asyncio.StreamReaderProtocol(answer, loop=loop)
         secure: Msg = {"ssl": self.ssl, "server_hostname": self.url.host} if self.ssl else {}
         if self.uds is not None:
@@ -10903,10 +10910,9 @@ class HTTPClient:
                 secure["happy_eyeballs_delay"] = 0.25
             await loop.create_connection(lambda: protocol, url.host, url.port, **secure)
         try:
-            if self.uds is None:
-                keep_watch(answer.transport.get_extra_info("socket"))
-                if self.proxy is not None and self.ssl:
-                    protocol = await self._tunnel(answer, self.proxy)
+            keep_watch(answer.transport.get_extra_info("socket"))
+            if self.proxy is not None and self.ssl:
+                protocol = await self._tunnel(answer, self.proxy)
             answer.writer = asyncio.StreamWriter(answer.transport, protocol, answer, loop)
             if self.uds is None and self.proxy is None and self.admit is not None:
                 self.admit(answer.writer.get_extra_info("peername")[0])
@@ -11001,7 +11007,6 @@ class Authorizer:
             trace_head("<", CLIENT, f"{status}, to {method} {target}", answer.head.headers)
             with contextlib.ExitStack() as discard:
                 # A login takes minutes, and servers close what is idle for seconds.
-                discard.callback(self.http.busy.discard, answer)
                 discard.callback(answer.abort)
                 if self.closing or not await self.settle(answer, own, steps):
                     discard.pop_all()
@@ -11114,7 +11119,7 @@ class HTTPTransport(Transport):
         data = encode(msg)  # here, where the program learns of what cannot be said
         ids = {item["id"] for item in (msg if isinstance(msg, list) else [msg])
                if "method" in item and "id" in item}  # fmt: skip
-        if self._opened is not None and not is_opening(msg):
+        if self._opened is not None and method_of(msg) != "initialize":
             await self._opened.wait()  # to know the session
         if ids:
             task = self.tasks.spawn(self._exchange(msg, data, ids))
@@ -11123,8 +11128,7 @@ class HTTPTransport(Transport):
             return
         late = f"{self.url} did not take a message within {REQUEST_SECONDS:g} seconds"
         await within(REQUEST_SECONDS, self._post(msg, data, set()), ConnectionClosed(late))
-        begun = isinstance(msg, dict) and msg.get("method") == "notifications/initialized"
-        if begun and self._pair is None:
+        if self._pair is None and method_of(msg) == "notifications/initialized":
             await self._listen()
 
     async def _exchange(self, msg: Msg | list[Msg], data: bytes, ids: set[ReqId]) -> None:
@@ -11140,7 +11144,7 @@ class HTTPTransport(Transport):
         finally:
             for req_id in asked:
                 self.running.pop(req_id, None)
-            if is_opening(msg):
+            if method_of(msg) == "initialize":
                 self._release()
 
     def _release(self) -> None:
@@ -11177,7 +11181,7 @@ class HTTPTransport(Transport):
 
     async def _post(self, msg: Msg | list[Msg], data: bytes, ids: set[ReqId]) -> None:
         """POST messages, and read the answer until `ids` are answered."""
-        opening = is_opening(msg)
+        opening = method_of(msg) == "initialize"
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self._modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors))
@@ -11210,7 +11214,7 @@ class HTTPTransport(Transport):
         """
         target = self._pair or self.url.target
         send = functools.partial(self.auth.send, "POST", target, headers, data, None)
-        row = METHODS.get(msg.get("method", "")) if isinstance(msg, dict) else None
+        row = METHODS.get(method_of(msg))
         if row is not None and row.cacheable:
             with contextlib.suppress(ConnectionClosed):
                 return await send()
@@ -11355,9 +11359,10 @@ class HTTPTransport(Transport):
             since, good = loop.time(), False
             try:
                 with contextlib.closing(await self._get_stream(events.last_id, None)) as answer:
-                    if answer.head.status == 200:
-                        if ever and sendable(events.last_id) is None:
-                            self.interrupted(False)  # nobody knows where it was cut
+                    fine = answer.head.status == 200
+                    if fine and ever and sendable(events.last_id) is None:
+                        self.interrupted(False)  # nobody knows where it was cut
+                    if fine:
                         settle_future(opened, None, None)
                         ever, events = True, SSEDecoder(events.last_id, events.retry_ms)
                         good = await self.read_events(answer, events, None)
@@ -11465,9 +11470,9 @@ class HTTPTransport(Transport):
         answer.close()
 
 
-def is_opening(msg: Msg | list[Msg]) -> bool:
-    """Return whether a message begins a handshake."""
-    return isinstance(msg, dict) and msg.get("method") == "initialize"
+def method_of(msg: Msg | list[Msg]) -> str:
+    """Return the method of a message, "" if it has none, or is a batch."""
+    return msg.get("method", "") if isinstance(msg, dict) else ""
 
 
 def sendable(event_id: str) -> str | None:
