@@ -4330,9 +4330,8 @@ class Context(Exchange):
         token = self.meta.get("progressToken")
         if is_id(token) and progress > self._progress:
             self._progress, self.busy = progress, True
-            told = {"progressToken": token, "progress": progress}
-            told.update(without_none(total=total, message=message))
-            self._held = notification("notifications/progress", told)
+            told = {"progress": progress, **without_none(total=total, message=message)}
+            self._held = notification("notifications/progress", {"progressToken": token, **told})
             if self._rate.take(time.monotonic()):
                 await self.flush()
 
@@ -4544,8 +4543,7 @@ class Context(Exchange):
         return self.job is None and self.facts.rev >= MODERN and row is not None and row.may_ask
 
     async def _ask(
-        self, method: str, params: Msg, key: str | None, timeout: float,
-        read: Callable[[Msg], Any] | None = None,
+        self, method: str, params: Msg, key: str | None, timeout: float, read: Any = None
     ) -> Any:
         """Ask the client, and return what `read` makes of the answer."""
         self.check_question(method, params)
