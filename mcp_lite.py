@@ -9980,9 +9980,7 @@ async def serve_page(
 #             else's learns no more than that it is not there.
 # Limits.  In the modern era a client sends no responses, and none of the protocol's notifications.
 
-PAIR_PATHS = "/sse", "/messages"  # of the first revision's transport
-PROBE_PATHS = "/healthz", "/readyz"
-PROBE_HEADERS = {"content-type": "text/plain", "cache-control": "no-store"}
+PAIR_PATH = "/messages"  # where the first revision's transport takes messages
 
 
 class Endpoint:
@@ -10056,9 +10054,9 @@ class Endpoint:
             self.add("GET", self.path, Route(self.get))
             self.add("DELETE", self.path, Route(self.delete))
         if self.legacy_sse:
-            self.add("GET", PAIR_PATHS[0], Route(self.open_pair))
-            self.add("POST", PAIR_PATHS[1], Route(self.post_to_pair))
-        for where in PROBE_PATHS if self.healthz else ():
+            self.add("GET", "/sse", Route(self.open_pair))
+            self.add("POST", PAIR_PATH, Route(self.post_to_pair))
+        for where in ("/healthz", "/readyz") if self.healthz else ():
             self.add("GET", where, Route(self.probe, True, True))
         for where, fn in self.entrance.pages(self.path).items():
             for method in ("GET", "OPTIONS"):
@@ -10303,11 +10301,11 @@ class Endpoint:
                 # Somebody who only knows the session's id must not take its stream away.
                 raise ProtocolError("this session's stream is being read", http_status=409)
         else:
-            found = re.fullmatch(r"([0-9a-f]{16})-([0-9]{1,15})", last_id)
-            kept = self.streams.get(found[1]) if found else None
-            if found is None or kept is None or kept.session is not session:
+            name, _, number = last_id.rpartition("-")
+            kept = self.streams.get(name) if re.fullmatch("[0-9]{1,15}", number) else None
+            if kept is None or kept.session is not session:
                 raise ProtocolError("the stream of last-event-id is not kept")
-            stream, after = kept, int(found[2])
+            stream, after = kept, int(number)
         self.end_with_token(request, response)
         await stream.begin(response, after)
 
@@ -10332,7 +10330,7 @@ class Endpoint:
         if response.lost:
             return
         session = self.open_session(request, pair=True)
-        where = f"{request.root}{PAIR_PATHS[1]}?session_id={session.id}"
+        where = f"{request.root}{PAIR_PATH}?session_id={session.id}"
         stream = session.listen()
         self.end_with_token(request, response)
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
@@ -10355,9 +10353,10 @@ class Endpoint:
 
     async def probe(self, request: HTTPRequest, response: Response) -> None:
         """Say that this process lives, or whether new work is taken on."""
-        ready = not self.draining or request.path != PROBE_PATHS[1]
+        ready = not self.draining or request.path != "/readyz"
         status, body = (200, b"ok\n") if ready else (503, b"draining\n")
-        await response.send(status, PROBE_HEADERS, body)
+        headers = {"content-type": "text/plain", "cache-control": "no-store"}
+        await response.send(status, headers, body)
 
     # Time.
 
@@ -10394,9 +10393,9 @@ class Endpoint:
         while any(session.busy for session in sessions) and self.loop.time() < until:
             await asyncio.sleep(0.01)
 
-    async def drain(self, grace: float = 0) -> None:
+    async def close(self, grace: float = 0) -> None:
         """Turn away new work, end what only listens, and let running requests finish within the
-        grace period. The others are answered with an error. Then all sessions end."""
+        grace period. The others are answered with an error. Then everything ends."""
         self.draining = True
         self.modern.conversation.end_feeds()
         sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.open)}
@@ -10411,10 +10410,6 @@ class Endpoint:
             await each.end(SHUTTING_DOWN)
         if cut:
             logger.warning("%s is shut down: %d requests were cut off", self.server.name, cut)
-
-    async def close(self, grace: float = 0) -> None:
-        """Drain, and end everything that is left."""
-        await self.drain(grace)
         await self.tasks.close()
         await self.pages.close(0)
         if self.sweeper is not None:
@@ -10509,15 +10504,13 @@ class HTTPServer(Engine):
         return self
 
     async def __aexit__(self, *exc: Any) -> None:
-        loop, listener, endpoint = asyncio.get_running_loop(), self.listener, self.endpoint
+        loop = asyncio.get_running_loop()
         until = loop.time() + self.grace
         try:
-            listener.wind_down()
-            await endpoint.drain(self.grace)
-            listener.close()
-            await endpoint.close(max(0, until - loop.time()))
+            self.listener.wind_down()
+            await self.endpoint.close(self.grace)
         finally:
-            await listener.stop(max(0, until - loop.time()))
+            await self.listener.stop(max(0, until - loop.time()))
             await self.stack.aclose()
 
 
