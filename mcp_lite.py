@@ -10722,14 +10722,13 @@ def client_ssl(ssl: Any) -> Any:
 class HTTPAnswer(Wire):
     """A connection to a server, and the answer that is read from it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, busy: set[HTTPAnswer]) -> None:
-        super().__init__(loop)
-        self.busy = busy  # those of its client that are being read
+    def __init__(self, client: HTTPClient) -> None:
+        super().__init__(asyncio.get_running_loop())
+        self.client = client  # to which it is given back
         self.url: URL = parse_url("http://localhost")
         self.head = ResponseHead(0, "", {}, 1)
         #: when it became idle, by the loop's clock and by that on the wall: machines sleep
         self.since = self.since_wall = 0.0
-        self.give_back: Callable[[HTTPAnswer], None] | None = None
 
     async def ask(self, url: URL, method: str, data: bytes) -> None:
         """Send a request, and read the head of its answer."""
@@ -10769,18 +10768,16 @@ class HTTPAnswer(Wire):
 
     def close(self) -> None:
         """Give the connection back if it can be used again, else close it."""
-        give_back, self.give_back = self.give_back, None
-        if give_back is not None:
+        if self in self.client.busy:
             # The end of a stream may have come with its last event, which is all that we want.
             if self.chunks >= 0 and not self.left and self.buffer[self.at :] == b"\r\n0\r\n\r\n":
                 self.take(7)
                 self.chunks = -1
-            give_back(self)
+            self.client.take_back(self)
 
     def abort(self) -> None:
         """Close the connection at once."""
-        self.busy.discard(self)
-        self.give_back = None
+        self.client.busy.discard(self)
         self.transport.abort()
         self.end()
 
@@ -10844,7 +10841,6 @@ class HTTPClient:
             fields.update(self.proxy.headers)
         data = encode_request(method, target, {**fields, **headers}, body)
         answer = await self._connection()
-        answer.give_back = self._take_back
         self.busy.add(answer)
         try:
             late = ConnectionClosed(f"{url} sent no answer within {patience or 0:g} seconds")
@@ -10878,7 +10874,8 @@ class HTTPClient:
         where += f" through the proxy {self.proxy.url}" if self.proxy else ""
         raise ConnectionClosed(f"cannot reach {where}: {reason}")
 
-    def _take_back(self, answer: HTTPAnswer) -> None:
+    def take_back(self, answer: HTTPAnswer) -> None:
+        """Keep a connection for the next request, if it can take one."""
         self.busy.discard(answer)
         if answer.reusable and not self.closed and len(self.idle) < MAX_IDLE:
             answer.since, answer.since_wall = answer.loop.time(), time.time()
@@ -10888,8 +10885,8 @@ class HTTPClient:
 
     async def _open(self) -> HTTPAnswer:
         """Return a new connection to the server. OSError, ConnectionClosed, UnicodeError"""
-        loop = asyncio.get_running_loop()
-        answer = HTTPAnswer(loop, self.busy)
+        answer = HTTPAnswer(self)
+        loop = answer.loop
         protocol = asyncio.StreamReaderProtocol(answer, loop=loop)
         secure: Msg = {"ssl": self.ssl, "server_hostname": self.url.host} if self.ssl else {}
         if self.uds is not None:
