@@ -10026,7 +10026,6 @@ class Endpoint:
     def begin(self) -> None:
         """Begin to serve, in the event loop that is running."""
         self._add_routes()  # pages may have come since
-        self.pages = Threads(4)
         self.loop = asyncio.get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
@@ -10049,6 +10048,7 @@ class Endpoint:
     def _add_routes(self) -> None:
         #: by path and method; each serves by fn(request, response)
         self.routes: dict[str, dict[str, Route]] = {}
+        self.pages = Threads(4)
         self.add("POST", self.path, Route(self.post))
         if self.stateful:
             self.add("GET", self.path, Route(self.get))
@@ -10073,11 +10073,7 @@ class Endpoint:
 
     def add_page(self, method: str, where: str, page: Route) -> None:
         """Serve a path by the function of a page."""
-
-        async def serve(request: HTTPRequest, response: Response) -> None:
-            await serve_page(self.pages, page.fn, request, response)
-
-        route = page.replace(fn=serve)
+        route = page.replace(fn=functools.partial(serve_page, self.pages, page.fn))
         self.add(method, where, route)
         if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
             self.routes[where].setdefault("HEAD", route)
@@ -10291,9 +10287,8 @@ class Endpoint:
     async def get(self, request: HTTPRequest, response: Response) -> None:
         """Open the standalone stream, or take any stream up again after Last-Event-ID."""
         check_accept(request.headers, EVENT_TYPE)
-        self.check_legacy(request)
         self.check_open()
-        session = self.session_of(request.headers.get(SESSION_HEADER), request)
+        session = self.session_of_legacy(request)
         last_id, after = request.headers.get("last-event-id"), None
         if last_id is None:
             stream = session.listen()
@@ -10309,18 +10304,18 @@ class Endpoint:
         self.end_with_token(request, response)
         await stream.begin(response, after)
 
-    def check_legacy(self, request: HTTPRequest) -> None:
-        """Raise ProtocolError for a GET or a DELETE of a revision that has none."""
+    def session_of_legacy(self, request: HTTPRequest) -> HTTPSession:
+        """Return the session of a GET or a DELETE; ProtocolError for a revision that has none."""
         rev = header_revision(request.headers)
         if rev is not None and rev >= MODERN:
             # spec: basic/transports/streamable-http#earlier-streamable-http-revisions
             problem = f"this revision has no {request.method}"
             raise Refused(problem, 405, {"allow": "POST, OPTIONS"})
+        return self.session_of(request.headers.get(SESSION_HEADER), request)
 
     async def delete(self, request: HTTPRequest, response: Response) -> None:
         """End a session."""
-        self.check_legacy(request)
-        await self.session_of(request.headers.get(SESSION_HEADER), request).end()
+        await self.session_of_legacy(request).end()
         await response.send(204, {})
 
     async def open_pair(self, request: HTTPRequest, response: Response) -> None:
