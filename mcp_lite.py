@@ -6591,13 +6591,15 @@ async def until_signalled(
     process ends, too, if the work goes on longer than the period of grace allows.
     """
     loop = asyncio.get_running_loop()
-    caught: dict[int, threading.Timer] = {}  # signals, and what ends us if nothing else does
+    caught: list[int] = []
+    timers: list[threading.Timer] = []  # which end us if nothing else does
 
     def on_signal(number: int, frame: Any) -> None:
         # A handler of Python's own, not the loop's: it runs also while something blocks the loop.
-        if caught:
+        caught.append(number)  # first: another signal may come before this function ends
+        if len(caught) > 1:
             os._exit(128 + number)  # the shells' convention for death by a signal
-        caught[number] = watchdog(grace + GRACE_SECONDS, 128 + number)
+        timers.append(watchdog(grace + GRACE_SECONDS, 128 + number))
         loop.call_soon_threadsafe(stop)
 
     former: dict[int, Any] = {}
@@ -6607,11 +6609,11 @@ async def until_signalled(
                 former[each] = signal.signal(each, on_signal)
         await work
     finally:
-        for timer in caught.values():
+        for timer in timers:
             timer.cancel()
         for number, handler in former.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-    return next(iter(caught), 0)
+    return caught[0] if caught else 0
 
 
 async def serve_stdio(
