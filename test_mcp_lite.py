@@ -7011,6 +7011,11 @@ class TestChild:
         with pytest.raises((ValueError, TypeError), match="empty|cannot connect"):
             await m.Client(target).connect()
 
+    @pytest.mark.parametrize("name", ["timeout", "max_timeout"])
+    def test_a_time_is_a_number(self, name):
+        with pytest.raises(ValueError, match=name):
+            m.Client("server.py", **{name: "3"})
+
     @pytest.mark.skipif(sys.version_info < (3, 11, 4), reason="Popen itself loses pipes there")
     def test_without_descriptors_nothing_is_started_and_nothing_is_left(self):
         resource = pytest.importorskip("resource")
