@@ -7224,7 +7224,8 @@ class Wire:
                 await asyncio.sleep(0)
 
     def drop(self):
-        self.writer.transport.abort()
+        with contextlib.suppress(AttributeError):  # asyncio: what was closed, and has written its rest since
+            self.writer.transport.abort()
 
     close = drop
 
@@ -7316,11 +7317,12 @@ async def scripted(serve, **options):
 
     async def run_one(reader, writer):
         tasks.add(asyncio.current_task())
+        wire = Wire(reader, writer)
         try:
             with contextlib.suppress(ConnectionError, EOFError, AttributeError, asyncio.CancelledError):
-                await serve(Wire(reader, writer))
+                await serve(wire)
         finally:
-            writer.transport.abort()
+            wire.drop()
 
     server = await asyncio.start_server(run_one, "127.0.0.1", 0, limit=1 << 22, **options)
     scheme = "https" if options else "http"
