@@ -10059,7 +10059,7 @@ class Endpoint:
             self.add("GET", "/sse", Route(self.open_pair))
             self.add("POST", PAIR_PATH, Route(self.post_to_pair))
         for where in ("/healthz", "/readyz") if self.healthz else ():
-            self.add("GET", where, Route(self.probe, True, True))
+            self.add_page("GET", where, Route(self.probe, True, True))
         for where, fn in self.entrance.pages(self.path).items():
             for method in ("GET", "OPTIONS"):
                 self.add_page(method, where, Route(fn, True, True))
@@ -10156,8 +10156,7 @@ class Endpoint:
         peer = session.conversation
         peer.show("<", msg)
         if kind is REQUEST:
-            answering = self._begin(msg, session, request, response, size)
-            return self._open(session, answering) if opening and self.stateful else answering
+            return self._serve(msg, session, request, response, size)
         if kind is None:
             return self.post_batch(msg, session, request, response, size)
         if modern and kind is not NOTIFICATION:
@@ -10168,12 +10167,6 @@ class Endpoint:
         if not modern or msg["method"] not in METHODS:
             peer.dispatch(msg, nowhere, request)
         return response.send(202, {})
-
-    async def _open(self, session: HTTPSession, answering: Awaitable[Any]) -> None:
-        """Await the answer to a handshake, and end the session if it failed."""
-        await answering
-        if session.conversation.session.state is START:
-            await session.end()
 
     def check_open(self, msg: JSON = None) -> None:
         """Raise ProtocolError 503 for what may begin new work, if we are to end."""
@@ -10197,10 +10190,10 @@ class Endpoint:
             if response.begun:
                 await stream.end()
 
-    def _begin(
+    async def _serve(
         self, msg: Msg, session: HTTPSession, request: HTTPRequest, response: Response, size: int
-    ) -> Awaitable[Any]:
-        """Take on a request; the awaitable that is returned serves it."""
+    ) -> None:
+        """Serve a request in this task, which may outlast its connection."""
         peer, stream, facts = session.conversation, Stream(session, response, request), None
         try:
             if session.modern:
@@ -10208,17 +10201,25 @@ class Endpoint:
                 self._check_share(msg, request)
             exchange = peer.accept(msg, stream, request, session.modern, size)
         except RPCError as exc:
-            return stream(error(msg["id"], wire_error(exc)))
-        if session.modern:
-            exchange.facts = facts
-            # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
-            # stream MUST be treated by the server as cancellation"
-            response.on_lost += ((peer.stop, exchange),)
-            if msg["method"] == "subscriptions/listen":
-                self.end_with_token(request, response)
-            if response.lost:
-                peer.stop(exchange)
-        return self._serve(exchange, stream)
+            await stream(error(msg["id"], wire_error(exc)))
+        else:
+            if session.modern:
+                exchange.facts = facts
+                # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
+                # stream MUST be treated by the server as cancellation"
+                response.on_lost += ((peer.stop, exchange),)
+                if msg["method"] == "subscriptions/listen":
+                    self.end_with_token(request, response)
+                if response.lost:
+                    peer.stop(exchange)
+            try:
+                await peer.reply(exchange)
+            finally:  # a request that is cancelled ends its response, and then this task
+                stream.complete = True
+                if stream.response is not None:
+                    await stream.end()
+        if peer.session.state is START:  # the handshake that was to open the session failed
+            await session.end()
 
     def _check_share(self, msg: Msg, caller: Caller) -> None:
         """Raise RPCError if as many modern requests of a principal are running as it may have.
@@ -10230,16 +10231,6 @@ class Endpoint:
             return
         if sum(each.caller.owner == caller.owner for each in running.values()) >= most:
             raise RPCError(TOO_BUSY, f"more than {most} requests of this client are running")
-
-    async def _serve(self, exchange: Exchange, stream: Stream) -> None:
-        """Serve a request in this task, which may outlast its connection."""
-        exchange.task = asyncio.current_task()
-        try:
-            await stream.session.conversation.reply(exchange)
-        finally:  # a request that is cancelled ends its response, and then this task
-            stream.complete = True
-            if stream.response is not None:
-                await stream.end()
 
     # Sessions.
 
@@ -10348,12 +10339,11 @@ class Endpoint:
         del body
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
-    async def probe(self, request: HTTPRequest, response: Response) -> None:
+    async def probe(self, request: HTTPRequest) -> Any:
         """Say that this process lives, or whether new work is taken on."""
         ready = not self.draining or request.path != "/readyz"
-        status, body = (200, b"ok\n") if ready else (503, b"draining\n")
         headers = {"content-type": "text/plain", "cache-control": "no-store"}
-        await response.send(status, headers, body)
+        return (200, headers, "ok\n") if ready else (503, headers, "draining\n")
 
     # Time.
 
@@ -10480,16 +10470,15 @@ class HTTPServer(Engine):
         self.url = ""
 
     async def __aenter__(self) -> HTTPServer:
-        await self.enter()
         host, entrance = self.host, self.endpoint.entrance
+        self.listener = Listener(self.endpoint.answer, self.max_body)
+        await self.enter()
         try:
             if entrance.lacks_url and not is_loopback(host):
                 raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
-            self.listener = Listener(self.endpoint.answer, self.max_body)
             root = await self.listener.start(host, self.port, self.uds, self.ssl, self.sock)
         except BaseException:
-            await self.endpoint.close()
-            await self.stack.aclose()
+            await self.__aexit__()
             raise
         if not (entrance.locked or is_loopback(host)):
             logger.warning(
@@ -10511,13 +10500,6 @@ class HTTPServer(Engine):
             await self.stack.aclose()
 
 
-def say_where(app: Server, server: HTTPServer) -> None:
-    """Say where we serve, on stderr; the disk may be full on which that is kept."""
-    where = f" on {server.uds}" if server.uds else ""
-    with contextlib.suppress(OSError):
-        print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
-
-
 async def serve_http(
     app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
 ) -> None:
@@ -10528,7 +10510,9 @@ async def serve_http(
         async with server:
             ready(server.url)
             if signals and not end.is_set():
-                say_where(app, server)
+                where = f" on {server.uds}" if server.uds else ""
+                with contextlib.suppress(OSError):  # stderr may be kept on a disk that is full
+                    print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
             await end.wait()
 
     if signals:
@@ -11315,12 +11299,9 @@ class HTTPTransport(Transport):
             msg = decode(data)
         except ProtocolError as exc:
             raise ProtocolError(f"{self.url} sent: {first_line(data)}: {exc}") from None
-        items = msg if isinstance(msg, list) else [msg]
         # Some servers answer with an array whatever the revision: its messages are taken singly.
-        singly = self.rev is not None and self.rev not in BATCHES
-        for item in items if singly else [msg]:
+        for item in msg if isinstance(msg, list) else [msg]:
             await self.inbox.put(item)
-        for item in items:
             if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
                 ids.discard(item["id"])
 
