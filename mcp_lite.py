@@ -11265,22 +11265,16 @@ class HTTPTransport(Transport):
 
     async def read_events(
         self, answer: HTTPAnswer, events: SSEDecoder, ids: set[ReqId] | None
-    ) -> bool:
-        """Deliver the messages of a stream, until it ends or all of `ids` are answered.
-
-        Return whether it brought anything.
-        """
-        before, fruitful = events.last_id, False
+    ) -> None:
+        """Deliver the messages of a stream, until it ends or all of `ids` are answered."""
         with contextlib.suppress(ConnectionClosed):
             while (ids is None or ids) and (data := await answer.next_piece()):
                 try:
                     found = events.feed(data)
                 except LimitExceeded as exc:
                     raise LimitExceeded(f"{answer.url}: {exc}") from None
-                fruitful = fruitful or bool(found) or events.last_id != before
                 for event in found:
                     await self._take_event(event, ids)
-        return fruitful
 
     async def _take_event(self, event: Event, ids: set[ReqId] | None) -> None:
         if event.event == "message" and event.data and (ids is None or ids):
@@ -11322,7 +11316,7 @@ class HTTPTransport(Transport):
         events, ever = SSEDecoder(), False  # how far the stream has come; whether it was ever there
         # `closed` is asked each time, since wait_for() may swallow a cancellation before 3.12.
         while not self.inbox.closed:
-            since, good = loop.time(), False
+            since, before, good = loop.time(), events.last_id, False
             try:
                 with contextlib.closing(await self._get_stream(events.last_id, None)) as answer:
                     fine = answer.head.status == 200
@@ -11331,8 +11325,8 @@ class HTTPTransport(Transport):
                     if fine:
                         settle_future(opened, None, None)
                         ever, events = True, SSEDecoder(events.last_id, events.retry_ms)
-                        good = await self.read_events(answer, events, None)
-                        good = good or loop.time() - since >= PROBE_SECONDS
+                        await self.read_events(answer, events, None)
+                        good = loop.time() - since >= PROBE_SECONDS or events.last_id != before
                     elif not self._may_come_back(answer.head, events, ever):
                         return
             except AuthError as exc:
