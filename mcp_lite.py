@@ -10043,7 +10043,7 @@ class Endpoint:
         self.modern = HTTPSession(self, clients, modern=True)
         self.modern.conversation.session.resume(NEWEST)
         self.modern.conversation.limit = MAX_CLIENTS
-        self.sweeper: asyncio.TimerHandle | None = None
+        self._sweep()
 
     # Routes.
 
@@ -10096,9 +10096,6 @@ class Endpoint:
 
     async def answer(self, request: HTTPRequest, response: Response) -> None:
         """Answer one request; a stream that it began may go on afterwards."""
-        if self.sweeper is None:
-            self.now = self.loop.time()
-            self.sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
         if _trace is not None:
             trace_head("<", SERVER, f"{request.method} {request.path}", request.headers)
         route, cors, headers = request.notes.get(self) or self.door(request)
@@ -10371,8 +10368,7 @@ class Endpoint:
                 self.end_soon(session)
             else:
                 session.touch()
-        busy = self.sessions or self.open or self.tasks.running
-        self.sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep) if busy else None
+        self.sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
 
     async def quiet(self, sessions: Iterable[HTTPSession], seconds: float) -> None:
         """Wait until these sessions serve no request, at most so long."""
@@ -10399,8 +10395,7 @@ class Endpoint:
             logger.warning("%s is shut down: %d requests were cut off", self.server.name, cut)
         await self.tasks.close()
         await self.pages.close(0)
-        if self.sweeper is not None:
-            self.sweeper.cancel()
+        self.sweeper.cancel()
 
 
 ###############################################################################
@@ -10749,12 +10744,19 @@ class HTTPAnswer(Wire):
 
     def close(self) -> None:
         """Give the connection back if it can be used again, else close it."""
-        if self in self.client.busy:
-            # The end of a stream may have come with its last event, which is all that we want.
-            if self.chunks >= 0 and not self.left and self.buffer[self.at :] == b"\r\n0\r\n\r\n":
-                self.take(7)
-                self.chunks = -1
-            self.client.take_back(self)
+        client = self.client
+        if self not in client.busy:
+            return
+        # The end of a stream may have come with its last event, which is all that we want.
+        if self.chunks >= 0 and not self.left and self.buffer[self.at :] == b"\r\n0\r\n\r\n":
+            self.take(7)
+            self.chunks = -1
+        if not self.reusable or client.closed or len(client.idle) >= MAX_IDLE:
+            self.abort()
+            return
+        client.busy.discard(self)
+        self.since, self.since_wall = self.loop.time(), time.time()
+        client.idle.append(self)
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -10790,27 +10792,25 @@ class HTTPClient:
         So many redirects within the origin are followed. Raises ConnectionClosed with the URL and
         the reason.
         """
+        from urllib.parse import urljoin
+
         for _ in range(redirects + 1):
             answer = await self._send(method, target, headers, body, patience)
-            location = answer.head.headers.get("location")
-            if location is None or answer.head.status not in (301, 302, 303, 307, 308):
+            status, location = answer.head.status, answer.head.headers.get("location")
+            if location is None or status not in (301, 302, 303, 307, 308):
                 return answer
-            with contextlib.closing(answer):
-                target = self._redirected(answer, method, location)
+            answer.close()
+            where, url = urljoin(str(answer.url), location).partition("#")[0], None
+            with contextlib.suppress(ValueError):
+                url = parse_url(where)
+            if url is None or url.origin != self.url.origin:
+                # Headers and body may hold secrets: they stay.
+                raise ConnectionClosed(f"{answer.url} redirects to another origin, {where}")
+            if method != "GET" and status < 307:  # RFC 9110 §15.4
+                problem = f"redirects to {where}: a {method} does not follow"
+                raise ConnectionClosed(f"{answer.url} {problem}")
+            target = url.target
         raise ConnectionClosed(f"{self.url} redirects more than {redirects} times")
-
-    def _redirected(self, answer: HTTPAnswer, method: str, location: str) -> str:
-        """Return the target of a redirect; ConnectionClosed for one that is not to be followed."""
-        from urllib.parse import urldefrag, urljoin
-
-        where = urldefrag(urljoin(str(answer.url), location))[0]
-        with contextlib.suppress(ValueError):
-            url = parse_url(where)
-            same = url.origin == self.url.origin  # headers and body may hold secrets: they stay
-            if same and (method == "GET" or answer.head.status in (307, 308)):  # RFC 9110 §15.4
-                return url.target
-            where = where if same else f"another origin, {where}"
-        raise ConnectionClosed(f"{answer.url} redirects to {where}: a {method} does not follow")
 
     async def _send(
         self, method: str, target: str, headers: Mapping[str, str], body: bytes,
@@ -10854,15 +10854,6 @@ class HTTPClient:
         where = f"{self.url} on {self.uds}" if self.uds else str(self.url)
         where += f" through the proxy {self.proxy.url}" if self.proxy else ""
         raise ConnectionClosed(f"cannot reach {where}: {reason}")
-
-    def take_back(self, answer: HTTPAnswer) -> None:
-        """Keep a connection for the next request, if it can take one."""
-        self.busy.discard(answer)
-        if answer.reusable and not self.closed and len(self.idle) < MAX_IDLE:
-            answer.since, answer.since_wall = answer.loop.time(), time.time()
-            self.idle.append(answer)
-        else:
-            answer.abort()
 
     async def _open(self) -> HTTPAnswer:
         """Return a new connection to the server. OSError, ConnectionClosed, UnicodeError"""
