@@ -10330,7 +10330,7 @@ class Endpoint:
         if self.draining:
             self.check_open(decode(body))
         reader = session.listening.response if session.listening else None
-        if session.pair and reader is not None:
+        if reader is not None:
             await reader.room()  # who does not read answers asks nothing more
         session.conversation.receive(body, session.announce, request)
         del body
@@ -10495,6 +10495,13 @@ class HTTPServer(Engine):
             await self.stack.aclose()
 
 
+def say_where(app: Server, server: HTTPServer) -> None:
+    """Say where we serve, on stderr; the disk may be full on which that is kept."""
+    where = f" on {server.uds}" if server.uds else ""
+    with contextlib.suppress(OSError):
+        print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
+
+
 async def serve_http(
     app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
 ) -> None:
@@ -10505,9 +10512,7 @@ async def serve_http(
         async with server:
             ready(server.url)
             if signals and not end.is_set():
-                where = f" on {server.uds}" if server.uds else ""
-                with contextlib.suppress(OSError):  # stderr may be kept on a disk that is full
-                    print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
+                say_where(app, server)
             await end.wait()
 
     if signals:
@@ -10860,12 +10865,13 @@ class HTTPClient:
         answer = HTTPAnswer(self)
         loop = answer.loop
         protocol = asyncio.StreamReaderProtocol(answer, loop=loop)
-        secure: Msg = {"ssl": self.ssl, "server_hostname": self.url.host} if self.ssl else {}
+        secure: Msg = {}
+        if self.ssl and not self.proxy:
+            secure = {"ssl": self.ssl, "server_hostname": self.url.host}
         if self.uds is not None:
             await loop.create_unix_connection(lambda: protocol, self.uds, **secure)
         else:
             url = self.proxy.url if self.proxy else self.url
-            secure = {} if self.proxy else secure
             if not is_loopback(url.host):  # RFC 8305 §5 -- of two addresses, one may be dead
                 secure["happy_eyeballs_delay"] = 0.25
             await loop.create_connection(lambda: protocol, url.host, url.port, **secure)
@@ -11260,15 +11266,11 @@ class HTTPTransport(Transport):
         """Deliver the messages of a stream, until it ends or all of `ids` are answered."""
         with contextlib.suppress(ConnectionClosed):
             while (ids is None or ids) and (data := await answer.next_piece()):
-                try:
-                    found = events.feed(data)
-                except LimitExceeded as exc:
-                    raise LimitExceeded(f"{answer.url}: {exc}") from None
-                for event in found:
+                for event in events.feed(data):
                     await self._take_event(event, ids)
 
     async def _take_event(self, event: Event, ids: set[ReqId] | None) -> None:
-        if event.event == "message" and event.data and (ids is None or ids):
+        if event.event == "message" and event.data:
             await self._take(event.data.encode(), ids)
         elif event.event == "endpoint" and self._endpoint is not None:
             from urllib.parse import urljoin
@@ -11309,13 +11311,13 @@ class HTTPTransport(Transport):
         while not self.inbox.closed:
             since, before, good = loop.time(), events.last_id, False
             try:
-                with contextlib.closing(await self._get_stream(events.last_id, None)) as answer:
+                with contextlib.closing(await self._get_stream(before, None)) as answer:
                     fine = answer.head.status == 200
-                    if fine and ever and sendable(events.last_id) is None:
+                    if fine and ever and sendable(before) is None:
                         self.interrupted(False)  # nobody knows where it was cut
                     if fine:
                         settle_future(opened, None, None)
-                        ever, events = True, SSEDecoder(events.last_id, events.retry_ms)
+                        ever, events = True, SSEDecoder(before, events.retry_ms)
                         await self.read_events(answer, events, None)
                         good = loop.time() - since >= PROBE_SECONDS or events.last_id != before
                     elif not self._may_come_back(answer.head, events, ever):
