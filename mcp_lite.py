@@ -10195,7 +10195,6 @@ class Endpoint:
         try:
             if session.modern:
                 facts = check_modern_post(msg, request.headers, request.notes, self.server.tools)
-                self._check_share(msg, request)
             exchange = peer.accept(msg, stream, request, session.modern, size)
         except RPCError as exc:
             await stream(error(msg["id"], wire_error(exc)))
@@ -10217,17 +10216,6 @@ class Endpoint:
                     await stream.end()
         if peer.session.state is START:  # the handshake that was to open the session failed
             await session.end()
-
-    def _check_share(self, msg: Msg, caller: Caller) -> None:
-        """Raise RPCError if as many modern requests of a principal are running as it may have.
-
-        Whoever is refused server/discover would take us for a server of the other era.
-        """
-        most, running = self.server.max_in_flight, self.modern.conversation.incoming
-        if len(running) < most or not caller.owner or msg["method"] == "server/discover":
-            return
-        if sum(each.caller.owner == caller.owner for each in running.values()) >= most:
-            raise RPCError(TOO_BUSY, f"more than {most} requests of this client are running")
 
     # Sessions.
 
@@ -10708,8 +10696,7 @@ class HTTPAnswer(Wire):
         self.client = client  # to which it is given back
         self.url: URL = parse_url("http://localhost")
         self.head = ResponseHead(0, "", {}, 1)
-        #: when it became idle, by the loop's clock and by that on the wall: machines sleep
-        self.since = self.since_wall = 0.0
+        self.since = 0.0  # when it became idle: a time of day, for machines sleep
 
     async def ask(self, url: URL, method: str, data: bytes) -> None:
         """Send a request, and read the head of its answer."""
@@ -10760,7 +10747,7 @@ class HTTPAnswer(Wire):
             self.abort()
             return
         client.busy.discard(self)
-        self.since, self.since_wall = self.loop.time(), time.time()
+        self.since = time.time()
         client.idle.append(self)
 
     def abort(self) -> None:
@@ -10846,8 +10833,7 @@ class HTTPClient:
             await asyncio.sleep(0)
         while self.idle:
             answer = self.idle.pop()
-            age = max(answer.loop.time() - answer.since, time.time() - answer.since_wall)
-            if answer.reusable and age < STALL_SECONDS:
+            if answer.reusable and time.time() - answer.since < STALL_SECONDS:
                 return answer
             answer.abort()
         try:
@@ -11049,6 +11035,7 @@ class HTTPTransport(Transport):
     """
 
     outlives_server = True
+    reason = "closed the connection"  # why the channel ended
 
     def __init__(
         self, url: str, *, headers: Mapping[str, str] | Callable[[], Any] | None = None,
@@ -11070,9 +11057,6 @@ class HTTPTransport(Transport):
         self._listening: asyncio.Task[Any] | None = None  # who reads the standalone stream
         self._pair: str | None = None  # where to POST, if it is HTTP+SSE that the server speaks
         self._endpoint: asyncio.Future[str] | None = None  # where, while that is not said
-        self._opened: asyncio.Event | None = None  # set when the session is there
-        self._reason = ""  # why the channel ended
-        self._problem: ConnectionClosed | None = None  # why no stream could be opened at last
 
     async def read(self) -> list[Any]:
         """Return the messages that have come."""
@@ -11081,12 +11065,10 @@ class HTTPTransport(Transport):
     async def write(self, msg: Msg | list[Msg]) -> None:
         """POST a message. What goes wrong with a request is told to `failed`, by its id."""
         if self.inbox.closed:
-            raise ConnectionClosed(f"{self.url} {self.explain()}")
+            raise ConnectionClosed(f"{self.url} {self.reason}")
         data = encode(msg)  # here, where the program learns of what cannot be said
         ids = {item["id"] for item in (msg if isinstance(msg, list) else [msg])
                if "method" in item and "id" in item}  # fmt: skip
-        if self._opened is not None and method_of(msg) != "initialize":
-            await self._opened.wait()  # to know the session
         if ids:
             task = self.tasks.spawn(self._exchange(msg, data, ids))
             if not task.done():
@@ -11110,13 +11092,6 @@ class HTTPTransport(Transport):
         finally:
             for req_id in asked:
                 self.running.pop(req_id, None)
-            if method_of(msg) == "initialize":
-                self._release()
-
-    def _release(self) -> None:
-        """Send the messages that waited for the session."""
-        if self._opened is not None:
-            self._opened.set()
 
     def abandon(self, req_id: ReqId) -> bool:
         """Stop waiting for an answer; in the modern era that tells the server."""
@@ -11164,7 +11139,6 @@ class HTTPTransport(Transport):
                 raise await self.problem_of(answer)
             if opening:
                 self.session_id = answer.head.headers.get(SESSION_HEADER)
-                self._release()  # a server may ping before it answers
             if ids and self._pair is None:
                 await self._read_answer(answer, ids)
             else:
@@ -11218,8 +11192,7 @@ class HTTPTransport(Transport):
             what = f"{kind or 'no content type'}: {first_line(await answer.body())}"
             raise ConnectionClosed(f"{answer.url} answered with {what}")
         if ids:
-            problem = f"{answer.url} ended its answer without a response"
-            raise ConnectionClosed("; ".join(filter(None, (problem, self.hint()))))
+            raise ConnectionClosed(f"{answer.url} ended its answer without a response")
 
     async def _follow(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
         """Read events until `ids` are answered; take the stream up again where it was cut."""
@@ -11234,8 +11207,10 @@ class HTTPTransport(Transport):
             before, failures = events.last_id, failures + 1
             try:
                 answer = await self._get_stream(before, REQUEST_SECONDS)
-            except ConnectionClosed:  # the server may be there the next time
-                continue
+            except ConnectionClosed:
+                if failures == MAX_RETRIES:
+                    raise
+                continue  # the server may be there the next time
             with contextlib.closing(answer):
                 gone = answer.head.status == 404 and self.session_id is not None
                 if gone or self.session_id != session:
@@ -11252,13 +11227,7 @@ class HTTPTransport(Transport):
     async def _get_stream(self, last_id: str, patience: float | None) -> HTTPAnswer:
         """Ask for a stream of events, those after the event with `last_id`."""
         headers = await self.fields(accept=EVENT_TYPE, last_event_id=sendable(last_id))
-        try:
-            answer = await self.auth.send("GET", self.url.target, headers, b"", patience)
-        except ConnectionClosed as exc:
-            self._problem = exc
-            raise
-        self._problem = None
-        return answer
+        return await self.auth.send("GET", self.url.target, headers, b"", patience)
 
     async def read_events(
         self, answer: HTTPAnswer, events: SSEDecoder, ids: set[ReqId] | None
@@ -11375,7 +11344,8 @@ class HTTPTransport(Transport):
             reason = f"sent a stream that cannot be read: {exc}"
         finally:
             if found.done():
-                self.end(reason)
+                self.reason = reason
+                self.end()
             else:
                 found.set_exception(ConnectionClosed(f"{self.url} {reason}"))
 
@@ -11386,7 +11356,6 @@ class HTTPTransport(Transport):
         self.rev = rev
         if rev is None:
             self.session_id = None
-            self._opened = asyncio.Event()
 
     def learn_tool(self, tool: Msg) -> None:
         """Note which arguments of a tool go into headers, too."""
@@ -11394,22 +11363,16 @@ class HTTPTransport(Transport):
 
     def explain(self) -> str:
         """Return why the channel ended."""
-        return self._reason or super().explain()
+        return self.reason
 
-    def hint(self) -> str:
-        """Return why the server is not reached, if it is not."""
-        return f"it was not reached: {self._problem}" if self._problem else ""
-
-    def end(self, reason: str) -> None:
-        """Note that the channel has ended, and why."""
-        self._reason = self._reason or reason
+    def end(self) -> None:
+        """Note that the channel has ended."""
         self.auth.closing = True
         self.inbox.close()
-        self._release()
 
     async def _end(self) -> None:
         """End the session, if there is one, and all connections."""
-        self.end(self.explain())
+        self.end()
         if self.session_id is not None:
             with contextlib.suppress(MCPError, ValueError, asyncio.TimeoutError):
                 await asyncio.wait_for(self._delete(), GRACE_SECONDS)
