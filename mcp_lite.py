@@ -9598,8 +9598,8 @@ class Stream:
     The standalone stream of a session is one as well, which nothing ends.
     """
 
-    __slots__ = ("session", "response", "caller", "name", "last", "sent", "since", "complete",
-                 "__weakref__")  # fmt: skip
+    __slots__ = ("session", "response", "caller", "name", "last", "sent", "since", "expires",
+                 "complete", "__weakref__")  # fmt: skip
 
     def __init__(
         self, session: HTTPSession, response: Response | None = None, caller: Caller = NOBODY
@@ -9610,6 +9610,7 @@ class Stream:
         self.last = self.sent = 0  # the number of the newest event, and of the newest that was sent
         self.complete = False  # its last event has been put
         self.since = session.endpoint.now  # when something was said
+        self.expires = NO_DEADLINE  # when the token does that opened it: a time of day
         session.endpoint.open.add(self)
 
     def __call__(self, msg: Msg | list[Msg]) -> Coroutine[Any, Any, int]:
@@ -9697,18 +9698,26 @@ class Stream:
             return False  # the client would not know where to come back to
         if not self.name and self.response is not None:
             await self.begin(self.response)
-        response = self.release()
-        if response is not None:
-            await response.send(0, {}, b"retry: %d\n\n" % retry_ms)
+        await self.end(b"retry: %d\n\n" % retry_ms)
         return True
 
-    async def end(self) -> None:
+    async def end(self, last: bytes = b"") -> None:
         """End the response, if it is not complete: a cancelled request has none."""
         response = self.release()
-        if response is not None and response.begun:
-            await response.send(0, {})
-        elif response is not None:
-            await response.send(200, STREAM_HEADERS)
+        if response is not None:
+            await response.send(*((0, {}) if response.begun else (200, STREAM_HEADERS)), last)
+
+    def expire(self) -> None:
+        """End the response, since its token has expired: another token opens another."""
+        response = self.response
+        if response is not None:
+            response.leave()
+            self.session.endpoint.tasks.spawn(response.send(0, {}))
+
+
+def expiry_of(caller: Caller) -> float:
+    """Return when the token of a caller expires: a time of day."""
+    return getattr(caller.principal, "expires_at", None) or NO_DEADLINE
 
 
 async def nowhere_sent() -> int:
@@ -10033,8 +10042,6 @@ class Endpoint:
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
         self.streams: weakref.WeakValueDictionary[str, Stream] = weakref.WeakValueDictionary()
         self.open: set[Stream] = set()  # that have a response
-        #: streams that end with a token, and when: a time of day
-        self.expiring: dict[Response, float] = {}
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.tasks = Tasks()
         self.draining = False  # whether new work is turned away, because the server is to end
@@ -10205,7 +10212,7 @@ class Endpoint:
                 # stream MUST be treated by the server as cancellation"
                 response.on_lost += ((peer.stop, exchange),)
                 if msg["method"] == "subscriptions/listen":
-                    self.end_with_token(request, response)
+                    stream.expires = expiry_of(request)
                 if response.lost:
                     peer.stop(exchange)
             try:
@@ -10279,7 +10286,7 @@ class Endpoint:
             if kept is None or kept.session is not session:
                 raise ProtocolError("the stream of last-event-id is not kept")
             stream, after = kept, int(number)
-        self.end_with_token(request, response)
+        stream.expires = expiry_of(request)
         await stream.begin(response, after)
 
     def session_of_legacy(self, request: HTTPRequest) -> HTTPSession:
@@ -10305,7 +10312,7 @@ class Endpoint:
         session = self.open_session(request, pair=True)
         where = f"{request.root}{PAIR_PATH}?session_id={session.id}"
         stream = session.listen()
-        self.end_with_token(request, response)
+        stream.expires = expiry_of(request)
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
         await stream.begin(response, first=f"event: endpoint\ndata: {where}\n\n".encode())
 
@@ -10332,23 +10339,14 @@ class Endpoint:
 
     # Time.
 
-    def end_with_token(self, caller: Caller, response: Response) -> None:
-        """End a stream when the token that opened it expires; another token opens another."""
-        expires = getattr(caller.principal, "expires_at", None)
-        if expires is not None:
-            self.expiring[response] = expires
-
     def _sweep(self) -> None:
         """Look at everything that may have waited too long."""
         self.now = now = self.loop.time()
-        for stream in [item for item in self.open if now - item.since > KEEP_ALIVE_SECONDS]:
-            self.tasks.spawn(stream.keep_alive())
-        for response, expires in list(self.expiring.items()):
-            if response.ended or response.lost:
-                del self.expiring[response]
-            elif expires <= time.time():
-                response.leave()
-                self.tasks.spawn(response.send(0, {}))
+        for stream in list(self.open):
+            if stream.expires <= time.time():
+                stream.expire()
+            elif now - stream.since > KEEP_ALIVE_SECONDS:
+                self.tasks.spawn(stream.keep_alive())
         for session in list(self.sessions.values()):
             if now - session.used <= self.session_seconds:
                 break
