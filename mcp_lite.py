@@ -5412,7 +5412,7 @@ class Server:
         call_sync: runs plain functions where a host wants that: `await call_sync(job)` gives what
             job() gives. It may be cancelled first, when the client gives up
         rate_limit: (requests, seconds) for each client, not counting initialize and ping
-        max_in_flight: requests of one session at once; modern: of one principal, or far address
+        max_in_flight: requests of one session at once; more wait in line
         threads: for plain functions, unless call_sync is given
         capabilities: declared besides those that follow from what is registered
         ttl_ms, cache_scope: how long, and by whom ("private" or "public"), results may be kept
