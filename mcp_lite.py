@@ -11050,11 +11050,11 @@ class HTTPTransport(Transport):
         #: by tool, the arguments that headers repeat
         self.mirrors: dict[str, list[Mirror]] = {}
         self.inbox, self.tasks = Inbox(), Tasks()
-        #: requests of ours being answered: who sees to it, and which others share the answer
-        self.running: dict[ReqId, tuple[asyncio.Task[Any], set[ReqId]]] = {}
+        #: who sees to requests of ours, and which of them have no answer yet
+        self.running: dict[Any, set[ReqId]] = {}
         self._listening: asyncio.Task[Any] | None = None  # who reads the standalone stream
         self._pair: str | None = None  # where to POST, if it is HTTP+SSE that the server speaks
-        self._endpoint: asyncio.Future[str] | None = None  # where, while that is not said
+        self._endpoint: Any = None  # a future of that, once there is such a stream
 
     async def read(self) -> list[Any]:
         """Return the messages that have come."""
@@ -11068,9 +11068,7 @@ class HTTPTransport(Transport):
         ids = {item["id"] for item in (msg if isinstance(msg, list) else [msg])
                if "method" in item and "id" in item}  # fmt: skip
         if ids:
-            task = self.tasks.spawn(self._exchange(msg, data, ids))
-            if not task.done():
-                self.running.update((req_id, (task, ids)) for req_id in ids)
+            self.tasks.spawn(self._exchange(msg, data, ids))
             return
         late = f"{self.url} did not take a message within {REQUEST_SECONDS:g} seconds"
         await within(REQUEST_SECONDS, self._post(msg, data, set()), ConnectionClosed(late))
@@ -11079,7 +11077,8 @@ class HTTPTransport(Transport):
 
     async def _exchange(self, msg: Msg | list[Msg], data: bytes, ids: set[ReqId]) -> None:
         """POST requests, and see to it that each is answered or failed."""
-        asked = set(ids)
+        task = asyncio.current_task()
+        self.running[task] = ids
         try:
             await self._post(msg, data, ids)
         except Exception as exc:
@@ -11088,16 +11087,14 @@ class HTTPTransport(Transport):
             for req_id in ids:  # those that are not answered by now
                 self.failed(req_id, problem)
         finally:
-            for req_id in asked:
-                self.running.pop(req_id, None)
+            del self.running[task]
 
     def abandon(self, req_id: ReqId) -> bool:
         """Stop waiting for an answer; in the modern era that tells the server."""
-        if req_id in self.running:
-            task, ids = self.running[req_id]
-            ids.discard(req_id)
-            if not ids:
+        for task, ids in self.running.items():
+            if ids == {req_id}:  # no other request shares the answer
                 task.cancel()
+            ids.discard(req_id)
         return self._modern
 
     @property
@@ -11234,18 +11231,18 @@ class HTTPTransport(Transport):
         with contextlib.suppress(ConnectionClosed):
             while (ids is None or ids) and (data := await answer.next_piece()):
                 for event in events.feed(data):
-                    await self._take_event(event, ids)
+                    if event.event == "message" and event.data:
+                        await self._take(event.data.encode(), ids)
+                    elif event.event == "endpoint" and self._endpoint is not None:
+                        self._found_endpoint(event.data)
 
-    async def _take_event(self, event: Event, ids: set[ReqId] | None) -> None:
-        if event.event == "message" and event.data:
-            await self._take(event.data.encode(), ids)
-        elif event.event == "endpoint" and self._endpoint is not None:
-            from urllib.parse import urljoin
+    def _found_endpoint(self, where: str) -> None:
+        from urllib.parse import urljoin
 
-            where = parse_url(urljoin(str(self.url), event.data))
-            if where.origin != self.url.origin:  # it gets our messages, and our credentials
-                raise ProtocolError(f"it names an endpoint elsewhere, {where}")
-            settle_future(self._endpoint, where.target, None)
+        url = parse_url(urljoin(str(self.url), where))
+        if url.origin != self.url.origin:  # it gets our messages, and our credentials
+            raise ProtocolError(f"it names an endpoint elsewhere, {url}")
+        settle_future(self._endpoint, url.target, None)
 
     async def _take(self, data: bytes, ids: set[ReqId] | None) -> None:
         """Deliver a message, noting which of our requests it answers."""
@@ -11326,26 +11323,22 @@ class HTTPTransport(Transport):
                 if answer.head.status in (401, 403):
                     raise await self.problem_of(answer)
             return False
-        self._endpoint = found = asyncio.get_running_loop().create_future()
-        self.tasks.spawn(self._read_pair(answer, found))
+        self._endpoint = asyncio.get_running_loop().create_future()
+        self.tasks.spawn(self._read_pair(answer))
         late = ConnectionClosed(f"{self.url} sent no endpoint event")
-        self._pair = await within(CONNECT_SECONDS, found, late)
+        self._pair = await within(CONNECT_SECONDS, self._endpoint, late)
         return True
 
-    async def _read_pair(self, answer: HTTPAnswer, found: asyncio.Future[str]) -> None:
-        """Read the stream until it ends; `found` gets the target of our messages."""
-        reason = "ended its stream"
+    async def _read_pair(self, answer: HTTPAnswer) -> None:
+        """Read the stream until it ends, and the channel with it."""
         try:
             with contextlib.closing(answer):
                 await self.read_events(answer, SSEDecoder(), None)
+            self.reason = "ended its stream"
         except (MCPError, ValueError) as exc:
-            reason = f"sent a stream that cannot be read: {exc}"
-        finally:
-            if found.done():
-                self.reason = reason
-                self.end()
-            else:
-                found.set_exception(ConnectionClosed(f"{self.url} {reason}"))
+            self.reason = f"sent a stream that cannot be read: {exc}"
+        settle_future(self._endpoint, None, ConnectionClosed(f"{self.url} {self.reason}"))
+        self.end()
 
     # The end.
 
@@ -11372,16 +11365,15 @@ class HTTPTransport(Transport):
         """End the session, if there is one, and all connections."""
         self.end()
         if self.session_id is not None:
-            with contextlib.suppress(MCPError, ValueError, asyncio.TimeoutError):
-                await asyncio.wait_for(self._delete(), GRACE_SECONDS)
+            with contextlib.suppress(MCPError, ValueError):
+                async with Deadline(GRACE_SECONDS, ConnectionClosed()):
+                    # spec 2025-11-25: basic/transports#session-management -- "SHOULD send an HTTP
+                    # DELETE"
+                    fields = await self.fields()
+                    (await self.auth.send("DELETE", self.url.target, fields)).close()
         await self.auth.close()
         await self.tasks.close()
         await self.http.close()
-
-    async def _delete(self) -> None:
-        # spec 2025-11-25: basic/transports#session-management -- "SHOULD send an HTTP DELETE"
-        answer = await self.auth.send("DELETE", self.url.target, await self.fields())
-        answer.close()
 
 
 def method_of(msg: Msg | list[Msg]) -> str:
