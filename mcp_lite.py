@@ -11264,33 +11264,32 @@ class HTTPTransport(Transport):
             self._listening.cancel()
         opened = asyncio.get_running_loop().create_future()
         self._listening = self.tasks.spawn(self._keep_listening(opened))
-        await asyncio.wait([opened, self._listening], timeout=GRACE_SECONDS,
-                           return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
+        await asyncio.wait([opened], timeout=GRACE_SECONDS)
 
     async def _keep_listening(self, opened: asyncio.Future[Any]) -> None:
         """Keep the stream open, for as long as the server has one."""
-        pace, loop = Pace(), asyncio.get_running_loop()
+        pace, clock = Pace(), asyncio.get_running_loop().time
         events, ever = SSEDecoder(), False  # how far the stream has come; whether it was ever there
         # `closed` is asked each time, since wait_for() may swallow a cancellation before 3.12.
         while not self.inbox.closed:
-            since, before, good = loop.time(), events.last_id, False
+            since, before = clock(), events.last_id
             try:
                 with contextlib.closing(await self._get_stream(before, None)) as answer:
-                    fine = answer.head.status == 200
-                    if fine and ever and sendable(before) is None:
-                        self.interrupted(False)  # nobody knows where it was cut
-                    if fine:
-                        settle_future(opened, None, None)
+                    settle_future(opened, None, None)
+                    if answer.head.status == 200:
+                        if ever and sendable(before) is None:
+                            self.interrupted(False)  # nobody knows where it was cut
                         ever, events = True, SSEDecoder(before, events.retry_ms)
                         await self.read_events(answer, events, None)
-                        good = loop.time() - since >= PROBE_SECONDS or events.last_id != before
                     elif not self._may_come_back(answer.head, events, ever):
                         return
             except AuthError as exc:
                 return logger.warning("%s announces nothing any more: %s", self.url, exc)
             except MCPError as exc:
                 logger.info("the standalone stream failed: %s", exc)
-            settle_future(opened, None, None)
+            finally:
+                settle_future(opened, None, None)
+            good = clock() - since >= PROBE_SECONDS or events.last_id != before
             await pace.rest(good, events.retry_ms)
 
     def _may_come_back(self, head: ResponseHead, events: SSEDecoder, ever: bool) -> bool:
