@@ -15348,28 +15348,6 @@ class TestBudgets:
         with pytest.raises(ValueError, match="rate_limit"):
             m.Server(rate_limit=limit)
 
-    async def test_modern_requests_of_one_principal_are_bounded_and_leave_room_to_another(self):
-        app, gate, begun = m.Server(max_in_flight=2), asyncio.Event(), []
-
-        @app.tool
-        async def wait(ctx: m.Context) -> str:
-            begun.append(ctx.principal)
-            await gate.wait()
-            return "done"
-
-        async with app.http(port=0, token={"a": "alice", "b": "bob"}) as server:
-            async with m.Client(server.url, token="a") as alice, m.Client(server.url, token="b") as bob:
-                calls = [asyncio.ensure_future(alice.call("wait")) for _ in range(2)]
-                await until(lambda: len(begun) == 2)
-                with pytest.raises(m.RemoteError) as caught:
-                    await alice.call("wait")
-                assert caught.value.code == 503
-                calls.append(asyncio.ensure_future(bob.call("wait")))
-                await until(lambda: begun == ["alice", "alice", "bob"])
-                gate.set()
-                assert await asyncio.gather(*calls) == ["done"] * 3
-                assert await alice.call("wait") == "done"
-
     async def test_a_client_that_says_too_much_of_itself_is_refused(self):
         lines = Lines()
         serving = asyncio.ensure_future(m.Server().serve(lines))
