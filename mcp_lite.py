@@ -156,10 +156,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import base64
-import contextlib
 import contextvars
 import errno
-import functools
 import inspect
 import io
 import itertools
@@ -176,23 +174,41 @@ import time
 import types
 import typing
 import weakref
+from asyncio import get_running_loop
 from collections import OrderedDict, deque
+from contextlib import (
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    closing,
+    contextmanager,
+    suppress,
+)
+from functools import cached_property, lru_cache, partial, wraps
 from typing import (
+    TYPE_CHECKING,
     Any,
     AsyncIterator,
     Awaitable,
     Callable,
     Coroutine,
     Generator,
+    Generic,
     Iterable,
     Mapping,
     NoReturn,
     Optional,
     Sequence,
+    TypeVar,
     Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
 )
 
-if typing.TYPE_CHECKING:  # for checkers only: Python has it since 3.11
+if TYPE_CHECKING:  # for checkers only: Python has it since 3.11
     from typing_extensions import dataclass_transform
 else:
     dataclass_transform = lambda **_: lambda cls: cls  # noqa: E731
@@ -219,6 +235,13 @@ Msg = dict[str, Any]
 ReqId = Union[int, str]
 #: The way back to the peer, for all that a message causes: its answer goes last.
 Send = Callable[[Msg], Awaitable[Any]]
+#: What is sent at once: a message, or a batch of messages.
+Payload = Union[Msg, list[Msg]]
+#: The fields of a head of HTTP, of a form, or of a query.
+Fields = Mapping[str, str]
+#: A function of an author's or of ours, plain or async; and one without arguments.
+Function = Callable[..., Any]
+Action = Callable[[], Any]
 
 
 PREFIX = "io.modelcontextprotocol/"  # of the keys in `_meta` that the specification owns
@@ -276,7 +299,7 @@ REPORT_RATE = (100, 1.0)  # of one request: reports of progress, log messages, i
 WARN_RATE = (10, 60.0)  # warnings about one peer in so many seconds; any message may deserve one
 
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     Space = object  # for a checker, a namespace has every attribute
 else:
     Space = types.SimpleNamespace
@@ -421,7 +444,7 @@ class ProtocolError(MCPError):
     #: the id of the request, where it could be read
     req_id: ReqId | None = None
     #: further headers of the HTTP answer
-    headers: Mapping[str, str] = types.MappingProxyType({})
+    headers: Fields = types.MappingProxyType({})
 
     def __init__(
         self, message: str, code: int = INVALID_REQUEST, http_status: int = 400, data: JSON = None
@@ -603,7 +626,7 @@ def readable_id(msg: JSON) -> ReqId | None:
     return None
 
 
-def encode(msg: Msg | list[Msg]) -> bytes:
+def encode(msg: Payload) -> bytes:
     """Return a message, or a batch, as one line of UTF-8 without its newline.
 
     Raises TypeError or ValueError for values that JSON cannot say, and LimitExceeded if the line
@@ -1033,7 +1056,7 @@ class Caller:
     """
 
     #: the HTTP headers of the request, names in lower case
-    headers: Mapping[str, str] = types.MappingProxyType({})
+    headers: Fields = types.MappingProxyType({})
     #: the value that stands for who was authenticated, or None
     principal: Any = None
     #: a stable key of the principal, to which all is bound that belongs to the principal; the
@@ -1308,7 +1331,7 @@ class Deadline:
         paused: Callable[[], bool] = bool,
     ) -> None:  # fmt: skip
         self.seconds, self.problem, self.paused = seconds, problem, paused
-        self.loop = asyncio.get_running_loop()
+        self.loop = get_running_loop()
         self.last = self.loop.time() + max(seconds, longest)
         self.task: Any = asyncio.current_task()
 
@@ -1341,7 +1364,7 @@ class Deadline:
                 raise self.problem from None
 
 
-T = typing.TypeVar("T")
+T = TypeVar("T")
 
 
 async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
@@ -1371,7 +1394,7 @@ class Tasks:
 
         While it runs it is also in the set `into`, where somebody waits for it.
         """
-        loop = asyncio.get_running_loop()
+        loop = get_running_loop()
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **_EAGER)
         if task.done():
             self._report(task)
@@ -1399,7 +1422,7 @@ class Tasks:
         That includes tasks which others spawn before they end.
         """
         limit = float("inf") if seconds is None else seconds
-        with contextlib.suppress(RequestTimeout):
+        with suppress(RequestTimeout):
             async with Deadline(limit, RequestTimeout()):
                 while waiting := self.others():
                     await asyncio.wait(waiting)
@@ -1432,13 +1455,13 @@ class Threads:
         self.threads = 0
         self.free = 0  # threads that wait for a job, less the jobs that wait for a thread
 
-    def run(self, fn: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run(self, fn: Function, *args: Any) -> asyncio.Future[Any]:
         """Return a future of what fn(*args) returns, from a thread.
 
         Raises RuntimeError if one more is needed and the system has none.
         """
-        future = asyncio.get_running_loop().create_future()
-        call = functools.partial(contextvars.copy_context().run, fn, *args)
+        future = get_running_loop().create_future()
+        call = partial(contextvars.copy_context().run, fn, *args)
         with self.lock:
             if self.jobs is None:
                 import queue
@@ -1466,17 +1489,17 @@ class Threads:
                 exc = raised
             with self.lock:  # before the caller can give us the next job
                 self.free += 1
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 future.get_loop().call_soon_threadsafe(settle_future, future, value, exc)
             # An idle thread must not keep results alive.
             job = future = call = value = exc = None
 
-    @contextlib.contextmanager
+    @contextmanager
     def blocked(self) -> Generator[None, None, None]:
         """Let another thread work while this one waits for the loop."""
         with self.lock:
             self.limit += 1
-            with contextlib.suppress(RuntimeError):  # the next call of run() will say so
+            with suppress(RuntimeError):  # the next call of run() will say so
                 self._grow(0)
         try:
             yield
@@ -1589,7 +1612,7 @@ class Outbox:
     sending = closed = False  # whether a task sends; whether nothing more is taken
 
     def __init__(
-        self, send: Send, spawn: Callable[[Any], Any], too_slow: Callable[[], Any]
+        self, send: Send, spawn: Callable[[Any], Any], too_slow: Action
     ) -> None:
         self.send, self.spawn, self.too_slow = send, spawn, too_slow
         self.waiting: dict[Any, Msg] = {}  # by method, and URI or id
@@ -1662,7 +1685,7 @@ class Transport:
         read; [] when the channel has ended."""
         raise NotImplementedError
 
-    async def write(self, msg: Msg | list[Msg]) -> None:
+    async def write(self, msg: Payload) -> None:
         """Send a message or a batch; wait while the other end is slow.
 
         Raises ConnectionClosed if the channel has ended, TypeError or ValueError for a message
@@ -1747,16 +1770,16 @@ class Inbox:
         self.closed = True
         self._wake()
 
-    async def _sleep_until(self, ready: Callable[[], Any]) -> None:
+    async def _sleep_until(self, ready: Action) -> None:
         while not ready():
-            future = asyncio.get_running_loop().create_future()
+            future = get_running_loop().create_future()
             self.sleepers.append(future)
             if not ready():  # the other end, in its thread, may have woken all just before
                 await future
 
     def _wake(self) -> None:
         while self.sleepers:
-            with contextlib.suppress(IndexError, RuntimeError):  # woken already; its loop has ended
+            with suppress(IndexError, RuntimeError):  # woken already; its loop has ended
                 future = self.sleepers.popleft()
                 future.get_loop().call_soon_threadsafe(settle_future, future, None, None)
 
@@ -1774,7 +1797,7 @@ class MemoryTransport(Transport):
         """Return the messages that have come."""
         return await self.inbox.take()
 
-    async def write(self, msg: Msg | list[Msg]) -> None:
+    async def write(self, msg: Payload) -> None:
         """Put a message into the other end's inbox, when there is room."""
         said = Said(encode(msg))
         ctx = CURRENT.get(None)
@@ -1830,7 +1853,7 @@ class Asked:
     """One request of ours that has no answer yet."""
 
     def __init__(
-        self, method: str, send: Send, deadline: Deadline, on_progress: Callable[..., Any] | None
+        self, method: str, send: Send, deadline: Deadline, on_progress: Function | None
     ) -> None:
         self.method, self.send, self.deadline = method, send, deadline
         self.on_progress = on_progress
@@ -1856,7 +1879,7 @@ class Asker:
 
     async def ask(
         self, method: str, params: Msg | None, send: Send, *, patience: float = REQUEST_SECONDS,
-        longest: float = LONGEST_SECONDS, on_progress: Callable[..., Any] | None = None,
+        longest: float = LONGEST_SECONDS, on_progress: Function | None = None,
     ) -> Msg:  # fmt: skip
         """Send a request and return its result.
 
@@ -1939,7 +1962,7 @@ class Asker:
             self.call_back(asked.on_progress, progress, total, message, into=asked.reports)
 
     def call_back(
-        self, callback: Callable[..., Any], *args: Any, into: set[Any] | None = None
+        self, callback: Function, *args: Any, into: set[Any] | None = None
     ) -> None:
         """Call a user's callback, plain or async; what it raises goes to the log.
 
@@ -1981,7 +2004,7 @@ class Peer(Asker):
         self.session = Session()
         #: the requests of the peer; never in one table with ours, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
-        self.on_lost: Callable[[], Any] = nothing  # called once, when the channel has ended
+        self.on_lost: Action = nothing  # called once, when the channel has ended
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.serving = 0  # requests that have their turn
         #: those that wait for a turn; an empty deque would take 760 bytes of each session
@@ -2175,13 +2198,13 @@ class Peer(Asker):
 
     async def _line_up(self) -> None:
         """Wait for a turn. A semaphore loses turns before Python 3.11."""
-        turn = asyncio.get_running_loop().create_future()
+        turn = get_running_loop().create_future()
         self.line.append(turn)
         try:
             await turn
         except asyncio.CancelledError:
             if turn.cancelled():
-                with contextlib.suppress(ValueError):  # it was its turn just now
+                with suppress(ValueError):  # it was its turn just now
                     self.line.remove(turn)
             else:
                 self._pass_turn()
@@ -2410,7 +2433,7 @@ def fault_of(exc: Exception) -> SchemaError:
     return SchemaError("", f"is not usable: {said}")
 
 
-def usable(make: Callable[..., Any], *args: Any) -> Any:
+def usable(make: Function, *args: Any) -> Any:
     """Call a function; whatever it raises is a SchemaError."""
     try:
         return make(*args)
@@ -2432,7 +2455,7 @@ def nearest(faults: Sequence[SchemaError]) -> SchemaError:
     return _mismatch(expected, faults[0].message.rpartition(", got ")[2])
 
 
-@functools.lru_cache(MAX_ITEMS)
+@lru_cache(MAX_ITEMS)
 def pattern_of(text: str) -> re.Pattern[str]:
     r"""Compile a regular expression of ECMA 262, as far as Python understands it.
 
@@ -2720,7 +2743,7 @@ class Document(Checking):
             node.words["allOf"] = [*node.words.get("allOf", ()), target]
 
 
-@functools.lru_cache(None)
+@lru_cache(None)
 def _metaschema() -> Node:
     return Document(None).read({"type": ["object", "boolean"], "properties": KEYWORDS})
 
@@ -2862,7 +2885,7 @@ def _read_bounded(read: Reader, bounds: Schema, value: JSON) -> Any:
 
 def _is_class(hint: Any) -> bool:
     # until 3.11: list[int] is an instance of type
-    return isinstance(hint, type) and typing.get_origin(hint) is None
+    return isinstance(hint, type) and get_origin(hint) is None
 
 
 def _is_record(hint: Any) -> bool:
@@ -2904,7 +2927,7 @@ def _known(cls: Any) -> Shape | None:
     else:
         name = f"{cls.__module__}.{cls.__qualname__}"
         row = TEXTS.get("os.PathLike" if issubclass(cls, os.PathLike) else name)
-        return row and ({"type": "string", **row[0]}, functools.partial(row[1], cls))
+        return row and ({"type": "string", **row[0]}, partial(row[1], cls))
     return _inlined(without(schema, "$defs"), schema.get("$defs", {})), read
 
 
@@ -2915,8 +2938,8 @@ def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
         if hasattr(hint, "__metadata__"):
             hint, notes = hint.__origin__, [*hint.__metadata__, *notes]
         # typing and typing_extensions each have such a form, so names are compared
-        elif getattr(typing.get_origin(hint), "_name", "") in FORMS:
-            hint = typing.get_args(hint)[0]
+        elif getattr(get_origin(hint), "_name", "") in FORMS:
+            hint = get_args(hint)[0]
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
         else:
@@ -2927,7 +2950,7 @@ def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
     hint, _ = _unwrap(hint)
     if _is_class(hint):
         return issubclass(hint, classes)
-    return any(_mentions(arg, classes) for arg in typing.get_args(hint))
+    return any(_mentions(arg, classes) for arg in get_args(hint))
 
 
 def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
@@ -2942,7 +2965,7 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
             hint = hint if choices == hint else f"__import__('typing').Union[{choices}]"
         holder.__annotations__ = {name: hint}
         try:
-            found.update(typing.get_type_hints(holder, names, include_extras=True))
+            found.update(get_type_hints(holder, names, include_extras=True))
         except Exception as exc:
             at_top = ": define it at module level, not under TYPE_CHECKING"
             remedy = at_top if isinstance(exc, NameError) else ""
@@ -2979,7 +3002,7 @@ def _checked(shape: Shape) -> Callable[[JSON], Any]:
     return read_checked
 
 
-@functools.lru_cache(None)
+@lru_cache(None)
 def _reader_inside(cls: Any) -> Callable[[JSON], Any]:
     """Return the reader of a class that stands inside itself."""
     return _checked(shape_of(cls))
@@ -3001,11 +3024,11 @@ def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
         return schema, read
     left = {word: held for word, held in schema.items()
             if word not in bounds or type(held) in (int, float)}  # fmt: skip
-    return left, functools.partial(_read_bounded, read, bounds)
+    return left, partial(_read_bounded, read, bounds)
 
 
 def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
-    origin, args = typing.get_origin(hint) or hint, typing.get_args(hint)
+    origin, args = get_origin(hint) or hint, get_args(hint)
     hint = type(None) if hint is None else hint
     known, is_class = _known(hint), isinstance(origin, type)
     if hint in (Any, EMPTY, object):
@@ -3120,7 +3143,7 @@ def shape_of_members(
         if read:
             readers[name] = read
         # A default beyond JSON is left out.
-        with contextlib.suppress(TypeError, ValueError, RecursionError):
+        with suppress(TypeError, ValueError, RecursionError):
             value = to_json(default)
             _to_json(value)
             # and so is None where the annotation does not admit it, as in `x: int = None`
@@ -3135,7 +3158,7 @@ def shape_of_members(
 
 def _members_of(cls: Any) -> list[Member]:
     """Return the members that the constructor of a record takes."""
-    hints = typing.get_type_hints(cls, None, {cls.__name__: cls}, include_extras=True)
+    hints = get_type_hints(cls, None, {cls.__name__: cls}, include_extras=True)
     if not issubclass(cls, dict):
         given = inspect.signature(cls).parameters.values()
         return [(p.name, hints.get(p.name, Any), p.default) for p in given]
@@ -3187,7 +3210,7 @@ def to_json(value: Any) -> JSON:
     if isinstance(value, (Sequence, set, frozenset)):
         found = [to_json(item) for item in value]
         if not isinstance(value, Sequence):
-            with contextlib.suppress(TypeError):  # an order that repeats, for caches and tests
+            with suppress(TypeError):  # an order that repeats, for caches and tests
                 found.sort()
         return found
     if _known(cls):
@@ -3234,7 +3257,7 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
     """Return what partials, wrappers, methods and objects call in the end, and what is bound."""
     bound: set[str] = set()
     for _ in range(100):  # objects that invent attributes have no end
-        if isinstance(fn, functools.partial):
+        if isinstance(fn, partial):
             bound |= {*fn.keywords}
             fn = fn.func
         elif hasattr(fn, "__wrapped__"):
@@ -3257,7 +3280,7 @@ class Signature:
     ['a']
     """
 
-    def __init__(self, fn: Callable[..., Any], hidden: type, schema: Schema | None = None) -> None:
+    def __init__(self, fn: Function, hidden: type, schema: Schema | None = None) -> None:
         inner, self.bound = _inner_function(fn)
         self.context: str | None = None  # the parameter that takes the context, of class `hidden`
         self.whole = ""  # the parameter that takes all arguments as one dict
@@ -3277,7 +3300,7 @@ class Signature:
             raise ValueError(f"{what}: arguments have names, so give an object")
 
     def _read(
-        self, fn: Callable[..., Any], inner: Any, hidden: type, schema: Schema | None
+        self, fn: Function, inner: Any, hidden: type, schema: Schema | None
     ) -> Schema:
         """Return the schema of the arguments, by the annotations."""
         signature = inspect.signature(fn)
@@ -3449,7 +3472,7 @@ class Template:
         # A server asks all of its templates: most must say no before they look at the whole URI.
         if not uri.startswith(self.start) or len(uri) > MAX_URI_CHARS:
             return None
-        with contextlib.suppress(ValueError):
+        with suppress(ValueError):
             uri = percent_encode(uri)  # as a client does when it expands a template
             path, _, query = uri.partition("?") if self.query else (uri, "", "")
             found = self.path.fullmatch(path)
@@ -3679,10 +3702,10 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
     return [value["resource"] if isinstance(value, Resource) else value]
 
 
-Wanted = typing.TypeVar("Wanted")
+Wanted = TypeVar("Wanted")
 
 
-class Elicited(Row, typing.Generic[Wanted]):
+class Elicited(Row, Generic[Wanted]):
     """The answer of a person: `data` is None unless `action` is "accept".
 
     Where a plain confirmation was asked for, `data` is True then.
@@ -3707,7 +3730,7 @@ def check_answer(method: str, answer: Msg) -> Msg:
     return answer
 
 
-def sampled(answer: Any, sample: Callable[..., Any]) -> Msg:
+def sampled(answer: Any, sample: Function) -> Msg:
     """Return the result of sampling, made of the value that the callback `sample` returned.
 
     That is a text, a content block, a list of them, or a dict that has them as its `content`.
@@ -4031,7 +4054,7 @@ class Rounds:
         name, digest = self.claim(name), digest_of(method, params)
         given, answer = self.answers.pop(name, ("", {}))
         if given == digest:
-            with contextlib.suppress(SchemaError):
+            with suppress(SchemaError):
                 value = read(to_json(answer))  # a copy: the record must not change
                 self.answers[name] = [given, answer]
                 return value
@@ -4047,7 +4070,7 @@ class Rounds:
         return {**record, "answers": self.answers, "asked": asked, "done": self.done}
 
 
-def mark_of(fn: Callable[..., Any], args: Sequence[Any]) -> str:
+def mark_of(fn: Function, args: Sequence[Any]) -> str:
     """Return a text that tells one call of once() from another: the function, a digest of `args`.
 
     An argument that has no JSON form counts by its type: connections differ from run to run.
@@ -4056,7 +4079,7 @@ def mark_of(fn: Callable[..., Any], args: Sequence[Any]) -> str:
     (True, 'builtins.len:0(2ae93b990b686442)')
     """
     named: Any = fn
-    while isinstance(named, functools.partial):
+    while isinstance(named, partial):
         named, args = named.func, (*named.args, named.keywords, *args)
     line = getattr(getattr(named, "__code__", None), "co_firstlineno", 0)
     named = named if hasattr(named, "__qualname__") else type(named)
@@ -4155,11 +4178,11 @@ def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
 __all__ += ["Context", "SyncContext", "LogHandler"]
 
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
 
     Given = ParamSpec("Given")
-    Result = typing.TypeVar("Result")
+    Result = TypeVar("Result")
 
 
 def _from_threads(
@@ -4167,7 +4190,7 @@ def _from_threads(
 ) -> Callable[Concatenate[Context, Given], Coroutine[Any, Any, Result]]:
     """Let a method of Context be awaited on the loop, and simply be called in a worker thread."""
 
-    @functools.wraps(method)
+    @wraps(method)
     def either(self: Context, /, *args: Given.args, **kwargs: Given.kwargs) -> Any:
         return self._on_loop(method(self, *args, **kwargs))
 
@@ -4226,14 +4249,14 @@ class Context(Exchange):
     owner = _fact("caller.owner", 'A stable key of the principal; "" for nobody.')
     headers = _fact("caller.headers", "The HTTP headers, names in lower case; none elsewhere.")
 
-    @functools.cached_property
+    @cached_property
     def state(self) -> dict[str, Any]:
         """A dict that lives as long as the client's session; in the modern era, which has none, as
         long as the request."""
         # spec: basic/index#statelessness -- "no state should be inferred from previous requests"
         return {} if self.facts.rev >= MODERN else self.conversation.state
 
-    def at_end(self, fn: Callable[[], Any]) -> None:
+    def at_end(self, fn: Action) -> None:
         """Call a plain function when the client has gone: when its session or connection has ended.
 
         Modern clients over HTTP have neither: for them, that is when the server ends. A function
@@ -4258,13 +4281,13 @@ class Context(Exchange):
         """Whether nobody wants the answer any more; a thread should look now and then."""
         return self.over if self.job is None else bool(self.job.status == "cancelled")
 
-    @functools.cached_property
+    @cached_property
     def unfinished(self) -> set[Any]:
         """What must end before the answer leaves: functions of once(), messages."""
         self.busy = True
         return set()
 
-    @functools.cached_property
+    @cached_property
     def waiting(self) -> set[Any]:
         """What waits for the client, in threads and in tasks of the handler."""
         self.busy = True
@@ -4308,10 +4331,10 @@ class Context(Exchange):
     async def _say(self, msg: Msg) -> None:
         # spec: basic/patterns/progress#implementation-notes -- "MUST stop after completion"
         if not self.over:
-            with contextlib.suppress(ConnectionClosed):  # the client has gone since
+            with suppress(ConnectionClosed):  # the client has gone since
                 await self.send(msg)
 
-    @functools.cached_property
+    @cached_property
     def _rate(self) -> Budget:
         return Budget(*REPORT_RATE)
 
@@ -4398,7 +4421,7 @@ class Context(Exchange):
     async def read_resource(self, uri: str) -> list[Msg]:
         """Return the `contents` of one of this server's own resources."""
         entry, found = self.server.find_resource(uri, self.facts.rev)
-        call = functools.partial(entry.call, self, found, uri)
+        call = partial(entry.call, self, found, uri)
         answer = await call()
         if isinstance(answer, InputRequired):
             answer = await self.answered(answer, call)
@@ -4406,12 +4429,12 @@ class Context(Exchange):
 
     # Asking.
 
-    @typing.overload
+    @overload
     def elicit(
         self, /, message: str, wanted: type[Wanted], *, key: str | None = ..., timeout: float = ...
     ) -> Coroutine[Any, Any, Elicited[Wanted]]: ...
 
-    @typing.overload
+    @overload
     def elicit(
         self, /, message: str, wanted: Any = ..., *, key: str | None = ..., timeout: float = ...
     ) -> Coroutine[Any, Any, Elicited[Any]]: ...
@@ -4432,7 +4455,7 @@ class Context(Exchange):
         form, mode = Form(wanted), "form" if self.facts.rev >= RICH else None
         params = without_none(mode=mode, message=message, requestedSchema=form.schema)
         ask = self._ask("elicitation/create", params, key, timeout, form.read)
-        return typing.cast("Elicited[Any]", await ask)
+        return cast("Elicited[Any]", await ask)
 
     @_from_threads
     async def elicit_url(
@@ -4549,7 +4572,7 @@ class Context(Exchange):
         self.check_question(method, params)
         if self.cancelled:  # a thread that has not noticed
             raise asyncio.CancelledError
-        read = read or functools.partial(check_answer, method)
+        read = read or partial(check_answer, method)
         name, params = key or method.partition("/")[0], fit_question(method, params, self.facts.rev)
         if self.in_rounds:
             return self.rounds.answer(name, method, params, read)
@@ -4613,7 +4636,7 @@ class Context(Exchange):
         """
         return {name: answer for name, (_, answer) in self.rounds.answers.items()}
 
-    def once(self, fn: Callable[..., Any], *args: Any) -> Any:
+    def once(self, fn: Function, *args: Any) -> Any:
         """Return fn(*args), JSON, from the record if an earlier round of this call computed it.
 
         Give `fn` all that it depends on in `args`. A client that sends one round twice runs `fn`
@@ -4628,7 +4651,7 @@ class Context(Exchange):
             rounds.done[name] = to_json(fn(*args))  # in this thread: sqlite3, say, wants that
         return to_json(rounds.done[name])
 
-    async def _once(self, done: Msg, name: str, fn: Callable[..., Any], *args: Any) -> JSON:
+    async def _once(self, done: Msg, name: str, fn: Function, *args: Any) -> JSON:
         async def compute() -> None:
             done[name] = to_json(await self.server.call(fn, *args))
 
@@ -4641,7 +4664,7 @@ class Context(Exchange):
         return to_json(done[name])
 
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
 
     class SyncContext:
         """The Context of a `def` handler: there its methods give their results at once."""
@@ -4859,7 +4882,7 @@ class Tool(Entry):
     mirrors: Sequence[Any] = ()  # arguments that HTTP headers repeat; one of TOOL_CHECKS finds them
 
     def __init__(
-        self, fn: Callable[..., Any], *, name: str | None = None, input_schema: Msg | None = None,
+        self, fn: Function, *, name: str | None = None, input_schema: Msg | None = None,
         output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
         scopes: str | Sequence[str] = (), timeout: float | None = None, **fields: Any,
     ) -> None:
@@ -4928,7 +4951,7 @@ class Prompt(Entry):
 
     what = "prompt"
 
-    def __init__(self, fn: Callable[..., Any], *, name: str | None = None, **fields: Any) -> None:
+    def __init__(self, fn: Function, *, name: str | None = None, **fields: Any) -> None:
         fields = wire_fields("prompt", fields, PROMPT_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields)
         required, arguments = self.schema.get("required", ()), []
@@ -4989,7 +5012,7 @@ def _name_of(fn: Any) -> str:
     return str(name)
 
 
-Fn = typing.TypeVar("Fn", bound=Callable[..., Any])
+Fn = TypeVar("Fn", bound=Function)
 
 
 class Registry(dict[str, Any]):
@@ -5003,7 +5026,7 @@ class Registry(dict[str, Any]):
     def offer(self, fn: Any, options: Msg) -> Any:
         """Register a function and give it back; for a name or nothing, return a decorator."""
         if fn is None or isinstance(fn, str):
-            return functools.partial(self.enter, **{**without_none(name=fn), **options})
+            return partial(self.enter, **{**without_none(name=fn), **options})
         return self.enter(fn, **options)
 
     def enter(self, fn: Fn, /, **options: Any) -> Fn:
@@ -5037,12 +5060,12 @@ class Registry(dict[str, Any]):
 class Route(Row):
     """A page beside the MCP endpoint."""
 
-    fn: Callable[..., Any]
+    fn: Function
     public: bool = False
     any_host: bool = False
 
 
-async def call_plain(fn: Callable[..., Any], ctx: Context, *values: Any) -> Any:
+async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     """Call a function with as many of the values as it takes, and ctx if it wants it."""
     names, kwargs = [], {}
     for p in inspect.signature(fn).parameters.values():
@@ -5096,7 +5119,7 @@ async def call_custom(ctx: Context) -> Any:
     return check_dict(answer, ctx.method)
 
 
-async def pass_through(middleware: Callable[..., Any], inner: Any, ctx: Context) -> Any:
+async def pass_through(middleware: Function, inner: Any, ctx: Context) -> Any:
     """Answer a request by way of a middleware; `inner` is what it calls next."""
     name = getattr(middleware, "__qualname__", repr(middleware))
     answer = await maybe_await(middleware(ctx, call_next=inner))
@@ -5144,8 +5167,8 @@ class Conversation(Peer):
         super().__init__(name, self.answer_request, self.hear, limit, many_clients)
         self.server, self.on_lost = server, self.leave
         #: functions to call when the client has gone, each once
-        self.farewells: dict[Any, Callable[[], Any]] = {}
-        self.loop, self.thread = asyncio.get_running_loop(), threading.get_ident()
+        self.farewells: dict[Any, Action] = {}
+        self.loop, self.thread = get_running_loop(), threading.get_ident()
         #: announcements; they wait until there is a channel for them: see listen()
         self.outbox = Outbox(nowhere, self.tasks.spawn, self._too_slow)
         self.listening = False
@@ -5165,12 +5188,12 @@ class Conversation(Peer):
         ctx.facts = facts = self.facts_for(ctx)
         step: Any = self.answer
         for middleware in self.server.middlewares:
-            step = functools.partial(pass_through, middleware, step)
+            step = partial(pass_through, middleware, step)
         token, answer = CURRENT.set(ctx), {}
         try:
             answer = await step(ctx)
             if isinstance(answer, InputRequired):
-                answer = await ctx.answered(answer, functools.partial(step, ctx))
+                answer = await ctx.answered(answer, partial(step, ctx))
             self.note_subscription(ctx)
         except BaseException as exc:
             if not ctx.asked or ctx.over:
@@ -5264,7 +5287,7 @@ class Conversation(Peer):
         if threading.get_ident() == self.thread:
             fn(*args)
         else:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
+            with suppress(RuntimeError):  # the loop has ended
                 self.loop.call_soon_threadsafe(fn, *args)
 
     def listen(self, send: Send) -> None:
@@ -5312,7 +5335,7 @@ SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end 
 #: calls ready(URL or None) when it has begun. With `signals`, one that ends a program ends it.
 RUNNERS: dict[str, Callable[[Any, Callable[[Any], None], Msg, bool], Awaitable[None]]] = {}
 #: Classes that Server.http() and Server.asgi make; they take the server and options.
-ENGINES: dict[str, Callable[..., Any]] = {}
+ENGINES: dict[str, Function] = {}
 #: While a file is loaded in order to be served: the function to which run() gives its server.
 LOADER: contextvars.ContextVar[Callable[[Any], NoReturn] | None] = contextvars.ContextVar(
     "loader", default=None
@@ -5325,7 +5348,7 @@ class Life:
     value: Any = None  # that it yields
 
     def __init__(self, server: Server) -> None:
-        self.server, self.loop = server, asyncio.get_running_loop()
+        self.server, self.loop = server, get_running_loop()
         self.users, self.tasks = 0, Tasks()  # how many hold it; tasks that outlive their request
         self.entered: asyncio.Future[None] = self.loop.create_future()
         self.end = asyncio.Event()
@@ -5335,7 +5358,7 @@ class Life:
         lifespan, threads = self.server.open_lifespan, self.server.threads
         self.server.warn_of_completions()
         try:
-            async with contextlib.AsyncExitStack() as stack:
+            async with AsyncExitStack() as stack:
                 if lifespan is not None:
                     self.value = await stack.enter_async_context(lifespan(self.server))
                 settle_future(self.entered, None, None)
@@ -5365,9 +5388,9 @@ class Life:
                 self.task.result()
 
 
-Source = typing.TypeVar("Source")
+Source = TypeVar("Source")
 
-if typing.TYPE_CHECKING:  # Python itself checks these options where they are taken
+if TYPE_CHECKING:  # Python itself checks these options where they are taken
     from typing_extensions import TypedDict, Unpack
 
     class PromptOptions(TypedDict, total=False):
@@ -5426,7 +5449,7 @@ class Server:
         website_url: str | None = None, instructions: str | None = None,
         lifespan: Callable[[Any], Any] | None = None, strict: bool = False,
         mask_errors: bool = False, page_size: int = MAX_FEW,
-        call_sync: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
+        call_sync: Callable[[Action], Awaitable[Any]] | None = None,
         rate_limit: tuple[float, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
         cache_scope: str = "private", state_key: str | bytes | None = None,
@@ -5449,14 +5472,14 @@ class Server:
             raise ValueError(f"{few}: give 16 random ones, or more")
         #: the capabilities, as they are declared to clients
         self.declared: Msg = {"logging": {}, **(capabilities or {})}
-        self.tools = Registry(Tool, functools.partial(self._changed, "tools"))
-        self.prompts = Registry(Prompt, functools.partial(self._changed, "prompts"))
-        self.resources = Registry(ResourceEntry, functools.partial(self._changed, "resources"))
-        self.templates = Registry(ResourceEntry, functools.partial(self._changed, "resources"))
-        self.completions: dict[tuple[str, str], Callable[..., Any]] = {}
-        self.methods: dict[str, Callable[..., Any]] = {}
-        self.listeners: dict[str, Callable[..., Any]] = {}
-        self.middlewares: list[Callable[..., Any]] = []  # the innermost first
+        self.tools = Registry(Tool, partial(self._changed, "tools"))
+        self.prompts = Registry(Prompt, partial(self._changed, "prompts"))
+        self.resources = Registry(ResourceEntry, partial(self._changed, "resources"))
+        self.templates = Registry(ResourceEntry, partial(self._changed, "resources"))
+        self.completions: dict[tuple[str, str], Function] = {}
+        self.methods: dict[str, Function] = {}
+        self.listeners: dict[str, Function] = {}
+        self.middlewares: list[Function] = []  # the innermost first
         self.routes: dict[tuple[str, str], Route] = {}
         self.conversations: set[Conversation] = set()
         self.feeds: set[Any] = set()  # subscriptions of modern clients
@@ -5474,10 +5497,10 @@ class Server:
 
     # Registering.
 
-    @typing.overload
+    @overload
     def tool(self, fn: Fn, /) -> Fn: ...
 
-    @typing.overload
+    @overload
     def tool(
         self, name: str | None = ..., /, **options: Unpack[ToolOptions]
     ) -> Callable[[Fn], Fn]: ...
@@ -5493,10 +5516,10 @@ class Server:
         """
         return self.tools.offer(fn, options)
 
-    @typing.overload
+    @overload
     def prompt(self, fn: Fn, /) -> Fn: ...
 
-    @typing.overload
+    @overload
     def prompt(
         self, name: str | None = ..., /, **options: Unpack[PromptOptions]
     ) -> Callable[[Fn], Fn]: ...
@@ -5517,7 +5540,7 @@ class Server:
         """
         if callable(uri):
             raise TypeError('write @app.resource("scheme://path") with the URI')
-        return functools.partial(self.add_resource, uri, **options)
+        return partial(self.add_resource, uri, **options)
 
     def add_resource(
         self, uri: str, source: Source, **options: Unpack[ResourceOptions]
@@ -5552,17 +5575,17 @@ class Server:
 
         fn(value), or fn(value, arguments) to see the other arguments, gives a list of str.
         """
-        return functools.partial(_enter, self.completions, (ref, argument))
+        return partial(_enter, self.completions, (ref, argument))
 
     def method(self, name: str) -> Callable[[Fn], Fn]:
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
         if name in METHODS:
             raise ValueError(f"{name} is a method of the protocol: a middleware may answer it")
-        return functools.partial(_enter, self.methods, name)
+        return partial(_enter, self.methods, name)
 
     def on(self, name: str) -> Callable[[Fn], Fn]:
         """Take a notification of the client: fn(params)."""
-        return functools.partial(_enter, self.listeners, name)
+        return partial(_enter, self.listeners, name)
 
     def route(
         self, method: str, path: str, *, public: bool = False, any_host: bool = False
@@ -5684,18 +5707,18 @@ class Server:
 
     # Serving.
 
-    async def call(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    async def call(self, fn: Function, *args: Any, **kwargs: Any) -> Any:
         """Return what fn(*args, **kwargs) gives: awaited on the loop, or run in a thread."""
         if is_async(fn):
             return await fn(*args, **kwargs)
-        job = functools.partial(contextvars.copy_context().run, fn, *args, **kwargs)
+        job = partial(contextvars.copy_context().run, fn, *args, **kwargs)
         value = await self._call_sync(job)
         return await value if inspect.isawaitable(value) else value
 
-    @contextlib.asynccontextmanager
+    @asynccontextmanager
     async def lifespan_open(self) -> AsyncIterator[None]:
         """Hold the lifespan open; the first to come opens it, the last to go closes it."""
-        loop = asyncio.get_running_loop()
+        loop = get_running_loop()
         while loop in self.lives and self.lives[loop].end.is_set():
             await asyncio.wait({self.lives[loop].task})  # until the one before is left
         if loop not in self.lives:
@@ -5769,7 +5792,7 @@ class Server:
         """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
         return self._engine("http", options)
 
-    @functools.cached_property
+    @cached_property
     def asgi(self) -> Any:
         """This server as an ASGI application; see asgi_with() for options."""
         return self.asgi_with()
@@ -5822,7 +5845,7 @@ class ServerThread:
 
         #: the URL, once there is one
         self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()
-        self._stop: Callable[[], Any] = nothing
+        self._stop: Action = nothing
         main = self._main(server, transport, options)
         name = f"mcp_lite {server.name}"
         self._thread = threading.Thread(None, self._work, name, (main,), daemon=True)
@@ -5830,9 +5853,9 @@ class ServerThread:
         self.url = self._ready.result()
 
     async def _main(self, server: Server, transport: str | Transport, options: Msg) -> None:
-        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        loop, task = get_running_loop(), asyncio.current_task()
         assert task is not None
-        self._stop = functools.partial(loop.call_soon_threadsafe, task.cancel)
+        self._stop = partial(loop.call_soon_threadsafe, task.cancel)
         await server.serve_on(transport, self._ready.set_result, options)
 
     def _work(self, main: Any) -> None:
@@ -5848,7 +5871,7 @@ class ServerThread:
 
     def stop(self, timeout: float | None = 10.0) -> None:
         """End the server and wait for its thread; from any thread, any number of times."""
-        with contextlib.suppress(RuntimeError):  # its loop is closed already, or this is its thread
+        with suppress(RuntimeError):  # its loop is closed already, or this is its thread
             self._stop()
             self._thread.join(timeout)
 
@@ -5959,7 +5982,7 @@ class Job:
 
         Raises RequestTimeout. A question that nobody waits for any more is not asked any more.
         """
-        loop = asyncio.get_running_loop()
+        loop = get_running_loop()
         deadline = loop.time() + timeout
         late = RequestTimeout(f"the client did not answer {method} within {timeout:g} seconds")
         while True:
@@ -5974,7 +5997,7 @@ class Job:
                 answer = await within(deadline - loop.time(), waiter, late)
             finally:
                 self._withdraw(name)
-            with contextlib.suppress(SchemaError):
+            with suppress(SchemaError):
                 return read(answer)
 
     def _withdraw(self, name: str) -> None:
@@ -6010,7 +6033,7 @@ async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
     """Return the result of a call, or its exception; and keep it, if the call is a task by then."""
     outcome: Any
     try:
-        call = functools.partial(tool.call, ctx, given)
+        call = partial(tool.call, ctx, given)
         outcome = await call()
         if isinstance(outcome, InputRequired) and ctx.job is not None:
             outcome = await ctx.answered(outcome, call)
@@ -6321,7 +6344,7 @@ async def tell_end(ctx: Context) -> None:
     # spec: basic/patterns/cancellation -- "A server MUST send" it "when it tears down that
     # subscription stream"
     over = {"requestId": ctx.req_id, "reason": "the server ended the subscription"}
-    with contextlib.suppress(ConnectionClosed):
+    with suppress(ConnectionClosed):
         await ctx.send(notification("notifications/cancelled", over))
 
 # =============================================================================
@@ -6383,7 +6406,7 @@ class LineDecoder:
         return problem
 
 
-def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
+def in_thread(work: Action) -> asyncio.Future[Any]:
     """Run a function in a thread of its own, which ends with it; return its future."""
     threads = Threads(1)
     future = threads.run(work)
@@ -6393,7 +6416,7 @@ def in_thread(work: Callable[[], Any]) -> asyncio.Future[Any]:
 
 def copy(read: Callable[[int], bytes], write: Callable[[Any], int]) -> None:
     """Copy bytes until there are no more, or nobody takes them."""
-    with contextlib.suppress(OSError, ValueError):
+    with suppress(OSError, ValueError):
         while data := read(BUFFER_BYTES):
             left = memoryview(data)
             while left:
@@ -6412,13 +6435,13 @@ class LineTransport(Transport):
         self._batch: list[bytes] = []  # lines of this turn of the loop
         self.idle_since = float("inf")  # by the loop's clock, when read() began to wait for input
         #: read no more: what has come can still be read
-        self.end_input: Callable[[], Any] = nothing
+        self.end_input: Action = nothing
         #: settled when the other end has all that was written, or takes no more
         self.written: asyncio.Future[Any]
 
     async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
         """Read from one file and write to another; the transport owns both from now on."""
-        self._loop, self._turn = asyncio.get_running_loop(), asyncio.Lock()
+        self._loop, self._turn = get_running_loop(), asyncio.Lock()
         kinds = {stat.S_IFMT(os.fstat(file.fileno()).st_mode) for file in (source, sink)}
         shared = os.path.sameopenfile(source.fileno(), sink.fileno())
         # To learn that nobody reads, a loop watches the output for reading. So it cannot watch one
@@ -6446,7 +6469,7 @@ class LineTransport(Transport):
         theirs.settimeout(None)  # socket.setdefaulttimeout() is not for it
 
         def end_input() -> None:
-            with contextlib.suppress(OSError):  # it is closed already
+            with suppress(OSError):  # it is closed already
                 theirs.shutdown(socket.SHUT_WR)
 
         def read_all() -> None:
@@ -6476,11 +6499,11 @@ class LineTransport(Transport):
             if items or not data:
                 return items
 
-    async def write(self, msg: Msg | list[Msg]) -> None:
+    async def write(self, msg: Payload) -> None:
         """Send a message, with others that are written in the same turn of the loop."""
         if self.writer.transport.get_write_buffer_size() > BUFFER_BYTES:
             async with self._turn:  # before 3.10.6 only one task may wait in drain()
-                with contextlib.suppress(OSError):  # is_closing() tells it as well
+                with suppress(OSError):  # is_closing() tells it as well
                     await self.writer.drain()
         data = encode(msg) + b"\n"
         if self.writer.is_closing():
@@ -6527,7 +6550,7 @@ class LineTransport(Transport):
 
 
 
-@contextlib.contextmanager
+@contextmanager
 def claimed_streams() -> Generator[tuple[int, int], None, None]:
     """Take standard input and output for ourselves; give the descriptors of the real ones.
 
@@ -6563,7 +6586,7 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
 
 def _flush_stdout() -> None:
     # Whatever the host has put into sys.stdout: a stream without a descriptor need not change.
-    with contextlib.suppress(AttributeError, OSError, ValueError):
+    with suppress(AttributeError, OSError, ValueError):
         sys.stdout.flush()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
 
@@ -6582,7 +6605,7 @@ ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
 
 
 async def until_signalled(
-    work: Awaitable[Any], stop: Callable[[], Any], grace: float = GRACE_SECONDS
+    work: Awaitable[Any], stop: Action, grace: float = GRACE_SECONDS
 ) -> int:
     """Await `work`, and return the number of the signal that came meanwhile; 0 for none.
 
@@ -6590,7 +6613,7 @@ async def until_signalled(
     SIGHUP after nohup, stays ignored. For the main thread; elsewhere there are no signals. The
     process ends, too, if the work goes on longer than the period of grace allows.
     """
-    loop = asyncio.get_running_loop()
+    loop = get_running_loop()
     caught: list[int] = []
     timers: list[threading.Timer] = []  # which end us if nothing else does
 
@@ -6604,7 +6627,7 @@ async def until_signalled(
 
     former: dict[int, Any] = {}
     try:
-        with contextlib.suppress(ValueError):  # not in the main thread
+        with suppress(ValueError):  # not in the main thread
             for each in [n for n in ENDING if signal.getsignal(n) != signal.SIG_IGN]:
                 former[each] = signal.signal(each, on_signal)
         await work
@@ -6668,7 +6691,7 @@ RUNNERS["stdio"] = serve_stdio
 
 
 #: A function of the user's, plain or async.
-Callback = Optional[Callable[..., Any]]
+Callback = Optional[Function]
 
 
 def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
@@ -6891,7 +6914,7 @@ class Subscription:
         if self.uris:
             needed = FILTERS["resourceSubscriptions"][1]
             check_capability("server", client.server_capabilities, needed, NEWEST)
-        self.updates, self.agreed = asyncio.Queue(), asyncio.get_running_loop().create_future()
+        self.updates, self.agreed = asyncio.Queue(), get_running_loop().create_future()
         client.subscriptions.append(self)
         try:
             if client.modern:
@@ -7090,7 +7113,7 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
 #: Kinds of targets: whether it is of this kind, and what makes a Transport or a Server of it.
 #: Later sections add theirs; the first that takes a target is used.
-CONNECTORS: list[tuple[Callable[[Any], bool], Callable[..., Any]]] = [
+CONNECTORS: list[tuple[Callable[[Any], bool], Function]] = [
     (lambda target: isinstance(target, (Server, Transport)), lambda target: target),
 ]
 
@@ -7341,7 +7364,7 @@ class ClientSession:
         ConnectionClosed; CapabilityMissing before anything is sent.
         """
         self._check(method)
-        session, clock = self.peer.session, asyncio.get_running_loop().time
+        session, clock = self.peer.session, get_running_loop().time
         given = params or {}
         said: Msg = {}
         if session.rev >= MODERN:  # spec: basic/index#_meta
@@ -7352,7 +7375,7 @@ class ClientSession:
         params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
         patience = self.timeout if timeout is None else timeout
         longest, since = max(patience, self.max_timeout), clock()
-        ask = functools.partial(
+        ask = partial(
             self.peer.ask, method, send=send or self.send, patience=patience, longest=longest,
             on_progress=progress or self.progress,
         )  # fmt: skip
@@ -7410,7 +7433,7 @@ class ClientSession:
         """Return the result of a task: look at it now and then, and answer what it asks."""
         if method != "tools/call":  # the extension: nothing else may become a task
             raise ProtocolError(f"{self.peer.name} answered {method} with a task")
-        handle, clock = {"taskId": member(task, "taskId", str)}, asyncio.get_running_loop().time
+        handle, clock = {"taskId": member(task, "taskId", str)}, get_running_loop().time
         answered: set[str] = set()
         since = clock()
         try:
@@ -7598,7 +7621,7 @@ class Client(ClientSession):
 
     async def ping(self) -> float:
         """Return how many seconds the server took to answer."""
-        clock = asyncio.get_running_loop().time
+        clock = get_running_loop().time
         start = clock()
         await self.request("server/discover" if self.modern else "ping")
         return clock() - start
@@ -7635,7 +7658,7 @@ class Client(ClientSession):
                 logger.warning("tool %r is left out: %s", tool["name"], exc)
         self.outputs = {}
         for tool in [each for each in tools if "outputSchema" in each]:
-            with contextlib.suppress(MCPError):  # a tool works, even if its schema does not
+            with suppress(MCPError):  # a tool works, even if its schema does not
                 self.outputs[tool["name"]] = checker_of(tool["outputSchema"])
         return tools
 
@@ -7708,7 +7731,7 @@ class Client(ClientSession):
         return await self.request("prompts/get", {"name": name, "arguments": texts})
 
     async def complete(
-        self, ref: str, argument: str, value: str, context: Mapping[str, str] | None = None
+        self, ref: str, argument: str, value: str, context: Fields | None = None
     ) -> list[str]:
         """Return values for an argument of a prompt (by name) or a template (by its URI)."""
         kind, key = ("resource", "uri") if "://" in ref or "{" in ref else ("prompt", "name")
@@ -7784,7 +7807,7 @@ CREATE_NEW_PROCESS_GROUP = 0x200
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
 
-def inherited(environment: Mapping[str, str]) -> dict[str, str]:
+def inherited(environment: Fields) -> dict[str, str]:
     """Return the part of an environment that a child may see, without secrets.
 
     >>> inherited({"HTTPS_PROXY": "http://me:secret@proxy:3128", "API_KEY": "secret", "LANG": "C"})
@@ -7840,7 +7863,7 @@ class StdioTransport(LineTransport):
     """
 
     def __init__(
-        self, command: Command, *, env: Mapping[str, str] | None = None, env_replace: bool = False,
+        self, command: Command, *, env: Fields | None = None, env_replace: bool = False,
         cwd: str | os.PathLike[str] | None = None, stderr: Any = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = GRACE_SECONDS,
     ) -> None:  # fmt: skip
@@ -7870,7 +7893,7 @@ class StdioTransport(LineTransport):
         apart: Any = {"start_new_session": True}  # also, Ctrl-C is for us alone
         if os.name == "nt":
             apart = {"creationflags": CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP}
-        self._loop = asyncio.get_running_loop()
+        self._loop = get_running_loop()
         try:
             # spec: basic/transports/stdio -- "the client launches the MCP server as a subprocess"
             child: Any = Popen([program, *words], bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE,
@@ -7910,7 +7933,7 @@ class StdioTransport(LineTransport):
         with io.BufferedReader(errors) as lines:
             while data := lines.readline(MAX_HEAD_BYTES):
                 line = data.decode("utf-8", "replace").rstrip()
-                with contextlib.suppress(RuntimeError):  # the loop is closed
+                with suppress(RuntimeError):  # the loop is closed
                     self._loop.call_soon_threadsafe(self._say, line)
 
     def _say(self, line: str) -> None:
@@ -7953,7 +7976,7 @@ class StdioTransport(LineTransport):
         if status is None:
             text = "was closed" if self._closing else "closed its output"
         elif status < 0:
-            with contextlib.suppress(ValueError):
+            with suppress(ValueError):
                 status = signal.Signals(-status).name
             text = f"was killed by {status}"
         else:
@@ -8063,7 +8086,7 @@ class RequestHead(Row):
     method: str
     path: str
     query: str
-    headers: Mapping[str, str]
+    headers: Fields
     size: int  #: of the body in bytes, or CHUNKED
     minor: int  #: the version is HTTP/1.minor
     keep_alive: bool
@@ -8103,7 +8126,7 @@ def parse_fields(text: str) -> dict[str, str]:
     return fields
 
 
-def body_size(fields: Mapping[str, str], minor: int, otherwise: int = 0) -> int:
+def body_size(fields: Fields, minor: int, otherwise: int = 0) -> int:
     """Return the size of a body in bytes, or CHUNKED; `otherwise` if the head says nothing of it.
 
     RFC 9112 §6.3
@@ -8123,7 +8146,7 @@ def body_size(fields: Mapping[str, str], minor: int, otherwise: int = 0) -> int:
     return int(length)
 
 
-def is_keep_alive(fields: Mapping[str, str], minor: int) -> bool:
+def is_keep_alive(fields: Fields, minor: int) -> bool:
     """Return whether the connection is meant to live on after this message. RFC 9112 §9.3
 
     >>> is_keep_alive({"connection": "Close, TE"}, 1), is_keep_alive({}, 0)
@@ -8178,7 +8201,7 @@ def parse_response_head(block: bytes) -> ResponseHead:
     return ResponseHead(int(status), reason, parse_fields(rest[:-2]), min(int(minor), 1))
 
 
-@functools.lru_cache(maxsize=256)  # most messages have the same few headers
+@lru_cache(maxsize=256)  # most messages have the same few headers
 def header_lines(fields: tuple[tuple[str, str], ...], framed: bool = False) -> bytes:
     r"""Return header lines; ValueError for headers that cannot be sent.
 
@@ -8201,7 +8224,7 @@ def header_lines(fields: tuple[tuple[str, str], ...], framed: bool = False) -> b
 
 
 def encode_request(
-    method: str, target: str, headers: Mapping[str, str], body: bytes = b""
+    method: str, target: str, headers: Fields, body: bytes = b""
 ) -> bytes:
     r"""Return a whole request; ValueError if a part of it cannot be sent.
 
@@ -8216,7 +8239,7 @@ def encode_request(
     return b"%b\r\n%b%b\r\n%b" % (start.encode(), header_lines((*headers.items(),)), size, body)
 
 
-@functools.lru_cache(maxsize=256)  # most answers begin with the same bytes
+@lru_cache(maxsize=256)  # most answers begin with the same bytes
 def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
     r"""Return the head of a response, up to its last field.
 
@@ -8565,7 +8588,7 @@ ORIGIN = r"\*|null|(?!http:.*:80$|https:.*:443$)[a-z][a-z0-9.+-]*://[^\s/*]+"
 LOOPBACK = r"localhost|127(\.[0-9]{1,3}){3}|::1"
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
-JSON_HEADERS: Mapping[str, str] = {"content-type": JSON_TYPE}
+JSON_HEADERS: Fields = {"content-type": JSON_TYPE}
 #: The headers that a trace shows, and how many characters of those that let somebody in.
 TRACED_HEADERS = {
     "last-event-id": 99, "mcp-session-id": 8, "www-authenticate": 99, "authorization": 6,
@@ -8583,7 +8606,7 @@ class HTTPHead(Msg):
     side = ""
 
 
-def trace_head(direction: str, side: str, line: str, headers: Mapping[str, str]) -> None:
+def trace_head(direction: str, side: str, line: str, headers: Fields) -> None:
     """Show the head of an HTTP request or answer to the trace, if there is one."""
     if _trace is None:
         return
@@ -8602,13 +8625,13 @@ class Refused(ProtocolError):
     """A request over HTTP that is refused, with the headers that say why."""
 
     def __init__(
-        self, message: str, status: int, headers: Mapping[str, str], code: int = INVALID_REQUEST
+        self, message: str, status: int, headers: Fields, code: int = INVALID_REQUEST
     ) -> None:
         super().__init__(message, code, status)
         self.headers = headers
 
 
-@functools.lru_cache(maxsize=256)  # each modern request asks
+@lru_cache(maxsize=256)  # each modern request asks
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address can only mean this machine.
 
@@ -8626,7 +8649,7 @@ def is_address(host: str) -> bool:
     """
     from ipaddress import ip_address
 
-    with contextlib.suppress(ValueError):
+    with suppress(ValueError):
         return bool(ip_address(host))
     return False
 
@@ -8664,7 +8687,7 @@ class Gate:
                 raise ValueError(f"{option}: {name!r}: give it whole, such as {example}; * is any")
         return {*given}
 
-    def check(self, headers: Mapping[str, str], guarded: bool = True) -> None:
+    def check(self, headers: Fields, guarded: bool = True) -> None:
         """Raise ProtocolError with status 403 for a Host or an Origin that is not let in.
 
         What is not `guarded` needs no token, even at a locked server.
@@ -8712,7 +8735,7 @@ def cors_headers(origin: str) -> dict[str, str]:
     }
 
 
-def check_accept(headers: Mapping[str, str], *types: str) -> None:
+def check_accept(headers: Fields, *types: str) -> None:
     """Raise ProtocolError 406 for a request that does not take all of these types as the answer.
 
     >>> check_accept({"accept": "text/html"}, EVENT_TYPE)
@@ -8726,7 +8749,7 @@ def check_accept(headers: Mapping[str, str], *types: str) -> None:
         raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
 
 
-def media_type(headers: Mapping[str, str]) -> str:
+def media_type(headers: Fields) -> str:
     """Return the type of a body, in lower case and without parameters. RFC 9110 §8.3.1
 
     >>> media_type({"content-type": 'Application/JSON; charset="utf-8"'})
@@ -8735,7 +8758,7 @@ def media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip(" \t").lower()
 
 
-def check_json(headers: Mapping[str, str]) -> None:
+def check_json(headers: Fields) -> None:
     """Raise ProtocolError 415 for a body that is not said to be JSON.
 
     A page may send "simple" types to anybody without asking: this keeps them out.
@@ -8744,7 +8767,7 @@ def check_json(headers: Mapping[str, str]) -> None:
         raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
 
 
-def header_revision(headers: Mapping[str, str], msg: JSON = None) -> str | None:
+def header_revision(headers: Fields, msg: JSON = None) -> str | None:
     """Return the revision that a request names, None if it names none; ProtocolError if unknown.
 
     The error has the id of `msg`, the request itself.
@@ -8764,7 +8787,7 @@ def header_revision(headers: Mapping[str, str], msg: JSON = None) -> str | None:
     return name
 
 
-def bearer_of(headers: Mapping[str, str]) -> str | None:
+def bearer_of(headers: Fields) -> str | None:
     """Return the token of an Authorization header. RFC 6750 §2.1
 
     >>> bearer_of({"authorization": "bearer abc"}), bearer_of({"authorization": "Basic x"})
@@ -8870,7 +8893,7 @@ def encode_header_value(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
 
 
-@functools.lru_cache(maxsize=256)  # a few names, again and again
+@lru_cache(maxsize=256)  # a few names, again and again
 def decode_header_value(text: str) -> str:
     """Return what encode_header_value() was given; RPCError -32020 if it cannot be undone.
 
@@ -8912,7 +8935,7 @@ def belongs_to_the_modern_era(msg: JSON, rev: str | None) -> bool:
 
 
 def check_modern_post(
-    msg: Msg, headers: Mapping[str, str], notes: Notes, tools: Mapping[str, Any]
+    msg: Msg, headers: Fields, notes: Notes, tools: Mapping[str, Any]
 ) -> Facts:
     """Check a modern request and the headers that repeat it, step by step; return its facts.
 
@@ -8945,7 +8968,7 @@ def check_modern_post(
     return facts
 
 
-def check_mirror(headers: Mapping[str, str], name: str, value: str) -> None:
+def check_mirror(headers: Fields, name: str, value: str) -> None:
     """Raise RPCError -32020 unless a header says what the body says.
 
     >>> check_mirror({"mcp-method": "TOOLS/LIST"}, "mcp-method", "tools/list")
@@ -9043,7 +9066,7 @@ def mirrored_value(mirror: Mirror, arguments: JSON) -> str | None:
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
-def check_mirrors(mirrors: Iterable[Mirror], headers: Mapping[str, str], arguments: JSON) -> None:
+def check_mirrors(mirrors: Iterable[Mirror], headers: Fields, arguments: JSON) -> None:
     """Raise RPCError -32020 unless the Mcp-Param headers say what the arguments say.
 
     spec: basic/transports/streamable-http#server-behavior-for-custom-headers
@@ -9100,7 +9123,7 @@ class HTTPRequest(Caller):
     """A request as a handler sees it, whichever engine took it in; and who sends it."""
 
     def __init__(
-        self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes,
+        self, method: str, path: str, query: str, headers: Fields, body: bytes,
         address: str, root: str, scheme: str, notes: Notes,
         read: Callable[[], Awaitable[bytes]] = nothing_to_read,
     ) -> None:  # fmt: skip
@@ -9118,13 +9141,13 @@ class Response:
     """The answer to one request. An engine supplies _put()."""
 
     def __init__(self) -> None:
-        self.cors: Mapping[str, str] | None = None  # headers of every answer
+        self.cors: Fields | None = None  # headers of every answer
         self.begun = self.ended = self.lost = False
         #: functions with an argument, to call when the client goes away before it has all
         self.on_lost: tuple[tuple[Callable[[Any], object], Any], ...] = ()
 
     async def send(
-        self, status: int, headers: Mapping[str, str], data: bytes = b"", more: bool = False
+        self, status: int, headers: Fields, data: bytes = b"", more: bool = False
     ) -> int:
         """Send the head, if there is a status, and data; with `more`, a stream goes on.
 
@@ -9145,7 +9168,7 @@ class Response:
         return 0 if self.lost else len(data)
 
     def _put(
-        self, status: int, headers: Mapping[str, str], data: bytes, more: bool
+        self, status: int, headers: Fields, data: bytes, more: bool
     ) -> Awaitable[Any] | None:
         """Write these in the order of the calls; what is returned is to be awaited."""
         raise NotImplementedError
@@ -9232,7 +9255,7 @@ class SocketResponse(Response):
         self.task: asyncio.Task[None] | None = None
 
     def _put(
-        self, status: int, headers: Mapping[str, str], data: bytes, more: bool
+        self, status: int, headers: Fields, data: bytes, more: bool
     ) -> Awaitable[Any] | None:
         connection = self.connection
         if status:
@@ -9243,7 +9266,7 @@ class SocketResponse(Response):
         connection.transport.write(data)
         return connection.drain() if connection.unsent() > BUFFER_BYTES else None
 
-    def _begin(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> bytes:
+    def _begin(self, status: int, headers: Fields, data: bytes, more: bool) -> bytes:
         connection, chunked = self.connection, more and self.head.minor > 0
         fields = (*headers.items(),)
         if self.keep:
@@ -9378,7 +9401,7 @@ class Connection(Wire):
             # still comes is taken for a moment, and thrown away. RFC 9112 §9.6
             self.lingering, self.buffer, self.at = True, b"", 0
             self.deadline = self.listener.now + PROBE_SECONDS
-            with contextlib.suppress(OSError):  # the client has reset it this moment
+            with suppress(OSError):  # the client has reset it this moment
                 self.transport.write_eof()
             self.read_on()
 
@@ -9411,7 +9434,7 @@ class Connection(Wire):
         async with self.turn:
             self.await_reader()
             try:
-                with contextlib.suppress(OSError):  # the client is gone: the response knows
+                with suppress(OSError):  # the client is gone: the response knows
                     await super().drain()
             finally:
                 self.deadline = NO_DEADLINE if self.response else self.listener.now + IDLE_SECONDS
@@ -9453,12 +9476,12 @@ class Listener:
     def __init__(self, handle: Handle, max_body: int = MAX_MESSAGE_BYTES) -> None:
         self.handle, self.max_body = handle, max_body
         self.scheme = "http"
-        self.loop = asyncio.get_running_loop()
+        self.loop = get_running_loop()
         self.connections: set[Connection] = set()
         self.stopping = False  # each connection ends with its next answer
         self.now = self.loop.time()  # as the last sweep saw it: near enough for deadlines
         self.room = Room()
-        self.known_head = functools.lru_cache(MAX_FEW)(parse_request_head)
+        self.known_head = lru_cache(MAX_FEW)(parse_request_head)
         self.date = b""  # its header line
         self.server: Any = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -9613,7 +9636,7 @@ class Stream:
         self.expires = NO_DEADLINE  # when the token does that opened it: a time of day
         session.endpoint.open.add(self)
 
-    def __call__(self, msg: Msg | list[Msg]) -> Coroutine[Any, Any, int]:
+    def __call__(self, msg: Payload) -> Coroutine[Any, Any, int]:
         """Send a message; one that is an answer is the last. Gives its bytes, 0 if it is lost."""
         session, final = self.session, "method" not in msg
         if _trace is not None:
@@ -9626,7 +9649,7 @@ class Stream:
         response = self.release()
         return response.send(status, headers, body) if response else nowhere_sent()
 
-    async def put(self, msg: Msg | list[Msg], final: bool = False) -> int:
+    async def put(self, msg: Payload, final: bool = False) -> int:
         """Number a message, keep it, and send it if somebody reads; return its bytes."""
         session, data = self.session, b"data: %b\n\n" % encode(msg)
         if not self.name and self.response is not None:
@@ -9746,7 +9769,7 @@ class HTTPSession:
         self.conversation.loads = endpoint.loads
         self.unannounced = bool(id) and not pair  # the client has yet to be told of the session
         #: for the answer that opens the session, and for its streams
-        self.headers: Mapping[str, str] = {SESSION_HEADER: id} if self.unannounced else {}
+        self.headers: Fields = {SESSION_HEADER: id} if self.unannounced else {}
         #: the standalone stream, for what no request caused
         self.listening: Stream | None = None
         self.kept: deque[tuple[Stream, int, bytes]] | None = None  # events, oldest first
@@ -9783,7 +9806,7 @@ class HTTPSession:
         if self.id in self.endpoint.sessions:
             self.endpoint.sessions.move_to_end(self.id)
 
-    def head_of(self, msg: Any, principal: Any) -> tuple[int, Mapping[str, str]]:
+    def head_of(self, msg: Any, principal: Any) -> tuple[int, Fields]:
         """Return status and headers of an answer that is an error, or the first of a session."""
         problem = msg.get("error") if type(msg) is dict else None
         if problem is None:
@@ -9828,7 +9851,7 @@ class HTTPSession:
             self.conversation.listen(self.announce)
         return self.listening
 
-    async def announce(self, msg: Msg | list[Msg]) -> int:
+    async def announce(self, msg: Payload) -> int:
         """Send a message on the standalone stream; return its bytes."""
         self.conversation.show(">", msg)
         return await self.listening.put(msg) if self.listening is not None else 0
@@ -9913,7 +9936,7 @@ class Entrance:
         # A principal without a stable key is an error at the start.
         self.tokens = {text.encode(): self.identity_of(each) for text, each in known.items()}
 
-    async def identify(self, headers: Mapping[str, str], query: str) -> Identity:
+    async def identify(self, headers: Fields, query: str) -> Identity:
         """Return whose token a request has; ProtocolError 401 without a right one."""
         from hmac import compare_digest
 
@@ -9945,12 +9968,12 @@ class Entrance:
         """Return the header that tells a principal of a missing scope. RFC 6750 §3.1"""
         return {"www-authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
 
-    def pages(self, path: str) -> dict[str, Callable[..., Any]]:
+    def pages(self, path: str) -> dict[str, Function]:
         """Return the pages, by path, that tell everybody how to come in to the endpoint's path."""
         return {}
 
 
-def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
+def read_page(value: Any) -> tuple[int, Fields, bytes]:
     """Return status, headers and body of what a page's function gave; TypeError says what is wrong.
 
     >>> read_page((404, "text/plain", "not here"))
@@ -9970,11 +9993,11 @@ def read_page(value: Any) -> tuple[int, Mapping[str, str], bytes]:
 
 
 async def serve_page(
-    threads: Threads, fn: Callable[..., Any], request: HTTPRequest, response: Response
+    threads: Threads, fn: Function, request: HTTPRequest, response: Response
 ) -> None:
     """Serve a page: str, bytes, a JSON value, or (status, content type or headers, body)."""
     try:
-        work = fn if is_async(fn) else functools.partial(threads.run, fn)
+        work = fn if is_async(fn) else partial(threads.run, fn)
         status, headers, body = read_page(await maybe_await(await work(request)))
     except Exception as exc:
         logger.error("%s %s failed", request.method, request.path, exc_info=exc)
@@ -10037,7 +10060,7 @@ class Endpoint:
     def begin(self) -> None:
         """Begin to serve, in the event loop that is running."""
         self._add_routes()  # pages may have come since
-        self.loop = asyncio.get_running_loop()
+        self.loop = get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
         self.streams: weakref.WeakValueDictionary[str, Stream] = weakref.WeakValueDictionary()
@@ -10082,7 +10105,7 @@ class Endpoint:
 
     def add_page(self, method: str, where: str, page: Route) -> None:
         """Serve a path by the function of a page."""
-        route = page.replace(fn=functools.partial(serve_page, self.pages, page.fn))
+        route = page.replace(fn=partial(serve_page, self.pages, page.fn))
         self.add(method, where, route)
         if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
             self.routes[where].setdefault("HEAD", route)
@@ -10412,7 +10435,7 @@ class Engine:
         if max_body > MAX_MESSAGE_BYTES:
             raise ValueError(f"max_body={max_body}: a message has {MAX_MESSAGE_BYTES} at most")
         self.server, self.grace, self.max_body = server, grace, max_body
-        self.stack = contextlib.AsyncExitStack()
+        self.stack = AsyncExitStack()
         self.endpoint = Endpoint(server, **options)
 
     async def enter(self) -> None:
@@ -10471,7 +10494,7 @@ class HTTPServer(Engine):
         return self
 
     async def __aexit__(self, *exc: Any) -> None:
-        loop = asyncio.get_running_loop()
+        loop = get_running_loop()
         until = loop.time() + self.grace
         try:
             self.listener.wind_down()
@@ -10484,7 +10507,7 @@ class HTTPServer(Engine):
 def say_where(app: Server, server: HTTPServer) -> None:
     """Say where we serve, on stderr; the disk may be full on which that is kept."""
     where = f" on {server.uds}" if server.uds else ""
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
 
 
@@ -10540,7 +10563,7 @@ class ASGIResponse(Response):
         if not self.ended:  # some servers say it when all has been sent
             self.lose()
 
-    async def _put(self, status: int, headers: Mapping[str, str], data: bytes, more: bool) -> None:
+    async def _put(self, status: int, headers: Fields, data: bytes, more: bool) -> None:
         fields = dict(headers)
         if status and not more and status != 204:
             fields["content-length"] = str(len(data))
@@ -10596,16 +10619,16 @@ class ASGIApp(Engine):
 
     async def start(self) -> None:
         """Enter the server's lifespan, once; all requests that come meanwhile wait for it."""
-        loop = asyncio.get_running_loop()
+        loop = get_running_loop()
         if self.loop is not loop:
             self.loop, self.started, self.turn = loop, False, asyncio.Lock()
-            self.stack = contextlib.AsyncExitStack()
+            self.stack = AsyncExitStack()
         async with self.turn:
             if not self.started:
                 await self.enter()
                 self.started = True
 
-    @contextlib.asynccontextmanager
+    @asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
         """Begin and end with the application in which this is mounted: FastAPI(lifespan=...)."""
         await self.start()
@@ -10616,7 +10639,7 @@ class ASGIApp(Engine):
 
     async def close(self) -> None:
         """End all sessions, then the lifespan."""
-        if self.started and self.loop is asyncio.get_running_loop():
+        if self.started and self.loop is get_running_loop():
             self.started = False
             await self.endpoint.close(self.grace)
             await self.stack.aclose()
@@ -10690,7 +10713,7 @@ class HTTPAnswer(Wire):
     """A connection to a server, and the answer that is read from it."""
 
     def __init__(self, client: HTTPClient) -> None:
-        super().__init__(asyncio.get_running_loop())
+        super().__init__(get_running_loop())
         self.client = client  # to which it is given back
         self.url: URL = parse_url("http://localhost")
         self.head = ResponseHead(0, "", {}, 1)
@@ -10774,7 +10797,7 @@ class HTTPClient:
         self.closed = False
 
     async def send(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
+        self, method: str, target: str, headers: Fields, body: bytes = b"",
         patience: float | None = REQUEST_SECONDS, redirects: int = MAX_RETRIES,
     ) -> HTTPAnswer:  # fmt: skip
         """Send a request and return its answer when the head is there.
@@ -10791,7 +10814,7 @@ class HTTPClient:
                 return answer
             answer.close()
             where, url = urljoin(str(answer.url), location).partition("#")[0], None
-            with contextlib.suppress(ValueError):
+            with suppress(ValueError):
                 url = parse_url(where)
             if url is None or url.origin != self.url.origin:
                 # Headers and body may hold secrets: they stay.
@@ -10803,7 +10826,7 @@ class HTTPClient:
         raise ConnectionClosed(f"{self.url} redirects more than {redirects} times")
 
     async def _send(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes,
+        self, method: str, target: str, headers: Fields, body: bytes,
         patience: float | None,
     ) -> HTTPAnswer:  # fmt: skip
         url, fields = self.url.replace(target=target), {"host": self.url.authority}
@@ -10904,7 +10927,7 @@ def keep_watch(sock: Any) -> None:
     """
     import socket
 
-    with contextlib.suppress(OSError):  # it has closed already
+    with suppress(OSError):  # it has closed already
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name in KEEPALIVE.keys() & vars(socket).keys():
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), KEEPALIVE[name])
@@ -10926,7 +10949,7 @@ class Authorizer:
         token = sendable_token(await value_from(self.token))
         return {} if token is None else {"authorization": f"Bearer {token}"}  # RFC 6750 §2.1
 
-    async def settle(self, answer: HTTPAnswer, sent: Mapping[str, str], steps: list[str]) -> bool:
+    async def settle(self, answer: HTTPAnswer, sent: Fields, steps: list[str]) -> bool:
         """Look at the answer to a request that had the headers `sent`; True to send it once more.
 
         `steps` notes what was done about this request so far. Raises AuthError.
@@ -10940,7 +10963,7 @@ class Authorizer:
         """Stop asking a person, and finish what must not be lost."""
 
     async def send(
-        self, method: str, target: str, headers: Mapping[str, str], body: bytes = b"",
+        self, method: str, target: str, headers: Fields, body: bytes = b"",
         patience: float | None = REQUEST_SECONDS,
     ) -> HTTPAnswer:  # fmt: skip
         """Send a request with what authorizes it, once more where a refusal has been mended.
@@ -10955,7 +10978,7 @@ class Authorizer:
             answer = await self.http.send(method, target, fields, body, patience)
             status = f"{answer.head.status} {answer.head.reason}".strip()
             trace_head("<", CLIENT, f"{status}, to {method} {target}", answer.head.headers)
-            with contextlib.ExitStack() as discard:
+            with ExitStack() as discard:
                 # A login takes minutes, and servers close what is idle for seconds.
                 discard.callback(answer.abort)
                 if self.closing or not await self.settle(answer, own, steps):
@@ -11036,7 +11059,7 @@ class HTTPTransport(Transport):
     reason = "closed the connection"  # why the channel ended
 
     def __init__(
-        self, url: str, *, headers: Mapping[str, str] | Callable[[], Any] | None = None,
+        self, url: str, *, headers: Fields | Action | None = None,
         token: Any = None, ssl: Any = None, uds: str | None = None, auth: Any = None,
     ) -> None:  # fmt: skip
         self.url, self.name, self.ssl = parse_url(url), url, ssl
@@ -11060,7 +11083,7 @@ class HTTPTransport(Transport):
         """Return the messages that have come."""
         return await self.inbox.take()
 
-    async def write(self, msg: Msg | list[Msg]) -> None:
+    async def write(self, msg: Payload) -> None:
         """POST a message. What goes wrong with a request is told to `failed`, by its id."""
         if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.reason}")
@@ -11075,7 +11098,7 @@ class HTTPTransport(Transport):
         if self._pair is None and method_of(msg) == "notifications/initialized":
             await self._listen()
 
-    async def _exchange(self, msg: Msg | list[Msg], data: bytes, ids: set[ReqId]) -> None:
+    async def _exchange(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
         """POST requests, and see to it that each is answered or failed."""
         task = asyncio.current_task()
         self.running[task] = ids
@@ -11115,13 +11138,13 @@ class HTTPTransport(Transport):
                 out[name.replace("_", "-")] = value.encode().decode("latin-1")
         return out
 
-    async def _post(self, msg: Msg | list[Msg], data: bytes, ids: set[ReqId]) -> None:
+    async def _post(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
         """POST messages, and read the answer until `ids` are answered."""
         opening = method_of(msg) == "initialize"
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self._modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.mirrors))
-        with contextlib.closing(await self._send(msg, headers, data)) as answer:
+        with closing(await self._send(msg, headers, data)) as answer:
             status = answer.head.status
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "If it fails with the
             # following HTTP status codes"
@@ -11137,21 +11160,21 @@ class HTTPTransport(Transport):
             if ids and self._pair is None:
                 await self._read_answer(answer, ids)
             else:
-                with contextlib.suppress(asyncio.TimeoutError):  # it says nothing, or ought to
+                with suppress(asyncio.TimeoutError):  # it says nothing, or ought to
                     await asyncio.wait_for(answer.body(), PROBE_SECONDS)
 
     async def _send(
-        self, msg: Msg | list[Msg], headers: Mapping[str, str], data: bytes
+        self, msg: Payload, headers: Fields, data: bytes
     ) -> HTTPAnswer:
         """Send a POST, once more if it only reads and its connection ends: RFC 9110 §9.2.2.
 
         A server may end an idle connection just when a request is sent on it.
         """
         target = self._pair or self.url.target
-        send = functools.partial(self.auth.send, "POST", target, headers, data, None)
+        send = partial(self.auth.send, "POST", target, headers, data, None)
         row = METHODS.get(method_of(msg))
         if row is not None and row.cacheable:
-            with contextlib.suppress(ConnectionClosed):
+            with suppress(ConnectionClosed):
                 return await send()
         return await send()
 
@@ -11159,7 +11182,7 @@ class HTTPTransport(Transport):
         """Return the error that an HTTP status stands for; a JSON-RPC error in the body counts."""
         status, body = answer.head.status, b""
         problem: Msg = {}
-        with contextlib.suppress(ConnectionClosed, ProtocolError):  # cut short; too long; no JSON
+        with suppress(ConnectionClosed, ProtocolError):  # cut short; too long; no JSON
             body = await answer.body()
             msg = decode(body)
             problem = msg["error"] if classify(msg) is ERROR else {}
@@ -11206,7 +11229,7 @@ class HTTPTransport(Transport):
                 if failures == MAX_RETRIES:
                     raise
                 continue  # the server may be there the next time
-            with contextlib.closing(answer):
+            with closing(answer):
                 gone = answer.head.status == 404 and self.session_id is not None
                 if gone or self.session_id != session:
                     # Not SessionExpired, after which the request would be sent once more.
@@ -11228,21 +11251,21 @@ class HTTPTransport(Transport):
         self, answer: HTTPAnswer, events: SSEDecoder, ids: set[ReqId] | None
     ) -> None:
         """Deliver the messages of a stream, until it ends or all of `ids` are answered."""
-        with contextlib.suppress(ConnectionClosed):
+        with suppress(ConnectionClosed):
             while (ids is None or ids) and (data := await answer.next_piece()):
                 for event in events.feed(data):
-                    if event.event == "message" and event.data:
-                        await self._take(event.data.encode(), ids)
-                    elif event.event == "endpoint" and self._endpoint is not None:
-                        self._found_endpoint(event.data)
+                    await self._take_event(event, ids)
 
-    def _found_endpoint(self, where: str) -> None:
-        from urllib.parse import urljoin
+    async def _take_event(self, event: Event, ids: set[ReqId] | None) -> None:
+        if event.event == "message" and event.data:
+            await self._take(event.data.encode(), ids)
+        elif event.event == "endpoint" and self._endpoint is not None:
+            from urllib.parse import urljoin
 
-        url = parse_url(urljoin(str(self.url), where))
-        if url.origin != self.url.origin:  # it gets our messages, and our credentials
-            raise ProtocolError(f"it names an endpoint elsewhere, {url}")
-        settle_future(self._endpoint, url.target, None)
+            url = parse_url(urljoin(str(self.url), event.data))
+            if url.origin != self.url.origin:  # it gets our messages, and our credentials
+                raise ProtocolError(f"it names an endpoint elsewhere, {url}")
+            settle_future(self._endpoint, url.target, None)
 
     async def _take(self, data: bytes, ids: set[ReqId] | None) -> None:
         """Deliver a message, noting which of our requests it answers."""
@@ -11262,23 +11285,24 @@ class HTTPTransport(Transport):
         """Open the stream; messages may need it, so its head is waited for a moment."""
         if self._listening is not None:
             self._listening.cancel()
-        opened = asyncio.get_running_loop().create_future()
+        opened = get_running_loop().create_future()
         self._listening = self.tasks.spawn(self._keep_listening(opened))
         await asyncio.wait([opened], timeout=GRACE_SECONDS)
 
     async def _keep_listening(self, opened: asyncio.Future[Any]) -> None:
         """Keep the stream open, for as long as the server has one."""
-        pace, clock = Pace(), asyncio.get_running_loop().time
+        pace, clock = Pace(), get_running_loop().time
         events, ever = SSEDecoder(), False  # how far the stream has come; whether it was ever there
         # `closed` is asked each time, since wait_for() may swallow a cancellation before 3.12.
         while not self.inbox.closed:
             since, before = clock(), events.last_id
             try:
-                with contextlib.closing(await self._get_stream(before, None)) as answer:
+                with closing(await self._get_stream(before, None)) as answer:
                     settle_future(opened, None, None)
-                    if answer.head.status == 200:
-                        if ever and sendable(before) is None:
-                            self.interrupted(False)  # nobody knows where it was cut
+                    fine = answer.head.status == 200
+                    if fine and ever and sendable(before) is None:
+                        self.interrupted(False)  # nobody knows where it was cut
+                    if fine:
                         ever, events = True, SSEDecoder(before, events.retry_ms)
                         await self.read_events(answer, events, None)
                     elif not self._may_come_back(answer.head, events, ever):
@@ -11318,11 +11342,11 @@ class HTTPTransport(Transport):
         except ConnectionClosed:
             return False
         if answer.head.status != 200 or media_type(answer.head.headers) != EVENT_TYPE:
-            with contextlib.closing(answer):
+            with closing(answer):
                 if answer.head.status in (401, 403):
                     raise await self.problem_of(answer)
             return False
-        self._endpoint = asyncio.get_running_loop().create_future()
+        self._endpoint = get_running_loop().create_future()
         self.tasks.spawn(self._read_pair(answer))
         late = ConnectionClosed(f"{self.url} sent no endpoint event")
         self._pair = await within(CONNECT_SECONDS, self._endpoint, late)
@@ -11331,7 +11355,7 @@ class HTTPTransport(Transport):
     async def _read_pair(self, answer: HTTPAnswer) -> None:
         """Read the stream until it ends, and the channel with it."""
         try:
-            with contextlib.closing(answer):
+            with closing(answer):
                 await self.read_events(answer, SSEDecoder(), None)
             self.reason = "ended its stream"
         except (MCPError, ValueError) as exc:
@@ -11364,7 +11388,7 @@ class HTTPTransport(Transport):
         """End the session, if there is one, and all connections."""
         self.end()
         if self.session_id is not None:
-            with contextlib.suppress(MCPError, ValueError):
+            with suppress(MCPError, ValueError):
                 async with Deadline(GRACE_SECONDS, ConnectionClosed()):
                     # spec 2025-11-25: basic/transports#session-management -- "SHOULD send an HTTP
                     # DELETE"
@@ -11375,7 +11399,7 @@ class HTTPTransport(Transport):
         await self.http.close()
 
 
-def method_of(msg: Msg | list[Msg]) -> str:
+def method_of(msg: Payload) -> str:
     """Return the method of a message, "" if it has none, or is a batch."""
     return msg.get("method", "") if isinstance(msg, dict) else ""
 
@@ -11433,7 +11457,6 @@ RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 OPENID_METADATA = "/.well-known/openid-configuration"
 SECRET_METHODS = ("client_secret_basic", "client_secret_post")
-Fields = Mapping[str, str]  # of a head, of a form, or of a query
 
 
 def challenge_of(text: str, scheme: str = "bearer") -> Fields:
@@ -11774,7 +11797,7 @@ def read_tokens(doc: JSON, now: float, scope: str, scheme: str, where: str) -> M
     refresh, life = told.get("refresh_token"), told.get("expires_in")
     if isinstance(refresh, str) and refresh:
         kept["refresh_token"] = refresh
-    with contextlib.suppress(TypeError, ValueError):  # it need not say
+    with suppress(TypeError, ValueError):  # it need not say
         left = max(float(str(life)), 0)
         kept.update(expires_at=now + left, refresh_at=now + left - min(STALL_SECONDS, left / 10))
     return kept
@@ -12023,9 +12046,9 @@ class TokenStore:
         if key in self.locked:
             return None
         self.locked.add(key)
-        return functools.partial(self.locked.discard, key)
+        return partial(self.locked.discard, key)
 
-    @contextlib.asynccontextmanager
+    @asynccontextmanager
     async def lock(self, key: Key) -> AsyncIterator[None]:
         """Be the only one who changes a value, of all processes that share the store."""
         until = time.monotonic() + STALL_SECONDS
@@ -12143,7 +12166,7 @@ class Redirect:
 
     def __init__(self, state: str) -> None:
         self.state, self.path = state, ""
-        self.answer: asyncio.Future[Fields] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[Fields] = get_running_loop().create_future()
         self.listener: Listener | None = None
 
     async def open(self, given: str | None, former: str) -> str:
@@ -12195,7 +12218,7 @@ def open_browser(url: str) -> None:
     import webbrowser
 
     def work() -> None:
-        with contextlib.suppress(Exception):  # there is none, or no display: the URL was printed
+        with suppress(Exception):  # there is none, or no display: the URL was printed
             webbrowser.open(url)
 
     threading.Thread(target=work, daemon=True).start()
@@ -12207,9 +12230,9 @@ async def typed_line() -> str:
     A line that comes after the wait was cancelled stays there, for whoever reads next. On Windows
     a thread has to wait for it, and takes it even so.
     """
-    loop, typed, fd = asyncio.get_running_loop(), asyncio.Event(), sys.stdin.fileno()
+    loop, typed, fd = get_running_loop(), asyncio.Event(), sys.stdin.fileno()
     # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
-    read = functools.partial(os.read, fd, BUFFER_BYTES)
+    read = partial(os.read, fd, BUFFER_BYTES)
     try:
         loop.add_reader(fd, typed.set)
     except NotImplementedError:  # Windows
@@ -12279,7 +12302,7 @@ class Fetcher:
         """
         if self.server.scheme == "https" != url.scheme and not self.allow_private:
             raise AuthError(f"{self.server} leads to {url}: it must begin with https://")
-        with contextlib.suppress(ValueError):  # a name: whoever connects to it will see
+        with suppress(ValueError):  # a name: whoever connects to it will see
             self.forbid_private("127.0.0.1" if is_loopback(url.host) else url.host)
 
     async def fetch(self, method: str, url: URL, headers: Fields, data: bytes = b"") -> Answered:
@@ -12293,7 +12316,7 @@ class Fetcher:
 
         async def exchange() -> tuple[HTTPAnswer, bytes]:
             answer = await http.send(method, url.target, sent, data, None, redirects)
-            with contextlib.closing(answer):
+            with closing(answer):
                 return answer, await answer.body(MAX_DOCUMENT_BYTES)
 
         began = time.monotonic()
@@ -12553,7 +12576,7 @@ class OAuth(Authorizer):
                 return False
             server, tokens, where = login["server"], login["tokens"], "revocation_endpoint"
             form = {"token": tokens.get("refresh_token") or tokens["access_token"]}
-            with contextlib.suppress(MCPError):  # RFC 7009 -- gone here, whatever happens there
+            with suppress(MCPError):  # RFC 7009 -- gone here, whatever happens there
                 await self.token_request(server, login["client"], form, where)
             await self.store.save(self.place, None)
             return True
@@ -12720,7 +12743,7 @@ class OAuth(Authorizer):
 
     async def ask_person(self, page: str, redirect: Redirect) -> Fields:
         """Show a page, and return the parameters with which the browser comes back."""
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # stderr is gone
+        with suppress(AttributeError, OSError, ValueError):  # stderr is gone
             sys.stderr.write(
                 f"To log in, open this page:\n\n    {page}\n\nWaiting for the browser to come "
                 f"back, for {self.timeout:g} seconds at most; Ctrl-C gives up.\n"
@@ -13103,7 +13126,7 @@ class Guard(Entrance):
         """Whether it must be told the URL by which clients know the endpoint."""
         return bool(self.issuers) and not self.url
 
-    def pages(self, path: str) -> dict[str, Callable[..., Any]]:
+    def pages(self, path: str) -> dict[str, Function]:
         """Return the page with our metadata, at the place for the path and at the root."""
         paths = (RESOURCE_METADATA + path, RESOURCE_METADATA) if self.issuers else ()
         return dict.fromkeys(paths, self.page)
@@ -13359,7 +13382,7 @@ class TraceView:
             text = f"{one_line(line)}\n{json.dumps(redact(msg), indent=2, ensure_ascii=False)}"
         else:
             text = one_line(f"{line}  {self.gist(msg)}")[: columns()]
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody can see it
+        with suppress(OSError, ValueError, AttributeError):  # nobody can see it
             self.stream.write(plain(text) + "\n")
             self.stream.flush()
 
@@ -13438,7 +13461,7 @@ def read_json(text: str) -> JSON:
     >>> read_json("[1]"), read_json("NaN")
     ([1], 'NaN')
     """
-    with contextlib.suppress(ProtocolError):
+    with suppress(ProtocolError):
         return decode(text.encode("utf-8", "replace"))
     return text
 
@@ -13501,7 +13524,7 @@ class Person:
     def say(self, text: object, end: str = "\n") -> None:
         """Write a line, if anybody is there to read it, without what a terminal would obey."""
         wipe, self.bar = "\r\x1b[K" * self.bar, False
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, full, or None
+        with suppress(OSError, ValueError, AttributeError):  # closed, full, or None
             sys.stderr.write(wipe + plain(text).rstrip("\n") + end)
             sys.stderr.flush()
 
@@ -13757,7 +13780,7 @@ def do_serve(args: Any) -> None:
 
 TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token: a list of processes shows those of --token
 #: By verb: its function, the words that it takes besides the target, and what it does.
-VERBS: dict[str, tuple[Callable[..., Any], str, str]] = {
+VERBS: dict[str, tuple[Function, str, str]] = {
     "info": (do_info, "", "tell who the server is, and all that it offers"),
     **{kind: (do_list, "[NAME ...]", f"list the {kind}, or tell all of some") for kind in LISTS},
     "call": (do_call, "NAME [KEY=VALUE ...]", "call a tool; '{...}' gives arguments as JSON"),
@@ -13978,7 +14001,7 @@ def complain(exc: Exception, as_json: bool = False) -> int:
     if as_json:
         code = getattr(exc, "code", None)
         text = json.dumps({"error": {"message": one_line(exc), "code": code, "status": status}})
-    with contextlib.suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
+    with suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
         sys.stderr.write(f"{text}\n")
     return status
 
