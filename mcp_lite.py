@@ -8582,43 +8582,34 @@ class SSEDecoder:
 #          3. A trace shows only headers that say something of MCP, and not what lets somebody in.
 # Limits.  What a proxy says of its client (X-Forwarded-For) is not read.
 
-# Hosts and origins as clients send them, without the port that a scheme has anyway; or * for any.
-HOST = rf"\*|(?!.*(?:\.|:443|:80)$){AUTHORITY}"
-ORIGIN = r"\*|null|(?!http:.*:80$|https:.*:443$)[a-z][a-z0-9.+-]*://[^\s/*]+"
 LOOPBACK = r"localhost|127(\.[0-9]{1,3}){3}|::1"
+ADDRESS = r"([0-9.]+|\[[0-9a-f:.]+\])(:[0-9]*)?"  # no DNS name has only digits at its end
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
 JSON_HEADERS: Fields = {"content-type": JSON_TYPE}
-#: The headers that a trace shows, and how many characters of those that let somebody in.
-TRACED_HEADERS = {
-    "last-event-id": 99, "mcp-session-id": 8, "www-authenticate": 99, "authorization": 6,
-    "location": 99, "retry-after": 99, "mcp-method": 99, "mcp-name": 99,
-    "mcp-protocol-version": 99, "content-type": 99,
-}  # fmt: skip
+#: The headers that a trace shows; those that let somebody in are cut short.
+TRACED_HEADERS = (
+    "last-event-id mcp-session-id www-authenticate authorization location retry-after mcp-method"
+    " mcp-name mcp-protocol-version content-type".split()
+)
 
 
 class HTTPHead(Msg):
-    """The head of an HTTP request or answer, for a trace: {"http": its line, "headers": {...}}.
-
-    `side` is whose trace it is: "client" or "server".
-    """
-
-    side = ""
+    """The head of an HTTP request or answer, for a trace: {"http": its line, "headers": {...}}."""
 
 
-def trace_head(direction: str, side: str, line: str, headers: Fields) -> None:
+def trace_head(direction: str, line: str, headers: Fields) -> None:
     """Show the head of an HTTP request or answer to the trace, if there is one."""
     if _trace is None:
         return
     given, shown = {name.lower(): value for name, value in headers.items()}, {}
-    if "location" in given:  # where a browser carries the code of a login in the query
-        given["location"] = re.split("[?#]", given["location"])[0]
-    for name, most in TRACED_HEADERS.items():
+    for name in TRACED_HEADERS:
         if name in given:
-            shown[name] = given[name][:most] + "..." * (len(given[name]) > most)
-    head = HTTPHead(http=line, headers=shown)
-    head.side = side
-    _trace(direction, "HTTP", head)
+            secret = name in ("authorization", SESSION_HEADER)
+            shown[name] = given[name][:6] + "..." if secret else given[name][:99]
+    if "location" in shown:  # where a browser carries the code of a login in the query
+        shown["location"] = re.split("[?#]", shown["location"])[0]
+    _trace(direction, "HTTP", HTTPHead(http=line, headers=shown))
 
 
 class Refused(ProtocolError):
@@ -8641,17 +8632,16 @@ def is_loopback(host: str) -> bool:
     return re.fullmatch(LOOPBACK, host.lower()) is not None
 
 
-def is_address(host: str) -> bool:
-    """Return whether a host is an IP address.
+def is_one_of(host: str, names: set[str]) -> bool:
+    """Return whether a host, with its port or without, is this machine, or one of `names`.
 
-    >>> is_address("192.0.2.1"), is_address("2001:db8::1"), is_address("1.2.3.4.evil.org")
-    (True, True, False)
+    >>> is_one_of("[::1]:80", set()), is_one_of("a.example:81", {"a.example"})
+    (True, True)
     """
-    from ipaddress import ip_address
-
-    with suppress(ValueError):
-        return bool(ip_address(host))
-    return False
+    found = re.fullmatch(AUTHORITY, host)
+    if found is None:
+        return False
+    return is_loopback(found[1].strip("[]")) or not names.isdisjoint((host, found[1]))
 
 
 class Gate:
@@ -8664,62 +8654,41 @@ class Gate:
     >>> Gate().check({"host": "evil.example.com"})
     Traceback (most recent call last):
         ...
-    mcp_lite.ProtocolError: the host 'evil.example.com' is not served here: see allowed_hosts
+    mcp_lite.ProtocolError: the host 'evil.example.com' is not allowed here: see allowed_hosts
     """
 
     def __init__(
-        self, hosts: str | Iterable[str] | None = None, origins: str | Iterable[str] = (),
-        locked: bool = False,
-    ) -> None:  # fmt: skip
-        hosts = [hosts] if isinstance(hosts, str) else hosts
-        given = [host.lower() for host in hosts or ()]
-        found = self._known(given, HOST, "allowed_hosts", "mcp.example.com, as in Host")
-        self.hosts = None if hosts is None else found
-        origins = [origins] if isinstance(origins, str) else origins
-        given = [item.lower().rstrip("/") for item in origins]
-        self.origins = self._known(given, ORIGIN, "allowed_origins", "https://app.example.com")
-        self.locked = locked
+        self, hosts: str | Iterable[str] | None = None, origins: str | Iterable[str] = ()
+    ) -> None:
+        self.addresses = hosts is None
+        self.hosts, self.origins = self._names(hosts or ()), self._names(origins)
 
-    def _known(self, given: list[str], pattern: str, option: str, example: str) -> set[str]:
-        """Return names that clients may send; ValueError for one that none would send."""
-        for name in given:
-            if not re.fullmatch(pattern, name):
-                raise ValueError(f"{option}: {name!r}: give it whole, such as {example}; * is any")
-        return {*given}
+    def _names(self, given: str | Iterable[str]) -> set[str]:
+        names = [given] if isinstance(given, str) else given
+        return {name.lower().rstrip("/") for name in names}
 
-    def check(self, headers: Fields, guarded: bool = True) -> None:
-        """Raise ProtocolError with status 403 for a Host or an Origin that is not let in.
-
-        What is not `guarded` needs no token, even at a locked server.
-        """
+    def check(self, headers: Fields, locked: bool = False) -> None:
+        """Raise ProtocolError with status 403 for a Host or an Origin that is not let in."""
         host, origin = headers.get("host"), headers.get("origin")
-        if host is not None and not self._knows_host(host.lower(), self.locked and guarded):
-            problem = f"the host {host[:100]!r} is not served here: see allowed_hosts"
-            raise ProtocolError(problem, http_status=403)
-        # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
-        if origin is not None and not self._knows_origin(origin.lower()):
-            problem = f"the origin {origin[:100]!r} is not allowed here: see allowed_origins"
-            raise ProtocolError(problem, http_status=403)
+        if not (host is None or (locked and self.addresses) or self._knows_host(host.lower())):
+            raise self._refusal("host", host)
+        if not (origin is None or self._knows_origin(origin.lower())):
+            raise self._refusal("origin", origin)
 
-    def _knows_host(self, host: str, locked: bool) -> bool:
-        found = re.fullmatch(AUTHORITY, host)
-        if found is None:  # which our own listener does not let through, but ASGI servers may
-            return False
-        name = found[1].strip("[]")
-        if is_loopback(name):
+    def _refusal(self, what: str, name: str) -> ProtocolError:
+        # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
+        problem = f"the {what} {name[:100]!r} is not allowed here: see allowed_{what}s"
+        return ProtocolError(problem, http_status=403)
+
+    def _knows_host(self, host: str) -> bool:
+        if self.addresses and re.fullmatch(ADDRESS, host):
             return True
-        if self.hosts is None:
-            return locked or is_address(name)
-        return not self.hosts.isdisjoint(("*", host, found[1]))
+        return "*" in self.hosts or is_one_of(host, self.hosts)
 
     def _knows_origin(self, origin: str) -> bool:
         if not self.origins.isdisjoint((origin, "*")):
             return True
-        found = re.fullmatch(rf"https?://({AUTHORITY})", origin)
-        if found is None:
-            return False
-        host, name = found[1], found[2]
-        return is_loopback(name.strip("[]")) or not (self.hosts or set()).isdisjoint((host, name))
+        return is_one_of(re.sub("^https?://", "", origin), self.hosts)
 
 
 def cors_headers(origin: str) -> dict[str, str]:
@@ -8743,9 +8712,8 @@ def check_accept(headers: Fields, *types: str) -> None:
         ...
     mcp_lite.ProtocolError: accept must list text/event-stream
     """
-    accept = headers.get("accept", "*/*")[:2000].lower().split(",")
-    named = {each.partition(";")[0].strip() for each in accept}
-    if "*/*" not in named and not named.issuperset(types):
+    named = re.findall("[^ \t,;]+/[^ \t,;]+", headers.get("accept", "*/*").lower())
+    if "*/*" not in named and not {*types}.issubset(named):
         raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
 
 
@@ -8793,8 +8761,8 @@ def bearer_of(headers: Fields) -> str | None:
     >>> bearer_of({"authorization": "bearer abc"}), bearer_of({"authorization": "Basic x"})
     ('abc', None)
     """
-    scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" and token.strip() else None
+    found = re.fullmatch("(?i)bearer +(.+)", headers.get("authorization", ""))
+    return found[1] if found else None
 
 
 def sendable_token(token: Any) -> Any:
@@ -8810,30 +8778,31 @@ def sendable_headers(headers: Any) -> dict[str, str]:
     >>> sendable_headers({"X-Team": 7})
     Traceback (most recent call last):
         ...
-    ValueError: headers=: a header would not arrive as it is: a line break, a blank, a second one?
+    ValueError: a header would not arrive as it is: a line break, a blank, a second one?
     """
-    given = dict(headers or {})
-    try:
-        header_lines((*given.items(),))
-    except ValueError as exc:
-        raise ValueError(f"headers=: {exc}") from None
-    return {name.lower(): value for name, value in given.items()}
+    given = {name.lower(): value for name, value in dict(headers or {}).items()}
+    header_lines((*given.items(),))
+    return given
 
 
 def owner_of(principal: Any) -> str:
     """Return a stable key of a principal: all that belongs to the principal is bound to it.
 
     That is its subject, with its issuer if it has one, so that a token that was refreshed changes
-    nothing; else its whole value as JSON. TypeError for what is no JSON.
+    nothing; else its whole value as JSON. TypeError for what is no JSON. They are members of a
+    mapping, or attributes, and may be called `iss` and `sub`.
 
     >>> owner_of({"iss": "https://a", "sub": "7", "iat": 1}) == owner_of(
     ...     {"iss": "https://a", "sub": "7", "iat": 2})
     True
     """
-    kind, value = type(principal).__name__, principal
-    subject = issuer_and_subject(principal)
-    if subject is not None:
-        kind, value = "subject", subject
+    value = principal
+    # Both take a name, and what to return where it is missing.
+    named = isinstance(principal, Mapping)
+    read = principal.get if named else partial(getattr, principal)
+    subject = read("subject", None) or read("sub", None)
+    if subject:
+        value = {"issuer": read("issuer", None) or read("iss", None), "subject": subject}
     try:
         text = json.dumps(to_json(value), sort_keys=True)
     except (TypeError, ValueError):
@@ -8841,25 +8810,7 @@ def owner_of(principal: Any) -> str:
         raise TypeError(f"{problem}: give it issuer and subject") from None
     from hashlib import sha256
 
-    return f"{kind} {text}" if len(text) <= 80 else f"{kind} {sha256(text.encode()).hexdigest()}"
-
-
-def issuer_and_subject(principal: Any) -> list[Any] | None:
-    """Return issuer and subject of a principal, None without a subject; an issuer may be missing.
-
-    They are members of a mapping, or attributes, and may be called `iss` and `sub`.
-
-    >>> issuer_and_subject({"iss": "https://a", "sub": "7"}), issuer_and_subject("alice")
-    (['https://a', '7'], None)
-    """
-    known = principal.get if isinstance(principal, Mapping) else None
-
-    def first(*names: str) -> Any:
-        found = (known(name) if known else getattr(principal, name, None) for name in names)
-        return next((value for value in found if value not in (None, "")), None)
-
-    subject = first("subject", "sub")
-    return None if subject is None else [first("issuer", "iss"), subject]
+    return text if len(text) <= 80 else sha256(text.encode()).hexdigest()
 
 ###############################################################################
 # 33. Mirrored headers
@@ -9156,7 +9107,7 @@ class Response:
         if self.lost or self.ended or (status != 0) == self.begun:
             return 0
         if status:
-            trace_head(">", SERVER, str(status), headers)
+            trace_head(">", str(status), headers)
             if self.cors:
                 headers = {**headers, **self.cors}
         slow = self._put(status, headers, data, more)  # ValueError: nothing was sent
@@ -10050,7 +10001,7 @@ class Endpoint:
             raise ValueError("auth= says who may come in: leave out token= and verify=")
         self.server, self.path = server, path.rstrip("/")
         self.entrance: Entrance = Entrance(token, verify) if auth is None else auth
-        self.gate = Gate(allowed_hosts, allowed_origins, self.entrance.locked)
+        self.gate = Gate(allowed_hosts, allowed_origins)
         check_numbers(session_seconds=session_seconds)
         self.stateful, self.session_seconds = sessions, session_seconds
         self.session_prefix = session_prefix
@@ -10114,11 +10065,12 @@ class Endpoint:
         """Return where the head of a request leads, the headers for CORS, and those that a handler
         may see; ProtocolError if it is not let in."""
         route = self.routes.get(request.path.rstrip("/"), {}).get(request.method)
-        guarded, headers = route is not None and not route.public, request.headers
+        guarded = self.entrance.locked and route is not None and not route.public
+        headers = request.headers
         if route is None or not route.any_host:
-            self.gate.check(headers, guarded)
+            self.gate.check(headers, guarded)  # a page that binds its name has no token
         cors = cors_headers(headers["origin"]) if "origin" in headers else {}
-        if guarded and self.entrance.locked:
+        if guarded:
             # spec: basic/authorization/index#token-handling
             headers = types.MappingProxyType(without(headers, "authorization"))
         found = request.notes[self] = route, cors, headers
@@ -10127,7 +10079,7 @@ class Endpoint:
     async def answer(self, request: HTTPRequest, response: Response) -> None:
         """Answer one request; a stream that it began may go on afterwards."""
         if _trace is not None:
-            trace_head("<", SERVER, f"{request.method} {request.path}", request.headers)
+            trace_head("<", f"{request.method} {request.path}", request.headers)
         route, cors, headers = request.notes.get(self) or self.door(request)
         response.cors = cors  # a page must be able to read why it is refused
         if route is None:
@@ -10974,10 +10926,10 @@ class Authorizer:
         while True:
             own = await self.headers(method, target, not self.closing)
             fields = {**headers, **own}
-            trace_head(">", CLIENT, f"{method} {target}", fields)
+            trace_head(">", f"{method} {target}", fields)
             answer = await self.http.send(method, target, fields, body, patience)
             status = f"{answer.head.status} {answer.head.reason}".strip()
-            trace_head("<", CLIENT, f"{status}, to {method} {target}", answer.head.headers)
+            trace_head("<", f"{status}, to {method} {target}", answer.head.headers)
             with ExitStack() as discard:
                 # A login takes minutes, and servers close what is idle for seconds.
                 discard.callback(answer.abort)
@@ -12322,7 +12274,7 @@ class Fetcher:
         began = time.monotonic()
         late = ConnectionClosed(f"{url}, or all servers of this login together, took longer than "
                                 f"{HEAD_SECONDS:g} seconds")  # fmt: skip
-        trace_head(">", CLIENT, f"{method} {url}", headers)
+        trace_head(">", f"{method} {url}", headers)
         try:
             answer, body = await within(max(self.left, 0), exchange(), late)
         except LimitExceeded as exc:
@@ -12331,7 +12283,7 @@ class Fetcher:
             self.left -= time.monotonic() - began
             await http.close()
         head = answer.head
-        trace_head("<", CLIENT, f"{head.status}, to {method} {url}", head.headers)
+        trace_head("<", f"{head.status}, to {method} {url}", head.headers)
         try:
             return head.status, head.headers, decode(body)
         except ProtocolError:
