@@ -3505,7 +3505,8 @@ class Template:
 #              list is content only if one of its items is a block, or bytes.
 #           2. A form asks for what every client can show: flat fields of primitive types. A field
 #              that may be None is absent from the form where it is not filled in.
-# Limits.   Blocks that are dicts are sent as they are: what they lack, the client finds.
+# Limits.   Blocks that are dicts are sent as they are: what they lack, the client finds. Titles of
+#           choices are for clients since 2025-11-25; older ones know `enumNames`.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputRequired"]
 
@@ -3873,74 +3874,31 @@ def fit_tool(tool: Msg) -> Msg:
     return without(tool, "outputSchema")
 
 
-def without_meta(part: Msg, *names: str) -> Msg:
-    """Return params, or a result, without some members of its `_meta`, nor what is no `_meta`.
-
-    >>> without_meta({"a": 1, "_meta": {"b": 2}}, "b"), without_meta({"_meta": 5})
-    ({'a': 1}, {})
-    """
-    given = part.get("_meta")
-    if "_meta" not in part or isinstance(given, dict) and given.keys().isdisjoint(names):
-        return part
-    meta, rest = without(object_of(part, "_meta"), *names), without(part, "_meta")
-    return {**rest, "_meta": meta} if meta else rest
-
-
 def fit_result(method: str, answer: Msg, rev: str) -> Msg:
     """Return the result of a method as `rev` knows it, whoever made it: a handler, a middleware, or
-    another server. What has an unexpected shape passes as it is.
+    another server.
 
     >>> fit_result("tools/call", {"content": [], "structuredContent": [1]}, NEWEST_LEGACY)
     {'content': []}
     """
-    if "_meta" in answer:
-        answer = without_meta(answer)
-    try:
-        if rev < MODERN:
-            return _fit_parts(method, answer, rev)
-        check_hints(answer)
-    except (AttributeError, TypeError):  # nothing that any revision knows
-        pass
-    except ValueError:  # ours are put in their place
-        answer = without(answer, "ttlMs", "cacheScope")
-    return answer
-
-
-def _fit_parts(method: str, answer: Msg, rev: str) -> Msg:
-    """Return a result whose parts are as `rev`, a legacy one, knows them."""
-    if method == "tools/list" and isinstance(answer.get("tools"), list):
-        return {**answer, "tools": [fit_tool(x) for x in answer["tools"]]}
-    if method == "prompts/get" and rev < RICH and isinstance(answer.get("messages"), list):
-        return {**answer, "messages": [fit_message(x, rev) for x in answer["messages"]]}
-    if method != "tools/call":
+    if rev >= MODERN:
         return answer
-    if not isinstance(answer.get("structuredContent", {}), dict):
-        answer = without(answer, "structuredContent")
-    if rev < RICH and isinstance(answer.get("content"), list):
-        answer = {**answer, "content": [fit_content(x, rev) for x in answer["content"]]}
+    if method == "tools/list":
+        return {**answer, "tools": [fit_tool(x) for x in answer["tools"]]}
+    if method == "prompts/get" and rev < RICH:
+        return {**answer, "messages": [fit_message(x, rev) for x in answer["messages"]]}
+    if method == "tools/call":
+        if not isinstance(answer.get("structuredContent", {}), dict):
+            answer = without(answer, "structuredContent")
+        if rev < RICH and "content" in answer:
+            answer = {**answer, "content": [fit_content(x, rev) for x in answer["content"]]}
     return answer
-
-
-def fit_form(schema: Msg, rev: str) -> Msg:
-    """Return an elicitation schema as `rev` can show it: older ones have no titled choices.
-
-    >>> choice = {"type": "string", "oneOf": [{"const": "a", "title": "A"}]}
-    >>> fit_form({"type": "object", "properties": {"x": choice}}, LEGACY[1])
-    {'type': 'object', 'properties': {'x': {'type': 'string', 'enum': ['a'], 'enumNames': ['A']}}}
-    """
-    fields = dict(schema.get("properties", {}))
-    for name, field in fields.items():
-        if "oneOf" in field and rev < RICH:
-            options = field["oneOf"]
-            values = [option.get("const") for option in options]
-            titles = [str(option.get("title", option.get("const"))) for option in options]
-            fields[name] = {**without(field, "oneOf"), "enum": values, "enumNames": titles}
-    return {**schema, "properties": fields}
 
 
 def fit_question(method: str, params: Msg, rev: str) -> Msg:
     """Return the parameters of a question as `rev` knows them."""
-    params = without_meta(params, "progressToken")
+    if "_meta" in params:  # the progress token in it is not ours
+        params = {**params, "_meta": without(params["_meta"], "progressToken")}
     if method == "sampling/createMessage":
         messages = [fit_message(x, rev) for x in params["messages"] if isinstance(x, dict)]
         return {**params, "messages": messages}
@@ -3948,9 +3906,6 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
         if rev >= MODERN:  # there, an answer to the call says that the person is done
             return without(params, "elicitationId")
         return {"elicitationId": os.urandom(16).hex(), **params}
-    if method == "elicitation/create":
-        schema = fit_form(object_of(params, "requestedSchema"), rev)
-        return {**params, "requestedSchema": schema}
     return params
 
 ###############################################################################
@@ -5886,8 +5841,7 @@ class ServerThread:
 #          3. A task that has ended does not change, and keeps only its outcome.
 #          4. A name stands for one question of a task, for ever: an answer that comes late must
 #             not be taken for that of another one.
-# Limits.  1,000 tasks, half of them of one principal. A task of the protocol is a Job here, because
-#          asyncio has tasks, too.
+# Limits.  1,000 tasks. A task of the protocol is a Job here, because asyncio has tasks, too.
 
 
 
@@ -5896,15 +5850,13 @@ def timestamp() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def make_room(jobs: dict[str, Job], owner: str) -> None:
+def make_room(jobs: dict[str, Job]) -> None:
     """Let the oldest outcome give way to a new task; RPCError if too many tasks are running."""
     for old in [job for job in jobs.values() if job.expires < time.monotonic()]:
         old.cancel()
         del jobs[old.id]
-    mine = [job for job in jobs.values() if job.owner == owner]
-    full = owner and len(mine) >= MAX_ITEMS // 2
-    if full or len(jobs) >= MAX_ITEMS:
-        oldest = next((job for job in (mine if full else jobs.values()) if job.over), None)
+    if len(jobs) >= MAX_ITEMS:
+        oldest = next((job for job in jobs.values() if job.over), None)
         if oldest is None:
             raise RPCError(TOO_BUSY, "too many tasks are running")
         del jobs[oldest.id]
@@ -5918,7 +5870,7 @@ class Job:
 
     def __init__(self, ctx: Context) -> None:
         self.server, self.owner = ctx.server, ctx.owner
-        make_room(self.server.jobs, self.owner)
+        make_room(self.server.jobs)
         self.id: str = os.urandom(16).hex()
         #: "working" or, with questions, "input_required"; then "completed", "failed", "cancelled"
         self.status, self.message = "working", ""
