@@ -4647,8 +4647,8 @@ class LogHandler(logging.Handler):
         if ctx is None or ctx.server is not self.server or ours:
             return
         try:
-            steps = ((50, "critical"), (40, "error"), (30, "warning"), (20, "info"), (0, "debug"))
-            level = next(level for number, level in steps if record.levelno >= number)
+            level = record.levelname.lower()  # a program may have levels of its own
+            level = level if level in LOG_LEVELS else "info"
             ctx.log_soon(level, self.format(record), record.name)
         except Exception:
             self.handleError(record)
@@ -9831,6 +9831,8 @@ class Entrance:
     is an entrance that knows who gives tokens out.
     """
 
+    issuers: Sequence[str] = ()  # who gives tokens out, for its pages to say
+
     def __init__(self, token: Any = None, verify: Callable[[str], Any] | None = None) -> None:
         self.verify = verify
         self.url = ""  # of the endpoint, as clients know it
@@ -9857,11 +9859,6 @@ class Entrance:
     async def judge(self, token: str) -> Any:
         """Return the principal of a token, which is not one of the known; none of another."""
         return await maybe_await(self.verify(token)) if self.verify else None
-
-    @property
-    def lacks_url(self) -> bool:
-        """Whether it must be told the URL by which clients know the endpoint."""
-        return False
 
     def identity_of(self, principal: Any) -> Identity:
         """Return a principal with its stable key."""
@@ -10382,7 +10379,7 @@ class HTTPServer(Engine):
         self.listener = Listener(self.endpoint.answer, self.max_body)
         await self.enter()
         try:
-            if entrance.lacks_url and not is_loopback(host):
+            if entrance.issuers and not (entrance.url or is_loopback(host)):
                 raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
             root = await self.listener.start(host, self.port, self.uds, self.ssl, self.sock)
         except BaseException:
@@ -13025,11 +13022,6 @@ class Guard(Entrance):
         wanted = dict.fromkeys((*self.scopes, *kept, *scope.split()))
         return self.challenge("insufficient_scope", " ".join(wanted))
 
-    @property
-    def lacks_url(self) -> bool:
-        """Whether it must be told the URL by which clients know the endpoint."""
-        return bool(self.issuers) and not self.url
-
     def pages(self, path: str) -> dict[str, Function]:
         """Return the page with our metadata, at the place for the path and at the root."""
         paths = (RESOURCE_METADATA + path, RESOURCE_METADATA) if self.issuers else ()
@@ -13037,7 +13029,7 @@ class Guard(Entrance):
 
     async def page(self, request: Any) -> Any:
         """Say who gives tokens for us: RFC 9728 §3.2. A page of any origin may read it."""
-        if self.lacks_url:  # under an ASGI server: nobody told us
+        if not self.url:  # under an ASGI server: nobody told us
             return 500, "text/plain", "Guard(resource_url=) is needed here"
         headers = {
             "content-type": JSON_TYPE, "cache-control": "max-age=3600",
