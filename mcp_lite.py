@@ -3506,7 +3506,7 @@ class Template:
 #           2. A form asks for what every client can show: flat fields of primitive types. A field
 #              that may be None is absent from the form where it is not filled in.
 # Limits.   Blocks that are dicts are sent as they are: what they lack, the client finds. Titles of
-#           choices are for clients since 2025-11-25; older ones know `enumNames`.
+#           choices reach the newer clients; older ones know `enumNames`.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputRequired"]
 
