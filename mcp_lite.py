@@ -8773,7 +8773,7 @@ def owner_of(principal: Any) -> str:
 #          2. A tool may name arguments to repeat; a schema that does so wrongly is refused.
 # Limits.  Only strings, integers and booleans are repeated, from where plain properties lead.
 
-PLAIN_VALUE = r"[\t\x20-\x7e]*"  # RFC 9110 §5.5, without what is obsolete
+ENCODED = r"=\?base64\?(.*)\?="
 SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells from its neighbours
 #: Statuses that belong to errors of the modern era; all others are 200.
 MODERN_STATUS = {
@@ -8790,10 +8790,15 @@ def encode_header_value(text: str) -> str:
     >>> encode_header_value("us west 1"), encode_header_value(" padded ")
     ('us west 1', '=?base64?IHBhZGRlZCA=?=')
     """
-    plain = re.fullmatch(r"[\x20-\x7e]*", text) and text == text.strip(" ")
-    if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
+    plain = text.isascii() and text.isprintable() and text == text.strip(" ")
+    if plain and not re.fullmatch(ENCODED, text):
         return text
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
+
+
+def mismatch(problem: str) -> RPCError:
+    """Return the error of a request whose headers do not fit it."""
+    return RPCError(HEADER_MISMATCH, f"Header mismatch: {problem}")
 
 
 @lru_cache(maxsize=256)  # a few names, again and again
@@ -8803,25 +8808,13 @@ def decode_header_value(text: str) -> str:
     >>> decode_header_value("=?base64?SGVsbG8=?="), decode_header_value("=?base64?SGVsbG8=")
     ('Hello', '=?base64?SGVsbG8=')
     """
-    if not re.fullmatch(PLAIN_VALUE, text):
-        raise RPCError(HEADER_MISMATCH, "Header mismatch: a value has characters beyond ASCII")
-    if not (text.startswith("=?base64?") and text.endswith("?=") and len(text) >= 11):
-        return text
-    try:
-        return base64.b64decode(text[9:-2], validate=True).decode()
-    except ValueError:
-        raise RPCError(HEADER_MISMATCH, "Header mismatch: a value is not valid Base64") from None
-
-
-def mirrored_name(method: str, params: Msg) -> str | None:
-    """Return the parameter that `mcp-name` repeats; None if the method has none.
-
-    >>> mirrored_name("resources/read", {"uri": "x://a"}), mirrored_name("tools/list", {})
-    ('x://a', None)
-    """
-    row = METHODS.get(method)
-    name = params.get(row.mirrors) if row is not None and row.mirrors else None
-    return name if isinstance(name, str) else None
+    found = re.fullmatch(ENCODED, text)
+    with suppress(ValueError):
+        if found:
+            return base64.b64decode(found[1], validate=True).decode()
+        if re.fullmatch(r"[\t\x20-\x7e]*", text):  # RFC 9110 §5.5, without what is obsolete
+            return text
+    raise mismatch("a value is neither plain ASCII nor Base64")
 
 
 def belongs_to_the_modern_era(msg: JSON, rev: str | None) -> bool:
@@ -8835,6 +8828,126 @@ def belongs_to_the_modern_era(msg: JSON, rev: str | None) -> bool:
     # A handshake is legacy, whatever headers a client that speaks both eras gives it.
     by_header = rev is not None and rev >= MODERN and msg.get("method") != "initialize"
     return by_header or is_modern(msg.get("params"))
+
+
+class Mirror(Row):
+    """A tool argument that is repeated in a header."""
+
+    header: str  # "mcp-param-region"
+    path: tuple[str, ...]  # of `properties` keys
+
+
+def mirrors_of(schema: JSON) -> list[Mirror]:
+    """Return the arguments that an inputSchema mirrors; SchemaError if an annotation is invalid.
+
+    spec: basic/transports/streamable-http#schema-extension
+
+    >>> mirrors_of({"properties": {"a": {"type": "string", "x-mcp-header": "Region"}}})
+    [Mirror(header='mcp-param-region', path=('a',))]
+    """
+    found = [*_marked(schema, ())]
+    if len({mirror.header for mirror in found}) < len(found):
+        raise SchemaError("", "two arguments are mirrored in the same header")
+    return found
+
+
+def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
+    """Yield the arguments that a part of a schema mirrors; `path` is None where none may be."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _marked(item, None)
+    if not isinstance(node, dict):
+        return
+    if "x-mcp-header" in node:
+        name, plain = node["x-mcp-header"], node.get("type") in ("string", "integer", "boolean")
+        if not (path and plain and isinstance(name, str) and re.fullmatch(TOKEN, name)):
+            problem = "it gives a header's name to a string, integer or boolean among properties"
+            raise SchemaError(".".join(path or ()), f"x-mcp-header is wrong here: {problem}")
+        yield Mirror("mcp-param-" + name.lower(), path)
+    for key, value in node.items():
+        if key == "properties" and isinstance(value, dict):
+            for name, field in value.items():
+                yield from _marked(field, None if path is None else (*path, name))
+        else:
+            yield from _marked(value, None)
+
+
+def _note_mirrors(tool: Any) -> None:
+    """Note which arguments of a tool headers repeat."""
+    tool.mirrors = mirrors_of(tool.schema)
+
+
+TOOL_CHECKS.append(_note_mirrors)
+
+
+def mirrored_value(path: Iterable[str], arguments: JSON) -> str | int | None:
+    """Return what a header must say for these arguments; None for no header.
+
+    Raises RPCError -32020 for an integer that whoever reads the header might take for another one.
+
+    >>> mirrored_value(("a", "n"), {"a": {"n": 42.0}})
+    42
+    """
+    value = arguments
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    # spec: basic/transports/streamable-http#schema-extension -- "MUST be within the safe range"
+    if isinstance(value, int) and abs(value) > SAFE_INTEGER:
+        raise mismatch(f"an integer is beyond {SAFE_INTEGER}")
+    return value if isinstance(value, (str, int)) else None
+
+
+def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, str | int | None]:
+    """Return what the headers of a modern request repeat; None for one that must not be there.
+
+    >>> repeated({"method": "prompts/get", "params": {"name": "été"}}, {})
+    {'mcp-method': 'prompts/get', 'mcp-name': 'été'}
+    """
+    method, params = msg["method"], msg.get("params", {})
+    row, said = METHODS.get(method), {"mcp-method": method}
+    name = params.get(row.mirrors) if row is not None else None
+    if isinstance(name, str):
+        said["mcp-name"] = name
+        tool = tools.get(name) if method == "tools/call" else None
+        for mirror in () if tool is None else tool.mirrors:
+            said[mirror.header] = mirrored_value(mirror.path, params.get("arguments"))
+    return said
+
+
+def mirror_headers(msg: Msg, tools: Mapping[str, Any]) -> dict[str, str]:
+    """Return the headers that repeat a modern request. spec:
+    basic/transports/streamable-http#client-behavior
+
+    >>> mirror_headers({"method": "prompts/get", "params": {"name": "été"}}, {})
+    {'mcp-method': 'prompts/get', 'mcp-name': '=?base64?w6l0w6k=?='}
+    """
+    said = repeated(msg, tools).items()
+    return {name: encode_header_value(str(value)) for name, value in said if value is not None}
+
+
+def check_mirror(headers: Fields, name: str, value: str | int | None) -> None:
+    """Raise RPCError -32020 unless a header says what the body says; None for no header at all.
+
+    spec: basic/transports/streamable-http#server-behavior-for-custom-headers
+
+    >>> check_mirror({"mcp-param-n": "42.0"}, "mcp-param-n", 42)
+    >>> check_mirror({"mcp-method": "TOOLS/LIST"}, "mcp-method", "tools/list")
+    Traceback (most recent call last):
+        ...
+    mcp_lite.RPCError: Header mismatch: mcp-method does not say what the body says (-32020)
+    """
+    given: str | int | None = headers.get(name)
+    if isinstance(given, str) and name.startswith(("mcp-name", "mcp-param-")):
+        given = decode_header_value(given)
+        number = re.fullmatch(r"(-?[0-9]{1,19})(\.0*)?", given)
+        if isinstance(value, int) and number:  # "42.0" and "42" are the same number
+            given = int(number[1])
+    if given != value:
+        raise mismatch(f"{name} does not say what the body says")
 
 
 def check_modern_post(
@@ -8853,160 +8966,17 @@ def check_modern_post(
     >>> check_modern_post(msg, {VERSION_HEADER: SUPPORTED[0]}, {}, {})
     Traceback (most recent call last):
         ...
-    mcp_lite.RPCError: Header mismatch: mcp-method is missing (-32020)
-    """
-    facts, method, params = read_metadata(msg), msg["method"], msg["params"]
-    name = mirrored_name(method, params)
-    said = facts.rev, method, name
-    if notes.get("mirrors") != said:
-        check_mirror(headers, VERSION_HEADER, facts.rev)
-        check_version(facts.rev)
-        check_mirror(headers, "mcp-method", method)
-        if name is not None:
-            check_mirror(headers, "mcp-name", name)
-        notes["mirrors"] = said
-    tool = tools.get(name) if method == "tools/call" and name is not None else None
-    if tool is not None and tool.mirrors:
-        check_mirrors(tool.mirrors, headers, params.get("arguments", {}))
-    return facts
-
-
-def check_mirror(headers: Fields, name: str, value: str) -> None:
-    """Raise RPCError -32020 unless a header says what the body says.
-
-    >>> check_mirror({"mcp-method": "TOOLS/LIST"}, "mcp-method", "tools/list")
-    Traceback (most recent call last):
-        ...
     mcp_lite.RPCError: Header mismatch: mcp-method does not say what the body says (-32020)
     """
-    given = headers.get(name)
-    if given is None:
-        raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} is missing")
-    if name == "mcp-name":
-        given = decode_header_value(given)
-    if given != value:
-        raise RPCError(HEADER_MISMATCH, f"Header mismatch: {name} does not say what the body says")
-
-
-class Mirror(Row):
-    """A tool argument that is repeated in a header."""
-
-    header: str  # "mcp-param-region"
-    path: tuple[str, ...]  # of `properties` keys
-    kind: str  # string, integer or boolean
-
-
-def mirrors_of(schema: JSON) -> list[Mirror]:
-    """Return the arguments that an inputSchema mirrors; SchemaError if an annotation is invalid.
-
-    spec: basic/transports/streamable-http#schema-extension
-
-    >>> mirrors_of({"properties": {"a": {"type": "string", "x-mcp-header": "Region"}}})
-    [Mirror(header='mcp-param-region', path=('a',), kind='string')]
-    """
-    found: list[Mirror] = []
-    _find_mirrors(schema, (), True, found)
-    names = [mirror.header for mirror in found]
-    if len(set(names)) < len(names):
-        raise SchemaError("", "two arguments are mirrored in the same header")
-    return found
-
-
-def _find_mirrors(node: JSON, path: tuple[str, ...], reachable: bool, found: list[Mirror]) -> None:
-    if isinstance(node, list):
-        for item in node:
-            _find_mirrors(item, path, False, found)
-    if not isinstance(node, dict):
-        return
-    if "x-mcp-header" in node:
-        found.append(_mirror(node, path, reachable))
-    for key, value in node.items():
-        if key == "properties" and isinstance(value, dict):
-            for name, field in value.items():
-                _find_mirrors(field, (*path, name), reachable, found)
-        elif key not in ("const", "enum", "default", "examples"):
-            _find_mirrors(value, path, False, found)
-
-
-def _mirror(node: Msg, path: tuple[str, ...], reachable: bool) -> Mirror:
-    name, kind, where = node["x-mcp-header"], node.get("type"), ".".join(path)
-    if not reachable or not path:
-        raise SchemaError(where, "x-mcp-header stands where no plain path of properties leads")
-    if not isinstance(name, str) or not re.fullmatch(TOKEN, name):
-        raise SchemaError(where, "x-mcp-header is no header name")
-    if kind not in ("string", "integer", "boolean"):
-        raise SchemaError(where, "x-mcp-header needs type string, integer or boolean")
-    return Mirror("mcp-param-" + name.lower(), path, kind)
-
-
-def _note_mirrors(tool: Any) -> None:
-    """Note which arguments of a tool headers repeat."""
-    tool.mirrors = mirrors_of(tool.schema)
-
-
-TOOL_CHECKS.append(_note_mirrors)
-
-
-def mirrored_value(mirror: Mirror, arguments: JSON) -> str | None:
-    """Return what the header must say for these arguments; None for no header.
-
-    Raises RPCError -32020 for an integer that whoever reads the header might take for another one.
-
-    >>> mirrored_value(Mirror("mcp-param-n", ("a", "n"), "integer"), {"a": {"n": 42}})
-    '42'
-    """
-    value = arguments
-    for key in mirror.path:
-        value = value.get(key) if isinstance(value, dict) else None
-    if value is None or isinstance(value, (dict, list)):
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    # spec: basic/transports/streamable-http#schema-extension -- "MUST be within the safe range"
-    if mirror.kind == "integer" and not isinstance(value, str) and abs(value) > SAFE_INTEGER:
-        problem = f"{mirror.header}: an integer is beyond {SAFE_INTEGER}"
-        raise RPCError(HEADER_MISMATCH, f"Header mismatch: {problem}")
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
-
-
-def check_mirrors(mirrors: Iterable[Mirror], headers: Fields, arguments: JSON) -> None:
-    """Raise RPCError -32020 unless the Mcp-Param headers say what the arguments say.
-
-    spec: basic/transports/streamable-http#server-behavior-for-custom-headers
-
-    >>> mirror = Mirror("mcp-param-n", ("n",), "integer")
-    >>> check_mirrors([mirror], {"mcp-param-n": "42.0"}, {"n": 42})
-    """
-    for mirror in mirrors:
-        value, given = mirrored_value(mirror, arguments), headers.get(mirror.header)
-        if given is not None:
-            given = decode_header_value(given)
-        if mirror.kind == "integer" and given is not None and value is not None:
-            # "42.0" and "42" are the same number
-            number = re.fullmatch(r"(-?[0-9]{1,19})(\.0*)?", given)
-            given = str(int(number[1])) if number else given
-        if given != value:
-            problem = f"{mirror.header} does not say what the arguments say"
-            raise RPCError(HEADER_MISMATCH, f"Header mismatch: {problem}")
-
-
-def mirror_headers(msg: Msg, mirrors: Mapping[str, list[Mirror]]) -> dict[str, str]:
-    """Return the headers that repeat a modern request. spec:
-    basic/transports/streamable-http#client-behavior
-
-    >>> mirror_headers({"method": "prompts/get", "params": {"name": "été"}}, {})
-    {'mcp-method': 'prompts/get', 'mcp-name': '=?base64?w6l0w6k=?='}
-    """
-    method, params = msg["method"], msg.get("params", {})
-    headers = {"mcp-method": method}
-    name = mirrored_name(method, params)
-    if name is not None:
-        headers["mcp-name"] = encode_header_value(name)
-        for mirror in mirrors.get(name, ()) if method == "tools/call" else ():
-            value = mirrored_value(mirror, params.get("arguments"))
-            if value is not None:
-                headers[mirror.header] = encode_header_value(value)
-    return headers
+    facts = read_metadata(msg)
+    said = {VERSION_HEADER: facts.rev, **repeated(msg, tools)}
+    if notes.get("mirrors") != said:
+        for name, value in said.items():
+            check_mirror(headers, name, value)
+            if name == VERSION_HEADER:
+                check_version(facts.rev)
+        notes["mirrors"] = said
+    return facts
 
 ###############################################################################
 # 34. Requests and responses
@@ -10972,7 +10942,7 @@ class HTTPTransport(Transport):
         self.session_id: str | None = None
         self.rev: str | None = None
         #: by tool, the arguments that headers repeat
-        self.mirrors: dict[str, list[Mirror]] = {}
+        self.tools: dict[str, Any] = {}
         self.inbox, self.tasks = Inbox(), Tasks()
         #: who sees to requests of ours, and which of them have no answer yet
         self.running: dict[Any, set[ReqId]] = {}
@@ -11044,7 +11014,7 @@ class HTTPTransport(Transport):
         opening = method_of(msg) == "initialize"
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self._modern and isinstance(msg, dict):
-            headers.update(mirror_headers(msg, self.mirrors))
+            headers.update(mirror_headers(msg, self.tools))
         with closing(await self._send(msg, headers, data)) as answer:
             status = answer.head.status
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "If it fails with the
@@ -11274,7 +11244,8 @@ class HTTPTransport(Transport):
 
     def learn_tool(self, tool: Msg) -> None:
         """Note which arguments of a tool go into headers, too."""
-        self.mirrors[tool["name"]] = mirrors_of(tool.get("inputSchema"))
+        mirrors = mirrors_of(tool.get("inputSchema"))
+        self.tools[tool["name"]] = types.SimpleNamespace(mirrors=mirrors)
 
     def explain(self) -> str:
         """Return why the channel ended."""

@@ -14942,15 +14942,15 @@ class TestMirroring:
     ])  # fmt: skip
     def test_server_compares_header_and_argument(self, arguments, header, fine):
         """streamable-http#server-behavior-for-custom-headers: the table, and numbers as numbers."""
-        kind = {"n": "integer", "b": "boolean"}.get(next(iter(arguments), "n"), "string")
         path = ("o", "p") if "o" in arguments else (next(iter(arguments), "n"),)
-        mirrors = [m.Mirror("mcp-param-x", path, kind)]
-        headers = {} if header is None else {"mcp-param-x": header}
+        tools = {"x": types.SimpleNamespace(mirrors=[m.Mirror("mcp-param-x", path)])}
+        msg = calling(1, "x", arguments)
+        given = http_head(msg, {"mcp-param-x": header})
         if fine:
-            m.check_mirrors(mirrors, headers, arguments)
+            m.check_modern_post(msg, given, {}, tools)
         else:
             with pytest.raises(m.RPCError) as caught:
-                m.check_mirrors(mirrors, headers, arguments)
+                m.check_modern_post(msg, given, {}, tools)
             assert caught.value.code == -32020
 
     @pytest.mark.parametrize("door", [Web, Mounted], ids=["http", "asgi"])
