@@ -108,7 +108,7 @@ THE LIFE OF ONE CALL, as a server on stdio sees it
     LineTransport reads bytes from a pipe, and LineDecoder cuts them into lines.
     Peer.receive() takes a line, with `send`, the way back. decode() checks its bounds and parses
     it; classify() says that it is a request. It gets a task, and can be cancelled from now on.
-    Conversation.make() makes a Context of it, and answer_request() adds the facts of the session,
+    Peer.accept() makes a Context of it, and answer_request() adds the facts of the session,
     or of the request itself. That leads through the author's middlewares, asks whether this may be
     called, and calls call_tool().
     Tool checks the arguments against the schema and makes Python values of them. The function runs,
@@ -1071,8 +1071,11 @@ class Exchange:
     """One request of the peer, from its arrival to our answer."""
 
     def __init__(
-        self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None
-    ) -> None:
+        self, conversation: Any, msg: Msg, send: Send, caller: Caller = NOBODY,
+        modern: bool | None = None,
+    ) -> None:  # fmt: skip
+        #: the Peer (section 9) that serves it
+        self.conversation = conversation
         self.msg = msg
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
@@ -1083,7 +1086,7 @@ class Exchange:
         self.caller = caller
         #: whether it carries its own metadata, or says in a header that it does
         self.modern = is_modern(self.params) if modern is None else modern
-        #: its place among the requests that its Peer (section 9) serves
+        #: its place among the requests that its Peer serves
         self.key: Any = self.req_id
         # All begin here: Python reads an attribute quickly that each object has from the start.
         self.over = False  #: whether it is answered or cancelled: nothing more is sent for it
@@ -1102,7 +1105,7 @@ class Exchange:
     def title(self) -> str:
         """The method, and the name of its tool, prompt or resource, for messages and logs.
 
-        >>> Exchange(request(1, "tools/call", {"name": "add"}), print).title
+        >>> Exchange(None, request(1, "tools/call", {"name": "add"}), print).title
         "tools/call of 'add'"
         """
         row = METHODS.get(self.method)
@@ -1995,8 +1998,7 @@ class Peer(Asker):
 
     def __init__(
         self, name: str, serve: Callable[[Exchange], Awaitable[Msg]],
-        on_notification: Callable[[Msg, Send, Caller], None], limit: int = MAX_IN_FLIGHT,
-        many_clients: bool = False,
+        on_notification: Function, limit: int = MAX_IN_FLIGHT, many_clients: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(name)
         self.serve, self.on_notification = serve, on_notification
@@ -2138,7 +2140,7 @@ class Peer(Asker):
 
         Raises RPCError if its id is taken, or too many bytes of requests run or wait.
         """
-        exchange: Exchange = self.make(msg, send, caller, modern)
+        exchange: Exchange = self.make(self, msg, send, caller, modern)
         if self.many_clients:
             exchange.key = object()
         if exchange.key in self.incoming:
@@ -4191,8 +4193,8 @@ class Context(Exchange):
         self, conversation: Conversation, msg: Msg, send: Send, caller: Caller = NOBODY,
         modern: bool | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(msg, send, caller, modern)
-        self.conversation, self.server = conversation, conversation.server
+        super().__init__(conversation, msg, send, caller, modern)
+        self.server = conversation.server
 
     request_id = _fact("req_id", "The id of the request.")
     revision = _fact("facts.rev", "The revision that the client speaks: a date.")
@@ -5061,41 +5063,19 @@ def handles(*methods: str) -> Callable[[Any], Any]:
     return enter
 
 
-def check_dict(answer: Any, who: str) -> Any:
-    """Return an answer of the author's code; TypeError says who gave what is none."""
-    if not isinstance(answer, (dict, InputRequired)):
-        raise TypeError(f"{who} answered with {type(answer).__name__}, not a dict")
-    return answer
-
-
-async def call_custom(ctx: Context) -> Any:
-    """Answer a method that the author has added."""
-    answer = await ctx.server.call(ctx.server.methods[ctx.method], ctx, ctx.params)
-    return check_dict(answer, ctx.method)
-
-
-async def pass_through(middleware: Function, inner: Any, ctx: Context) -> Any:
-    """Answer a request by way of a middleware; `inner` is what it calls next."""
-    name = getattr(middleware, "__qualname__", repr(middleware))
-    answer = await maybe_await(middleware(ctx, call_next=inner))
-    who = f"the middleware {name}(), which is to end with `return await call_next(ctx)`,"
-    return check_dict(answer, who)
-
-
 async def log_access(ctx: Context, call_next: Any) -> Any:
     """Write a line for each request: what was asked, how it ended, after how many milliseconds."""
-    began, ended = time.perf_counter(), "failed"
+    began, ended = time.perf_counter(), "cancelled"
     try:
         answer = await call_next(ctx)
-        ended = "input_required" if ctx.asked else "error" if answer.get("isError") else "answered"
+        failed = isinstance(answer, dict) and answer.get("isError")
+        ended = "error" if failed else "answered"
         return answer
-    except WireError as exc:
-        ended = f"error {exc.code}"
-        raise
-    except (asyncio.CancelledError, Suspended) as exc:
-        ended = "cancelled" if isinstance(exc, asyncio.CancelledError) else "input_required"
+    except Exception as exc:
+        ended = f"error {wire_error(exc)['code']}"
         raise
     finally:
+        ended = "input_required" if ctx.asked else ended
         took = (time.perf_counter() - began) * 1000
         who = ctx.owner or ctx.caller.address or ctx.conversation.name
         access_logger.info("%r %s %s %.1f ms", who, ctx.title, ended, took)
@@ -5117,9 +5097,11 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
 class Conversation(Peer):
     """One client, as the server knows it."""
 
+    make = Context
+
     def __init__(self, server: Server, name: str, many_clients: bool = False) -> None:
         limit = server.max_in_flight
-        super().__init__(name, self.answer_request, self.hear, limit, many_clients)
+        super().__init__(name, self.answer_request, self.take_notification, limit, many_clients)
         self.server, self.on_lost = server, self.leave
         #: functions to call when the client has gone, each once
         self.farewells: dict[Any, Action] = {}
@@ -5133,22 +5115,21 @@ class Conversation(Peer):
         self.life = server.lives[self.loop]
         self._admitted: dict[str, str] = {}  # methods that were let in, and for whom
 
-    def make(self, msg: Msg, send: Send, caller: Caller, modern: bool | None) -> Context:
-        """Return the Context of a request that has arrived."""
-        return Context(self, msg, send, caller, modern)
-
     async def answer_request(self, ctx: Any) -> Msg:
         """Answer one request: judge it, go through the middlewares to answer(), and fit what comes
         of that to the client's revision."""
         ctx.facts = facts = self.facts_for(ctx)
         step: Any = self.answer
         for middleware in self.server.middlewares:
-            step = partial(pass_through, middleware, step)
+            step = partial(middleware, call_next=step)
         token, answer = CURRENT.set(ctx), {}
         try:
             answer = await step(ctx)
             if isinstance(answer, InputRequired):
                 answer = await ctx.answered(answer, partial(step, ctx))
+            if not isinstance(answer, dict):
+                problem = f"{ctx.method} was answered with {type(answer).__name__}, not a dict"
+                raise TypeError(f"{problem}: a middleware is to `return await call_next(ctx)`")
             self.note_subscription(ctx)
         except BaseException as exc:
             if not ctx.asked or ctx.over:
@@ -5187,7 +5168,10 @@ class Conversation(Peer):
         self.admit(ctx.method, ctx.facts)
         if "requestState" in ctx.params or "inputResponses" in ctx.params:
             _ = ctx.rounds  # a forged one is refused, whether or not the handler asks
-        return await HANDLERS.get(ctx.method, call_custom)(ctx)
+        handler, server = HANDLERS.get(ctx.method), self.server
+        if handler is None:
+            return await server.call(server.methods[ctx.method], ctx, ctx.params)
+        return await handler(ctx)
 
     def admit(self, method: str, facts: Facts) -> None:
         """Refuse a method that the client may not call; see admit()."""
@@ -5200,19 +5184,14 @@ class Conversation(Peer):
     def note_subscription(self, ctx: Context) -> None:
         """Note which resource a legacy client wants to know of, or no longer, whoever agreed."""
         if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
-            session, uri = self.session, {ctx.params["uri"]}
-            wanted = session.subscriptions - uri
-            if ctx.method == "resources/subscribe":
-                wanted |= uri
+            wanted, uri = self.session.subscriptions, {ctx.params["uri"]}
+            wanted = wanted | uri if ctx.method == "resources/subscribe" else wanted - uri
             if len(wanted) > MAX_ITEMS:
                 raise RPCError(TOO_BUSY, f"more than {MAX_ITEMS} subscriptions")
-            session.subscriptions = wanted
+            self.session.subscriptions = wanted
 
-    def hear(self, msg: Msg, send: Send, caller: Caller) -> None:
+    async def take_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         """Take a notification of the client, after the requests that came before it."""
-        self.tasks.spawn(self._hear_soon(msg, send, caller))
-
-    async def _hear_soon(self, msg: Msg, send: Send, caller: Caller) -> None:
         if msg["method"] == "notifications/initialized" and self.session.state is not START:
             self.session.state = READY
             self._release()
@@ -5224,16 +5203,8 @@ class Conversation(Peer):
 
     def leave(self) -> None:
         """End what the client's requests have begun: it has gone."""
-        self.end_feeds()
-        for farewell in list(self.farewells.values()):
+        for farewell in [*self.farewells.values()]:
             farewell()
-
-    def end_feeds(self) -> int:
-        """End the subscriptions of this client, since nothing else would; return their number."""
-        feeds = [feed for feed in list(self.server.feeds) if feed.ctx.conversation is self]
-        for feed in feeds:
-            feed.end()
-        return len(feeds)
 
     # Announcements.
 
@@ -5256,9 +5227,8 @@ class Conversation(Peer):
 
     def _too_slow(self) -> None:
         logger.warning("%s reads too slowly for what is announced: it is disconnected", self.name)
-        disconnect = self.disconnect
-        if disconnect is not None:
-            self.call_on_loop(lambda: self.tasks.spawn(disconnect()))
+        if self.disconnect is not None:
+            self.tasks.spawn(self.disconnect())
 
     def announce(self, capability: str, msg: Msg) -> None:
         """Send a notification of so many bytes that no request caused, if the client may hear it
@@ -6275,6 +6245,7 @@ async def listen(ctx: Context) -> Msg:
     # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
     agreed = {"notifications": feed.wanted}
     ctx.server.feeds.add(feed)
+    ctx.at_end(feed.end)
     try:
         await feed.send(notification("notifications/subscriptions/acknowledged", agreed))
         feed.outbox.release()
@@ -6282,6 +6253,7 @@ async def listen(ctx: Context) -> Msg:
             await feed.ended
     finally:
         ctx.server.feeds.discard(feed)
+        del conversation.farewells[feed.end]
         feed.outbox.close()
     if not conversation.many_clients:
         conversation.tasks.spawn(tell_end(ctx))
@@ -10260,7 +10232,8 @@ class Endpoint:
         """Turn away new work, end what only listens, and let running requests finish within the
         grace period. The others are answered with an error. Then everything ends."""
         self.draining = True
-        self.modern.conversation.end_feeds()
+        for feed in [*self.server.feeds]:
+            feed.end()
         sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.open)}
         for session in sessions:
             if session.listening is not None and not session.pair:

@@ -12939,7 +12939,9 @@ class TestProduction:
         caplog.set_level(logging.INFO, "mcp_lite.access")
         app = m.Server(access_log=True)
         app.tool(lambda: "1", name="add")
-        async with m.Client(app) as c:
+        app.tool(lambda ctx: "x" if ctx.input_responses else m.InputRequired({"r": {"method": "roots/list"}}), name="ask")
+        async with m.Client(app, roots=["/tmp"]) as c:
+            assert await c.call("ask") == "x"
             await c.call("add")
             with pytest.raises(m.RemoteError):
                 await c.request("tools/call", {"name": "none"})
