@@ -8959,31 +8959,30 @@ def check_modern_post(
 #          2. A response that is lost calls those who asked for it, once.
 # Limits.  A handler gets the body whole, not in pieces.
 
-async def nothing_to_read() -> bytes:
-    """Return the body of a request that has none."""
-    return b""
+#: for what takes longer than REQUEST_SECONDS or HEAD_SECONDS
+too_slow = partial(ProtocolError, "the request did not come in time", http_status=408)
 
 
 class HTTPRequest(Caller):
     """A request as a handler sees it, whichever engine took it in; and who sends it."""
 
-    def __init__(
-        self, method: str, path: str, query: str, headers: Fields, body: bytes,
-        address: str, root: str, scheme: str, notes: Notes,
-        read: Callable[[], Awaitable[bytes]] = nothing_to_read,
-    ) -> None:  # fmt: skip
-        self.method, self.path, self.query = method, path, query
-        self.root = root  # the path before ours, where we are mounted
-        self.notes = notes  # what follows from the head alone; the same heads may share it
-        self.headers, self.principal, self.owner = headers, None, ""
+    body = b""
+
+    def __init__(self, head: RequestHead, address: str, scheme: str, root: str = "") -> None:
+        self.method, self.path, self.query = head.method, head.path, head.query
+        self.headers = head.headers
+        self.notes = head.notes  # what follows from the head alone; the same heads may share it
         self.address, self.scheme = address, scheme
-        self.body = body
-        #: gives the body, once, if it is not here yet
-        self.read = read
+        self.root = root  # the path before ours, where we are mounted
 
 
 class Response:
-    """The answer to one request. An engine supplies _put()."""
+    """The answer to one request, whose body an engine gives by read(), once."""
+
+    read: Callable[[], Awaitable[bytes]]
+    #: writes status, headers, data, and whether more follows, in the order of the calls; what is
+    #: returned is to be awaited
+    _put: Callable[[int, Fields, bytes, bool], Awaitable[Any] | None]
 
     def __init__(self) -> None:
         self.cors: Fields | None = None  # headers of every answer
@@ -9012,25 +9011,15 @@ class Response:
             self.finish()
         return 0 if self.lost else len(data)
 
-    def _put(
-        self, status: int, headers: Fields, data: bytes, more: bool
-    ) -> Awaitable[Any] | None:
-        """Write these in the order of the calls; what is returned is to be awaited."""
-        raise NotImplementedError
-
-    async def room(self) -> None:
-        """Wait while the reader is slow."""
-
     def finish(self) -> None:
         """Note that all has been written, or nothing can be written any more."""
         self.on_lost = ()  # which knows the request, which knows this response
 
     def lose(self) -> None:
         """Note that the client is gone."""
-        if not self.lost:
-            self.lost = True
-            self.leave()
-            self.finish()
+        self.lost = True
+        self.leave()
+        self.finish()
 
     def leave(self) -> None:
         """Call those who asked for it, as if the client were gone."""
@@ -9043,9 +9032,16 @@ class Response:
 Handle = Callable[[HTTPRequest, Response], Coroutine[Any, Any, None]]
 
 
-async def answer_with(handle: Handle, request: HTTPRequest, response: Response) -> None:
-    """Let `handle` answer a request, and answer in its place where it raises."""
+async def answer_with(
+    handle: Handle, request: HTTPRequest, response: Response, problem: ProtocolError | None = None
+) -> None:
+    """Let `handle` answer a request, and answer in its place where it raises.
+
+    With a `problem`, that is the answer.
+    """
     try:
+        if problem is not None:
+            raise problem
         await handle(request, response)
     except ProtocolError as exc:
         logger.info("%s refused: %d %s", request.address, exc.http_status, exc)
@@ -9055,8 +9051,7 @@ async def answer_with(handle: Handle, request: HTTPRequest, response: Response) 
     except ConnectionClosed:
         response.lose()
     except asyncio.CancelledError:
-        if not response.ended:
-            response.lose()
+        response.lose()
         raise
     except Exception as exc:
         logger.error("%s %s failed", request.method, request.path, exc_info=exc)
@@ -9075,7 +9070,8 @@ async def answer_with(handle: Handle, request: HTTPRequest, response: Response) 
 #             byte turns the connection to the next request.
 #          2. Every wait has a deadline, which one sweep a second compares with the clock.
 #          3. After a refused request there is one answer, and the connection closes.
-# Limits.  HTTP/1.0 has streams that end with the connection. Upgrade is not known.
+# Limits.  HTTP/1.0 has streams that end with the connection. Upgrade is not known. A client that
+#          closes its side of the connection is gone: it gets no answer.
 #
 #     the next request           IDLE_SECONDS                        it is closed
 #     the rest of a head         HEAD_SECONDS from its first byte    408, then as refused
@@ -9087,54 +9083,63 @@ async def answer_with(handle: Handle, request: HTTPRequest, response: Response) 
 
 NO_DEADLINE = float("inf")
 NO_HEAD = RequestHead("", "", "", {}, 0, 1, False, {})  # of what was refused before it had one
-TOO_SLOW = "the request did not come in time"
 
 
 class SocketResponse(Response):
     """A response that goes out on a connection of ours."""
 
+    #: makes it, and nothing else holds it
+    task: asyncio.Task[None]
+
     def __init__(self, connection: Connection, head: RequestHead) -> None:
         Response.__init__(self)
         self.connection, self.head, self.keep = connection, head, head.keep_alive
-        #: the task that makes it, which nothing else holds
-        self.task: asyncio.Task[None] | None = None
+        self.chunked = False
+
+    async def read(self) -> bytes:
+        """Return the body of the request; ProtocolError if it is too long or comes too slowly."""
+        wire, head = self.connection, self.head
+        come = len(wire.buffer) - wire.at
+        if wire.left > wire.most:
+            raise LimitExceeded(f"the body is longer than {wire.most} bytes", http_status=413)
+        if wire.chunks < 0 and wire.left <= come:
+            size, wire.left = wire.left, 0
+            return wire.take(size)
+        expects = head.minor and head.headers.get("expect", "").lower()  # not in HTTP/1.0
+        if expects == "100-continue" and not come:  # RFC 9110 §10.1.1
+            wire.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = whole(wire.piece, wire.most, wire.listener.room)
+        return await within(REQUEST_SECONDS, body, too_slow())
 
     def _put(
         self, status: int, headers: Fields, data: bytes, more: bool
     ) -> Awaitable[Any] | None:
         connection = self.connection
-        if status:
-            data = self._begin(status, headers, data, more)
-        elif self.head.minor:
+        start = self._start(status, headers, len(data), more) if status else b""
+        if self.head.method == "HEAD":
+            data = b""
+        if self.chunked:
             data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
             data += b"" if more else b"0\r\n\r\n"
-        connection.transport.write(data)
+        connection.transport.write(start + data)
         return connection.drain() if connection.unsent() > BUFFER_BYTES else None
 
-    def _begin(self, status: int, headers: Fields, data: bytes, more: bool) -> bytes:
-        connection, chunked = self.connection, more and self.head.minor > 0
-        fields = (*headers.items(),)
+    def _start(self, status: int, headers: Fields, size: int, more: bool) -> bytes:
+        connection, fields = self.connection, (*headers.items(),)
+        # HTTP/1.0: the end of the connection ends a stream
+        self.chunked = more and self.head.minor > 0
         if self.keep:
-            # HTTP/1.0: the end of the connection ends a stream
-            self.keep = connection.complete and not connection.listener.stopping
-            self.keep = self.keep and (chunked or not more)
+            stays = connection.complete and not connection.listener.stopping
+            self.keep = stays and self.chunked == more
         if not self.keep:
             fields += (("connection", "close"),)
-        if chunked:
+        if self.chunked:
             fields += (("transfer-encoding", "chunked"),)
-        head, date = response_head(status, fields), connection.listener.date
-        body = b"" if self.head.method == "HEAD" else data
-        if chunked:
-            body = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
         # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
+        start = response_head(status, fields) + connection.listener.date
         if more or status == 204:
-            return b"%b%b\r\n%b" % (head, date, body)
-        return b"%b%bcontent-length: %d\r\n\r\n%b" % (head, date, len(data), body)
-
-    async def room(self) -> None:
-        """Wait while the reader is slow."""
-        if self.connection.unsent() > BUFFER_BYTES:
-            await self.connection.drain()
+            return start + b"\r\n"
+        return b"%bcontent-length: %d\r\n\r\n" % (start, size)
 
     def finish(self) -> None:
         """Turn the connection to the next request."""
@@ -9149,99 +9154,61 @@ class Connection(Wire):
     def __init__(self, listener: Listener) -> None:
         super().__init__(listener.loop)
         self.listener, self.most = listener, listener.max_body
-        self.address = "local"
+        self.address = ""
         self.response: SocketResponse | None = None
         self.deadline = listener.now + IDLE_SECONDS
         self.taken = -1  # bytes that were unsent when the reader was last found slow
-        self.turn: asyncio.Lock | None = None  # before 3.10.6 only one task may wait in drain()
+        self.turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
         self.lingering = False  # what comes is thrown away
 
     def begin(self, writer: asyncio.StreamWriter) -> None:
         """Note that the connection is open; called by asyncio."""
         self.writer, peer = writer, self.transport.get_extra_info("peername")
-        if isinstance(peer, tuple):
-            self.address = str(peer[0])
-        self.transport.set_write_buffer_limits(BUFFER_BYTES)
+        self.address = peer[0] if isinstance(peer, tuple) else "local"
         self.listener.admit(self)
 
     def feed_data(self, data: bytes) -> None:  # type: ignore[override]
         """Take what has come, and serve the request whose head it completes."""
-        if self.lingering:
-            return
-        if self.response is None and not self.buffer:
-            self.deadline = self.listener.now + HEAD_SECONDS  # no later byte renews it
-        super().feed_data(data)
-        if self.response is None:
-            self.next_request()
+        if not self.lingering:
+            super().feed_data(data)
+            if self.response is None:
+                self.next_request()
 
     def next_request(self) -> None:
         """Serve the next request, if its head is there."""
-        if self.response is not None or self.lingering or self.transport.is_closing():
+        if self.response is not None or self.transport.is_closing():
             return
-        end, listener = self.buffer.find(b"\r\n\r\n", self.at) + 4, self.listener
-        head, size = NO_HEAD, (end if end > 3 else len(self.buffer)) - self.at
+        end = self.buffer.find(b"\r\n\r\n", self.at) + 4
+        size = (end if end > 3 else len(self.buffer)) - self.at
         try:
             if size > MAX_HEAD_BYTES:
                 raise LimitExceeded("the head is too long", http_status=431)
-            if end < 4:
-                if self.ended:
-                    self.close()
+            if end < 4:  # no later byte renews the deadline
+                self.deadline = min(self.deadline, self.listener.now + HEAD_SECONDS)
                 return
-            head = listener.known_head(self.take(size))
+            head = self.listener.known_head(self.take(size))
             self.expect(head.size, MAX_MESSAGE_BYTES // 1024)
         except ProtocolError as exc:
-            self.refuse(exc)
+            self.serve(NO_HEAD, exc)  # and no other request: RFC 9112 §6.3
         else:
-            self.serve(head, listener.handle)
+            self.serve(head)
 
-    def refuse(self, exc: ProtocolError) -> None:
-        """Answer what has no head that can be read, and serve no other request. RFC 9112 §6.3"""
-
-        async def answer(request: HTTPRequest, response: Response) -> None:
-            raise exc
-
-        self.serve(NO_HEAD, answer)
-
-    def serve(self, head: RequestHead, handle: Handle) -> None:
-        """Serve a request in a task of its own."""
-        self.deadline = NO_DEADLINE
-        read = self.read_body if head.size else nothing_to_read
-        request = HTTPRequest(head.method, head.path, head.query, head.headers, b"", self.address,
-                              "", self.listener.scheme, head.notes, read)  # fmt: skip
+    def serve(self, head: RequestHead, problem: ProtocolError | None = None) -> None:
+        """Serve a request in a task of its own; or say that it has no head that can be read."""
+        listener, self.deadline = self.listener, NO_DEADLINE
+        request = HTTPRequest(head, self.address, listener.scheme)
         self.response = response = SocketResponse(self, head)
-        coro = answer_with(handle, request, response)
-        task: asyncio.Task[None] = asyncio.Task(coro, loop=self.loop, **_EAGER)
-        if not task.done():
-            response.task = task
-
-    async def read_body(self) -> bytes:
-        """Return the body of the request; ProtocolError if it is too long or comes too slowly."""
-        listener, size, come = self.listener, self.left, len(self.buffer) - self.at
-        if size > listener.max_body:
-            problem = f"the body is longer than {listener.max_body} bytes"
-            raise LimitExceeded(problem, http_status=413)
-        if self.chunks < 0 and size <= come:
-            self.left = 0
-            return self.take(size)
-        head = self.response.head if self.response is not None else NO_HEAD
-        expects = head.minor and head.headers.get("expect", "").lower()  # not in HTTP/1.0
-        if expects == "100-continue" and not come:  # RFC 9110 §10.1.1
-            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        late = ProtocolError(TOO_SLOW, http_status=408)
-        body = whole(self.piece, listener.max_body, listener.room)
-        return await within(REQUEST_SECONDS, body, late)
+        coro = answer_with(listener.handle, request, response, problem)
+        response.task = asyncio.Task(coro, loop=self.loop, **_EAGER)
 
     def go_on(self, keep: bool) -> None:
         """Turn to the next request, or close."""
         self.response, self.deadline = None, self.listener.now + IDLE_SECONDS
-        if keep and self.complete and (self.buffer or not self.ended):
+        if keep and self.complete:
             self.read_on()
             if self.buffer:  # pipelined: others shall have their turn
-                self.deadline = self.listener.now + HEAD_SECONDS
                 self.loop.call_soon(self.next_request)
-        elif self.transport.is_closing() or self.ended or not self.transport.can_write_eof():
-            self.close()
-        else:
+        elif self.transport.can_write_eof():
             # Closing with input unread would reset the connection, and the answer be lost: what
             # still comes is taken for a moment, and thrown away. RFC 9112 §9.6
             self.lingering, self.buffer, self.at = True, b"", 0
@@ -9249,20 +9216,19 @@ class Connection(Wire):
             with suppress(OSError):  # the client has reset it this moment
                 self.transport.write_eof()
             self.read_on()
+        else:
+            self.close()
 
     def end(self) -> None:
-        """Note that the client sends no more or, if the transport is closing, that it is gone."""
+        """Note that the client is gone, or sends no more, which is taken for the same."""
         super().end()
-        response, gone = self.response, self.transport.is_closing()
-        # A client that reads a stream, or can cancel by closing, does not half-close.
-        if response is not None and (gone or response.begun or response.on_lost):
-            response.lose()
+        gone = self.transport.is_closing()
+        if self.response is not None:
+            self.response.lose()
         if gone:
             self.listener.connections.discard(self)
-        elif self.response is None and self.buffer:
-            self.next_request()  # which had come before
-        elif self.response is None or self.response.lost:
-            self.transport.close()
+        else:
+            self.close()
 
     # Time.
 
@@ -9275,7 +9241,6 @@ class Connection(Wire):
 
     async def drain(self) -> None:
         """Wait while the client is slow to read, but not for ever."""
-        self.turn = self.turn or asyncio.Lock()
         async with self.turn:
             self.await_reader()
             try:
@@ -9297,7 +9262,7 @@ class Connection(Wire):
     def expire(self) -> None:
         """Do what follows when the deadline has passed."""
         if self.response is None and self.buffer:
-            self.refuse(ProtocolError(TOO_SLOW, http_status=408))
+            self.serve(NO_HEAD, too_slow())
         elif self.unsent() not in (0, self.taken):  # slow, but not dead
             self.await_reader()
         else:
@@ -9980,7 +9945,7 @@ class Endpoint:
             who = await self.entrance.identify(request.headers, request.query)
             request.principal, request.owner = who.principal, who.owner
             request.headers = headers
-        request.body, request.read = await request.read(), nothing_to_read
+        request.body = await response.read()
         await route.fn(request, response)
 
     async def answer_options(self, request: HTTPRequest, response: Response) -> None:
@@ -10192,7 +10157,7 @@ class Endpoint:
             self.check_open(decode(body))
         reader = session.listening.response if session.listening else None
         if reader is not None:
-            await reader.room()  # who does not read answers asks nothing more
+            await reader.send(0, {}, b"", True)  # who does not read answers asks nothing more
         session.conversation.receive(body, session.announce, request)
         del body
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
@@ -10381,14 +10346,17 @@ ENGINES["http"] = HTTPServer
 class ASGIResponse(Response):
     """A response that an ASGI server sends, and what that tells of the request."""
 
-    def __init__(self, receive: Any, send: Any) -> None:
+    def __init__(self, receive: Any, send: Any, max_body: int) -> None:
         super().__init__()
-        self._receive, self._send = receive, send
+        self._receive, self._send, self.max_body = receive, send, max_body
         self._turn = asyncio.Lock()  # first come, first served
         self.came, self.over = asyncio.Event(), asyncio.Event()  # the whole body; the response
 
-    async def next_piece(self) -> bytes:
-        """Return the next piece of the request's body, b"" at its end."""
+    async def read(self) -> bytes:
+        """Return the body of the request; ProtocolError if it is too long or comes too slowly."""
+        return await within(REQUEST_SECONDS, whole(self._piece, self.max_body), too_slow())
+
+    async def _piece(self) -> bytes:
         data = b""
         while not (data or self.came.is_set()):
             event = await self._receive()
@@ -10404,8 +10372,7 @@ class ASGIResponse(Response):
         await self.came.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        if not self.ended:  # some servers say it when all has been sent
-            self.lose()
+        self.lose()
 
     async def _put(self, status: int, headers: Fields, data: bytes, more: bool) -> None:
         fields = dict(headers)
@@ -10420,11 +10387,6 @@ class ASGIResponse(Response):
                 await self._send({"type": "http.response.body", "body": data, "more_body": more})
         except (OSError, RuntimeError):  # servers raise the one or the other when a client is gone
             self.lose()
-
-    async def room(self) -> None:
-        """Wait while the reader is slow."""
-        async with self._turn:
-            pass
 
     def finish(self) -> None:
         """Let the ASGI server's call return."""
@@ -10490,13 +10452,8 @@ class ASGIApp(Engine):
 
     async def _serve(self, scope: Msg, receive: Any, send: Any) -> None:
         await self.start()
-        endpoint, response = self.endpoint, ASGIResponse(receive, send)
-
-        def read() -> Awaitable[bytes]:
-            late = ProtocolError(TOO_SLOW, http_status=408)
-            return within(REQUEST_SECONDS, whole(response.next_piece, self.max_body), late)
-
-        request = self._request(scope, read)
+        endpoint, response = self.endpoint, ASGIResponse(receive, send, self.max_body)
+        request = self._request(scope)
         endpoint.tasks.spawn(answer_with(endpoint.answer, request, response))
         watch = asyncio.ensure_future(response.watch())
         try:
@@ -10506,7 +10463,7 @@ class ASGIApp(Engine):
             watch.cancel()
             await asyncio.wait([watch])
 
-    def _request(self, scope: Msg, read: Callable[[], Awaitable[bytes]]) -> HTTPRequest:
+    def _request(self, scope: Msg) -> HTTPRequest:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             # RFC 9110 §5.5 -- white space around a value is none of it; not all servers know
@@ -10519,8 +10476,8 @@ class ASGIApp(Engine):
             path = self.endpoint.path  # mounted where the endpoint is to be
         client = scope.get("client") or ("",)
         query = scope.get("query_string", b"").decode("latin-1")
-        return HTTPRequest(scope["method"], path, query, headers, b"", str(client[0]), root,
-                           scope.get("scheme", "http"), {}, read)  # fmt: skip
+        head = RequestHead(scope["method"], path, query, headers, 0, 1, True, {})
+        return HTTPRequest(head, str(client[0]), scope.get("scheme", "http"), root)
 
 
 ENGINES["asgi"] = ASGIApp

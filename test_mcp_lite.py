@@ -7680,6 +7680,7 @@ class TestHTTPMessages:
         """Fuzz: no 500, no hanging, nothing served twice."""
         dice, app = rng("requests"), pages()
         async with app.http(port=0) as server:
+            leap = time_machine()
             for _ in range(300):
                 data = bytearray(dice.choice(ACCEPTED)[0])
                 for _ in range(dice.randint(1, 3)):
@@ -7687,7 +7688,8 @@ class TestHTTPMessages:
                     data[at : at + dice.randint(0, 2)] = dice.choice([b"", b"\r", b"\n", b" ", b":", b"\0", b"5"])
                 async with await Wire.open(server.url) as wire:
                     wire.send(bytes(data))
-                    wire.writer.write_eof()
+                    await asyncio.sleep(0.01)
+                    leap(80)  # what is missing does not come
                     text = await wire.everything()
                 assert re.match(rb"(HTTP/1\.1 (200|4\d\d|50[15]) |$)", text), (data, text)
 
@@ -8576,12 +8578,6 @@ class TestWhoMayComeIn:
                         await wire.body()
                         assert await wire.everything() == b""
         assert judged == ["wrong", "wrong", "bad", "right", "wrong"], "each is judged once"
-
-    async def test_requests_that_came_before_the_end_of_input_are_answered(self):
-        async with sample_app().http(port=0, healthz=True) as server, await Wire.open(server.url) as wire:
-            wire.send(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5 + b"GET /he")
-            wire.writer.write_eof()
-            assert (await wire.everything()).count(b"HTTP/1.1 200") == 5
 
     async def test_http_1_0_expects_nothing(self):
         async with sample_app().http(port=0) as server, await Wire.open(server.url) as wire:
@@ -11929,8 +11925,9 @@ class Visitor:
     async def ask(self, page, query="", body="", **fields):
         """Ask for a page: (status, headers, text)."""
         text = body or urllib.parse.urlencode(fields)
-        request = m.HTTPRequest("?", "/", query, {"cookie": self.cookie}, text.encode(), "::1",
-                                "", "http", {})  # fmt: skip
+        head = m.RequestHead("?", "/", query, {"cookie": self.cookie}, 0, 1, True, {})
+        request = m.HTTPRequest(head, "::1", "http")
+        request.body = text.encode()
         return await self.authority.safely(page)(request)
 
     async def register(self):
