@@ -8445,11 +8445,11 @@ class SSEDecoder:
         self, last_id: str = "", retry_ms: int | None = None, limit: int = MAX_EVENT_BYTES
     ) -> None:
         self.last_id = self.next_id = last_id
-        self.retry_ms = retry_ms
-        self.limit = limit
-        self.pieces: list[bytes] = []  # of a line that is not complete
-        self.lines: list[str] = []  # of data
-        self.event, self.size = "", 0  # of the event that is being read: its type, its bytes
+        self.retry_ms, self.limit = retry_ms, limit
+        self.line = bytearray()  # that is not complete
+        #: of the event that is being read: its type, its lines of data, and their size
+        self.event, self.size = "", 0
+        self.lines: list[str] = []
         self.after_cr = False
 
     def feed(self, data: bytes) -> list[Event]:
@@ -8458,41 +8458,34 @@ class SSEDecoder:
         # that follows it, perhaps in the next read, belongs to it.
         rest = data[1:] if self.after_cr and data.startswith(b"\n") else data
         self.after_cr = data.endswith(b"\r") if data else self.after_cr
-        *ends, rest = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         events: list[Event] = []
-        for end in ends:
-            if end or self.pieces:
-                self._count(len(end) + 1)
-            line, self.pieces = b"".join((*self.pieces, end)), []
-            self._take(line.decode("utf-8", "replace"), events)
-        self._count(len(rest))
-        if rest:
-            self.pieces.append(rest)
+        parts = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        for number, part in enumerate(parts):
+            if number:  # between two parts a line ends
+                self._take(self.line.decode("utf-8", "replace"), events)
+                self.line.clear()
+            self.line += part
+            if self.size + len(self.line) > self.limit:
+                raise LimitExceeded(f"an event is longer than {self.limit} bytes")
         return events
-
-    def _count(self, size: int) -> None:
-        self.size += size
-        if self.size > self.limit:
-            raise LimitExceeded(f"an event is longer than {self.limit} bytes")
 
     def _take(self, line: str, events: list[Event]) -> None:
         name, _, value = line.partition(":")
-        value = value[value.startswith(" ") :]
+        value = value.removeprefix(" ")
         if not line:
             self.last_id = self.next_id
             if self.lines:  # one empty `data` line is enough for an event, whose data is ""
                 events.append(Event("\n".join(self.lines), self.event or "message", self.last_id))
-            self.lines, self.event, self.size = [], "", 0
+            self.event, self.lines, self.size = "", [], 0
         elif name == "data":
             self.lines.append(value)
+            self.size += len(self.line) + 1
         elif name == "event":
             self.event = value
         elif name == "id" and "\0" not in value:
             self.next_id = value
         elif name == "retry" and re.fullmatch("[0-9]+", value):
-            self.retry_ms = min(int(value.lstrip("0")[:9] or 0), 1000 * LONGEST_SECONDS)
-        if not (self.lines or self.pieces):
-            self.size = 0  # comments keep a stream alive for hours, and are kept nowhere
+            self.retry_ms = int(min(float(value), 1000 * LONGEST_SECONDS))
 
 ###############################################################################
 # 32. HTTP rules
@@ -8940,14 +8933,13 @@ def check_modern_post(
         ...
     mcp_lite.RPCError: Header mismatch: mcp-method does not say what the body says (-32020)
     """
-    facts = read_metadata(msg)
-    said = {VERSION_HEADER: facts.rev, **repeated(msg, tools)}
-    if notes.get("mirrors") != said:
+    facts, said = read_metadata(msg), repeated(msg, tools)
+    if notes.get("mirrors") != (facts.rev, said):
+        check_mirror(headers, VERSION_HEADER, facts.rev)
+        check_version(facts.rev)
         for name, value in said.items():
             check_mirror(headers, name, value)
-            if name == VERSION_HEADER:
-                check_version(facts.rev)
-        notes["mirrors"] = said
+        notes["mirrors"] = facts.rev, said
     return facts
 
 ###############################################################################
