@@ -4973,9 +4973,9 @@ Fn = TypeVar("Fn", bound=Function)
 
 
 class Registry(dict[str, Any]):
-    """Entries by name; `changed` gets each that comes, and None for one that goes."""
+    """Entries by name; `changed` gets each that comes or goes."""
 
-    def __init__(self, make: type[Entry], changed: Callable[[Entry | None], None]) -> None:
+    def __init__(self, make: type[Entry], changed: Callable[[Entry], None]) -> None:
         super().__init__()
         self.make: Callable[..., Entry] = make
         self.what, self.changed = make.what, changed
@@ -5001,9 +5001,10 @@ class Registry(dict[str, Any]):
 
     def drop(self, name: str) -> None:
         """Remove an entry; KeyError names it if it is not there."""
-        if self.pop(name, None) is None:
+        entry = self.pop(name, None)
+        if entry is None:
             raise KeyError(f"nothing is registered as {name!r}")
-        self.changed(None)
+        self.changed(entry)
 
     def find(self, name: str) -> Any:
         """Return an entry; RPCError -32602 if there is none."""
@@ -5049,7 +5050,7 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
 
 #: From method to the function that answers it: `await HANDLERS[method](ctx)` is the result.
-HANDLERS: dict[str, Callable[[Context], Awaitable[Any]]] = {}
+HANDLERS: dict[str, Function] = {}
 access_logger = logging.getLogger("mcp_lite.access")
 
 
@@ -5110,7 +5111,7 @@ class Conversation(Peer):
         self.outbox = Outbox(nowhere, self.tasks.spawn, self._too_slow)
         self.listening = False
         #: ends the conversation with a client who is too slow for it
-        self.disconnect: Callable[[], Coroutine[Any, Any, Any]] | None = None
+        self.disconnect: Action | None = None
         self.state: dict[str, Any] = {}  # ctx.state
         self.life = server.lives[self.loop]
         self._admitted: dict[str, str] = {}  # methods that were let in, and for whom
@@ -5258,7 +5259,7 @@ SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end 
 
 #: The transports that Server.run() knows by name: serve(server, ready, options, signals), which
 #: calls ready(URL or None) when it has begun. With `signals`, one that ends a program ends it.
-RUNNERS: dict[str, Callable[[Any, Callable[[Any], None], Msg, bool], Awaitable[None]]] = {}
+RUNNERS: dict[str, Function] = {}
 #: Classes that Server.http() and Server.asgi make; they take the server and options.
 ENGINES: dict[str, Function] = {}
 #: While a file is loaded in order to be served: the function to which run() gives its server.
@@ -5271,46 +5272,30 @@ class Life:
     """The lifespan of a server on one event loop, from the first who needs it to the last."""
 
     value: Any = None  # that it yields
+    users = 0  # how many hold it
 
     def __init__(self, server: Server) -> None:
-        self.server, self.loop = server, get_running_loop()
-        self.users, self.tasks = 0, Tasks()  # how many hold it; tasks that outlive their request
-        self.entered: asyncio.Future[None] = self.loop.create_future()
-        self.end = asyncio.Event()
-        self.task = asyncio.ensure_future(self._live())
+        self.tasks = Tasks()  # that outlive their request
+        self.entered, self.end = asyncio.Event(), asyncio.Event()
+        self.task = asyncio.ensure_future(self._live(server))
 
-    async def _live(self) -> None:
-        lifespan, threads = self.server.open_lifespan, self.server.threads
-        self.server.warn_of_completions()
+    async def _live(self, server: Server) -> None:
+        lifespan, _ = server.open_lifespan, server.warned_of_completions
         try:
             async with AsyncExitStack() as stack:
                 if lifespan is not None:
-                    self.value = await stack.enter_async_context(lifespan(self.server))
-                settle_future(self.entered, None, None)
+                    self.value = await stack.enter_async_context(lifespan(server))
+                self.entered.set()
                 await self.end.wait()
                 await self.tasks.close()
-                if len(self.server.lives) == 1:
+                if len(server.lives) == 1:
                     # Functions that look at ctx.cancelled get the time to see it, and to clean up.
-                    await threads.close(FAREWELL_SECONDS)
-        except (Exception, SystemExit) as exc:
-            if isinstance(exc, SystemExit):  # asyncio would stop the loop before any clean-up
-                exc = CannotServe(errno.ECANCELED, f"its lifespan ended the program: {exc}")
-            if self.entered.done():
-                raise exc
-            settle_future(self.entered, None, exc)
+                    await server.threads.close(FAREWELL_SECONDS)
+        except SystemExit as exc:  # asyncio would stop the loop before any clean-up
+            raise CannotServe(errno.ECANCELED, f"its lifespan ended the program: {exc}") from None
         finally:
-            del self.server.lives[self.loop]
-
-    async def release(self) -> None:
-        """Hold it no longer; the last one waits until it is left, and hears how that failed."""
-        self.users -= 1
-        if not self.users:
-            self.end.set()
-            if not self.entered.done():
-                self.task.cancel()
-            await asyncio.wait({self.task})
-            if not self.task.cancelled():
-                self.task.result()
+            del server.lives[get_running_loop()]
+            self.entered.set()  # whoever waits looks whether the task has failed
 
 
 Source = TypeVar("Source")
@@ -5397,10 +5382,10 @@ class Server:
             raise ValueError(f"{few}: give 16 random ones, or more")
         #: the capabilities, as they are declared to clients
         self.declared: Msg = {"logging": {}, **(capabilities or {})}
-        self.tools = Registry(Tool, partial(self._changed, "tools"))
-        self.prompts = Registry(Prompt, partial(self._changed, "prompts"))
-        self.resources = Registry(ResourceEntry, partial(self._changed, "resources"))
-        self.templates = Registry(ResourceEntry, partial(self._changed, "resources"))
+        self.tools = Registry(Tool, self._changed)
+        self.prompts = Registry(Prompt, self._changed)
+        self.resources = Registry(ResourceEntry, self._changed)
+        self.templates = Registry(ResourceEntry, self._changed)
         self.completions: dict[tuple[str, str], Function] = {}
         self.methods: dict[str, Function] = {}
         self.listeners: dict[str, Function] = {}
@@ -5524,8 +5509,7 @@ class Server:
         """
         where = method.upper(), path.rstrip("/")
         if where in self.routes or not path.startswith("/"):
-            problem = "a page is there already, or the path does not begin with a slash"
-            raise ValueError(f"app.route({method!r}, {path!r}): {problem}")
+            raise ValueError(f"{method} {path}: a page is there already, or the path has no slash")
 
         def enter(fn: Fn) -> Fn:
             self.routes[where] = Route(fn, public, any_host)
@@ -5547,26 +5531,22 @@ class Server:
         """
         import copy
 
-        def named(name: str) -> str:
-            return f"{prefix}__{name}" if prefix else name
-
-        for theirs, ours in ((other.tools, self.tools), (other.prompts, self.prompts)):
-            for entry in list(theirs.values()):
-                copied = copy.copy(entry)
-                copied.name = named(entry.name)
-                copied.definition = {**entry.definition, "name": copied.name}
-                ours.add(copied)
-        for theirs, ours in ((other.resources, self.resources), (other.templates, self.templates)):
-            for entry in list(theirs.values()):
-                ours.add(copy.copy(entry))
+        for kind in ("tools", "prompts", "resources", "templates"):
+            for entry in [*getattr(other, kind).values()]:
+                if prefix and kind in ("tools", "prompts"):
+                    entry = copy.copy(entry)
+                    entry.name = f"{prefix}__{entry.name}"
+                    entry.definition = {**entry.definition, "name": entry.name}
+                getattr(self, kind).add(entry)
         for (ref, argument), fn in other.completions.items():
-            ref = named(ref) if ref in other.prompts else ref
+            ref = f"{prefix}__{ref}" if prefix and ref in other.prompts else ref
             self.completions[ref, argument] = fn
 
-    def warn_of_completions(self) -> None:
-        """Tell the log of functions that complete what is not there."""
+    @cached_property
+    def warned_of_completions(self) -> None:
+        """Tell the log, once, of functions that complete what is not there."""
         for ref, argument in self.completions:
-            entry = {**self.prompts, **self.templates}.get(ref)
+            entry = self.prompts.get(ref) or self.templates.get(ref)
             if entry is None or argument not in entry.schema["properties"]:
                 problem = "@app.complete(%r, %r): there is no such prompt or template, or argument"
                 logger.warning(problem, ref, argument)
@@ -5585,16 +5565,15 @@ class Server:
 
     # Announcing; from any thread.
 
-    def _changed(self, kind: str, entry: Entry | None) -> None:
+    def _changed(self, entry: Entry) -> None:
         """Declare what an entry needs, and announce that its list has changed."""
-        if entry is not None:
-            more = {"subscribe": True} if kind == "resources" else {}
-            self.declared.setdefault(kind, {**more, "listChanged": True})
-            if kind == "prompts" or entry.name in self.templates:
-                self.declared.setdefault("completions", {})
-            if getattr(entry, "task", False):
-                extensions = self.declared.get("extensions") or {}
-                self.declared["extensions"] = {TASKS: {}, **extensions}
+        kind = f"{entry.what}s"
+        more = {"subscribe": True} if kind == "resources" else {}
+        self.declared.setdefault(kind, {**more, "listChanged": True})
+        if kind == "prompts" or entry.name in self.templates:
+            self.declared.setdefault("completions", {})
+        if getattr(entry, "task", False):
+            self.declared["extensions"] = {TASKS: {}, **self.declared.get("extensions", {})}
         self.list_changed(kind)
 
     def tools_changed(self) -> None:
@@ -5637,8 +5616,7 @@ class Server:
         if is_async(fn):
             return await fn(*args, **kwargs)
         job = partial(contextvars.copy_context().run, fn, *args, **kwargs)
-        value = await self._call_sync(job)
-        return await value if inspect.isawaitable(value) else value
+        return await maybe_await(await self._call_sync(job))
 
     @asynccontextmanager
     async def lifespan_open(self) -> AsyncIterator[None]:
@@ -5651,10 +5629,17 @@ class Server:
         life = self.lives[loop]
         life.users += 1
         try:
-            await asyncio.shield(life.entered)
+            await life.entered.wait()
+            if life.task.done():
+                life.task.result()  # which says why it could not be entered
             yield
         finally:
-            await life.release()
+            life.users -= 1
+            if not life.users:
+                life.end.set()
+                if not life.entered.is_set():
+                    life.task.cancel()
+                await asyncio.shield(life.task)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
@@ -5673,9 +5658,8 @@ class Server:
             await transport.close()
 
     async def serve_on(
-        self, transport: str | Transport, ready: Callable[[Any], None], options: Msg,
-        signals: bool = False,
-    ) -> None:  # fmt: skip
+        self, transport: str | Transport, ready: Function, options: Msg, signals: bool = False
+    ) -> None:
         """Serve on a transport, or on one of RUNNERS by name; `ready` hears its URL or None."""
         if isinstance(transport, Transport):
             ready(None)
@@ -5697,21 +5681,18 @@ class Server:
             loader(self)
         if transport == "stdio":
             hint_for_a_terminal(self.name, sys.argv[0])
-        timers: list[threading.Timer] = []
+        with ExitStack() as ended:
 
-        async def main() -> None:
+            async def main() -> None:
+                try:
+                    await self.serve_on(transport, nothing, options, signals=True)
+                finally:
+                    ended.callback(watchdog(GRACE_SECONDS).cancel)
+
             try:
-                await self.serve_on(transport, lambda url: None, options, signals=True)
-            finally:
-                timers.append(watchdog(GRACE_SECONDS))
-
-        try:
-            asyncio.run(main())
-        except CannotServe as exc:
-            sys.exit(f"{self.name}: {exc}")
-        finally:
-            for timer in timers:
-                timer.cancel()
+                asyncio.run(main())
+            except CannotServe as exc:
+                sys.exit(f"{self.name}: {exc}")
 
     def http(self, **options: Any) -> Any:
         """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
@@ -5733,11 +5714,11 @@ class Server:
 
     async def serve_stdio(self, **options: Any) -> None:
         """Serve one client on the standard streams, inside a running loop."""
-        await self.serve_on("stdio", lambda url: None, options)
+        await self.serve_on("stdio", nothing, options)
 
     async def serve_http(self, **options: Any) -> None:
         """Serve on a port until cancelled, inside a running loop."""
-        await self.serve_on("http", lambda url: None, options)
+        await self.serve_on("http", nothing, options)
 
     def start_in_thread(self, transport: str | Transport = "http", **options: Any) -> ServerThread:
         """Serve in a thread with a loop of its own; what is returned has `.url` and `.stop()`."""
@@ -5770,29 +5751,27 @@ class ServerThread:
 
         #: the URL, once there is one
         self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()
-        self._stop: Action = nothing
-        main = self._main(server, transport, options)
+        work = server.serve_on(transport, self._begin, options)
         name = f"mcp_lite {server.name}"
-        self._thread = threading.Thread(None, self._work, name, (main,), daemon=True)
+        self._thread = threading.Thread(None, self._work, name, (work,), daemon=True)
         self._thread.start()
         self.url = self._ready.result()
 
-    async def _main(self, server: Server, transport: str | Transport, options: Msg) -> None:
-        loop, task = get_running_loop(), asyncio.current_task()
-        assert task is not None
-        self._stop = partial(loop.call_soon_threadsafe, task.cancel)
-        await server.serve_on(transport, self._ready.set_result, options)
+    def _begin(self, url: str | None) -> None:
+        task: Any = asyncio.current_task()
+        self._stop = partial(get_running_loop().call_soon_threadsafe, task.cancel)
+        self._ready.set_result(url)
 
-    def _work(self, main: Any) -> None:
+    def _work(self, work: Any) -> None:
         try:
-            asyncio.run(main)
+            asyncio.run(work)
+        except asyncio.CancelledError:
+            self._ready.cancel()  # unless it has begun, and was told to stop
         except BaseException as exc:
-            if not self._ready.done():
-                self._ready.set_exception(exc)
-            elif not isinstance(exc, asyncio.CancelledError):
+            if self._ready.done():
                 logger.error("the server in a thread failed", exc_info=exc)
-        finally:
-            self._ready.cancel()  # a transport that was never ready
+            else:
+                self._ready.set_exception(exc)
 
     def stop(self, timeout: float | None = 10.0) -> None:
         """End the server and wait for its thread; from any thread, any number of times."""

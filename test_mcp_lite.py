@@ -4716,8 +4716,9 @@ class TestServing:
         app.complete("thank", "name")(lambda value: [])
         app.complete("thank", "nmae")(lambda value: [])
         app.complete("cup://{id}", "id")(lambda value: [])
-        async with m.Client(app):
-            pass
+        for _ in range(2):
+            async with m.Client(app):
+                pass
         assert [record.args for record in caplog.records] == [("thank", "nmae"), ("cup://{id}", "id")]
 
     async def test_the_log_says_once_that_a_question_makes_a_function_run_again(self, caplog):
@@ -12439,7 +12440,7 @@ class TestReadme:
 
     # Public names that only other sections use; a user has no need of them.
     INNER = {
-        m.Server: "find_resource lifespan_open list_changed serve_on tell warn_of_completions",
+        m.Server: "find_resource lifespan_open list_changed serve_on tell warned_of_completions",
         m.Context: "answered asked begin_task busy check_question finish flush in_rounds input_required job log_soon "
                    "release rounds title unfinished used_rounds waiting",
         m.Client: "catch_up modern",
