@@ -5790,7 +5790,8 @@ class ServerThread:
 #          3. A task that has ended does not change, and keeps only its outcome.
 #          4. A name stands for one question of a task, for ever: an answer that comes late must
 #             not be taken for that of another one.
-# Limits.  1,000 tasks. A task of the protocol is a Job here, because asyncio has tasks, too.
+# Limits.  1,000 tasks, and 64 MiB of results: the oldest result gives way. A task runs for as long
+#          as it takes. It is a Job here, because asyncio has tasks, too.
 
 
 
@@ -5799,16 +5800,15 @@ def timestamp() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def make_room(jobs: dict[str, Job]) -> None:
-    """Let the oldest outcome give way to a new task; RPCError if too many tasks are running."""
-    for old in [job for job in jobs.values() if job.expires < time.monotonic()]:
-        old.cancel()
-        del jobs[old.id]
-    if len(jobs) >= MAX_ITEMS:
-        oldest = next((job for job in jobs.values() if job.over), None)
-        if oldest is None:
-            raise RPCError(TOO_BUSY, "too many tasks are running")
-        del jobs[oldest.id]
+def make_room(jobs: dict[str, Job], new: int) -> None:
+    """Forget the oldest outcomes until there is room for the others, and for so many new tasks;
+    RPCError if too many are running."""
+    ended = [job for job in jobs.values() if job.over]
+    size = sum(job.size for job in ended)
+    while ended and (len(jobs) + new > MAX_ITEMS or size > HELD_BYTES):
+        size -= jobs.pop(ended.pop(0).id).size
+    if len(jobs) + new > MAX_ITEMS:
+        raise RPCError(TOO_BUSY, "too many tasks are running")
 
 
 class Job:
@@ -5819,16 +5819,15 @@ class Job:
 
     def __init__(self, ctx: Context) -> None:
         self.server, self.owner = ctx.server, ctx.owner
-        make_room(self.server.jobs)
+        make_room(self.server.jobs, 1)
         self.id: str = os.urandom(16).hex()
         #: "working" or, with questions, "input_required"; then "completed", "failed", "cancelled"
         self.status, self.message = "working", ""
         self.created = self.updated = timestamp()
-        self.expires: float = time.monotonic() + LONGEST_SECONDS  # whatever clocks are set to
         self.outcome: Msg = {}  # "result" or "error", once there is one
         #: by name: a question that has no answer yet, and the future of the answer
         self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
-        self.names: set[str] = set()  # of all questions that it has asked
+        self.claim = Rounds({}, {}).claim  # gives each question a name of its own
         self.server.jobs[self.id] = self
 
     @property
@@ -5840,27 +5839,19 @@ class Job:
         """Note a new status, and announce it; a task that has ended does not change."""
         if self.over:
             return
+        try:
+            self.size = len(encode(outcome))
+        except UNSAYABLE as exc:
+            self.fail(exc)
+            return
         if status == "working" and self.questions:
             status = "input_required"
         self.status, self.message, self.outcome = status, message, outcome
         self.updated = timestamp()
         if self.over:
             self.call = None  # which would keep the request
-            self._keep()
+            make_room(self.server.jobs, 0)
         self.server.tell("extensions", notification("notifications/tasks", self.details()))
-
-    def _keep(self) -> None:
-        """Keep the outcome of the task, or the reason why it cannot be kept."""
-        try:
-            self.size = len(encode(self.outcome))
-        except UNSAYABLE as exc:
-            self.status, self.message = "failed", f"the result of the task cannot be sent: {exc}"
-            logger.error("the task %s: %s", self.id, self.message)
-            self.outcome = {"error": wire_error(RPCError(INTERNAL_ERROR, self.message))}
-            self.size = len(encode(self.outcome))
-        jobs = self.server.jobs
-        while sum(job.size for job in jobs.values()) > HELD_BYTES:
-            del jobs[next(job.id for job in jobs.values() if job.size and job is not self)]
 
     def handle(self) -> Msg:
         """Return what the client gets in place of a result."""
@@ -5883,36 +5874,25 @@ class Job:
 
         Raises RequestTimeout. A question that nobody waits for any more is not asked any more.
         """
-        loop = get_running_loop()
-        deadline = loop.time() + timeout
         late = RequestTimeout(f"the client did not answer {method} within {timeout:g} seconds")
-        while True:
-            name = key
-            while name in self.names:
-                name = f"{key}-{len(self.names) + 1}"
-            self.names.add(name)
-            waiter = loop.create_future()
-            self.questions[name] = {"method": method, "params": params}, waiter
-            self.change("input_required")
-            try:
-                answer = await within(deadline - loop.time(), waiter, late)
-            finally:
-                self._withdraw(name)
-            with suppress(SchemaError):
-                return read(answer)
-
-    def _withdraw(self, name: str) -> None:
-        """Ask a question no longer."""
-        if self.questions.pop(name, None) is not None and not self.questions:
-            self.change("working")
+        async with Deadline(timeout, late):
+            while True:
+                name, waiter = self.claim(key), get_running_loop().create_future()
+                self.questions[name] = {"method": method, "params": params}, waiter
+                self.change("input_required")
+                try:
+                    answer = await waiter
+                finally:
+                    del self.questions[name]
+                    self.change("working")
+                with suppress(SchemaError):
+                    return read(answer)
 
     def update(self, responses: Msg) -> None:
         """Take answers; those that nobody waits for are ignored."""
         for name, answer in responses.items():
             if name in self.questions and isinstance(answer, dict):
-                _, waiter = self.questions[name]
-                self._withdraw(name)
-                settle_future(waiter, answer, None)
+                settle_future(self.questions[name][1], answer, None)
 
     def cancel(self) -> None:
         """End the task, if it has not ended."""
@@ -5921,7 +5901,7 @@ class Job:
         if call is not None:
             call.cancel()
 
-    def fail(self, exc: Exception) -> None:
+    def fail(self, exc: BaseException) -> None:
         """Note the error of the protocol with which the call ended."""
         problem = wire_error(exc)
         problem["code"] = fit_code(problem["code"], NEWEST)
@@ -5931,34 +5911,34 @@ class Job:
 
 
 async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
-    """Return the result of a call, or its exception; and keep it, if the call is a task by then."""
-    outcome: Any
+    """Return the result of a call. Keep it, or its error, if the call is a task by then."""
+    call = partial(tool.call, ctx, given)
     try:
-        call = partial(tool.call, ctx, given)
         outcome = await call()
-        if isinstance(outcome, InputRequired) and ctx.job is not None:
-            outcome = await ctx.answered(outcome, call)
         if ctx.job is not None:
+            if isinstance(outcome, InputRequired):
+                outcome = await ctx.answered(outcome, call)
             ctx.job.change("completed", result=outcome)
+        return outcome
     except asyncio.CancelledError:
         if ctx.job is not None:
             ctx.job.change("cancelled")
         raise
-    except (Exception, Suspended) as exc:
-        outcome = exc
-        if ctx.job is not None and isinstance(exc, Exception):
+    except BaseException as exc:
+        if ctx.job is not None:
             ctx.job.fail(exc)
+        elif not ctx.asked:  # else the question is the answer
+            raise
     finally:
         if ctx.job is not None:
             ctx.release()
-    return outcome
 
 
 async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
     """Run a tool as a task if the client supports them, else as any tool."""
     if not knows_tasks(ctx, tool.task == "required"):
         return await tool.call(ctx, given)
-    begun = ctx.conversation.loop.create_future()
+    begun = get_running_loop().create_future()
 
     def begin() -> None:
         if ctx.job is None:
@@ -5972,19 +5952,13 @@ async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
     try:
         await asyncio.wait([call, begun], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        if ctx.job is None and not call.done():
+        if ctx.job is None:
             call.cancel()
             await asyncio.wait([call])
-    if ctx.job is not None:
-        ctx.job.call = None if ctx.job.over else call
-        return {"resultType": "task", **ctx.job.handle()}
-    outcome = call.result()
-    try:
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
-    finally:
-        del outcome  # an exception must not keep the frame that it keeps
+    if ctx.job is None:
+        return call.result() or {}
+    ctx.job.call = None if ctx.job.over else call
+    return {"resultType": "task", **ctx.job.handle()}
 
 
 def knows_tasks(ctx: Context, required: bool = True) -> bool:
@@ -5998,11 +5972,10 @@ def knows_tasks(ctx: Context, required: bool = True) -> bool:
     return known
 
 
-def job_of(ctx: Context, job_id: JSON) -> Job | None:
+def job_of(ctx: Context, job_id: str) -> Job | None:
     """Return a task of whoever asks; None if there is none."""
-    job = ctx.server.jobs.get(job_id) if isinstance(job_id, str) else None
-    known = job is not None and job.owner == ctx.owner and job.expires >= time.monotonic()
-    return job if known else None
+    job: Job | None = ctx.server.jobs.get(job_id)
+    return job if job is not None and job.owner == ctx.owner else None
 
 
 @handles("tasks/get", "tasks/update", "tasks/cancel")
