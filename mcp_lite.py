@@ -8179,72 +8179,64 @@ def parse_url(url: str) -> URL:
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is no chunk yet, and the byte after a
 #          body may begin the next message.
 # Rules.   1. Both ends read with the same class, so they find the same end of each body.
-#          2. A reader of asyncio's streams tells the next one who reads that the input has ended.
-#             Ours tells at once, for that is how a server learns that its client has left.
-#          3. Sizes are judged before anything is kept, and nothing is read that nobody wants.
+#          2. Sizes are judged before anything is kept, and nothing is read that nobody wants.
 # Limits.  Chunk extensions and trailers are read and dropped.
 
 CHUNK_LINE = rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
 
 
-class Wire(asyncio.StreamReader):
-    """The input of a connection, at either end: from bytes to heads and bodies."""
+class Wire(asyncio.Protocol):
+    """A connection, at either end: its input from bytes to heads and bodies."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop=loop)
-        self.loop = loop
+    def __init__(self) -> None:
         self.transport: Any = None  # once it is open
-        self.writer: Any = None  # of asyncio's streams, while it is open
         #: what has come; it is unread from `at` on
         self.buffer, self.at = b"", 0
+        self.came, self.writable = asyncio.Event(), asyncio.Event()
         self.ended = False  # nothing more will come
+        self.problem: Exception | None = None  # that broke the connection
         self.paused = False
-        self.waiting: asyncio.Future[None] | None = None
         #: of the body that is being read: bytes that are missing, of it or of its chunk; how many
         #: more chunks it may have, if it has any; whether it goes on until the input ends
         self.left, self.chunks, self.endless = 0, -1, False
         self.in_chunk = False
         self.most = sys.maxsize  # bytes of a chunk
 
-    def set_transport(self, transport: Any) -> None:
-        """Note the transport; called by asyncio, once more when TLS begins in a tunnel."""
+    def connection_made(self, transport: Any) -> None:
+        """Note the transport, once more when TLS begins in a tunnel."""
         self.transport = transport
+        self.writable.set()
 
-    def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # typeshed: Iterable
-        """Take what has come; called by asyncio."""
+    def data_received(self, data: bytes) -> None:
+        """Take what has come."""
         self.buffer, self.at = self.buffer[self.at :] + data if self.buffer else bytes(data), 0
-        if self.waiting is not None:
-            self.wake()
-        elif len(self.buffer) > BUFFER_BYTES and not self.paused:
+        self.came.set()
+        if len(self.buffer) > BUFFER_BYTES and not self.paused:
             self.paused = True
             self.transport.pause_reading()
 
-    def feed_eof(self) -> None:
-        """Note that nothing more will come; called by asyncio."""
-        super().feed_eof()
+    def eof_received(self) -> None:
+        """Note that the other side sends no more, which ends the connection."""
         self.end()
 
-    def set_exception(self, exc: BaseException) -> None:
-        """Note that the connection broke; called by asyncio."""
-        super().set_exception(exc)  # type: ignore[arg-type]  # typeshed wants an Exception
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note that the connection has ended."""
+        self.problem = exc
         self.end()
 
     def end(self) -> None:
         """Note that nothing more will come."""
         self.ended = True
-        self.wake()
-        if self.transport.is_closing():
-            self.writer = None  # it knows us: only the garbage collector would free both
+        self.came.set()
+        self.writable.set()
 
-    async def drain(self) -> None:
-        """Wait until what was written has left, or nearly."""
-        if self.writer is not None:
-            await self.writer.drain()
+    def pause_writing(self) -> None:
+        """Let those who write wait: the reader is slow."""
+        self.writable.clear()
 
-    def wake(self) -> None:
-        """Let whoever waits for input look again."""
-        if self.waiting is not None and not self.waiting.done():
-            self.waiting.set_result(None)
+    def resume_writing(self) -> None:
+        """Let those who write go on."""
+        self.writable.set()
 
     def read_on(self) -> None:
         """Let input come again, if it was stopped."""
@@ -8255,13 +8247,10 @@ class Wire(asyncio.StreamReader):
     async def more(self, what: str) -> None:
         """Wait for more input; ProtocolError if it has ended inside of `what`."""
         if self.ended:
-            raise ProtocolError(f"the connection ended inside {what}") from self.exception()
+            raise ProtocolError(f"the connection ended inside {what}") from self.problem
         self.read_on()
-        self.waiting = self.loop.create_future()
-        try:
-            await self.waiting
-        finally:
-            self.waiting = None
+        self.came.clear()
+        await self.came.wait()
 
     def take(self, size: int) -> bytes:
         """Return the next `size` bytes, which have come."""
@@ -9066,7 +9055,7 @@ class SocketResponse(Response):
             data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
             data += b"" if more else b"0\r\n\r\n"
         connection.transport.write(start + data)
-        return connection.drain() if connection.unsent() > BUFFER_BYTES else None
+        return None if connection.writable.is_set() else connection.writable.wait()
 
     def _start(self, status: int, headers: Fields, size: int, more: bool) -> bytes:
         connection, fields = self.connection, (*headers.items(),)
@@ -9096,25 +9085,25 @@ class Connection(Wire):
     """One client's connection: requests in, answers out, one after the other."""
 
     def __init__(self, listener: Listener) -> None:
-        super().__init__(listener.loop)
-        self.listener, self.most = listener, listener.max_body
+        super().__init__()
+        self.listener, self.loop, self.most = listener, listener.loop, listener.max_body
         self.address = ""
         self.response: SocketResponse | None = None
         self.deadline = listener.now + IDLE_SECONDS
         self.taken = -1  # bytes that were unsent when the reader was last found slow
-        self.turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
         self.lingering = False  # what comes is thrown away
 
-    def begin(self, writer: asyncio.StreamWriter) -> None:
-        """Note that the connection is open; called by asyncio."""
-        self.writer, peer = writer, self.transport.get_extra_info("peername")
+    def connection_made(self, transport: Any) -> None:
+        """Note that the connection is open."""
+        super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
         self.address = peer[0] if isinstance(peer, tuple) else "local"
         self.listener.admit(self)
 
-    def feed_data(self, data: bytes) -> None:  # type: ignore[override]
+    def data_received(self, data: bytes) -> None:
         """Take what has come, and serve the request whose head it completes."""
         if not self.lingering:
-            super().feed_data(data)
+            super().data_received(data)
             if self.response is None:
                 self.next_request()
 
@@ -9183,15 +9172,16 @@ class Connection(Wire):
         except AttributeError:  # until 3.11: TLS has let go of a connection that is lost
             return 0
 
-    async def drain(self) -> None:
+    def pause_writing(self) -> None:
         """Wait while the client is slow to read, but not for ever."""
-        async with self.turn:
-            self.await_reader()
-            try:
-                with suppress(OSError):  # the client is gone: the response knows
-                    await super().drain()
-            finally:
-                self.deadline = NO_DEADLINE if self.response else self.listener.now + IDLE_SECONDS
+        super().pause_writing()
+        self.await_reader()
+
+    def resume_writing(self) -> None:
+        """Let a handler take its time again."""
+        super().resume_writing()
+        if self.response is not None:
+            self.deadline = NO_DEADLINE
 
     def await_reader(self) -> None:
         """Give the client some time to take what was written."""
@@ -9264,9 +9254,8 @@ class Listener:
         at = f"{name}:{where[1]}" if isinstance(where, tuple) else "localhost"
         return f"{self.scheme}://{at}"
 
-    def _accept(self) -> asyncio.StreamReaderProtocol:
-        begin: Any = Connection.begin  # not a bound method, which would close a circle of garbage
-        return asyncio.StreamReaderProtocol(Connection(self), begin, self.loop)
+    def _accept(self) -> Connection:
+        return Connection(self)
 
     def admit(self, connection: Connection) -> None:
         """Count a new connection in; where there are too many, one is closed."""
@@ -10458,7 +10447,7 @@ class HTTPAnswer(Wire):
     """A connection to a server, and the answer that is read from it."""
 
     def __init__(self, client: HTTPClient) -> None:
-        super().__init__(get_running_loop())
+        super().__init__()
         self.client = client  # to which it is given back
         self.url: URL = parse_url("http://localhost")
         self.head = ResponseHead(0, "", {}, 1)
@@ -10468,7 +10457,7 @@ class HTTPAnswer(Wire):
         """Send a request, and read the head of its answer."""
         self.url = url
         self.transport.write(data)
-        await self.drain()
+        await self.writable.wait()
         for _ in range(MAX_TRIES + 1):
             head = parse_response_head(await self.until(b"\r\n\r\n", MAX_HEAD_BYTES, "the head"))
             if head.status >= 200:
@@ -10614,47 +10603,39 @@ class HTTPClient:
 
     async def _open(self) -> HTTPAnswer:
         """Return a new connection to the server. OSError, ConnectionClosed, UnicodeError"""
-        answer = HTTPAnswer(self)
-        loop = answer.loop
-        protocol = asyncio.StreamReaderProtocol(answer, loop=loop)
+        answer, loop = HTTPAnswer(self), get_running_loop()
         secure: Msg = {}
         if self.ssl and not self.proxy:
             secure = {"ssl": self.ssl, "server_hostname": self.url.host}
         if self.uds is not None:
-            await loop.create_unix_connection(lambda: protocol, self.uds, **secure)
+            await loop.create_unix_connection(lambda: answer, self.uds, **secure)
         else:
             url = self.proxy.url if self.proxy else self.url
             if not is_loopback(url.host):  # RFC 8305 §5 -- of two addresses, one may be dead
                 secure["happy_eyeballs_delay"] = 0.25
-            await loop.create_connection(lambda: protocol, url.host, url.port, **secure)
+            await loop.create_connection(lambda: answer, url.host, url.port, **secure)
         try:
             keep_watch(answer.transport.get_extra_info("socket"))
             if self.proxy is not None and self.ssl:
-                protocol = await self._tunnel(answer, self.proxy)
-            answer.writer = asyncio.StreamWriter(answer.transport, protocol, answer, loop)
+                await self._tunnel(answer, self.proxy)
             if self.uds is None and self.proxy is None and self.admit is not None:
-                self.admit(answer.writer.get_extra_info("peername")[0])
+                self.admit(answer.transport.get_extra_info("peername")[0])
         except BaseException:
             answer.abort()
             raise
         return answer
 
-    async def _tunnel(
-        self, answer: HTTPAnswer, proxy: Proxy
-    ) -> asyncio.StreamReaderProtocol:
+    async def _tunnel(self, answer: HTTPAnswer, proxy: Proxy) -> None:
         """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
         host = f"[{self.url.host}]" if ":" in self.url.host else self.url.host
-        target, loop = f"{host}:{self.url.port}", answer.loop
+        target = f"{host}:{self.url.port}"
         fields = {"host": target, **proxy.headers}
         await answer.ask(proxy.url, "CONNECT", encode_request("CONNECT", target, fields))
         if answer.head.status >= 300:
             raise ConnectionClosed(f"the proxy {proxy.url} refused: status {answer.head.status}")
-        protocol = asyncio.StreamReaderProtocol(answer, loop=loop)
-        inside: Any = await loop.start_tls(
-            answer.transport, protocol, self.ssl, server_hostname=self.url.host
-        )
-        protocol.connection_made(inside)
-        return protocol
+        answer.connection_made(await get_running_loop().start_tls(
+            answer.transport, answer, self.ssl, server_hostname=self.url.host
+        ))  # fmt: skip
 
     async def close(self) -> None:
         """Close all connections."""

@@ -10235,19 +10235,20 @@ class TestLoggingIn:
         theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=certificate[0])
         theirs.load_cert_chain(*certificate)
         ours.check_hostname = False
-        resolve, peer_of = socket.getaddrinfo, asyncio.StreamWriter.get_extra_info
+        wire = asyncio.sslproto._SSLProtocolTransport
+        resolve, peer_of = socket.getaddrinfo, wire.get_extra_info
 
         def getaddrinfo(host, *rest, **options):
             return resolve("127.0.0.1" if str(host).endswith(".example") else host, *rest, **options)
 
-        def get_extra_info(writer, name, default=None):
-            found = peer_of(writer, name, default)
-            tls = peer_of(writer, "ssl_object")
+        def get_extra_info(transport, name, default=None):
+            found = peer_of(transport, name, default)
+            tls = peer_of(transport, "ssl_object")
             far = name == "peername" and tls and tls.server_hostname == "mcp.example"
             return ("93.184.216.34", *found[1:]) if far else found
 
         monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-        monkeypatch.setattr(asyncio.StreamWriter, "get_extra_info", get_extra_info)
+        monkeypatch.setattr(wire, "get_extra_info", get_extra_info)
         async with World().running(theirs) as world:
             port = world.root.rpartition(":")[2]
             root = world.root.replace("127.0.0.1", "mcp.example")
