@@ -13141,8 +13141,6 @@ def start_trace(where: str) -> None:
     """Show every message: on stderr if `where` is "1" or "full"; else in that file."""
     stream = sys.stderr
     if where not in ("1", "full"):
-        import atexit
-
         stream = open(where, "a", encoding="utf-8", errors="backslashreplace")
         atexit.register(stream.close)
     set_trace(TraceView(stream, full=where != "1"))
