@@ -3642,8 +3642,8 @@ def blocks_of(value: Any) -> list[Msg]:
     return [{"type": "text", "text": value if isinstance(value, str) else _to_json(value)}]
 
 
-def messages_of(value: Any, rev: str, together: bool = False) -> list[Msg]:
-    """Return messages as `rev` can understand them, from texts, content, Messages or dicts.
+def messages_of(value: Any, together: bool = False) -> list[Msg]:
+    """Return messages, from texts, content, Messages or dicts.
 
     `together` leaves several blocks in one message; otherwise each becomes one of its own.
     """
@@ -3656,8 +3656,7 @@ def messages_of(value: Any, rev: str, together: bool = False) -> list[Msg]:
         content = item["content"] if isinstance(item["content"], list) else [item["content"]]
         blocks: list[Msg] = []
         for each in content:  # a dict with a type that we do not know passes as it is
-            known = isinstance(each, dict) and "type" in each
-            blocks += [fit_content(block, rev) for block in ([each] if known else blocks_of(each))]
+            blocks += [each] if isinstance(each, dict) and "type" in each else blocks_of(each)
         contents = [blocks] if together and len(blocks) > 1 else blocks
         messages += [{**item, "content": each} for each in contents]
     return messages
@@ -4444,7 +4443,7 @@ class Context(Exchange):
         if rich and not declares(self.client_capabilities, "sampling.context"):
             include_context = None  # spec: client/sampling#capabilities -- "SHOULD NOT" be used
         params = without_none(
-            messages=messages_of(messages, self.facts.rev, together=rich), maxTokens=max_tokens,
+            messages=messages_of(messages, together=rich), maxTokens=max_tokens,
             systemPrompt=system, temperature=temperature, modelPreferences=model_preferences,
             stopSequences=list(stop) if stop else None, includeContext=include_context,
             tools=list(tools) if tools else None, toolChoice=tool_choice or None, metadata=metadata,
@@ -4923,7 +4922,7 @@ class Prompt(Entry):
             raise MCPError("return a text, a Message, or a list of them")
         answer = value if isinstance(value, dict) and "messages" in value else {"messages": value}
         about = without_none(description=self.definition.get("description"))
-        return {**about, **answer, "messages": messages_of(answer["messages"], ctx.facts.rev)}
+        return {**about, **answer, "messages": messages_of(answer["messages"])}
 
 
 class ResourceEntry(Entry):
