@@ -4422,8 +4422,7 @@ class Context(Exchange):
 
         When they are: ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
         """
-        number = None if self.facts.rev >= MODERN else id or os.urandom(16).hex()
-        params = without_none(mode="url", message=message, url=url, elicitationId=number)
+        params = without_none(mode="url", message=message, url=url, elicitationId=id)
         answer = await self._ask("elicitation/create", params, key, timeout)
         return Elicited(answer["action"])
 
