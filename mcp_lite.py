@@ -3898,11 +3898,8 @@ def fit_result(method: str, answer: Msg, rev: str) -> Msg:
 
 def fit_question(method: str, params: Msg, rev: str) -> Msg:
     """Return the parameters of a question as `rev` knows them."""
-    if "_meta" in params:  # the progress token in it is not ours
-        params = {**params, "_meta": without(params["_meta"], "progressToken")}
     if method == "sampling/createMessage":
-        messages = [fit_message(x, rev) for x in params["messages"] if isinstance(x, dict)]
-        return {**params, "messages": messages}
+        return {**params, "messages": [fit_message(x, rev) for x in params["messages"]]}
     if method == "elicitation/create" and params.get("mode") == "url":
         if rev >= MODERN:  # there, an answer to the call says that the person is done
             return without(params, "elicitationId")

@@ -5329,8 +5329,6 @@ class TestCutting:
     @pytest.mark.parametrize(
         "method, params, name, fitted",
         [
-            ("roots/list", {"_meta": {"progressToken": 1}}, V4, {"_meta": {}}),
-            ("roots/list", {"_meta": {"progressToken": 1, "a": 2}}, V4, {"_meta": {"a": 2}}),
             ("elicitation/create", {"mode": "url", "url": "a:b", "elicitationId": "e"}, V5,
              {"mode": "url", "url": "a:b"}),
             ("elicitation/create", {"mode": "url", "url": "a:b", "elicitationId": "e"}, V4,
