@@ -769,6 +769,11 @@ def object_of(value: Msg, key: str) -> Msg:
     return member if isinstance(member, dict) else {}
 
 
+def as_list(value: Any) -> list[Any]:
+    """Return the items of a list, or the one value that stands in its place."""
+    return [*value] if isinstance(value, (list, tuple)) else [value]
+
+
 def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
     """Return one text for all spellings of a JSON value: equal values have equal texts.
 
@@ -999,11 +1004,7 @@ def fit_message(message: Msg, rev: str) -> Msg:
     >>> fit_message({"role": "user", "content": pair}, LEGACY[-1])["content"]
     {'type': 'text', 'text': 'a\\nb'}
     """
-    content = message.get("content")
-    blocks: list[Any] = content if isinstance(content, list) else [content]
-    if not all(isinstance(block, dict) for block in blocks):
-        return message  # for its reader to refuse
-    blocks = [fit_content(block, rev) for block in blocks]
+    blocks = [fit_content(block, rev) for block in as_list(message["content"])]
     if len(blocks) != 1 and rev < RICH:
         blocks = [{"type": "text", "text": "\n".join(map(text_of, blocks))}]
     return {**message, "content": blocks[0] if len(blocks) == 1 else blocks}
@@ -3648,14 +3649,13 @@ def messages_of(value: Any, together: bool = False) -> list[Msg]:
     `together` leaves several blocks in one message; otherwise each becomes one of its own.
     """
     messages = []
-    for item in value if isinstance(value, (list, tuple)) else [value]:
+    for item in as_list(value):
         if not (isinstance(item, dict) and "role" in item):
             item = Message(item)
         if item["role"] not in ROLES:
             raise SchemaError("role", f'it is "user" or "assistant", not {item["role"]!r:.40}')
-        content = item["content"] if isinstance(item["content"], list) else [item["content"]]
         blocks: list[Msg] = []
-        for each in content:  # a dict with a type that we do not know passes as it is
+        for each in as_list(item["content"]):  # a dict of a type unknown to us passes as it is
             blocks += [each] if isinstance(each, dict) and "type" in each else blocks_of(each)
         contents = [blocks] if together and len(blocks) > 1 else blocks
         messages += [{**item, "content": each} for each in contents]
@@ -3742,7 +3742,7 @@ def sampled(answer: Any, sample: Function) -> Msg:
     """
     whole = {"stopReason": "endTurn", "content": answer}
     whole = answer if isinstance(answer, dict) and "content" in answer else whole
-    items = whole["content"] if isinstance(whole["content"], (list, tuple)) else [whole["content"]]
+    items = as_list(whole["content"])
     content = [{"type": "text", "text": x} if isinstance(x, str) else x for x in items]
     if not all(isinstance(block, dict) and "type" in block for block in content):
         name = getattr(sample, "__qualname__", repr(sample))
@@ -7328,9 +7328,11 @@ class ClientSession:
         raise RemoteError(problem["code"], problem["message"], problem.get("data"))
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
-        """Send any notification."""
+        """Send any notification; it waits for a session that is begun anew."""
         if self.transport is None:
             raise ConnectionClosed(NOT_CONNECTED)
+        if self._renewal is not None and self._renewal is not asyncio.current_task():
+            await asyncio.wait({self._renewal})
         await self.send(notification(method, params))
 
     # Announcements.
@@ -10809,8 +10811,7 @@ class HTTPTransport(Transport):
         if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.reason}")
         data = encode(msg)  # here, where the program learns of what cannot be said
-        ids = {item["id"] for item in (msg if isinstance(msg, list) else [msg])
-               if "method" in item and "id" in item}  # fmt: skip
+        ids = {item["id"] for item in as_list(msg) if "method" in item and "id" in item}
         if ids:
             self.tasks.spawn(self._exchange(msg, data, ids))
             return
@@ -10995,7 +10996,7 @@ class HTTPTransport(Transport):
         except ProtocolError as exc:
             raise ProtocolError(f"{self.url} sent: {first_line(data)}: {exc}") from None
         # Some servers answer with an array whatever the revision: its messages are taken singly.
-        for item in msg if isinstance(msg, list) else [msg]:
+        for item in as_list(msg):
             await self.inbox.put(item)
             if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
                 ids.discard(item["id"])
@@ -11205,14 +11206,13 @@ def show(value: JSON) -> str:
     return json.dumps(value, default=str)[:200]
 
 
-def said(doc: JSON, secrets: Iterable[str] = ()) -> str:
+def said(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
     """Return the words of an error of OAuth, without the secrets that they may repeat.
 
     >>> said({"error": "invalid_grant", "error_description": "x7 is unknown"}, ["x7"])
     '"invalid_grant", "... is unknown"'
     """
-    told: Msg = doc if isinstance(doc, dict) else {}
-    words = ", ".join(show(told[name]) for name in ("error", "error_description") if name in told)
+    words = ", ".join(show(doc[name]) for name in ("error", "error_description") if name in doc)
     for secret in filter(None, secrets):
         words = words.replace(secret, "...")
     return words or "without a reason"
@@ -11318,16 +11318,15 @@ def same_issuer(given: JSON, asked: str) -> bool:
     )  # fmt: skip
 
 
-def check_server(doc: JSON, issuer: str, where: str) -> Msg:
+def check_server(doc: Msg, issuer: str, where: str) -> Msg:
     """Return the metadata of an authorization server; AuthError if they must not be used."""
-    found: Msg = doc if isinstance(doc, dict) else {}
-    if not same_issuer(found.get("issuer"), issuer):
-        raise AuthError(f"{where}: issuer is {show(found.get('issuer'))}, not {issuer}")
+    if not same_issuer(doc.get("issuer"), issuer):
+        raise AuthError(f"{where}: issuer is {show(doc.get('issuer'))}, not {issuer}")
     for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint",
                  "revocation_endpoint", "jwks_uri"):  # fmt: skip
-        if found.get(name) is not None:
-            oauth_url(found[name], f"{where}: {name}")
-    return found
+        if doc.get(name) is not None:
+            oauth_url(doc[name], f"{where}: {name}")
+    return doc
 
 
 def default_server(server: URL) -> Msg:
@@ -11371,9 +11370,9 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
     }
 
 
-def read_client(doc: JSON, asked: Msg, where: str) -> Msg:
+def read_client(doc: Msg, asked: Msg, where: str) -> Msg:
     """Check the answer to a registration, and return the client that we are now. RFC 7591 §3.2.1"""
-    told: Msg = {**asked, **doc} if isinstance(doc, dict) else {}
+    told = {**asked, **doc}
     id, method, secret = map(told.get, ("client_id", "token_endpoint_auth_method", "client_secret"))
     if not isinstance(id, str) or not id:
         raise AuthError(f"{where}: client_id is {show(id)}, not a name")
@@ -11500,23 +11499,22 @@ def code_of(params: Fields, server: Msg) -> str:
     return params["code"]
 
 
-def read_tokens(doc: JSON, now: float, scope: str, scheme: str, where: str) -> Msg:
+def read_tokens(doc: Msg, now: float, scope: str, scheme: str, where: str) -> Msg:
     """Check a token answer; return what is kept of it, and when to refresh. RFC 6749 §5.1
 
     >>> doc = {"access_token": "t", "token_type": "bearer", "expires_in": "60"}
     >>> read_tokens(doc, 1000, "a", "Bearer", "x")["refresh_at"]
     1054.0
     """
-    told: Msg = doc if isinstance(doc, dict) else {}
-    token, kind = told.get("access_token"), told.get("token_type")
+    token, kind = doc.get("access_token"), doc.get("token_type")
     if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
         raise AuthError(f"{where}: access_token is not a text of {MAX_TOKEN_BYTES} bytes at most "
                         "that a header can carry")  # fmt: skip
     # RFC 6749 §7.1 -- "The client MUST NOT use an access token if it does not understand the type"
     if str(kind).lower() != scheme.lower():
         raise AuthError(f"{where}: token_type is {show(kind)}, not {scheme}")
-    kept: Msg = {"access_token": token, "scope": told.get("scope") or scope}
-    refresh, life = told.get("refresh_token"), told.get("expires_in")
+    kept: Msg = {"access_token": token, "scope": doc.get("scope") or scope}
+    refresh, life = doc.get("refresh_token"), doc.get("expires_in")
     if isinstance(refresh, str) and refresh:
         kept["refresh_token"] = refresh
     with suppress(TypeError, ValueError):  # it need not say
@@ -11703,7 +11701,7 @@ def check_claims(
     if claims.get("iss") != issuer:
         raise AuthError(f"iss is {show(claims.get('iss'))}, not {issuer}")
     aud = claims.get("aud")
-    meant = aud if isinstance(aud, list) else [aud]
+    meant = as_list(aud)
     if audience is not None and not any(isinstance(x, str) and x in audience for x in meant):
         raise AuthError(f"aud is {show(aud)}, not {' or '.join(audience)}")
     times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
@@ -11992,7 +11990,7 @@ def is_public(address: str) -> bool:
     return bool(found.is_global and not found.is_multicast)
 
 
-Answered = tuple[int, Fields, JSON]  # status, headers, and the document if there was one
+Answered = tuple[int, Fields, Msg]  # status, headers, and the document; {} if there was none
 
 
 class Fetcher:
@@ -12054,10 +12052,10 @@ class Fetcher:
             await http.close()
         head = answer.head
         trace_head("<", f"{head.status}, to {method} {url}", head.headers)
-        try:
-            return head.status, head.headers, decode(body)
-        except ProtocolError:
-            return head.status, head.headers, None
+        doc = None
+        with suppress(ProtocolError):
+            doc = decode(body)
+        return head.status, head.headers, doc if isinstance(doc, dict) else {}
 
     async def post_form(self, url: URL, headers: Fields, form: Fields) -> Answered:
         """Send a form; as fetch()."""
@@ -12071,8 +12069,8 @@ class Fetcher:
         where, doc = await self.first_of(server_metadata_urls(issuer), "server metadata")
         return check_server(doc, issuer, where) if where else None
 
-    async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, JSON]:
-        """Return the first document that is there; ("", None) if all answered 4xx, or with a page.
+    async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, Msg]:
+        """Return the first document that is there; ("", {}) if all answered 4xx, or with a page.
 
         Anything else is an error: an outage must not lead to guesses. A page in the place of a
         document may come from a server that has one page for all that it does not know.
@@ -12081,11 +12079,11 @@ class Fetcher:
             url = oauth_url(text, what)
             # spec 2025-03-26: basic/authorization#server-metadata-discovery-headers
             status, _, doc = await self.fetch("GET", url, {VERSION_HEADER: NEWEST})
-            if status == 200 and doc is not None:
+            if status == 200 and doc:
                 return str(url), doc
             if status != 200 and not 400 <= status < 500:
                 raise ConnectionClosed(f"{url} answered {status}: no {what}")
-        return "", None
+        return "", {}
 
 ###############################################################################
 # 46. Logging in
@@ -12340,7 +12338,7 @@ class OAuth(Authorizer):
         await self.store.save(self.place, login)
         self.login = login
 
-    def read(self, doc: JSON, scope: str, server: Msg) -> Msg:
+    def read(self, doc: Msg, scope: str, server: Msg) -> Msg:
         """Check a token answer."""
         return read_tokens(doc, time.time(), scope, self.scheme, server["token_endpoint"])
 
@@ -12363,9 +12361,9 @@ class OAuth(Authorizer):
             }  # fmt: skip
         form = {**fields, **more}
         status, _, doc = await self.fetcher.post_form(url, headers, form)
-        if status == 200 and isinstance(doc, dict):
+        if status == 200 and doc:
             return doc
-        error = doc.get("error") if isinstance(doc, dict) else None
+        error = doc.get("error")
         if isinstance(error, str) and status < 500:
             words = said(doc, [form.get(name, "") for name in SECRET_FIELDS])
             raise TokenRefused(f"{url} refused: {words}", error)
@@ -12394,12 +12392,11 @@ class OAuth(Authorizer):
         # spec: basic/authorization/authorization-server-discovery
         # #protected-resource-metadata-discovery-requirements -- the place that is named, or the
         # usual ones
-        where, doc = await self.fetcher.first_of(
+        where, about = await self.fetcher.first_of(
             [named] if named else resource_metadata_urls(self.url), "resource metadata"
         )
         if named and not where:
             raise AuthError(f"{named}: the metadata that {self.url} names are not there")
-        about: Msg = doc if isinstance(doc, dict) else {}
         if where:
             resource, issuers = about.get("resource"), strings(about, "authorization_servers")
             # RFC 9728 §3.3 -- "MUST NOT be used" if it names another
@@ -12668,7 +12665,7 @@ class KeySet:
             if uri is None:
                 uri = (await self.fetcher.server_of(self.issuer) or {}).get("jwks_uri")
             _, doc = await self.fetcher.first_of([str(uri)], "jwks_uri")
-            if not isinstance(doc, dict) or not isinstance(doc.get("keys"), list):
+            if not isinstance(doc.get("keys"), list):
                 raise AuthError(f"{uri} has no keys")
             self.keys, self.fetched = doc["keys"], time.monotonic()
         except MCPError as exc:
@@ -12732,7 +12729,7 @@ def introspection(
         try:
             fetcher = Fetcher(url, ssl, allow_private=True)
             status, _, doc = await fetcher.post_form(url, headers, form)
-            if status != 200 or not isinstance(doc, dict):
+            if status != 200 or not doc:
                 raise ConnectionClosed(f"{url} answered {status}")
         except MCPError as exc:
             raise not_now(exc) from None
@@ -13092,7 +13089,7 @@ class TraceView:
         head = isinstance(msg, dict) and "http" in msg
         line = "==" if head else "--"
         arrow = f"{line}>" if direction == ">" else f"<{line}"
-        items = msg if isinstance(msg, list) else [msg]
+        items = as_list(msg)
         titles = [self.title(direction, name, item, now) for item in items]
         line = f"{now - self.began:8.3f} {arrow} {redact(', '.join(titles))}"
         if self.full and not (head or isinstance(msg, Exception)):
@@ -13312,8 +13309,7 @@ class Person:
     async def sample(self, params: Msg) -> str:
         """Let the person answer in the place of a model."""
         for message in params["messages"]:
-            blocks = message["content"]
-            for block in blocks if isinstance(blocks, list) else [blocks]:
+            for block in as_list(message["content"]):
                 self.say(f"{message['role']}: {content_text(block)}")
         title = "The server asks a model; you answer for it"
         answer = await self.fill_in("sample", {"type": "string", "title": title}, True)

@@ -5350,10 +5350,6 @@ class TestCutting:
         fitted = {"role": "assistant", "content": {"type": "text", "text": "a"}, "model": "m"}
         assert m.fit_message(answer, V1) == fitted
 
-    @pytest.mark.parametrize("answer", [{}, {"content": 5}, {"content": ["a"]}])
-    def test_an_answer_that_is_none_passes_as_it_is(self, answer):
-        assert m.fit_message(answer, V1) == answer
-
 
 ###############################################################################
 # T22. Lines and pipes
@@ -9883,7 +9879,7 @@ class TestLoggingIn:
         (RESOURCE_PAGE, "302 location=https://evil.example/", "redirects to another origin"),
         (SERVER_PAGE, "503", "503"),
         (SERVER_PAGE, "404", "is there"),
-        (SERVER_PAGE, "200 []", "issuer is null"),
+        (SERVER_PAGE, "200 []", "none of"),
         (SERVER_PAGE, "302 location=https://evil.example/", "redirects to another origin"),
         ("server", '{"issuer": "https://evil.example"}', "issuer is"),
         ("server", '{"issuer": "{root}//"}', "issuer is"),
@@ -10908,7 +10904,7 @@ class TestJudges:
     @pytest.mark.parametrize("answer, who", [
         ('{"active": true, "aud": "us", "sub": "alice", "scope": "a"}', "alice"),
         ('{"active": true, "aud": ["x", "us"], "client_id": "c"}', "c"), ('{"active": false}', None),
-        ('{"active": "true", "aud": "us", "sub": "a"}', None), ("{}", None), ('{"active": true, "sub": "a"}', None),
+        ('{"active": "true", "aud": "us", "sub": "a"}', None), ("{}", 503), ('{"active": true, "sub": "a"}', None),
         ('{"active": true, "aud": "them", "sub": "a"}', None), ('{"active": true, "aud": "us", "sub": "a", "exp": 1}', None),
         ('{"active": true, "aud": "us", "sub": "a", "iss": "https://evil.example"}', None),
         ('{"active": true, "aud": "us"}', None), ("[]", 503), ("500", 503), ("302", 503),
