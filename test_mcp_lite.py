@@ -63,6 +63,7 @@ import typing
 import urllib.parse
 import urllib.request
 import uuid
+import weakref
 
 HERE = pathlib.Path(__file__).resolve().parent
 # This process and those that it starts would take seconds to compile what they may not keep.
@@ -5434,6 +5435,14 @@ async def linger() -> str:
     return "done"
 
 @app.tool
+async def take_hours() -> str:
+    loop = asyncio.get_running_loop()
+    for hours in range(1000):
+        loop.time = lambda: time.monotonic() + 3600 * hours
+        await asyncio.sleep(0)
+    return "done"
+
+@app.tool
 async def forever() -> str:
     print("asleep", flush=True)
     await asyncio.sleep(3600)
@@ -5449,7 +5458,8 @@ def big(size: int) -> str:
 @app.tool
 def spawn() -> int:
     "Start a process that lives on and holds what it inherited."
-    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    return subprocess.Popen(command, close_fds=False).pid
 """
 )
 
@@ -5546,7 +5556,8 @@ class TestServerStreams:
 
     def test_both_streams_may_be_files_and_all_in_them_is_answered(self, tmp_path):
         requests, answers = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
-        requests.write_bytes(b"".join(call(i, "add", a=i) for i in range(300)) + call(300, "linger"))
+        lines = [call(i, "add", a=i) for i in range(300)]
+        requests.write_bytes(b"".join(lines) + call(300, "take_hours"))
         with requests.open("rb") as stdin, answers.open("wb") as stdout:
             with python(RUN, stdin=stdin, stdout=stdout) as process:
                 assert (process.wait(20), process.stderr.read()) == (0, b"")
@@ -5892,6 +5903,7 @@ A modern server that was only slow to start is found after all.
     --> ?2 initialize {...}
     <-- ?2 error -32601 "no such method"
     --> ?3 server/discover {...}
+    later 6 s
     <-- ?3 {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
     None
 
@@ -6907,6 +6919,14 @@ class TestChild:
                 assert (await c.call("x"), c.revision) == ("old", "2025-11-25")
         assert log.read_text() == "xx"
 
+    async def test_a_server_that_ends_is_not_started_once_more_where_a_revision_was_chosen(self, tmp_path):
+        code = f"open({str(tmp_path / 'starts')!r}, 'a').write('x')\n" + RAW + "sys.stdin.readline()\nsys.exit('what?')"
+        for revision in ("2025-11-25", "2026-07-28"):
+            (tmp_path / "starts").write_text("")
+            with pytest.raises(m.ConnectionClosed, match='its last words: "what\\?"'):
+                await child(code, revision=revision).connect()
+            assert (tmp_path / "starts").read_text() == "x"
+
     async def test_a_server_that_dies_in_a_call_fails_the_call_with_its_last_words(self):
         code = RAW + "serve(lambda msg: sys.exit('out of memory'))"
         text = await failure(code, call=True)
@@ -7603,7 +7623,8 @@ DOUBTFUL = [
     *(line + b"\r\nHost: h\r\n\r\n" for line in REQUEST_LINES),
     *(b"GET /a HTTP/1.1\r\n" + host + b"\r\n" for host in HOSTS),
     *(G + field + b"\r\n\r\n" for field in FIELDS), b"GET http://h/a HTTP/1.1\r\n\r\n",
-    *(P + field + b"\r\n\r\nhello" for field in FRAMINGS), *(CHUNKED + data for data in BAD_CHUNKS),
+    # Five bytes that are a body of that length, and chunks as well.
+    *(P + field + b"\r\n\r\n0\r\n\r\n" for field in FRAMINGS), *(CHUNKED + data for data in BAD_CHUNKS),
     b"POST /a HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 ]  # fmt: skip
 
@@ -7714,14 +7735,31 @@ class TestServedConnections:
             wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
             await until(lambda: app.log)
             wire.writer.transport.set_write_buffer_limits(0)
-            wire.send(NEXT * 1_000_000)
+            wire.send(NEXT * 500_000)
             stuck = asyncio.ensure_future(wire.writer.drain())
-            await idle()
-            await asyncio.wait([stuck], timeout=0.05)
+            for _ in range(50):
+                await idle()
             assert not stuck.done()  # the server does not read on
             app.gate_of("g").set_result(None)
             assert (await wire.answer())[0] == 200
             stuck.cancel()
+
+    async def test_the_next_request_waits_until_the_last_answer_is_read(self):
+        app, served = m.Server(), []
+
+        @app.route("GET", "/big", public=True)
+        async def big(request):
+            served.append(request.query)
+            return b"x" * 20_000_000
+
+        async with app.http(port=0) as server, await Wire.open(server.url) as wire:
+            wire.send(b"".join(b"GET /big?%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % n for n in range(3)))
+            for number in range(3):
+                await wire.read_head()
+                for _ in range(10):
+                    await idle()
+                assert served == [str(n) for n in range(number + 1)]
+                assert len(await wire.body()) == 20_000_000
 
     @pytest.mark.parametrize("data, kept", [
         (G, True), (G + b"Connection: keep-alive\r\n", True), (G + b"Connection: x, Close\r\n", False),
@@ -7757,6 +7795,29 @@ class TestServedConnections:
             assert status == 200 and int(headers["content-length"]) > 20
             assert (await wire.answer())[0] == 200
 
+    @pytest.mark.parametrize("status", [204, 304])
+    async def test_an_answer_without_content_has_no_body(self, status):
+        app = pages()
+        app.route("GET", "/none", public=True, any_host=True)(lambda request: (status, "text/plain", "x"))
+        async with app.http(port=0) as server, await Wire.open(server.url) as wire:
+            wire.send(NEXT.replace(b"/a", b"/none") + NEXT)
+            head = await wire.read_head()
+            assert head.status == status and (status == 304 or "content-length" not in head.headers)
+            assert (await wire.answer())[0] == 200
+
+    async def test_in_http_1_0_a_stream_ends_with_its_connection(self):
+        async with http_calling() as (caller, server), await Wire.open(server.url) as wire:
+            data = json.dumps(call_of(1, "count", {"to": 2})).encode()
+            fields = {"Content-Type": "application/json", "Content-Length": len(data), "Accept": JSON_BOTH,
+                      "Connection": "keep-alive", **caller.headers}  # fmt: skip
+            head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+            wire.send(f"POST /mcp HTTP/1.0\r\n{head}\r\n".encode() + data)
+            events = Events(wire)
+            headers = (await wire.read_head()).headers
+            assert "transfer-encoding" not in headers and headers["connection"] == "close"
+            events.head = wire.head
+            assert [msg.get("id") for msg in await events.messages()] == [None, None, 1]
+
     async def test_a_client_hears_why_its_body_is_refused_though_it_goes_on_sending(self):
         """RFC 9112 §9.6: what still comes is read for 5 seconds, and thrown away."""
         async with pages().http(port=0, max_body=1000) as server:
@@ -7769,7 +7830,7 @@ class TestServedConnections:
                 wire.send(P + b"Content-Length: 2000\r\n\r\n")
                 assert (await wire.answer())[0] == 413
                 leap(7)
-                await eventually(lambda: wire.reader.at_eof() or wire.send(b"x" * 1000) or wire.writer.is_closing())
+                await eventually(lambda: wire.send(b"x" * 1000) or wire.writer.is_closing())
 
     @pytest.mark.parametrize("value", ["a\r\nx-evil: 1", "a\nb", "a\0", " a", "\u20ac"])
     async def test_no_header_can_be_injected(self, value, caplog):
@@ -7845,22 +7906,31 @@ class TestServedConnections:
 
     async def test_a_request_is_not_forgotten_while_nobody_holds_it_but_us(self):
         """asyncio only has weak references to tasks."""
-        app = m.Server()
+        app, waited = m.Server(), []
+
+        async def wait():
+            future = asyncio.get_running_loop().create_future()
+            waited.append(weakref.ref(future))
+            await future
 
         @app.tool
-        async def alone() -> str:
-            future = asyncio.get_running_loop().create_future()
-            asyncio.get_running_loop().call_later(0.02, lambda: future.set_result(None))
-            gc.collect()
-            await future
+        async def alone() -> None:
+            await wait()
+
+        @app.route("GET", "/page", public=True)
+        async def page(request):
+            await wait()
             return "done"
 
         async with http_calling(app) as (caller, _):
-            asked = asyncio.ensure_future(caller.post(call_of(1, "alone")))
-            for _ in range(5):
-                await idle()
-                gc.collect()
-            assert "result" in (await asked)[2]
+            asked = caller.post(call_of(1, "alone")), caller.ask("GET", target="/page")
+            asked = [asyncio.ensure_future(each) for each in asked]
+            await until(lambda: len(waited) == 2)
+            await idle()
+            gc.collect()
+            for future in waited:
+                future().set_result(None)
+            assert [(await each)[0] for each in asked] == [200, 200]
 
 
 
@@ -7883,17 +7953,17 @@ class TestTimeOnConnections:
         async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
             leap = time_machine()
             await idle()
-            for piece in pieces:
+            for piece, share in zip(pieces, [0.9, 0.1, 0] if len(pieces) > 1 else [1]):
                 wire.send(piece)
                 await asyncio.sleep(0.01)
                 if piece is NEXT:
                     await wire.answer()
-                leap((seconds - 3) / len(pieces))
+                leap((seconds - 3) * share)  # what comes after the first piece comes late
                 await asyncio.sleep(0.01)
             assert not wire.reader.at_eof() and not wire.reader._buffer
             leap(6)
             if status is not None:
-                got, headers, _ = await wire.answer()
+                got, headers, _ = await asyncio.wait_for(wire.answer(), 10)
                 assert got == status and headers["connection"] == "close"
             assert await wire.everything() == b""
 
@@ -8590,14 +8660,17 @@ class TestWhoMayComeIn:
             await begun[-1]
             return "ann"
 
-        async with http_calling(opened=False, verify=verify) as (caller, server):
-            for method, body in (("POST", hello()), ("GET", b"")):
-                wire = await caller.begin(method, body, authorization="Bearer x")
+        app = sample_app()
+        async with http_calling(app, opened=False, verify=verify) as (caller, server):
+            msg, fields = modern_call(1, "wait", {"gate": "g"})
+            for method, body, more in (("POST", hello(), {}), ("GET", b"", {}), ("POST", msg, fields)):
+                wire = await caller.begin(method, body, authorization="Bearer x", **more)
                 await until(lambda: begun)
-                wire.drop()
+                wire.reset() if more else wire.drop()
                 await asyncio.sleep(0.01)
                 begun.pop().set_result(None)
                 await idle()
+            assert app.log in ([], ["g begins", "g cancelled"])
 
     @pytest.mark.parametrize("options", BAD_OPTIONS)
     async def test_an_option_that_nobody_can_mean_is_an_error_at_the_start(self, options):
@@ -10217,9 +10290,9 @@ class TestLoggingIn:
     @pytest.mark.parametrize("who, lie, why", [
         ("resource", '{"authorization_servers": ["https://127.0.0.1:{port}"]}', "private address 127.0.0.1"),
         ("resource", '{"authorization_servers": ["https://as.example:{port}"]}', "private address 127.0.0.1"),
-        ("resource", '{"authorization_servers": ["http://127.0.0.1:{port}"]}', "https://"),
+        ("resource", '{"authorization_servers": ["http://127.0.0.1:{port}"]}', "must begin with https://"),
         ("server", '{"authorization_endpoint": "https://10.0.0.1/"}', "private address 10.0.0.1"),
-        ("server", '{"authorization_endpoint": "http://localhost/"}', "https://"),
+        ("server", '{"authorization_endpoint": "http://localhost/"}', "must begin with https://"),
         ("server", '{"token_endpoint": "https://as.example:{port}/token"}', "private address 127.0.0.1"),
     ])  # fmt: skip
     async def test_a_public_server_leads_to_no_private_place(self, who, lie, why, certificate, monkeypatch):
@@ -10511,13 +10584,37 @@ class TestTokensInUse:
                 await came.wait()
                 asking.cancel()
                 await asyncio.wait([asking])
-                gate.set()
                 closing = asyncio.ensure_future(client.close())
+                await idle()
+                gate.set()
                 await closing
             assert "refresh-3" in saved[-1][0], "to close waits for it"
             async with world.client(world.oauth()) as client:
                 world.tokens.clear()
                 await client.request("tools/list")
+
+    async def test_what_a_refresh_gave_is_not_used_before_it_is_kept(self):
+        async with World().running() as world:
+            saving, gate = asyncio.Event(), asyncio.Event()
+
+            class Store(m.TokenStore):
+                async def save(self, key, value):
+                    if "refresh-3" in json.dumps(value):
+                        saving.set()
+                        await gate.wait()
+                    await super().save(key, value)
+
+            async with world.client(world.oauth(store=Store())) as client:
+                world.tokens.pop("access-2")
+                requests = [asyncio.ensure_future(client.request("tools/list"))]
+                await saving.wait()
+                before = world.count("POST /mcp")
+                requests.append(asyncio.ensure_future(client.request("tools/list")))
+                await eventually(lambda: world.count("POST /mcp") > before)
+                assert world.requests[-1].headers["authorization"] == "Bearer access-2"
+                gate.set()
+                await asyncio.gather(*requests)
+            assert world.count("POST /token") == 2
 
     @pytest.mark.parametrize("answer, logins", [
         ('400 {"error": "invalid_grant"}', 2), ('401 {"error": "invalid_client"}', 2),
@@ -10759,12 +10856,15 @@ class TestTokens:
 
     @pytest.mark.parametrize("token", [
         "", "a", "a.b", "e30.e30", "e30.e30.", "e30.e30.e30.e30", "{good}=", "{good}.", " {good}", "{good}\n",
-        "{good}A", "é.é.é", "{long}",
+        "{good}A", "{twin}", "é.é.é", "{long}",
     ])  # fmt: skip
     async def test_a_form_that_is_not_a_jwt_s(self, token, later):
         good = jwt('{"alg":"ES256"}', claims())
         assert await judge_of()(good)
-        assert not await judge_of()(token.replace("{good}", good).replace("{long}", good + "A" * 8192))
+        twin = good[:-1] + chr(ord(good[-1]) + 1)  # bits that no byte needs: the same signature
+        assert base64.urlsafe_b64decode(twin[-86:] + "==") == base64.urlsafe_b64decode(good[-86:] + "==")
+        token = token.replace("{good}", good).replace("{twin}", twin).replace("{long}", good + "A" * 8192)
+        assert not await judge_of()(token)
 
     @pytest.mark.parametrize("bits, hash_name, pad, fine", [
         (2203, "sha256", b"\xff", True), (2203, "sha384", b"\xff", True), (2203, "sha512", b"\xff", True),
@@ -10779,6 +10879,21 @@ class TestTokens:
         for other in {*every, "ES256"} - {alg}:
             wrong = jwt(f'{{"alg":"{other}"}}', claims(), sign)
             assert not await judge_of(keys=[jwk, EC_JWK], algorithms=[*every, "ES256"])(wrong)
+
+    @pytest.mark.parametrize("size, fine", [(1024, True), (1025, False)])
+    async def test_rsa_has_8192_bits_at_most(self, size, fine, later):
+        keys = []
+
+        def sign(data):
+            """Make a key for a signature: the signature's cube, less what is signed, is the modulus."""
+            end = bytes.fromhex("003031300d060960864801650304020105000420") + hashlib.sha256(data).digest()
+            text = int.from_bytes(b"\0\1" + b"\xff" * (size - 2 - len(end)) + end, "big")
+            signature = 2 ** (8 * size // 3) + (text + 1) % 2
+            keys.append({"kty": "RSA", "n": url64(signature**3 - text), "e": "Aw"})
+            return signature.to_bytes(size, "big")
+
+        token = jwt('{"alg":"RS256"}', claims(), sign)
+        assert bool(await judge_of(keys=keys)(token)) is fine
 
     @pytest.mark.parametrize("change, fine", [
         ('{"use": "sig"}', True), ('{"use": "enc"}', False), ('{"alg": "ES256"}', True), ('{"alg": "ES384"}', False),
@@ -10952,7 +11067,7 @@ def guarded_app(**options):
     @app.tool
     def maybe(deep: bool, ctx: m.Context) -> str:
         if deep:
-            ctx.require("write", "deep")
+            ctx.require("deep")
         return "shallow"
 
     return app
@@ -11041,7 +11156,7 @@ class TestGuard:
 
     @pytest.mark.parametrize("era", ["legacy", "modern"])
     @pytest.mark.parametrize("tool, arguments, scope", [
-        ("write", {}, "read write"), ("maybe", {"deep": True}, "read write deep"),
+        ("write", {}, "read write"), ("maybe", {"deep": True}, "read deep"),
     ])  # fmt: skip
     async def test_a_tool_that_needs_more_is_403_before_it_runs(self, era, tool, arguments, scope):
         """spec: basic/authorization/index#runtime-insufficient-scope-errors"""
@@ -11078,8 +11193,8 @@ class TestGuard:
 
         async with guarded_app().http(port=0, auth=guard_of(verify=verify)) as server:
             for leap, token, status, times in (
-                (0, "long", 200, 1), (0, "long", 200, 1), (59, "long", 200, 1), (2, "long", 200, 2), (0, "none", 200, 1),
-                (0, "none", 200, 1), (0, "short", 401, 1),
+                (0, "short", 200, 1), (0, "short", 200, 1), (21, "short", 401, 2), (0, "none", 200, 1), (0, "none", 200, 1),
+                (0, "long", 200, 1), (0, "long", 200, 1), (59, "long", 200, 1), (2, "long", 200, 2),
             ):  # fmt: skip
                 later(leap)
                 assert (await Guest(server.url).hello(token))[0] == status

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import contextvars
 import json
 import os
 import pathlib
@@ -252,6 +253,38 @@ def test_a_call_that_is_cancelled_is_cancelled_at_the_server(near, far, far_way)
                     await eventually(lambda: app.cancelled == ["wait", "ask"])
                 await asyncio.wait([call])
                 assert await c.call_tool("far__add", {"a": 1})
+
+    run(main)
+
+
+@pytest.mark.parametrize("far_way", ["memory", "http"])
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_a_connection_belongs_to_no_request_not_even_to_the_one_that_opened_it(near, far_way):
+    who = contextvars.ContextVar("who", default="nobody")
+
+    async def main():
+        async with behind(far_way, OLD) as (gateway, app):
+            app.add_tool(lambda: who.get(), name="who")
+            who.set("ann")
+            async with reach(gateway, "memory", near) as c:
+                first = asyncio.ensure_future(c.call("far__add", {"a": 1}))
+                while not gateway.links:
+                    await asyncio.sleep(0)
+                second = asyncio.ensure_future(c.call("far__who"))
+                first.cancel()
+                assert await second == "nobody" and len(gateway.links) == 1
+
+    run(main)
+
+
+@pytest.mark.parametrize("far", [OLD, NEW])
+def test_a_server_is_told_what_the_client_can_but_not_of_tasks_that_one_revision_had(far):
+    async def main():
+        async with behind("memory", far) as (gateway, app):
+            options = {"elicit": elicit, "capabilities": {"tasks": {"list": {}}}}
+            async with reach(gateway, "memory", OLD, **options) as c:
+                about = (await c.call_tool("far__facts"))["content"][0]["text"]
+                assert json.loads(about)["can"] == ["elicitation", "extensions"]
 
     run(main)
 
