@@ -5636,12 +5636,10 @@ class TestServerStreams:
             os.close(fd)
 
     def test_a_child_of_a_tool_does_not_hold_the_conversation_open(self):
-        with python(RUN) as process:
-            process.stdin.write(call(1, "spawn"))
-            process.stdin.close()
-            out = process.stdout.read()  # ends although the child of the tool lives
+        with python(RUN, stderr=subprocess.DEVNULL) as process:
+            out, _ = process.communicate(call(1, "spawn"), 20)  # ends although the child of the tool lives
             os.kill(int(texts(out)[1]), 9)
-            assert process.wait(20) == 0
+            assert process.returncode == 0
 
     @posix
     @pytest.mark.parametrize("closed", ["<&-", ">&-"])
@@ -5729,6 +5727,16 @@ class TestServerEnds:
             # Two threads may take them, so that either may come second.
             assert process.wait(20) in (128 + signal.SIGTERM, 128 + signal.SIGINT)
             assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
+
+    @posix
+    def test_a_signal_ends_a_server_whose_handler_blocks_the_loop(self):
+        code = SERVER + "@app.tool\nasync def block(): print('asleep', flush=True); time.sleep(3600)\napp.run()"
+        with python(code) as process:
+            process.stdin.write(call(1, "block"))
+            process.stdin.flush()
+            assert process.stderr.readline() == b"asleep\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 128 + signal.SIGTERM
 
     @posix
     def test_a_signal_before_the_streams_are_taken_is_not_lost(self):
@@ -8295,6 +8303,18 @@ class TestMessagesOverHTTP:
             # A modern client cancels by closing; the notification says nothing to us.
             msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
             assert await caller.status("POST", msg, **fields) == 202
+
+    async def test_no_notification_cancels_a_request_where_there_are_no_sessions(self):
+        """Anybody may send it, and ids are of one client each."""
+        app = sample_app()
+        async with http_calling(app, opened=False) as (caller, _):
+            msg, fields = modern_call(1, "wait", {"gate": "g"})
+            wire = await caller.begin("POST", msg, **fields)
+            await until(lambda: app.log)
+            msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+            assert await caller.status("POST", msg, mcp_protocol_version=V5) == 202
+            app.gate_of("g").set_result(None)
+            assert json.loads((await wire.answer())[2])["result"] and app.log == ["g begins", "g ends"]
 
     @pytest.mark.parametrize("revision, status", [(V2, 200), (V3, 400), (V4, 400)])
     async def test_a_batch_is_answered_in_one_array_where_the_revision_has_batches(self, revision, status):
@@ -11902,13 +11922,21 @@ class TestEnds:
 
     def test_in_the_background_of_a_script_ctrl_c_is_not_for_us(self, counter):
         """A shell ignores SIGINT for what runs there, and its group gets the signal nevertheless."""
-        code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + COMMAND[2]
-        command = [sys.executable, "-c", code, "call", "wait", "shop.py"]
-        with Forked(command, cwd=counter, stderr=subprocess.PIPE) as process:
-            process.stderr.readline()
+        code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + HASTY
+        command = [sys.executable, "-c", code, "call", "wait", "deaf.py"]
+        with Forked(command, cwd=counter, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            line = b""
+            while b"waiting" not in line:
+                assert process.poll() is None
+                line = process.stderr.readline()
             process.send_signal(signal.SIGINT)
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=20)
+            process.send_signal(signal.SIGTERM)  # as the second, it would leave the server running
+            try:
+                process.communicate(timeout=20)
+                assert not is_alive(int(line.split()[-1]))
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(line.split()[-1]), 9)
         assert process.returncode == 128 + signal.SIGTERM
 
     @pytest.mark.parametrize(
@@ -11959,6 +11987,12 @@ class TestServe:
         copy_mcp_lite(tmp_path / "vendored.py")
         (tmp_path / "own.py").write_text("import vendored\napp = vendored.Server('own')\n")
         async with m.Client([sys.executable, str(tmp_path / "mcp_lite.py"), "serve", "own.py"], cwd=tmp_path) as c:
+            assert c.server_info["name"] == "own"
+
+    async def test_a_served_file_gets_the_copy_of_mcp_lite_that_serves_it(self, tmp_path):
+        (tmp_path / "mcp_lite.py").write_text("raise ImportError('another copy')\n")
+        (tmp_path / "own.py").write_text("import mcp_lite\napp = mcp_lite.Server('own')\n")
+        async with m.Client([sys.executable, str(HERE / "mcp_lite.py"), "serve", "own.py"], cwd=tmp_path) as c:
             assert c.server_info["name"] == "own"
 
     async def test_a_file_of_an_app_for_a_client(self, counter):
