@@ -6671,6 +6671,25 @@ A subscription that is refused is an error, and forgotten.
     <-- ?1 error -32602 "no such note"
     RemoteError: no such note
 
+A subscription that is refused for now is an error, too, if it was never open.
+[modern]
+    >>> c.listen(tools=True).open()
+    --> ?1 subscriptions/listen {...}
+    <-- ?1 error 503 "too busy"
+    RemoteError: too busy
+
+A subscription that the server ends on a pipe is not opened again.
+[modern] spec: basic/patterns/subscriptions#graceful-closure
+    >>> (s := c.listen(tools=True)).open()
+    --> ?s subscriptions/listen {"notifications": {"toolsListChanged": true}}
+    <-- notifications/subscriptions/acknowledged {"_meta": {"io.modelcontextprotocol/subscriptionId": ?s},
+          "notifications": {"toolsListChanged": true}}
+    ...
+    <-- ?s {}
+    later 60 s
+    >>> s.__anext__()
+    StopAsyncIteration:
+
 The server may end a subscription.
 [modern] spec: basic/patterns/cancellation
     >>> (s := c.listen(tools=True)).open()
@@ -8816,6 +8835,19 @@ class TestRunningAPort:
             assert (await call)[2]["error"]["message"] == "the server is shutting down"
             assert app.log == ["x begins", "x cancelled"]
 
+    async def test_a_subscription_ends_with_a_result(self):
+        """spec: basic/patterns/subscriptions#graceful-closure"""
+        server = await sample_app().http(port=0).__aenter__()
+        async with Caller(server.url) as caller:
+            msg, fields = modern_call(7, "none")
+            msg["method"] = fields["mcp_method"] = "subscriptions/listen"
+            msg["params"]["notifications"] = {"toolsListChanged": True}
+            events = await caller.events("POST", msg, **{**fields, "mcp_name": None})
+            assert "acknowledged" in (await events.message())["method"]
+            await server.__aexit__(None, None, None)
+            [last] = await events.messages()
+            assert last["id"] == 7 and "result" in last
+
     async def test_a_server_in_a_thread_has_a_url_and_stops(self):
         handle = sample_app().start_in_thread("http", port=0)
         try:
@@ -8947,6 +8979,25 @@ class TestASGI:
             asked.disconnect()
             await asked.task
             assert asked.status is None
+
+    @pytest.mark.parametrize("problem", [OSError, RuntimeError])
+    async def test_a_client_to_which_nothing_can_be_sent_is_gone(self, problem, caplog):
+        class Gone(ASGI):
+            async def send(self, message):
+                raise problem("the client is gone")
+
+        async with asgi_app(sample_app()) as asgi:
+            await Gone(asgi, body=hello()).task
+        assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+    async def test_a_header_may_come_in_parts_and_with_blanks(self):
+        """RFC 9110 §5.3, §5.5"""
+        async with asgi_app(sample_app()) as asgi:
+            _, headers, _ = await ASGI(asgi, body=hello()).answer()
+            asked = ASGI(asgi, body=PING, mcp_session_id=headers["mcp-session-id"], accept="application/json",
+                         mcp_protocol_version=f" {V4}\t")  # fmt: skip
+            asked.scope["headers"].append((b"Accept", b"text/event-stream"))
+            assert (await asked.answer())[0] == 200
 
     async def test_mounted_somewhere(self):
         async with asgi_app(sample_app()) as asgi:
