@@ -8837,7 +8837,7 @@ class TestRunningAPort:
 
     async def test_a_subscription_ends_with_a_result(self):
         """spec: basic/patterns/subscriptions#graceful-closure"""
-        server = await sample_app().http(port=0).__aenter__()
+        server = await sample_app().http(port=0, grace=3600).__aenter__()
         async with Caller(server.url) as caller:
             msg, fields = modern_call(7, "none")
             msg["method"] = fields["mcp_method"] = "subscriptions/listen"
@@ -9137,7 +9137,7 @@ GOOD_ANSWERS = [
     STREAM + b"data: [ANSWER]\n\n", STREAM + b"data: ANSWER\n\ngarbage\xff\n\ndata: {\n\n",
 ]  # fmt: skip
 BAD_ANSWERS = [
-    (b"", "ended|reset"), (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", ""), (b"HTTP/2 200 OK\r\n\r\n", ""),
+    (b"", "ended|reset"), (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "another protocol"), (b"HTTP/2 200 OK\r\n\r\n", ""),
     (b"HTTP/1.1  200 OK\r\n\r\n", ""), (b"HTTP/1.1 20 OK\r\n\r\n", ""), (b"HTTP/1.1 600 OK\r\n\r\n", ""),
     (b"HTTP/1.1 200 O\x00K\r\n\r\n", ""), (b"SSH-2.0-OpenSSH_9\r\n\r\n", ""),
     (b"HTTP/1.1 200 OK\nContent-Length: 0\n\n\r\n\r\n", ""), (b"HTTP/1.1 100 Continue\r\n\r\n" * 20, ""),
@@ -9280,6 +9280,19 @@ class TestClientOverHTTP:
             assert await client.request("acme/x") == {}
             assert len(set(map(id, wires))) == 3
 
+    async def test_a_connection_is_used_again_when_its_stream_ended_with_the_answer(self):
+        wires = []
+
+        async def on_call(wire, head, msg):
+            wires.append(wire)
+            event = sse(result_of(msg))
+            wire.send(STREAM[:-2] + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(event), event))
+
+        async with talking(Scripted(on_call)) as client:
+            for _ in range(3):
+                await client.request("acme/x")
+        assert len(set(map(id, wires))) == 1
+
     @pytest.mark.parametrize("method, count", [("tools/list", 2), ("tools/call", 1), ("acme/x", 1)])
     async def test_only_what_reads_is_sent_once_more_when_its_connection_ends(self, method, count):
         """RFC 9110 §9.2.2"""
@@ -9389,6 +9402,36 @@ class TestClientOverHTTP:
             with pytest.raises(m.ConnectionClosed):
                 await client.request("acme/x")
         assert len(asked) == 1
+
+    async def test_after_an_id_that_no_header_can_carry_a_stream_is_opened_anew(self):
+        gets = []
+
+        async def on_get(wire, head):
+            gets.append(head.headers.get("last-event-id"))
+            wire.send(STREAM + b"retry: 1\nid: a\x01b\n\n")
+            if len(gets) == 1:
+                wire.writer.close()
+            else:
+                await wire.reader.read()
+
+        async with talking(Scripted(None, on_get=on_get)):
+            await eventually(lambda: len(gets) == 2)
+        assert gets == [None, None]
+
+    async def test_a_stream_is_opened_again_no_sooner_than_the_server_says(self):
+        gets = []
+
+        async def on_get(wire, head):
+            gets.append(1)
+            wire.send(STREAM + b"retry: 60000\nid: e1\n\n")
+            wire.writer.close()
+
+        async with talking(Scripted(None, on_get=on_get)):
+            leap = time_machine()
+            leap(55)
+            await asyncio.sleep(0.05)
+            assert len(gets) == 1
+            await eventually(lambda: leap(1) or len(gets) == 2)
 
     async def test_an_expired_session_is_renewed_once_for_all_and_messages_wait_for_it(self):
         sessions, calls = [], []
