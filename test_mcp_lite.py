@@ -9451,6 +9451,27 @@ class TestClientOverHTTP:
             await asyncio.gather(*(client.request("tools/call", {"name": "x"}) for _ in range(5)))
         assert sessions == ["s1", "s2"] and calls == ["s2"] * 5
 
+    async def test_messages_wait_until_there_is_a_session(self):
+        sessions, said = [], []
+
+        async def on_call(wire, head, msg):
+            known = head.headers.get("mcp-session-id") == "s2"
+            gone = b"HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n"
+            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()) if known else gone)
+
+        def more():
+            sessions.append(f"s{len(sessions) + 1}")
+            if len(sessions) == 2:
+                said.append(asyncio.ensure_future(client.notify("acme/n")))
+            return f"Mcp-Session-Id: {sessions[-1]}\r\n"
+
+        script = Scripted(on_call, more=more)
+        async with talking(script) as client:
+            await client.request("acme/x")
+            await asyncio.gather(*said)
+        [headers] = [headers for _, headers, msg in script.seen if msg and msg["method"] == "acme/n"]
+        assert headers.get("mcp-session-id") == "s2"
+
     async def test_a_session_that_could_not_be_renewed_is_renewed_by_the_next_request(self):
         sessions = []
 
@@ -9482,6 +9503,25 @@ class TestClientOverHTTP:
 
         async with talking(Scripted(None, on_get=on_get), on_tools_changed=changed.set):
             await changed.wait()
+
+    async def test_a_stream_whose_events_are_no_longer_kept_goes_on_from_now(self):
+        gets, changed = [], asyncio.Event()
+
+        async def on_get(wire, head):
+            gets.append(head.headers.get("last-event-id"))
+            if gets[-1]:
+                wire.send(b"HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n")
+                return
+            wire.send(STREAM + b"retry: 1\n\n" + sse({"jsonrpc": "2.0", "method": "acme/n"}, "e1"))
+            if len(gets) == 1:
+                wire.writer.close()
+            else:
+                await wire.reader.read()
+
+        async with talking(Scripted(None, on_get=on_get), on_tools_changed=changed.set):
+            leap = time_machine()
+            await eventually(lambda: leap(0.5) or changed.is_set())
+        assert gets == [None, "e1", None]
 
     async def test_the_standalone_stream_is_opened_again_and_paced(self):
         gets, heard = [], []
