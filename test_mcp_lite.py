@@ -5622,6 +5622,11 @@ class TestServerStreams:
             assert texts(out) == {1: "read nothing"}
             assert out.endswith(b"\nafterwards\n")  # the program has its streams back
 
+    def test_what_a_lifespan_prints_goes_to_stderr_too(self):
+        life = "@contextlib.asynccontextmanager\nasync def life(server):\n    print('begins')\n    yield\n    print('ends')\n"
+        code = f"{PRELUDE}import contextlib\n{life}m.Server('t17', lifespan=life).run()"
+        assert converse(code, b"") == (0, b"", f"begins{os.linesep}ends{os.linesep}".encode())
+
     @posix
     def test_the_streams_are_blocking_when_they_are_given_back(self):
         stdin, to_server = os.pipe()
