@@ -6910,6 +6910,12 @@ class TestChild:
         async with child(RAW + "serve(lambda msg: text(msg['id'], msg['params']['arguments']['t']))") as c:
             assert await c.call("x", {"t": text}) == text
 
+    async def test_large_calls_at_once_wait_their_turn(self):
+        """Before 3.10.6 asyncio lets one task wait for a writer, and no other."""
+        async with child(RAW + "serve(lambda msg: text(msg['id'], str(len(msg['params']['arguments']['t']))))") as c:
+            calls = (c.call("x", {"t": "x" * 500_000}) for _ in range(10))
+            assert await asyncio.gather(*calls) == ["500000"] * 10
+
     async def test_a_thousand_calls_at_once_are_answered(self):
         async with child(PID) as c:
             assert len({*await asyncio.gather(*(c.call("x") for _ in range(1000)))}) == 1
