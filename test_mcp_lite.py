@@ -16935,3 +16935,319 @@ class TestImport:
         command = [sys.executable, "-I", "-c", code]
         said = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=True).stdout
         assert set(said.decode().split()) - self.ALLOWED == set()
+
+###############################################################################
+# T100. What must not be lost
+###############################################################################
+#
+# What whoever writes a part of mcp_lite.py anew is likely to lose, and the test that would notice:
+# Class.name for Class.test_name, a file of .ci/programs and the name of its test, or the first line
+# of a conversation.
+
+KEPT = table(r"""
+    # Part I
+    what Python would take for JSON and is none is a parse error: UTF-16, NaN | TestWhatIsAMessage.what_is_not_utf_8_is_a_parse_error
+    size, nesting and members are bounded before the parser runs | TestLimitsOfMessages.absurd_nesting_and_numbers_are_refused_and_no_crash
+    every character travels, a lone surrogate as a question mark | TestWhatIsAMessage.every_character_survives_the_way_there_and_back
+    a value that JSON cannot express is its sender's error | TestAsking.what_json_cannot_say_is_the_caller_s_error
+    only errors that were raised for the peer are shown to it | TestWhoseFault.what_was_not_meant_for_the_peer_never_reaches_it
+    content that a revision does not know becomes text | TestCutting.a_result_is_cut
+    a method exists only in the revisions that have it | TestMethods.a_revision_has_the_methods_of_its_schema
+    an error without a code of its revision gets one, as a new object | TestLadder.codes_that_the_revision_does_not_define_are_not_sent
+    # Part II
+    the ids 1, "1" and true are three | A running request that is cancelled is stopped without an answer; the ids 1, "1" and true are three.
+    true and NaN are no progress | A report of progress counts for nothing if it is malformed, has an unknown token, or does not grow.
+    the id of a running request is refused | A request is refused if its id is that of a running request, which goes on.
+    many clients of one endpoint may use the same ids | TestGivingUp.giving_up_a_call_closes_only_its_own_response
+    both ends number their requests from 1 | TestAsking.hundreds_of_requests_at_once_in_both_directions
+    a cancelled request is never answered, whatever its handler does | TestCleaningUp.what_is_cancelled_is_not_answered_whatever_its_handler_does
+    a request that is cancelled before its task begins is not served | A request gets no answer if its cancellation comes together with it.
+    no turn is lost where waiting requests are cancelled | TestCrowding.many_that_wait_and_end_at_once_are_all_served
+    a turn is handed to the next in line, not to a newcomer | TestCrowding.requests_beyond_max_in_flight_wait_their_turn_and_are_all_served
+    progress after the answer sets no deadline | TestAsking.progress_after_the_answer_does_not_cancel_its_caller_later
+    an outer cancellation is one, and passes through a deadline | TestChildEnds.a_client_may_be_cancelled_at_any_moment
+    a deadline waits while a person logs in | TestLoggingIn.a_person_has_some_time_which_no_request_s_timeout_cuts_short
+    initialize is never cancelled | The client finds out what a silent server speaks within the timeout of one request.
+    over HTTP a given up request closes its response instead | TestClientOverHTTP.an_abandoned_modern_request_closes_its_connection
+    a cancellation of an unknown id may be that of a subscription | The server may end a subscription.
+    answers and malformed notifications are never answered | TestWhatIsAMessage.answers_and_notifications_are_never_answered
+    an answer that cannot be taken fails its request at once | An answer that is malformed fails its request at once.
+    sys.exit() and the like in a handler end that call alone | A conversation goes on after a request that failed, whatever its handler raised.
+    a peer that does not read its answers is not read for ever | TestCrowding.a_client_that_does_not_read_its_answers_is_not_read_for_ever
+    handlers hear of the end before the channel is closed | TestChildEnds.a_handler_is_cancelled_before_the_pipe_closes
+    the end finds no reader, and comes all the same | TestServing.a_server_ends_though_a_handler_swallows_its_cancellation
+    calls one after the other need one thread | TestThreads.no_more_threads_than_the_limit_and_free_ones_are_used_again
+    a thread that waits for the loop gives up its place | TestThreads.threads_that_wait_for_the_loop_make_room_for_others
+    a thread sees the context variables of its request | TestThreads.a_thread_sees_the_context_variables_of_its_request
+    of two changes of one thing the later is enough | TestServing.changes_wait_once_each_for_a_slow_reader_who_is_disconnected_when_they_are_too_many
+    who misses a log line is not disconnected | TestAnnouncements.log_lines_for_a_slow_reader_are_dropped_and_what_it_watches_is_not
+    the two ends of a channel in memory may be in two threads | TestAsking.two_ends_in_two_threads
+    # Part III
+    1.0 is an integer, true is not 1 | TestValidation.a_keyword_admits_what_the_specification_says
+    an unusable schema is refused when it is compiled | TestValidation.an_unusable_schema_is_refused_when_it_is_compiled
+    a hostile schema, value or pattern ends soon | TestValidation.a_hostile_schema_or_value_ends_in_an_error_and_soon
+    a value that contains itself is an error | TestValidation.python_objects_that_contain_themselves_end_in_an_error
+    3.0 reaches an int parameter as 3; a union takes the first member that fits | TestAnnotations.a_value_crosses_and_comes_back
+    bounds of Decimal, date and time are compared as such | TestServing.a_bound_of_what_json_does_not_know_is_compared
+    a default that the type excludes is not shown | TestSignatures.a_function_has_this_schema
+    a default made by field() is an error with a remedy | TestSignatures.what_json_cannot_fill_is_refused_at_registration
+    NotRequired is found where annotations are strings | TestAnnotations.members_may_be_required_or_not_also_where_annotations_are_strings
+    datetime, uuid and decimal are not imported for nothing | TestImport.import_loads_nothing_that_only_some_users_need
+    what a partial has bound, and ctx, cannot be set by arguments | TestSignatures.arguments_cannot_replace_the_context_or_what_was_bound
+    bytes come back as bytes | TestServerTools.bytes_are_content_of_no_kind_and_come_back_as_bytes
+    a list is content only if a block is in it | TestServerTools.results_of_every_kind_come_back_as_values_and_as_text
+    a URI is decoded once, after it was matched | TestTemplates.a_uri_matches_in_one_way_or_not_at_all
+    no variable of a template leaves its folder | TestTemplates.no_kind_of_variable_leaves_its_folder_or_hides_a_character
+    None asks for consent alone, and gives True | TestElicitation.without_a_type_it_is_a_confirmation
+    a field that may be None is absent in the form | TestElicitation.a_record_of_fields_with_defaults
+    several blocks are one message where the revision knows that | TestSampling.messages_of_several_blocks_are_for_revisions_that_have_them
+    a root is a file URI without .. | TestRoots.a_root_that_is_no_file_uri_is_never_told
+    an answer counts only for its question | A yes to one question is no answer to another one of the same kind.
+    an answer that does not fit is asked for again | A question is asked again if its answer does not fit the form, or is no object.
+    a question ends a run, whatever its handler catches | A question ends the run of a handler, even if the handler catches every exception.
+    once() is waited for when a question ends the run | TestQuestionsInRounds.a_function_of_once_beside_a_question_ends_and_is_recorded
+    once() runs in the thread of a def handler | TestQuestionsInRounds.a_function_of_once_runs_in_the_thread_of_its_handler
+    a requestState is good for its request only | The requestState of one request is refused in every other request.
+    a requestState is good for its principal only | TestQuestionsInRounds.a_state_is_its_principals
+    a requestState lapses | TestQuestionsInRounds.a_state_lapses_after_15_minutes
+    a requestState has a bound | TestQuestionsInRounds.a_record_has_a_bound
+    a forged requestState is refused though nobody asks | TestHooks.a_middleware_sees_state_that_is_forged_before_it_is_refused
+    a key that can be guessed is refused | TestQuestionsInRounds.a_key_that_can_be_guessed_is_refused
+    call_id is the same in all rounds | TestQuestionsInRounds.a_call_has_one_name_in_all_its_rounds
+    a cancelled question ends its thread's handler | TestHandlersOnTheWire.a_thread_sees_that_its_request_was_cancelled_and_a_question_of_it_ends
+    threads that wait for the loop give up their places | TestHandlersOnTheWire.threads_that_wait_for_the_loop_give_up_their_places
+    nothing is said after the answer | Nothing is said for a request after its answer.
+    the last report of progress always arrives | TestHandlersOnTheWire.a_flood_of_progress_is_thinned_out_but_the_last_value_arrives
+    arguments, method and capability are judged after the middlewares | TestHooks.a_middleware_comes_before_all_that_the_core_judges
+    a result that depends on an answer is not cacheable | Prompts and resources can ask as tools do, and a result that depends on an answer is not cacheable.
+    each modern result says what it is and who made it | Each result of the modern era says what it is, who made it, and how long it may be kept.
+    wrong arguments are a tool's result for the model | Wrong arguments give a tool result with isError, which the model can read and mend.
+    wrong arguments are an error in older revisions | Wrong arguments are an error of the protocol in the older revisions.
+    a broken output schema is an internal error | TestServerTools.output_that_breaks_its_own_schema_is_an_internal_error
+    output that is no object is left out for legacy clients | Structured content that is no object is left out for legacy clients.
+    a session keeps 64 KiB of what its client says | TestBudgets.a_client_that_says_too_much_of_itself_is_refused
+    a session watches a bounded number of resources | TestAnnouncements.a_session_watches_a_bounded_number_of_resources
+    what is declared later was not negotiated | The handshake says what a server has; what comes later was not agreed on, and what goes stays declared.
+    announcements wait for the end of the handshake | Announcements wait until the handshake has ended.
+    announcements come from any thread | TestAnnouncements.announcements_of_any_thread_arrive
+    a subscription begins with an acknowledgment | A modern client is told of what it listens for and of nothing else, after an acknowledgment.
+    on a pipe a subscription ends with a result, then a cancellation | TestServing.a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation
+    log records go to the client whose request caused them | TestLogsOfOthers.a_record_goes_to_the_client_whose_request_caused_it
+    one task enters and leaves a lifespan | TestServing.a_lifespan_is_entered_and_left_by_one_task_and_never_twice_at_a_time
+    a lifespan that failed can be tried again | TestLifespans.a_lifespan_that_fails_to_start_can_be_tried_again
+    threads get a moment to see the end | TestServing.threads_get_a_moment_to_see_that_the_server_ends
+    a task's outcome that cannot be sent is its failure | TestTasks.failures_of_the_tool_and_of_the_protocol_are_told_apart
+    outcomes of tasks are bounded | TestTasks.tasks_are_bounded_and_old_results_make_room
+    a name never stands for two questions of one task | TestTasks.questions_of_a_task_are_answered_by_updates_and_no_name_comes_twice
+    a task belongs to its principal | TestTasks.a_task_is_its_principals
+    questions before start_task() come in rounds, later ones in the task | TestTasks.questions_before_a_task_begins_come_in_rounds_and_later_ones_in_the_task
+    a piped line needs no handshake | A request may be piped into a server without a handshake.
+    a strict server wants a handshake | TestHandlersOnTheWire.a_strict_server_wants_its_handshake
+    tools are registered from any thread | TestServing.tools_are_registered_from_any_thread_while_lists_are_read
+    # Part IV
+    a server's last answers are not cut off at its end | TestServerEnds.what_finishes_in_the_period_of_grace_is_answered
+    several tasks may wait for one slow reader (Python 3.9) | TestChild.large_calls_at_once_wait_their_turn
+    the end of a pipe's writer can be awaited | TestServerStreams.messages_of_ten_megabytes_pass
+    a non-blocking pipe may stand beside a regular file | TestServerStreams.a_pipe_that_does_not_block_may_stand_beside_a_file
+    standard streams are set to blocking before they are given back | TestServerStreams.the_streams_are_blocking_when_they_are_given_back
+    one socket may be both standard input and output | TestServerStreams.one_socket_may_be_both_streams
+    a server waits until its reader has taken the last answers | TestServerStreams.lines_are_answered_and_the_last_needs_no_newline
+    requests from a file are all answered, however long they take | TestServerStreams.both_streams_may_be_files_and_all_in_them_is_answered
+    descriptor 0 is empty and 1 is stderr while it serves | TestServerStreams.what_is_printed_goes_to_stderr_and_nothing_else_can_read_the_input
+    what a lifespan prints goes to stderr, too | TestServerStreams.what_a_lifespan_prints_goes_to_stderr_too
+    children of tools inherit no end of the conversation | TestServerStreams.a_child_of_a_tool_does_not_hold_the_conversation_open
+    without standard streams there is one line that says so | TestServerStreams.a_server_without_streams_says_so
+    a server ends when its parent dies, though its input stays open | TestServerEnds.a_server_whose_parent_died_ends_although_its_input_stays_open
+    a second signal ends the process at once, even a blocked one | TestServerEnds.a_second_signal_ends_it_at_once
+    a signal ends a server whose handler swallows its cancellation | TestServing.a_server_ends_though_a_handler_swallows_its_cancellation
+    a signal ends a server whose handler blocks the loop | TestServerEnds.a_signal_ends_a_server_whose_handler_blocks_the_loop
+    the answers of one turn of the loop leave in one write | TestServerStreams.the_answers_of_one_turn_of_the_loop_leave_together
+    a line over the limit is refused, and the next is served | TestServerStreams.a_line_over_the_limit_is_refused_and_the_next_is_served
+    # Part V
+    what a server has started ends with it | TestChildEnds.what_the_server_has_started_is_ended_too
+    a server's exit is noticed though its own child holds its pipes | TestChild.a_server_that_dies_is_noticed_although_its_own_child_holds_the_pipes
+    a loop that ends without close() leaves no server process | TestChildEnds.a_program_whose_loop_ends_leaves_no_process
+    an answer over the limit fails its own request and no other | TestChild.an_answer_over_the_limit_fails_its_request_and_no_other
+    lines on stdout that are no messages are skipped, with one warning | TestChild.what_is_no_message_on_stdout_is_skipped_and_said_once
+    a legacy server that exits at server/discover is started once more | TestChild.a_legacy_server_that_ends_at_the_first_question_is_started_once_more
+    with a chosen revision a server that exits is not started again | TestChild.a_server_that_ends_is_not_started_once_more_where_a_revision_was_chosen
+    a modern server slow to start is asked again, with full patience | A modern server that was only slow to start is found after all.
+    a lost session is begun anew once, for all requests that notice | TestClientOverHTTP.an_expired_session_is_renewed_once_for_all_and_messages_wait_for_it
+    a session not renewed is renewed by the next request | TestClientOverHTTP.a_session_that_could_not_be_renewed_is_renewed_by_the_next_request
+    requestState goes back as it came; answers are of this round only | Questions in a result are answered in the next round, which has the state as it came.
+    a call has at most sixteen rounds of questions | TestQuestions.a_call_has_sixteen_rounds_at_most
+    a round has at most a hundred questions | TestQuestions.a_hundred_questions_at_once_are_answered_and_no_more
+    if one question fails, the other prompts end | TestQuestions.if_one_question_fails_the_other_prompts_end
+    a task is cancelled at the server when its caller is cancelled | The client cancels a task when its caller is cancelled.
+    each question of a task is answered once | Each question of a task is answered once.
+    updates belong to the subscription whose id marks them | A subscription of the modern era is a request that stays open, and its updates have its id.
+    notifications/cancelled from the server ends that subscription | The server may end a subscription.
+    an update may name a part of the resource that was subscribed | A subscription yields the updates of its resource, and of what lies below it, until it is closed.
+    a slow reader of updates loses the oldest | TestNews.a_slow_reader_loses_the_oldest_updates_and_no_memory
+    a subscription is opened again where the server was too busy | The client subscribes again where a server was too busy, and reports everything as changed meanwhile.
+    subscriptions live on when a server over HTTP is restarted | TestClientOverHTTP.what_was_asked_for_is_heard_from_a_server_that_was_restarted
+    a subscription ended well over a pipe is not opened again | A subscription that the server ends on a pipe is not opened again.
+    a subscription refused at first is an error of open() | A subscription that is refused for now is an error, too, if it was never open.
+    updates without a mark go to all subscriptions | A subscription yields the updates of its resource, and of what lies below it, until it is closed.
+    a header mismatch makes the client list tools and call again once | TestMirroring.header_mismatch_reads_the_tools_again_and_retries_once
+    tools whose header annotations are invalid are left out with a warning | TestMirroring.client_leaves_out_invalid_tools_with_a_warning
+    regular expressions of a server are never tried | The client does not try the regular expressions of a server, for some take years.
+    a wrapped result is unwrapped, unless its text shows that object | TestCalls.whatever_a_server_answers_is_a_value_or_an_error_of_ours
+    structured content without content is accepted | TestCalls.whatever_a_server_answers_is_a_value_or_an_error_of_ours
+    a server in memory gets no period of grace | TestNews.a_server_in_memory_gets_no_period_of_grace
+    a callback that raises is logged and harms nothing | TestNews.a_listener_that_raises_is_logged_and_harms_nothing
+    close() works from any task, any number of times | TestNews.close_works_from_any_task_from_a_callback_and_twice
+    a child sees a short list of harmless variables, and env= | TestChild.the_environment_is_a_safe_minimum_and_env
+    sampling with tools is refused unless it was declared | Tools in sampling are refused where they were not declared.
+    roots are file URIs without dot segments | TestRoots.a_root_that_is_no_file_uri_is_never_told
+    handlers are cancelled before the pipe closes | TestChildEnds.a_handler_is_cancelled_before_the_pipe_closes
+    # Part VI
+    header lines end with CRLF only, each a well-formed whole line | TestHTTPMessages.whatever_is_doubtful_is_refused_and_ends_the_connection
+    a body has exactly one framing, else 400 and close | TestHTTPMessages.whatever_is_doubtful_is_refused_and_ends_the_connection
+    steering headers given twice are refused | TestHTTPMessages.whatever_is_doubtful_is_refused_and_ends_the_connection
+    Host is required, even beside an absolute target | TestHTTPMessages.whatever_is_doubtful_is_refused_and_ends_the_connection
+    the host of an absolute target wins over the Host header | TestHTTPMessages.a_request_is_read_however_it_is_cut
+    chunks and trailers of a request are bounded | TestHTTPMessages.a_limit_holds_at_its_value_and_one_beyond
+    trailers are read and dropped | TestHTTPMessages.a_request_is_read_however_it_is_cut
+    headers we write read back exactly as they were meant | TestServedConnections.no_header_can_be_injected
+    two endpoints never share what a head let in | TestServedConnections.one_server_does_not_answer_for_another_with_the_same_head
+    heads and bodies have deadlines that no later byte renews | TestTimeOnConnections.who_waits_too_long_is_answered_or_closed
+    a stalled reader has 30 seconds, again only after it read | TestTimeOnConnections.who_does_not_read_is_cut_off_after_30_seconds_unless_a_little_was_read
+    reading pauses while a request is served | TestServedConnections.what_is_asked_while_an_answer_is_made_waits_without_bound_of_time_but_of_bytes
+    the next request waits until the last answer is read | TestServedConnections.the_next_request_waits_until_the_last_answer_is_read
+    pipelined requests let other connections have their turn | TestServedConnections.pipelined_requests_are_answered_in_order_and_others_have_their_turn
+    after a refusal, input is read and dropped for five seconds | TestServedConnections.a_client_hears_why_its_body_is_refused_though_it_goes_on_sending
+    nothing is written to a lost client | TestLostConnections.writing_to_a_lost_client_is_harmless
+    a request's task is held while it waits | TestServedConnections.a_request_is_not_forgotten_while_nobody_holds_it_but_us
+    a request leaves no reference cycles | TestServedConnections.a_request_leaves_nothing_for_the_garbage_collector
+    answers to HEAD have the length but no body | TestServedConnections.head_has_the_length_but_no_body
+    204 and 304 answers have no body | TestServedConnections.an_answer_without_content_has_no_body
+    an HTTP/1.0 stream is unchunked and ends with its connection | TestServedConnections.in_http_1_0_a_stream_ends_with_its_connection
+    Host and Origin are judged before the token | TestWhoMayComeIn.hosts_and_origins
+    the token is judged before the body is read | TestWhoMayComeIn.whoever_has_no_right_token_is_refused_before_the_body_is_read
+    allowed_hosts="*" opens no origin; IP addresses are fine Hosts | TestWhoMayComeIn.hosts_and_origins
+    handlers never see the bearer token | TestWhoMayComeIn.a_token_says_who_it_is_and_no_handler_sees_it
+    refusals carry CORS headers; a preflight needs no token | TestWhoMayComeIn.a_preflight_needs_no_token_and_a_page_can_read_a_refusal
+    another owner's session answers 404 like a missing one | TestSessionsOverHTTP.another_principals_session_is_not_there
+    in a session a lost connection cancels nothing | TestLostConnections.a_lost_connection_cancels_nothing_in_a_session
+    a lost connection cancels a modern request | TestLostConnections.a_lost_connection_is_the_cancellation_where_there_are_no_sessions
+    a modern request whose client left before dispatch is cancelled | TestWhoMayComeIn.who_leaves_while_its_token_is_judged_leaves_nothing
+    events are kept before they are sent, so a cut loses none | TestStreamsOverHTTP.a_cut_before_the_answer_loses_nothing
+    a new reader gets what nobody has read, announced before too | TestStreamsOverHTTP.what_no_request_caused_comes_on_the_standalone_stream
+    streams are primed only where the revision has that | TestMessagesOverHTTP.an_answer_is_json_until_something_is_said_first
+    a second plain GET is refused with 409 | TestStreamsOverHTTP.what_no_request_caused_comes_on_the_standalone_stream
+    a GET with Last-Event-ID takes the stream over | TestStreamsOverHTTP.who_comes_back_gets_what_it_missed_once_even_while_another_reads
+    after 15 silent seconds an answer becomes a stream, streams get comments | TestTimeOnConnections.a_request_that_is_served_has_no_deadline_and_a_comment_keeps_its_connection
+    the session id goes with the answer to initialize only | TestMessagesOverHTTP.an_answer_is_json_until_something_is_said_first
+    a failed handshake announces no session | TestSessionsOverHTTP.an_id_cannot_be_guessed_and_goes_with_the_answer_to_initialize_only
+    a handshake is legacy whatever its headers say | TestMessagesOverHTTP.a_handshake_is_legacy_whatever_its_headers_say
+    batches are taken only where the revision has them | TestMessagesOverHTTP.a_batch_is_answered_in_one_array_where_the_revision_has_batches
+    notifications and responses get 202 without a body | TestMessagesOverHTTP.notifications_and_answers_are_accepted_without_a_body
+    modern checks have one order, and errors carry the request's id | TestMessagesOverHTTP.headers_and_body_agree_where_there_are_no_sessions
+    who does not read the pair's stream asks nothing more | TestStreamsOverHTTP.who_does_not_read_the_stream_of_the_pair_asks_nothing_more
+    a server that ends refuses new work with 503, finishes the rest | TestRunningAPort.new_work_is_refused_and_what_runs_finishes_within_the_grace
+    requests cut off at the end are answered with an error | TestRunningAPort.what_is_late_is_answered_with_an_error_and_cancelled
+    under ASGI a request in a session outlives its connection | TestASGI.a_lost_client_cancels_nothing_in_a_session_and_its_call_elsewhere
+    a subscription over HTTP ends with a result, without waiting | TestRunningAPort.a_subscription_ends_with_a_result
+    no notification cancels a modern request | TestMessagesOverHTTP.no_notification_cancels_a_request_where_there_are_no_sessions
+    an ASGI send that fails means the client is gone | TestASGI.a_client_to_which_nothing_can_be_sent_is_gone
+    ASGI headers are joined and stripped | TestASGI.a_header_may_come_in_parts_and_with_blanks
+    under ASGI a mount's root_path is taken off and told | TestASGI.mounted_somewhere
+    an ASGI app starts without lifespan, once for all who wait | TestASGI.it_starts_without_a_lifespan_and_once_for_all_who_wait
+    a tools/call is never sent twice | TestClientOverHTTP.only_what_reads_is_sent_once_more_when_its_connection_ends
+    a call whose answer is lost fails, and is not repeated | TestClientOverHTTP.a_call_whose_answer_is_lost_is_not_made_twice
+    idle connections that are old or brought something are not reused | TestClientOverHTTP.connections_are_used_again_unless_something_came_unasked_or_they_are_old
+    a connection whose stream's end has come is reused at once | TestClientOverHTTP.a_connection_is_used_again_when_its_stream_ended_with_the_answer
+    interim 1xx answers are passed over | TestClientOverHTTP.an_answer_is_read_however_it_is_framed_and_cut
+    101 is refused; heads, bodies and events of servers are bounded | TestClientOverHTTP.what_is_no_answer_fails_the_request_with_a_reason
+    an event's id counts when its empty line has come | TestServerSentEvents.an_id_counts_once_its_event_is_complete
+    a CR at the end of a read delays no event | TestServerSentEvents.an_event_does_not_wait_for_the_next_byte
+    an event id that no header can carry is not sent | TestClientOverHTTP.after_an_id_that_no_header_can_carry_a_stream_is_opened_anew
+    the server's retry is obeyed before a stream is opened again | TestClientOverHTTP.a_stream_is_opened_again_no_sooner_than_the_server_says
+    a standalone stream answered 400 goes on from now | TestClientOverHTTP.a_stream_whose_events_are_no_longer_kept_goes_on_from_now
+    a standalone stream answered 404 begins a session anew | TestClientOverHTTP.what_was_asked_for_is_heard_from_a_server_that_was_restarted
+    statuses decide whether a refused standalone stream is asked for again | TestClientOverHTTP.a_standalone_stream_that_is_refused_is_asked_for_again_where_that_may_pass
+    redirects stay within the origin | TestClientOverHTTP.redirects_stay_within_the_origin
+    the endpoint event stays within the origin | TestClientOverHTTP.the_pair_of_the_first_revision_must_name_an_endpoint_of_its_origin
+    messages wait while the session is renewed | TestClientOverHTTP.messages_wait_until_there_is_a_session
+    addresses are judged where the socket connects, before sending | TestLoggingIn.a_public_server_leads_to_no_private_place
+    the client asks for no compression | TestClientOverHTTP.what_a_request_says
+    # Part VII
+    the address a browser opens has no character special to shells | TestLoggingIn.no_character_of_the_page_means_anything_to_a_shell
+    a token refused right after login costs one consent | TestLoggingIn.a_token_that_is_refused_at_once_costs_one_consent
+    a public server leads no fetch or browser to private places | TestLoggingIn.a_public_server_leads_to_no_private_place
+    iss is checked before error and code of a redirect | TestLoggingIn.a_lie_ends_the_login_where_it_is_told_and_costs_one_consent
+    a redirect with a wrong state or a doubled parameter means nothing | TestLoggingIn.a_redirect_that_anybody_could_have_sent_means_nothing
+    the metadata's resource covers our URL by whole path segments | TestLoggingIn.a_lie_ends_the_login_where_it_is_told_and_costs_one_consent
+    issuers are identical but for one slash of a bare origin | TestLoggingIn.an_issuer_is_compared_as_it_is_but_for_one_slash_without_a_path
+    a client ID is shown to one issuer, across sharing clients | TestWhoWeAre.a_secret_is_shown_to_its_issuer_alone
+    programs that share a store refresh once, after reloading it | TestTokensInUse.programs_that_share_a_store_refresh_once
+    what a refresh gave is saved before it is used | TestTokensInUse.what_a_refresh_gave_is_not_used_before_it_is_kept
+    a refresh survives its request's cancellation, and close() waits | TestTokensInUse.what_a_refresh_gave_is_kept_before_it_is_used_though_its_request_is_cancelled
+    invalid_grant forgets the login, outages do not | TestTokensInUse.a_refused_refresh_costs_a_login_and_an_outage_none
+    a failed login forgets the registered client | TestLoggingIn.a_login_that_fails_forgets_the_registration
+    the redirect's port is kept with the registration, tried first | TestLoggingIn.a_registration_is_kept_with_its_port_for_its_issuer
+    a redirect to localhost is listened for at 127.0.0.1 | TestLoggingIn.we_listen_where_redirect_uri_says_or_say_who_does
+    4xx or a page makes the client look at the next place | TestLoggingIn.metadata_are_looked_for_in_one_order
+    5xx ends the search for metadata | TestLoggingIn.an_outage_leads_to_no_other_place
+    token requests follow no redirect | TestLoggingIn.a_lie_ends_the_login_where_it_is_told_and_costs_one_consent
+    metadata redirect three times at most, within their origin | TestLoggingIn.a_document_redirects_three_times_at_most_within_its_origin
+    a document has one MiB at most | TestLoggingIn.a_document_has_a_megabyte_at_most
+    a document that does not end is given up in time | TestLoggingIn.a_document_that_does_not_end_is_given_up
+    requests of OAuth ask for no compression | TestLoggingIn.the_whole_way
+    a token has one form: canonical base64url in three parts | TestTokens.a_form_that_is_not_a_jwt_s
+    alg, crit and typ of a header must be ones we allow | TestTokens.a_header_chooses_nothing_that_was_not_offered
+    a key must fit the algorithm, its use and its name | TestTokens.a_key_must_fit_and_be_a_point_of_the_curve
+    RSA signatures have one encoding, keys 2048 bits at least | TestTokens.rsa_has_one_right_padding_and_2048_bits_at_least
+    RSA keys have 8192 bits at most | TestTokens.rsa_has_8192_bits_at_most
+    a token refused by its header costs no fetch | TestJudges.a_token_that_is_refused_by_its_header_costs_no_fetch
+    unknown key ids cause a fetch every so often only | TestJudges.unknown_keys_cause_a_fetch_every_30_seconds_and_known_ones_every_10_minutes
+    a token needs exp, and one bound to a key is refused | TestTokens.claims_are_our_issuer_s_for_us_and_for_now
+    a token that nobody can judge is 503, not 401 | TestGuard.who_can_be_judged_by_nobody_is_503_with_retry_after
+    a judgement counts a minute, never beyond the token's end | TestGuard.a_token_is_judged_once_a_minute_and_never_after_its_end
+    a token in the query is refused | TestGuard.a_refusal_says_what_is_wanted_and_an_error_only_where_there_was_one
+    a challenge for more scope names what is already held | TestGuard.a_tool_that_needs_more_is_403_before_it_runs
+    a verifier without an audience cannot be made | TestTokens.a_verifier_that_would_let_everybody_in_cannot_be_made
+    login files are whole, 0600 in 0700, and their owner's alone | TestTokensInUse.files_are_whole_and_for_their_owner_alone
+    # Part VIII
+    control sequences of every kind are taken out | TestTranscripts.control_sequences_are_taken_out
+    a terminal only shows what a server says, never obeys it | TestTerminals.a_terminal_only_shows_what_a_server_says
+    a pipe gets text as it is | TestTranscripts.a_pipe_gets_text_as_it_is
+    a single binary answer goes into a pipe raw | TestTranscripts.a_binary_answer_goes_into_a_file_or_a_pipe_as_it_is
+    stdout has the answer alone; without a person, questions are declined | TestTranscripts.as_it_is_written
+    Ctrl-D declines a question | TestTerminals.ctrl_d_declines
+    Ctrl-C at a question ends the program without a crash | TestTerminals.ctrl_c_at_a_question_ends_it_all
+    a second signal kills at once | TestServerEnds.a_second_signal_ends_it_at_once
+    a signal ends the command and the server it started | TestEnds.a_signal_ends_a_server_too_that_ignores_the_end_of_its_input
+    an ignored SIGINT stays ignored | TestEnds.in_the_background_of_a_script_ctrl_c_is_not_for_us
+    a pipe closed by head is status 0 | TestEnds.an_answer_that_nobody_reads
+    KEY=null is text where a string fits | TestTranscripts.as_it_is_written
+    a trace hides secrets, but not names below properties | TestTranscripts.a_trace_hides_what_has_the_name_of_a_secret
+    a served file imports the mcp_lite that serves it | TestServe.a_served_file_gets_the_copy_of_mcp_lite_that_serves_it
+    a served file may import another copy of mcp_lite | TestServe.a_file_with_another_copy_of_mcp_lite_beside_it
+    # The programs beside the file
+    choosing a gateway connection and taking it is one step | test_gateway.py: users_of_one_name_without_sessions_never_get_the_questions_of_each_other
+    a server in memory asks for the caller's scopes | test_gateway.py: a_server_in_memory_asks_for_the_scopes_of_whoever_calls
+    a cancelled call is cancelled at the far server | test_gateway.py: a_call_that_is_cancelled_is_cancelled_at_the_server
+    a call suspended to ask is not cancelled at the server | test_gateway.py: six_users_at_once_get_their_own_answers
+    a gateway's connection outlives the request that opened it | test_gateway.py: a_connection_belongs_to_no_request_not_even_to_the_one_that_opened_it
+    a server hears the near client's name and metadata | test_gateway.py: all_passes_in_every_pairing
+    a server hears the client's capabilities, without legacy tasks | test_gateway.py: a_server_is_told_what_the_client_can_but_not_of_tasks_that_one_revision_had
+""")
+
+
+class TestKept:
+    """Each of these promises has its test."""
+
+    def test_each_promise_names_a_test_that_is_there(self):
+        text = pathlib.Path(__file__).read_text(encoding="utf-8").partition("\nKEPT = ")[0]
+        missing = []
+        for promise, held in KEPT:
+            owner, _, name = held.partition(": " if ".py: " in held else ".")
+            program = HERE / ".ci" / "programs" / owner
+            if program.suffix == ".py":
+                found = not program.exists() or f"def test_{name}(" in program.read_text(encoding="utf-8")
+            else:
+                found = f"\n{held}\n" in text or hasattr(globals().get(owner), f"test_{name}")
+            missing += [] if found else [promise]
+        assert missing == [] and len({promise for promise, _ in KEPT}) == len(KEPT)
