@@ -1605,6 +1605,12 @@ async def nowhere(msg: Msg) -> None:
     """Take a message that goes nowhere."""
 
 
+def subject_of(msg: Msg) -> tuple[str, str | None]:
+    """Return what an announcement is about: its method, and the URI or the id of a task."""
+    params = msg.get("params", {})
+    return msg["method"], params.get("uri", params.get("taskId"))
+
+
 class Outbox:
     """Announcements of changes, on their way to one reader; for one loop only.
 
@@ -1619,12 +1625,11 @@ class Outbox:
         self, send: Send, spawn: Callable[[Any], Any], too_slow: Action
     ) -> None:
         self.send, self.spawn, self.too_slow = send, spawn, too_slow
-        self.waiting: dict[Any, Msg] = {}  # by method, and URI or id
+        self.waiting: dict[Any, Msg] = {}  # by subject
 
     def put(self, msg: Msg) -> None:
         """Take a message; it takes the place of one that waits and is about the same."""
-        params = msg.get("params", {})
-        subject = msg["method"], params.get("uri", params.get("taskId"))
+        subject = subject_of(msg)
         if self.closed:
             return
         if subject not in self.waiting and len(self.waiting) >= MAX_WAITING:
@@ -5229,10 +5234,10 @@ class Conversation(Peer):
     def announce(self, capability: str, msg: Msg) -> None:
         """Send a notification of so many bytes that no request caused, if the client may hear it
         and wants to; from any thread."""
-        session, uri = self.session, msg.get("params", {}).get("uri")
+        session, (_, subject) = self.session, subject_of(msg)
         # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
         if session.state is not START and declares(session.server_capabilities, capability):
-            if uri is None or uri in session.subscriptions:
+            if subject is None or subject in session.subscriptions:
                 self.call_on_loop(self.outbox.put, msg)
 
 ###############################################################################
@@ -6035,30 +6040,17 @@ async def discover(ctx: Context) -> Msg:
     return {**answer, **without_none(instructions=ctx.server.instructions)}
 
 
-def page(
-    method: str, items: Sequence[Any], cursor: JSON, size: int
-) -> tuple[list[Any], str | None]:
-    """Return up to `size` items from a cursor on (None: the first), and the next cursor, if any.
-
-    spec: server/utilities/pagination#pagination-model -- "an opaque string token"
-
-    >>> page("tools/list", "abc", None, 2), page("tools/list", "abc", "at-2", 2)
-    ((['a', 'b'], 'at-2'), (['c'], None))
-    """
-    place = re.fullmatch(r"at-(\d{1,9})", "at-0" if cursor is None else str(cursor), re.ASCII)
-    if place is None:  # spec: server/utilities/pagination#error-handling
-        raise RPCError(INVALID_PARAMS, f"invalid cursor for {method}: ask for the first page again")
-    end = int(place[1]) + size
-    return list(items[int(place[1]) : end]), f"at-{end}" if len(items) > end else None
-
-
 @handles("tools/list", "resources/list", "resources/templates/list", "prompts/list")
 async def list_entries(ctx: Context) -> Msg:
-    registry, size = ctx.method.split("/")[-2], ctx.server.page_size
-    listed = [*getattr(ctx.server, registry).values()]  # which another thread may change
-    entries, cursor = page(ctx.method, listed, ctx.params.get("cursor"), size)
-    items = [entry.definition for entry in entries]
-    return {LISTED[ctx.method][0]: items, **without_none(nextCursor=cursor)}
+    # spec: server/utilities/pagination#pagination-model -- "an opaque string token"
+    place = re.fullmatch(r"at-(\d{1,9})", ctx.params.get("cursor", "at-0"), re.ASCII)
+    if place is None:  # spec: server/utilities/pagination#error-handling
+        raise RPCError(INVALID_PARAMS, "this cursor is not ours: ask for the first page again")
+    begin, registry = int(place[1]), getattr(ctx.server, ctx.method.split("/")[-2])
+    end, listed = begin + ctx.server.page_size, [*registry.values()]  # which a thread may change
+    items = [entry.definition for entry in listed[begin:end]]
+    more = {"nextCursor": f"at-{end}"} if len(listed) > end else {}
+    return {LISTED[ctx.method][0]: items, **more}
 
 
 @handles("tools/call")
@@ -6150,29 +6142,25 @@ class Feed:
         self.ctx, asked = ctx, ctx.params["notifications"]
         self.ended = ctx.conversation.loop.create_future()
         self.outbox = Outbox(self.send, ctx.conversation.tasks.spawn, self.end)
-        #: the part of the filter that is honoured
-        self.wanted: Msg = {}
-        for field, (_, capability) in FILTERS.items():
+        self.wanted: Msg = {}  # the part of the filter that is honoured
+        self.subjects: set[Any] = set()  # of the announcements that it lets through
+        for field, (method, capability) in FILTERS.items():
             wanted = asked.get(field)
             if field.endswith("ListChanged"):
-                wanted = wanted is True
+                names: list[Any] = [None] if wanted is True else []
             else:
-                names = wanted if isinstance(wanted, list) else []
-                wanted = [name for name in names[:MAX_ITEMS] if isinstance(name, str)]
-            if field == "taskIds" and wanted:
+                listed = wanted if isinstance(wanted, list) else []
+                names = [name for name in listed[:MAX_ITEMS] if isinstance(name, str)]
+            if field == "taskIds" and names:
                 knows_tasks(ctx)
-                wanted = [job_id for job_id in wanted if job_of(ctx, job_id)]
-            if wanted and declares(ctx.server.declared, capability):
-                self.wanted[field] = wanted
-        #: by the method of an announcement: True for all of them, or the URIs or ids
-        self.methods: dict[str, Any] = {}
-        for field, names in self.wanted.items():
-            self.methods[FILTERS[field][0]] = names is True or frozenset(names)
+                names = [job_id for job_id in names if job_of(ctx, job_id)]
+            if names and declares(ctx.server.declared, capability):
+                self.wanted[field] = wanted is True or names
+                self.subjects.update((method, name) for name in names)
 
     def announce(self, capability: str, msg: Msg) -> None:
         """Take an announcement, from any thread."""
-        params, wanted = msg.get("params", {}), self.methods.get(msg["method"], ())
-        if wanted is True or params.get("uri", params.get("taskId")) in wanted:
+        if subject_of(msg) in self.subjects:
             self.ctx.conversation.call_on_loop(self.outbox.put, msg)
 
     def end(self) -> None:

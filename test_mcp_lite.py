@@ -4558,6 +4558,16 @@ A client that listens for its task is told how the task ends.
         async with m.Client(working_server(), elicit=lambda message, schema: {"value": next(given)}) as c:
             assert await c.call("asks") in ("1 2 3", "2 1 3")
 
+    async def test_a_legacy_client_is_not_told_of_the_tasks_of_others(self):
+        app, told = m.Server(), []
+        app.tool(lambda: "secret", name="work", task=True)
+        async with m.Client(app, revision="2025-11-25") as other, m.Client(app) as c:
+            other.on("notifications/tasks")(told.append)
+            assert await c.call("work") == "secret"
+            await idle()
+            await other.ping()
+        assert told == []
+
     async def test_a_task_is_its_principals(self):
         app = working_server()
 
