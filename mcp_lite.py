@@ -9208,33 +9208,29 @@ class Listener:
         self.loop = get_running_loop()
         self.connections: set[Connection] = set()
         self.stopping = False  # each connection ends with its next answer
-        self.now = self.loop.time()  # as the last sweep saw it: near enough for deadlines
         self.room = Room()
         self.known_head = lru_cache(MAX_FEW)(parse_request_head)
-        self.date = b""  # its header line
         self.server: Any = None
-        self._sweeper: asyncio.TimerHandle | None = None
+        self._sweep()
 
     async def start(
         self, host: str, port: int, uds: str | None = None, ssl: Any = None, sock: Any = None
     ) -> str:
         """Listen; return the URL of the root. CannotServe says what is in the way."""
+        more: Msg = {"backlog": MAX_IN_FLIGHT}
         try:
-            more: Msg = {"backlog": MAX_IN_FLIGHT}
             if ssl is not None:
-                more.update(ssl=server_ssl(ssl), ssl_handshake_timeout=HEAD_SECONDS)
-                self.scheme = "https"
+                more["ssl"], self.scheme = server_ssl(ssl), "https"
             if uds is not None:
                 self.server = await self.loop.create_unix_server(self._accept, uds, **more)
             else:
                 more.update({"host": host, "port": port} if sock is None else {"sock": sock})
                 self.server = await self.loop.create_server(self._accept, **more)
         except OSError as exc:  # errors of TLS are such, too
-            taken = exc.errno == errno.EADDRINUSE and uds is None
-            why = "it is in use; port=0 finds a free one" if taken else exc.strerror or exc
+            self._sweeper.cancel()
             where = uds or f"port {port} of {host}"
-            raise CannotServe(exc.errno, f"cannot listen on {where}: {why}") from None
-        self._sweep()
+            problem = f"cannot listen on {where}: {exc.strerror or exc}"
+            raise CannotServe(exc.errno, problem) from None
         where, name = self.server.sockets[0].getsockname(), f"[{host}]" if ":" in host else host
         at = f"{name}:{where[1]}" if isinstance(where, tuple) else "localhost"
         return f"{self.scheme}://{at}"
@@ -9244,65 +9240,51 @@ class Listener:
 
     def admit(self, connection: Connection) -> None:
         """Count a new connection in; where there are too many, one is closed."""
-        if len(self.connections) >= MAX_CLIENTS:
+        self.connections.add(connection)
+        if len(self.connections) > MAX_CLIENTS:
             idle = [each for each in self.connections if each.response is None]
-            oldest = min(idle, key=lambda each: each.deadline, default=connection)
+            oldest = min(idle, key=lambda each: each.deadline)
             oldest.transport.abort()
             self.connections.discard(oldest)
-            if oldest is connection:
-                return
-        self.connections.add(connection)
 
     def _sweep(self) -> None:
         """Look at all deadlines."""
         from email.utils import formatdate
 
-        self.now = now = self.loop.time()
+        self.now = now = self.loop.time()  # near enough for deadlines, until the next sweep
         self.date = f"date: {formatdate(usegmt=True)}\r\n".encode()  # RFC 9110 §5.6.7
         for connection in [item for item in self.connections if item.deadline < now]:
             connection.expire()
         self._sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
 
-    def wind_down(self) -> None:
-        """Let each connection end with its next answer."""
-        self.stopping = True
-
-    def close(self) -> None:
-        """Take no new connections and no new requests."""
+    async def stop(self, grace: float) -> None:
+        """Let running requests finish within the grace period, then close everything."""
         self.stopping = True
         if self.server is not None:
             self.server.close()
         for connection in list(self.connections):
             if connection.response is None:
                 connection.close()
-
-    async def stop(self, grace: float = GRACE_SECONDS) -> None:
-        """Let running requests finish within the grace period, then close everything."""
-        self.close()
         await self._drain(grace)
         for connection in list(self.connections):
-            if connection.response is not None and connection.response.task is not None:
+            if connection.response is not None:
                 connection.response.task.cancel()
         await self._drain(MOMENT_SECONDS)  # written bytes may still be on their way
         for connection in list(self.connections):
             connection.transport.abort()
         await asyncio.sleep(0)  # lets the transports go before the loop does
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        self._sweeper.cancel()
 
     async def _drain(self, seconds: float) -> None:
-        until, pause = self.loop.time() + seconds, 0.0
+        until = self.loop.time() + seconds
         while self.connections and self.loop.time() < until:
-            await asyncio.sleep(pause)
-            pause = 0.01
+            await asyncio.sleep(0.01)
 
 
 def check_uds(path: str | None) -> None:
     """Raise ValueError for a path that no Unix socket can have."""
-    if path == "":
-        raise ValueError("uds= is empty: give a path")
-    if path is not None and not hasattr(asyncio, "open_unix_connection"):
-        raise ValueError(f"uds={path!r}: Python has no Unix sockets here; give host= and port=")
+    if path is not None and not (path and hasattr(asyncio, "open_unix_connection")):
+        raise ValueError(f"uds={path!r}: give a path, where Python has Unix sockets")
 
 
 def server_ssl(ssl: Any) -> Any:
@@ -10162,11 +10144,11 @@ class Engine:
         if max_body > MAX_MESSAGE_BYTES:
             raise ValueError(f"max_body={max_body}: a message has {MAX_MESSAGE_BYTES} at most")
         self.server, self.grace, self.max_body = server, grace, max_body
-        self.stack = AsyncExitStack()
         self.endpoint = Endpoint(server, **options)
 
     async def enter(self) -> None:
         """Enter the lifespan of the server, and begin to serve in this event loop."""
+        self.stack = AsyncExitStack()
         await self.stack.enter_async_context(self.server.lifespan_open())
         self.endpoint.begin()
 
@@ -10188,10 +10170,8 @@ class HTTPServer(Engine):
     ) -> None:  # fmt: skip
         check_numbers(port=port)
         super().__init__(server, **options)
-        if port > 65535:
-            raise ValueError(f"port={port}: give 0 to 65535; 0 takes a free one")
-        if not host:
-            raise ValueError("host= is empty: give 0.0.0.0 for all addresses of this machine")
+        if not host or port > 65535:
+            raise ValueError(f"host={host!r}, port={port}: give an address, and 65535 at most")
         check_uds(uds)
         if sock is not None:
             name = sock.getsockname()
@@ -10202,11 +10182,11 @@ class HTTPServer(Engine):
 
     async def __aenter__(self) -> HTTPServer:
         host, entrance = self.host, self.endpoint.entrance
-        self.listener = Listener(self.endpoint.answer, self.max_body)
+        if entrance.issuers and not (entrance.url or is_loopback(host)):
+            raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
         await self.enter()
+        self.listener = Listener(self.endpoint.answer, self.max_body)
         try:
-            if entrance.issuers and not (entrance.url or is_loopback(host)):
-                raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
             root = await self.listener.start(host, self.port, self.uds, self.ssl, self.sock)
         except BaseException:
             await self.__aexit__()
@@ -10221,21 +10201,18 @@ class HTTPServer(Engine):
         return self
 
     async def __aexit__(self, *exc: Any) -> None:
-        loop = get_running_loop()
-        until = loop.time() + self.grace
+        self.listener.stopping = True
         try:
-            self.listener.wind_down()
             await self.endpoint.close(self.grace)
         finally:
-            await self.listener.stop(max(0, until - loop.time()))
+            await self.listener.stop(self.grace)
             await self.stack.aclose()
 
 
-def say_where(app: Server, server: HTTPServer) -> None:
+def say_where(name: str, url: str) -> None:
     """Say where we serve, on stderr; the disk may be full on which that is kept."""
-    where = f" on {server.uds}" if server.uds else ""
     with suppress(OSError):
-        print(f"{app.name} serves {server.url}{where}", file=sys.stderr)
+        print(f"{name} serves {url}", file=sys.stderr)
 
 
 async def serve_http(
@@ -10247,14 +10224,11 @@ async def serve_http(
     async def serving() -> None:
         async with server:
             ready(server.url)
-            if signals and not end.is_set():
-                say_where(app, server)
+            if signals:
+                say_where(app.name, server.url)
             await end.wait()
 
-    if signals:
-        await until_signalled(serving(), end.set, server.grace)
-    else:
-        await serving()
+    await (until_signalled(serving(), end.set, server.grace) if signals else serving())
 
 
 RUNNERS["http"] = serve_http
@@ -10264,11 +10238,14 @@ ENGINES["http"] = HTTPServer
 class ASGIResponse(Response):
     """A response that an ASGI server sends, and what that tells of the request."""
 
+    #: ends when the client is gone, or the response is over
+    watcher: asyncio.Task[None]
+
     def __init__(self, receive: Any, send: Any, max_body: int) -> None:
         super().__init__()
         self._receive, self._send, self.max_body = receive, send, max_body
         self._turn = asyncio.Lock()  # first come, first served
-        self.came, self.over = asyncio.Event(), asyncio.Event()  # the whole body; the response
+        self._came = asyncio.Event()  # the whole body
 
     async def read(self) -> bytes:
         """Return the body of the request; ProtocolError if it is too long or comes too slowly."""
@@ -10276,27 +10253,25 @@ class ASGIResponse(Response):
 
     async def _piece(self) -> bytes:
         data = b""
-        while not (data or self.came.is_set()):
+        while not (data or self._came.is_set()):
             event = await self._receive()
             if event["type"] == "http.disconnect":
                 raise ConnectionClosed("the client is gone")
             data = event.get("body", b"")
             if not event.get("more_body"):
-                self.came.set()
+                self._came.set()
         return data
 
     async def watch(self) -> None:
         """Wait until the client is gone."""
-        await self.came.wait()
+        await self._came.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
-        self.lose()
 
     async def _put(self, status: int, headers: Fields, data: bytes, more: bool) -> None:
-        fields = dict(headers)
-        if status and not more and status != 204:
-            fields["content-length"] = str(len(data))
-        pairs = [(k.encode("latin-1"), v.encode("latin-1")) for k, v in fields.items()]
+        pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+        if not (more or status == 204):
+            pairs.append((b"content-length", b"%d" % len(data)))
         start = {"type": "http.response.start", "status": status, "headers": pairs}
         try:
             async with self._turn:
@@ -10309,16 +10284,14 @@ class ASGIResponse(Response):
     def finish(self) -> None:
         """Let the ASGI server's call return."""
         super().finish()
-        self.over.set()
+        self.watcher.cancel()
 
 
 class ASGIApp(Engine):
     """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount."""
 
-    def __init__(self, server: Server, **options: Any) -> None:
-        super().__init__(server, **options)
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.started = False
+    loop: asyncio.AbstractEventLoop | None = None
+    started = False
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
         """Serve one connection of an ASGI server."""
@@ -10330,23 +10303,21 @@ class ASGIApp(Engine):
             raise RuntimeError(f"mcp_lite serves no {scope['type']}")
 
     async def _follow_lifespan(self, receive: Any, send: Any) -> None:
-        while True:
-            event = (await receive())["type"]
-            try:
-                await (self.start() if event == "lifespan.startup" else self.close())
-            except Exception as exc:
-                await send({"type": event + ".failed", "message": str(exc)})
-                return
+        event = (await receive())["type"]
+        try:
+            async with self.lifespan():
+                await send({"type": event + ".complete"})
+                event = (await receive())["type"]
+        except Exception as exc:
+            await send({"type": event + ".failed", "message": str(exc)})
+        else:
             await send({"type": event + ".complete"})
-            if event == "lifespan.shutdown":
-                return
 
     async def start(self) -> None:
         """Enter the server's lifespan, once; all requests that come meanwhile wait for it."""
         loop = get_running_loop()
         if self.loop is not loop:
             self.loop, self.started, self.turn = loop, False, asyncio.Lock()
-            self.stack = AsyncExitStack()
         async with self.turn:
             if not self.started:
                 await self.enter()
@@ -10363,7 +10334,7 @@ class ASGIApp(Engine):
 
     async def close(self) -> None:
         """End all sessions, then the lifespan."""
-        if self.started and self.loop is get_running_loop():
+        if self.started:
             self.started = False
             await self.endpoint.close(self.grace)
             await self.stack.aclose()
@@ -10372,14 +10343,12 @@ class ASGIApp(Engine):
         await self.start()
         endpoint, response = self.endpoint, ASGIResponse(receive, send, self.max_body)
         request = self._request(scope)
+        response.watcher = endpoint.tasks.spawn(response.watch())
         endpoint.tasks.spawn(answer_with(endpoint.answer, request, response))
-        watch = asyncio.ensure_future(response.watch())
         try:
-            await response.over.wait()
+            await asyncio.wait([response.watcher])
         finally:
             response.lose()
-            watch.cancel()
-            await asyncio.wait([watch])
 
     def _request(self, scope: Msg) -> HTTPRequest:
         headers: dict[str, str] = {}
@@ -10387,9 +10356,8 @@ class ASGIApp(Engine):
             # RFC 9110 §5.5 -- white space around a value is none of it; not all servers know
             key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
-        root, path = scope.get("root_path", "").rstrip("/"), scope["path"]
-        if root and f"{path}/".startswith(f"{root}/"):
-            path = path[len(root) :]
+        root = scope.get("root_path", "").rstrip("/")
+        path = scope["path"].removeprefix(root)
         if root and path in ("", "/"):
             path = self.endpoint.path  # mounted where the endpoint is to be
         client = scope.get("client") or ("",)
@@ -11892,7 +11860,7 @@ class Redirect:
             except OSError as exc:
                 problem = exc
                 continue
-            listener.wind_down()  # each connection ends with its answer
+            listener.stopping = True  # each connection ends with its answer
             self.listener, self.path = listener, url.target.partition("?")[0]
             return uri or root + self.path
         if problem is not None:
