@@ -7935,8 +7935,8 @@ SINGLETONS = frozenset(
     "authorization content-length content-type host last-event-id location mcp-method mcp-name"
     " mcp-protocol-version mcp-session-id origin retry-after".split()
 )
-#: Framings other than a number of bytes.
-CHUNKED, UNTIL_CLOSE = -1, -2
+#: Framings other than a number of bytes, which has 19 digits at most.
+CHUNKED, UNTIL_CLOSE = -1, 1 << 80
 #: What follows from a head alone: later requests with the same head need not find it out again.
 Notes = dict[Any, Any]
 
@@ -8167,7 +8167,7 @@ def parse_url(url: str) -> URL:
 #          2. Sizes are judged before anything is kept, and nothing is read that nobody wants.
 # Limits.  Chunk extensions and trailers are read and dropped.
 
-CHUNK_LINE = rb"([0-9A-Fa-f]{1,16})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
+CHUNK_LINE = rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
 
 
 class Wire(asyncio.Protocol):
@@ -8182,10 +8182,8 @@ class Wire(asyncio.Protocol):
         self.problem: Exception | None = None  # that broke the connection
         self.paused = False
         #: of the body that is being read: bytes that are missing, of it or of its chunk; how many
-        #: more chunks it may have, if it has any; whether it goes on until the input ends
-        self.left, self.chunks, self.endless = 0, -1, False
-        self.in_chunk = False
-        self.most = sys.maxsize  # bytes of a chunk
+        #: more chunks it may have, or -1; whether a chunk's end is to be read
+        self.left, self.chunks, self.in_chunk = 0, -1, False
 
     def connection_made(self, transport: Any) -> None:
         """Note the transport, once more when TLS begins in a tunnel."""
@@ -8194,7 +8192,7 @@ class Wire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take what has come."""
-        self.buffer, self.at = self.buffer[self.at :] + data if self.buffer else bytes(data), 0
+        self.buffer, self.at = self.buffer[self.at :] + data, 0
         self.came.set()
         if len(self.buffer) > BUFFER_BYTES and not self.paused:
             self.paused = True
@@ -8247,39 +8245,33 @@ class Wire(asyncio.Protocol):
 
     async def until(self, mark: bytes, limit: int, what: str, status: int = 400) -> bytes:
         """Return what comes up to and including `mark`: at most `limit` bytes."""
-        while True:
-            end = self.buffer.find(mark, self.at) + len(mark)
-            found = end >= len(mark)
-            if (end if found else len(self.buffer)) - self.at > limit:
+        while mark not in self.buffer[self.at : self.at + limit]:
+            if len(self.buffer) - self.at >= limit:
                 raise LimitExceeded(f"{what} is longer than {limit} bytes", http_status=status)
-            if found:
-                return self.take(end - self.at)
             await self.more(what)
+        return self.take(self.buffer.find(mark, self.at) + len(mark) - self.at)
 
     def expect(self, size: int, max_chunks: int = sys.maxsize) -> None:
         """Begin to read a body of so many bytes, or one that is CHUNKED or goes UNTIL_CLOSE."""
-        self.left, self.chunks, self.in_chunk = max(size, 0), -1, False
-        self.endless = size == UNTIL_CLOSE
+        self.left, self.chunks, self.in_chunk = size, -1, False
         if size == CHUNKED:
-            self.chunks = max_chunks
+            self.left, self.chunks = 0, max_chunks
 
     @property
     def complete(self) -> bool:
         """Whether all of the body has been read."""
-        return not (self.left or self.chunks >= 0 or self.endless)
+        return not self.left and self.chunks < 0
 
     async def piece(self) -> bytes:
         """Return the next bytes of the body; b"" at its end."""
         if self.chunks >= 0 and not self.left:
             await self._next_chunk()
-        while self.at == len(self.buffer) and not self.complete:
-            if self.ended and self.endless:
-                self.endless = False
+        while self.left and self.at == len(self.buffer):
+            if self.ended and self.left > UNTIL_CLOSE // 2:
+                self.left = 0
             else:
                 await self.more("a body")
-        if self.endless:
-            return self.take(len(self.buffer) - self.at)
-        data = self.take(min(self.left, len(self.buffer) - self.at)) if self.left else b""
+        data = self.take(min(self.left, len(self.buffer) - self.at))
         self.left -= len(data)
         return data
 
@@ -8294,9 +8286,8 @@ class Wire(asyncio.Protocol):
         self.left, self.in_chunk = int(found[1], 16), True
         if self.left:
             self.chunks -= 1
-            if self.left > self.most or self.chunks < 0:
-                self.left = 0
-                raise LimitExceeded("the body is too big, or in too many chunks", http_status=413)
+            if self.chunks < 0:
+                raise LimitExceeded("the body is in too many chunks", http_status=413)
             return
         room = MAX_HEAD_BYTES
         while (line := await self.until(b"\n", room, "the trailer", 431)) != b"\r\n":
