@@ -3529,23 +3529,13 @@ def without_none(**fields: Any) -> Msg:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-#: The members of `annotations` that the specification has, of tools and of all else.
-ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint",
-               "audience", "priority", "lastModified")  # fmt: skip
-
-
 def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
     """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta.
 
-    TypeError for any other keyword, and for what looks like a misspelled annotation.
+    TypeError for any other keyword.
     """
     for name in fields.keys() - {*known}:
         raise TypeError(f"{what}: no field {name!r}; there are {', '.join(known)}")
-    for name in {*(fields.get("annotations") or ())}.difference(ANNOTATIONS):
-        import difflib
-
-        for meant in difflib.get_close_matches(name, ANNOTATIONS, 1):
-            raise TypeError(f"{what}: no annotation {name!r}; did you mean {meant}?")
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
 
@@ -3649,7 +3639,7 @@ def blocks_of(value: Any) -> list[Msg]:
 
 
 def messages_of(value: Any, together: bool = False) -> list[Msg]:
-    """Return messages, from texts, content, Messages or dicts.
+    """Return messages as on the wire, from texts, content, Messages or dicts.
 
     `together` leaves several blocks in one message; otherwise each becomes one of its own.
     """
@@ -3659,9 +3649,7 @@ def messages_of(value: Any, together: bool = False) -> list[Msg]:
             item = Message(item)
         if item["role"] not in ROLES:
             raise SchemaError("role", f'it is "user" or "assistant", not {item["role"]!r:.40}')
-        blocks: list[Msg] = []
-        for each in as_list(item["content"]):  # a dict of a type unknown to us passes as it is
-            blocks += [each] if isinstance(each, dict) and "type" in each else blocks_of(each)
+        blocks = blocks_of(item["content"])
         contents = [blocks] if together and len(blocks) > 1 else blocks
         messages += [{**item, "content": each} for each in contents]
     return messages
@@ -3698,15 +3686,17 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
     """
     if isinstance(value, (list, tuple)) and any(map(_is_contents, value)):
         return [contents for item in value for contents in contents_of(uri, item, mime_type)]
+    if _is_contents(value):
+        return [value.get("resource", value)]
+    usual = "text/plain" if isinstance(value, str) else "application/json"
     if isinstance(value, Image):
-        return [{"uri": uri, "mimeType": mime_type or value["mimeType"], "blob": value["data"]}]
-    if isinstance(value, (bytes, bytearray)):
-        value = Resource(uri, data=bytes(value), mime_type=mime_type)
-    elif not _is_contents(value):
-        usual = "text/plain" if isinstance(value, str) else "application/json"
-        value = value if isinstance(value, str) else _to_json(to_json(value))
-        value = Resource(uri, value, mime_type=mime_type or usual)
-    return [value["resource"] if isinstance(value, Resource) else value]
+        usual, held = value["mimeType"], {"blob": value["data"]}
+    elif isinstance(value, (bytes, bytearray)):
+        held = {"blob": base64.b64encode(value).decode()}
+        usual = "application/octet-stream"
+    else:
+        held = {"text": value if isinstance(value, str) else _to_json(to_json(value))}
+    return [{"uri": uri, "mimeType": mime_type or usual, **held}]
 
 
 Wanted = TypeVar("Wanted")
@@ -3737,23 +3727,20 @@ def check_answer(method: str, answer: Msg) -> Msg:
     return answer
 
 
-def sampled(answer: Any, sample: Function) -> Msg:
-    """Return the result of sampling, made of the value that the callback `sample` returned.
+def sampled(answer: Any) -> Msg:
+    """Return the result of sampling, made of the value that a callback returned.
 
-    That is a text, a content block, a list of them, or a dict that has them as its `content`.
+    That is content, as a tool may return it, or a dict that has it as its `content`.
 
-    >>> sampled("hi", print)
+    >>> sampled("hi")
     {'stopReason': 'endTurn', 'content': [{'type': 'text', 'text': 'hi'}]}
     """
-    whole = {"stopReason": "endTurn", "content": answer}
-    whole = answer if isinstance(answer, dict) and "content" in answer else whole
-    items = as_list(whole["content"])
-    content = [{"type": "text", "text": x} if isinstance(x, str) else x for x in items]
-    if not all(isinstance(block, dict) and "type" in block for block in content):
-        name = getattr(sample, "__qualname__", repr(sample))
-        can = "a text, a content block, a list of them, or a result with `content`"
-        raise TypeError(f"sample={name} gave {answer!r:.100}: it is to give {can}")
-    return {**whole, "content": content}
+    if not (isinstance(answer, dict) and "content" in answer):
+        answer = {"stopReason": "endTurn", "content": answer}
+    content = blocks_of(answer["content"])
+    if not content:
+        raise TypeError("sample= gave None: it is to give a text, say")
+    return {**answer, "content": content}
 
 
 def root_of(root: Any) -> Msg:
@@ -3766,18 +3753,15 @@ def root_of(root: Any) -> Msg:
 
     if isinstance(root, str) and "://" in root:
         root = {"uri": root}
-    if isinstance(root, dict):
-        # spec: client/roots#root -- "This MUST be a file:// URI"
-        if not str(root.get("uri")).startswith("file://"):
-            raise ValueError(f"roots= has {root!r:.100}: the uri of a root begins with file://")
-        # spec: client/roots#security-considerations -- "Validate all root URIs"
-        if ".." in re.split(r"[/\\]", percent_decode(root["uri"])):
-            raise ValueError(f"roots= has {root!r:.100}: give the folder itself, without ..")
-        return root
-    if not isinstance(root, (str, os.PathLike)):
-        raise TypeError(f"roots= has {root!r:.100}: give paths, URIs, or dicts with a uri")
-    path = Path(os.path.abspath(root))
-    return {"uri": path.as_uri(), "name": path.name}
+    if not isinstance(root, dict):
+        path = Path(os.path.abspath(root))
+        return {"uri": path.as_uri(), "name": path.name}
+    uri = str(root.get("uri"))
+    # spec: client/roots#root -- "This MUST be a file:// URI"
+    # spec: client/roots#security-considerations -- "Validate all root URIs"
+    if not uri.startswith("file://") or ".." in re.split(r"[/\\]", percent_decode(uri)):
+        raise ValueError(f"roots= has {root!r:.100}: a root is a URI of file://, without ..")
+    return root
 
 
 # spec: client/elicitation#requested-schema -- "limited to flat objects with primitive properties"
@@ -3807,9 +3791,11 @@ class Form:
             wanted = {"properties": {"value": wanted}, "required": ["value"]}
         fields = {name: self._field(name, field) for name, field in wanted["properties"].items()}
         required = [name for name in wanted.get("required", ()) if name not in self.nullable]
-        needed = without_none(required=required or None)
-        self.schema = {"type": "object", "properties": fields, **needed}
+        self.schema: Msg = {"type": "object", "properties": fields}
+        if required:
+            self.schema["required"] = required
         self.check = compile_schema(self.schema).check
+        self.defaults = {name: x["default"] for name, x in fields.items() if "default" in x}
 
     def _field(self, name: str, field: Msg) -> Msg:
         options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
@@ -3820,8 +3806,7 @@ class Form:
         if field.get("type") == "array":
             items = field.get("items", {})
             choices = items.get("enum") or [part.get("const") for part in items.get("anyOf", ())]
-        strings = choices and all(isinstance(choice, str) for choice in choices)
-        if field.get("type") not in FORM_TYPES or not strings:
+        if field.get("type") not in FORM_TYPES or {*map(type, choices)} != {str}:
             raise TypeError(f"a form cannot ask for {name!r}: use str, int, float, bool, date, a "
                             "Literal or Enum of str, or a list of one of these two")
         return {word: value for word, value in field.items() if word in FORM_WORDS
@@ -3832,12 +3817,7 @@ class Form:
         action = check_answer("elicitation/create", answer)["action"]
         if action != "accept":
             return Elicited(action)
-        content = answer.get("content")
-        if content is not None and not isinstance(content, dict):
-            raise SchemaError("content", f"expected object, got {kind_of(content)}")
-        fields = self.schema["properties"].items()
-        defaults = {name: field["default"] for name, field in fields if "default" in field}
-        content = {**defaults, **(content or {})}
+        content = {**self.defaults, **object_of(answer, "content")}
         self.check(content)
         if self.convert is not None:
             content = {**dict.fromkeys(self.nullable), **content}
@@ -3865,19 +3845,10 @@ def check_hints(hints: Msg) -> Msg:
     ms, scope = hints.get("ttlMs", 0), hints.get("cacheScope", "private")
     # spec: server/utilities/caching#time-to-live-ttl-field -- "MUST provide a ttlMs value that is
     # >= 0"
-    if type(ms) is not int or ms < 0:
-        raise ValueError(f"ttl_ms={ms!r}: give a number of milliseconds, 0 or more")
-    if scope not in ("public", "private"):
-        raise ValueError(f'cache_scope={scope!r}: give "public" or "private"')
+    if type(ms) is not int or ms < 0 or scope not in ("public", "private"):
+        problem = 'give milliseconds, 0 or more, and "public" or "private"'
+        raise ValueError(f"ttl_ms={ms!r}, cache_scope={scope!r}: {problem}")
     return hints
-
-
-def fit_tool(tool: Msg) -> Msg:
-    """Return a tool as legacy clients know it: its output is an object."""
-    # spec 2025-11-25: schema#tool -- "Currently restricted to type: "object" at the root level"
-    if object_of(tool, "outputSchema").get("type") == "object":
-        return tool
-    return without(tool, "outputSchema")
 
 
 def fit_result(method: str, answer: Msg, rev: str) -> Msg:
@@ -3890,7 +3861,11 @@ def fit_result(method: str, answer: Msg, rev: str) -> Msg:
     if rev >= MODERN:
         return answer
     if method == "tools/list":
-        return {**answer, "tools": [fit_tool(x) for x in answer["tools"]]}
+        # spec 2025-11-25: schema#tool -- "Currently restricted to type: "object" at the root level"
+        return {**answer, "tools": [
+            tool if object_of(tool, "outputSchema").get("type") == "object"
+            else without(tool, "outputSchema") for tool in answer["tools"]
+        ]}  # fmt: skip
     if method == "prompts/get" and rev < RICH:
         return {**answer, "messages": [fit_message(x, rev) for x in answer["messages"]]}
     if method == "tools/call":
@@ -6687,7 +6662,7 @@ class Answers:
             if "tools" in params or "toolChoice" in params:
                 if not declares(session.client_capabilities, "sampling.tools"):
                     raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
-            answer = sampled(await self._put("sampling", params), self.callbacks["sampling"])
+            answer = sampled(await self._put("sampling", params))
             answer = {"role": "assistant", "model": self.model, **answer}
         else:
             answer = await self._elicit(params)
