@@ -5131,12 +5131,8 @@ class Conversation(Peer):
             raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
         if server.budgets is not None and method not in GREETINGS:
             server.budgets.spend(ctx.owner or ctx.caller.address or str(id(self)))
-        if method in METHODS:
-            try:
-                check_params(METHODS[method], ctx.params)
-            except RPCError:
-                self.admit(method, facts)  # a method that is not there has no parameters either
-                raise
+        if method in HANDLERS and facts.rev in METHODS[method].revisions:
+            check_params(METHODS[method], ctx.params)
         return facts
 
     async def answer(self, ctx: Context) -> Any:
@@ -5179,8 +5175,8 @@ class Conversation(Peer):
 
     def leave(self) -> None:
         """End what the client's requests have begun: it has gone."""
-        for farewell in [*self.farewells.values()]:
-            farewell()
+        while self.farewells:
+            self.farewells.popitem()[1]()
 
     # Announcements.
 
@@ -5237,11 +5233,6 @@ SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end 
 RUNNERS: dict[str, Function] = {}
 #: Classes that Server.http() and Server.asgi make; they take the server and options.
 ENGINES: dict[str, Function] = {}
-#: While a file is loaded in order to be served: the function to which run() gives its server.
-LOADER: contextvars.ContextVar[Callable[[Any], NoReturn] | None] = contextvars.ContextVar(
-    "loader", default=None
-)
-
 
 class Life:
     """The lifespan of a server on one event loop, from the first who needs it to the last."""
@@ -5366,8 +5357,7 @@ class Server:
         self.listeners: dict[str, Function] = {}
         self.middlewares: list[Function] = []  # the innermost first
         self.routes: dict[tuple[str, str], Route] = {}
-        self.conversations: set[Conversation] = set()
-        self.feeds: set[Any] = set()  # subscriptions of modern clients
+        self.audience: set[Any] = set()  # conversations, and subscriptions of modern clients
         self.jobs: dict[str, Any] = {}  # tasks of the protocol, by id
         self.lives: dict[asyncio.AbstractEventLoop, Life] = {}
         #: what each client may still ask
@@ -5574,9 +5564,8 @@ class Server:
 
     def tell(self, capability: str, msg: Msg) -> None:
         """Pass an announcement on to the clients of this process."""
-        listeners = [*list(self.conversations), *list(self.feeds)]
         encode(msg)  # here, where the program learns of what cannot be said
-        for listener in listeners:
+        for listener in list(self.audience):  # which another thread may change
             listener.announce(capability, msg)
 
     def log_handler(self, level: int = logging.INFO) -> LogHandler:
@@ -5621,14 +5610,14 @@ class Server:
         try:
             async with self.lifespan_open():
                 conversation = Conversation(self, transport.name)
-                self.conversations.add(conversation)
+                self.audience.add(conversation)
                 try:
                     await transport.open()
                     conversation.disconnect = transport.close
                     conversation.listen(conversation.traced(transport.write))
                     await conversation.run(transport, transport.grace, SHUTTING_DOWN)
                 finally:
-                    self.conversations.discard(conversation)
+                    self.audience.discard(conversation)
         finally:
             await transport.close()
 
@@ -5651,9 +5640,6 @@ class Server:
         blocks the event loop or swallows its cancellation. Where it cannot listen, it ends with
         SystemExit and one line that says why.
         """
-        loader = LOADER.get()
-        if loader is not None:
-            loader(self)
         if transport == "stdio":
             hint_for_a_terminal(self.name, sys.argv[0])
         with ExitStack() as ended:
@@ -5708,9 +5694,9 @@ def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
 
 def hint_for_a_terminal(name: str, target: str) -> None:
     """Tell a person who has started a server by hand what it waits for, and what to type."""
-    if sys.stdin is None or sys.stdin.closed or not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():
         return
-    library = os.path.relpath(__file__) if "__file__" in globals() else "mcp_lite.py"
+    library = os.path.relpath(globals().get("__file__", "mcp_lite.py"))
     print(
         f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
         f"Try it with: python3 {library} tools {target or 'SERVER.py'}\n"
@@ -5744,9 +5730,8 @@ class ServerThread:
             self._ready.cancel()  # unless it has begun, and was told to stop
         except BaseException as exc:
             if self._ready.done():
-                logger.error("the server in a thread failed", exc_info=exc)
-            else:
-                self._ready.set_exception(exc)
+                raise
+            self._ready.set_exception(exc)
 
     def stop(self, timeout: float | None = 10.0) -> None:
         """End the server and wait for its thread; from any thread, any number of times."""
@@ -6050,12 +6035,15 @@ def get_resource(ctx: Context) -> Awaitable[Any]:
     return resource.call(ctx, found, uri)
 
 
+#: What an argument that is to be completed must have, checked like the parameters of a method.
+ARGUMENT = Method("argument client all - name:string value:string")
+
+
 @handles("completion/complete")
 async def complete(ctx: Context) -> Msg:
     ref, argument, server = ctx.params["ref"], ctx.params["argument"], ctx.server
-    name, value = argument.get("name"), argument.get("value")
-    if not isinstance(name, str) or not isinstance(value, str):
-        raise RPCError(INVALID_PARAMS, "argument: needs a name and a value, both strings")
+    check_params(ARGUMENT, argument)
+    name, value = argument["name"], argument["value"]
     if ref.get("type") == "ref/prompt":
         entry = server.prompts.find(str(ref.get("name")))
     elif ref.get("type") == "ref/resource":
@@ -6154,7 +6142,7 @@ async def listen(ctx: Context) -> Msg:
     feed, conversation = Feed(ctx), ctx.conversation
     # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
     agreed = {"notifications": feed.wanted}
-    ctx.server.feeds.add(feed)
+    ctx.server.audience.add(feed)
     ctx.at_end(feed.end)
     try:
         await feed.send(notification("notifications/subscriptions/acknowledged", agreed))
@@ -6162,8 +6150,8 @@ async def listen(ctx: Context) -> Msg:
         if conversation.lost is None:
             await feed.ended
     finally:
-        ctx.server.feeds.discard(feed)
-        del conversation.farewells[feed.end]
+        ctx.server.audience.discard(feed)
+        conversation.farewells.pop(feed.end, None)
         feed.outbox.close()
     if not conversation.many_clients:
         conversation.tasks.spawn(tell_end(ctx))
@@ -9542,7 +9530,7 @@ class HTTPSession:
     async def end(self, farewell: str = "the session has ended") -> None:
         """End the session: cancel the requests that run, saying why; end the streams."""
         self.endpoint.sessions.pop(self.id, None)
-        self.endpoint.server.conversations.discard(self.conversation)
+        self.endpoint.server.audience.discard(self.conversation)
         peer = self.conversation
         peer.lose(ConnectionClosed(farewell))
         await peer.close(farewell)
@@ -9958,7 +9946,7 @@ class Endpoint:
             self.end_soon(victim)
         session = HTTPSession(self, caller, self.session_prefix + token_urlsafe(16), pair)
         self.sessions[session.id] = session
-        self.server.conversations.add(session.conversation)
+        self.server.audience.add(session.conversation)
         return session
 
     def end_soon(self, session: HTTPSession) -> None:
@@ -10063,8 +10051,7 @@ class Endpoint:
         """Turn away new work, end what only listens, and let running requests finish within the
         grace period. The others are answered with an error. Then everything ends."""
         self.draining = True
-        for feed in [*self.server.feeds]:
-            feed.end()
+        self.modern.conversation.leave()
         sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.open)}
         for session in sessions:
             if session.listening is not None and not session.pair:
