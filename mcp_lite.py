@@ -475,8 +475,7 @@ class RequestTimeout(MCPError):
 class CapabilityMissing(MCPError):
     """The peer did not declare the capability that this needs, so it was not even asked.
 
-    `capability` is a dotted path such as "sampling.tools"; several have commas between them. A
-    handler may catch it and do without.
+    `capability` is a dotted path such as "sampling.tools". A handler may catch it and do without.
     `why` replaces the usual text, where there is another cause.
     """
 
@@ -487,10 +486,8 @@ class CapabilityMissing(MCPError):
         self.capability = capability
         # spec: basic/index#_meta -- "data.requiredCapabilities lists the missing capabilities"
         needed: Msg = {}
-        for path in capability.split(", "):
-            node = needed
-            for key in path.split("."):
-                node = node.setdefault(key, {})
+        for key in reversed(capability.split(".")):
+            needed = {key: needed}
         self.data = {"requiredCapabilities": needed}
 
 
@@ -4079,21 +4076,6 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
     raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
 
 
-def questions_of(wanted: InputRequired) -> dict[str, tuple[str, Msg]]:
-    """Return the questions that a handler makes by hand: {name: (method, parameters)}.
-
-    >>> questions_of(InputRequired({"where": {"method": "roots/list"}}))
-    {'where': ('roots/list', {})}
-    """
-    questions: dict[str, tuple[str, Msg]] = {}
-    for name, ask in wanted.requests.items():
-        method = ask.get("method") if isinstance(ask, dict) else None
-        params = ask.get("params", {} if method == "roots/list" else None) if method else None
-        if method not in [*ANSWERS] or type(params) is not dict:
-            raise TypeError(f"{ask!r:.200} is no request for input: it needs method and params")
-        questions[name] = (method, params)
-    return questions
-
 ###############################################################################
 # 16. Context
 ###############################################################################
@@ -4137,9 +4119,7 @@ def is_async(fn: Any) -> bool:
 
 
 def _at_level(level: str) -> Callable[..., Coroutine[Any, Any, None]]:
-    def log(
-        self: Context, data: JSON, logger: str | None = None
-    ) -> Coroutine[Any, Any, None]:
+    def log(self: Context, data: JSON, logger: str | None = None) -> Any:
         return self.log(level, data, logger)
 
     log.__doc__ = f"Send a log message of level {level!r}, as log() does."
@@ -4165,13 +4145,7 @@ class Context(Exchange):
     _progress = float("-inf")
     _held: Msg | None = None  # the last report of progress, if it was not sent
 
-    def __init__(
-        self, conversation: Conversation, msg: Msg, send: Send, caller: Caller = NOBODY,
-        modern: bool | None = None,
-    ) -> None:  # fmt: skip
-        super().__init__(conversation, msg, send, caller, modern)
-        self.server = conversation.server
-
+    server: Server = _fact("conversation.server", "The Server that serves it.")
     request_id = _fact("req_id", "The id of the request.")
     revision = _fact("facts.rev", "The revision that the client speaks: a date.")
     client_info = _fact("facts.client_info", "The client's own words about itself; unverified.")
@@ -4297,31 +4271,33 @@ class Context(Exchange):
         if held is not None:
             await self._say(held)
 
-    def _wants(self, level: str) -> bool:
-        """Return whether the client wants a log message of this level now; from any thread."""
+    def _log_message(self, level: str, data: JSON, logger: str | None) -> Msg | None:
+        """Return a log message, if the client wants one of this level now; from any thread."""
         if level not in LOG_LEVELS:
             raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
         least = self.log_level
         if least is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(least):
-            return False
+            return None
         # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
-        return self._rate.take(time.monotonic())
+        if not self._rate.take(time.monotonic()):
+            return None
+        params = {**without_none(level=level, logger=logger), "data": to_json(data)}
+        return notification("notifications/message", params)
 
     @_from_threads
     async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
         """Send a log message, if the client wants its level; `data` is any JSON value."""
-        if self._wants(level):
-            params = {**without_none(level=level, logger=logger), "data": to_json(data)}
-            await self._say(notification("notifications/message", params))
+        msg = self._log_message(level, data, logger)
+        if msg is not None:
+            await self._say(msg)
 
     debug, info, notice = _at_level("debug"), _at_level("info"), _at_level("notice")
     warning, error, critical = _at_level("warning"), _at_level("error"), _at_level("critical")
 
     def log_soon(self, level: str, data: JSON, logger: str) -> None:
         """Send a log message before the answer, without waiting for that; from any thread."""
-        if self._wants(level) and not self.over and len(self.unfinished) < MAX_FEW:
-            params = {"level": level, "logger": logger, "data": data}
-            msg = notification("notifications/message", params)
+        msg = self._log_message(level, data, logger)
+        if msg is not None and len(self.unfinished) < MAX_FEW:
             spawn = self.conversation.tasks.spawn
             self.conversation.call_on_loop(lambda: spawn(self._say(msg), self.unfinished))
 
@@ -4354,11 +4330,7 @@ class Context(Exchange):
     async def read_resource(self, uri: str) -> list[Msg]:
         """Return the `contents` of one of this server's own resources."""
         entry, found = self.server.find_resource(uri, self.facts.rev)
-        call = partial(entry.call, self, found, uri)
-        answer = await call()
-        if isinstance(answer, InputRequired):
-            answer = await self.answered(answer, call)
-        return list(answer["contents"])
+        return list((await entry.call(self, found, uri))["contents"])
 
     # Asking.
 
@@ -4421,8 +4393,8 @@ class Context(Exchange):
         params = without_none(
             messages=messages_of(messages, together=rich), maxTokens=max_tokens,
             systemPrompt=system, temperature=temperature, modelPreferences=model_preferences,
-            stopSequences=list(stop) if stop else None, includeContext=include_context,
-            tools=list(tools) if tools else None, toolChoice=tool_choice or None, metadata=metadata,
+            stopSequences=stop or None, includeContext=include_context, tools=tools or None,
+            toolChoice=tool_choice or None, metadata=metadata,
         )
         return dict(await self._ask("sampling/createMessage", params, key, timeout))
 
@@ -4438,15 +4410,12 @@ class Context(Exchange):
         In the modern era the first run ends here, by Suspended, and the next one has the answers.
         Raises CapabilityMissing; RemoteError if the client refuses.
         """
-        questions, rounds = questions_of(wanted), self.rounds
-        missing: dict[str, CapabilityMissing] = {}
+        rounds, questions = self.rounds, {
+            name: (asked["method"], asked.get("params", {}))
+            for name, asked in wanted.requests.items()
+        }
         for question in questions.values():
-            try:
-                self.check_question(*question)
-            except CapabilityMissing as exc:
-                missing[exc.capability] = exc
-        for problem in missing.values():
-            raise problem if len(missing) == 1 else CapabilityMissing("client", ", ".join(missing))
+            self.check_question(*question)
         rounds.custom = to_json(wanted.state)
         if not questions and self.in_rounds:  # the state alone is to come back
             rounds.asked = True
@@ -4457,18 +4426,6 @@ class Context(Exchange):
             rounds.answers[name] = [digest_of(*questions[name]), answer]
         return answers
 
-    async def answered(self, wanted: InputRequired, again: Callable[[], Awaitable[Any]]) -> Any:
-        """Ask, call again(), and so on until it returns something else than an InputRequired."""
-        for _ in range(MAX_TRIES):
-            for name in wanted.requests:  # what is wanted again, must be asked again
-                self.rounds.answers.pop(name, None)
-            await self.ask(wanted)
-            value = await again()
-            if not isinstance(value, InputRequired):
-                return value
-            wanted = value
-        raise RPCError(INTERNAL_ERROR, f"{self.method} asked more than {MAX_TRIES} times")
-
     def check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing if the client, or its revision, cannot be asked this; SchemaError
         if nobody can."""
@@ -4477,19 +4434,18 @@ class Context(Exchange):
         if rev < MODERN and self.conversation.session.resumed:
             why = f"this server keeps no sessions, so it cannot ask a client of revision {rev}"
             raise CapabilityMissing("client", row.capability, f"{why}: see sessions=")
-        needed = {row.capability: rev in row.revisions}
+        capability, known = row.capability, rev in row.revisions
         if params.get("mode") == "url":
-            needed = {"elicitation.url": rev >= RICH}
+            capability, known = "elicitation.url", rev >= RICH
         elif method == "elicitation/create" and declared.get("elicitation"):
             # spec: client/elicitation#capabilities -- "an empty capabilities object" means forms
-            needed["elicitation.form"] = True
+            capability = "elicitation.form"
         elif "tools" in params or "toolChoice" in params:
-            needed["sampling.tools"] = rev >= RICH
-        for capability, known in reversed(needed.items()):  # the whole path first
-            if not known:
-                why = f"the client speaks revision {rev}, which has no {capability}"
-                raise CapabilityMissing("client", capability, why)
-            check_capability("client", declared, capability, rev)
+            capability, known = "sampling.tools", rev >= RICH
+        if not known:
+            why = f"the client speaks revision {rev}, which has no {capability}"
+            raise CapabilityMissing("client", capability, why)
+        check_capability("client", declared, capability, rev)
 
     @property
     def in_rounds(self) -> bool:
@@ -4530,8 +4486,7 @@ class Context(Exchange):
             params = self.params if self.facts.rev >= MODERN else {}
             responses, record = params.get("inputResponses", {}), {}
             if type(responses) is not dict:
-                problem = f"expected object, got {kind_of(responses)}"
-                raise RPCError(INVALID_PARAMS, f"{self.method}: inputResponses: {problem}")
+                raise RPCError(INVALID_PARAMS, "inputResponses: expected object")
             if "requestState" in params:
                 record = unseal(self.server.state_key, self._bound, params["requestState"])
             self._rounds = Rounds(record, responses)
@@ -4740,7 +4695,7 @@ class Entry:
         return self.signature.arguments(given, ctx)
 
     async def call(self, ctx: Context, given: Msg, uri: str = "") -> Any:
-        """Return the result of a call; or an InputRequired, with the handler's questions."""
+        """Return the result of a call."""
         try:
             kwargs = self.bind(given, ctx)
         except SchemaError as exc:
@@ -4749,19 +4704,22 @@ class Entry:
             self.ran_again = True
             again = "%s %r has asked, and runs again from its first line: what must not happen "
             logger.info(again + "twice belongs into ctx.once() (said once)", self.what, self.name)
-        work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
         try:
-            if self.timeout is None:
+            while True:
+                work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
+                if self.timeout is not None:
+                    late = ToolError(f"{self.name} took longer than {self.timeout:g} seconds")
+                    work = within(self.timeout, work, late)
                 value = await work
-            else:
-                late = ToolError(f"{self.name} took longer than {self.timeout:g} seconds")
-                value = await within(self.timeout, work, late)
+                if not isinstance(value, InputRequired):
+                    break
+                for name in value.requests:  # what is wanted again, must be asked again
+                    ctx.rounds.answers.pop(name, None)
+                await ctx.ask(value)
         except BaseException as exc:
             if self.passes(ctx, exc):
                 raise
             return self.failed(ctx, exc)
-        if isinstance(value, InputRequired):
-            return value
         try:
             return self.result(value, ctx, uri)
         except RPCError:
@@ -5101,8 +5059,6 @@ class Conversation(Peer):
         token, answer = CURRENT.set(ctx), {}
         try:
             answer = await step(ctx)
-            if isinstance(answer, InputRequired):
-                answer = await ctx.answered(answer, partial(step, ctx))
             if not isinstance(answer, dict):
                 problem = f"{ctx.method} was answered with {type(answer).__name__}, not a dict"
                 raise TypeError(f"{problem}: a middleware is to `return await call_next(ctx)`")
@@ -5872,12 +5828,9 @@ class Job:
 
 async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
     """Return the result of a call. Keep it, or its error, if the call is a task by then."""
-    call = partial(tool.call, ctx, given)
     try:
-        outcome = await call()
+        outcome = await tool.call(ctx, given)
         if ctx.job is not None:
-            if isinstance(outcome, InputRequired):
-                outcome = await ctx.answered(outcome, call)
             ctx.job.change("completed", result=outcome)
         return outcome
     except asyncio.CancelledError:

@@ -5038,10 +5038,8 @@ class TestHooks:
                 await c.call("ask")
 
     @ERAS
-    @pytest.mark.parametrize("where", ["tool", "prompt", "resource", "method", "middleware"])
+    @pytest.mark.parametrize("where", ["tool", "prompt", "resource"])
     async def test_any_handler_may_return_the_questions_that_it_has(self, era, where):
-        if where == "method" and era == "2026-07-28":
-            pytest.skip("there, only three methods can ask")
         app = m.Server()
 
         def handle(ctx):
@@ -5051,27 +5049,13 @@ class TestHooks:
             return f"{answers['who']['content']['value']} {ctx.request_state}"
 
         app.add_tool(lambda ctx: handle(ctx), name="t")
-        if where == "middleware":
-            @app.middleware
-            async def around(ctx, call_next):
-                said = handle(ctx) if ctx.method == "tools/call" else ""
-                return said if isinstance(said, m.InputRequired) else await call_next(ctx)
-
         app.add_prompt(lambda ctx: handle(ctx), name="p")
         app.add_resource("x://r", lambda ctx: handle(ctx), name="r")
-
-        @app.method("acme/x")
-        async def custom(ctx, params):
-            said = handle(ctx)
-            return said if isinstance(said, m.InputRequired) else {"said": said}
-
         async with m.Client(app, revision=era, elicit=lambda message, schema: {"value": "Ann"}) as c:
             if where == "prompt":
                 said = (await c.get_prompt("p"))["messages"][0]["content"]["text"]
             elif where == "resource":
                 said = await c.read("x://r")
-            elif where == "method":
-                said = (await c.request("acme/x"))["said"]
             else:
                 said = await c.call("t")
         assert said == "Ann {'n': 1}"
@@ -12734,7 +12718,7 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "find_resource lifespan_open list_changed serve_on tell warned_of_completions",
-        m.Context: "answered asked begin_task busy check_question finish flush in_rounds input_required job log_soon "
+        m.Context: "asked begin_task busy check_question finish flush in_rounds input_required job log_soon "
                    "release rounds title unfinished used_rounds waiting",
         m.Client: "catch_up modern",
     }  # fmt: skip
@@ -14928,12 +14912,11 @@ class TestLadder:
 
     @each_door
     @pytest.mark.parametrize("declared, missing", [
-        ({}, {"roots": {}, "sampling": {"tools": {}}, "elicitation": {"url": {}}}),
-        ({"sampling": {}, "elicitation": {}},
-         {"roots": {}, "sampling": {"tools": {}}, "elicitation": {"url": {}}}),
+        ({"sampling": {}, "elicitation": {}}, {"roots": {}}),
+        ({"roots": {}, "sampling": {}}, {"sampling": {"tools": {}}}),
         ({"roots": {}, "sampling": {"tools": {}}}, {"elicitation": {"url": {}}}),
     ])  # fmt: skip
-    def test_all_capabilities_that_are_missing_are_named_at_once(self, door, declared, missing):
+    def test_what_is_missing_for_one_of_several_questions_is_named_before_any_is_put(self, door, declared, missing):
         """basic/index#_meta: "data.requiredCapabilities lists the missing capabilities"."""
         app = m.Server()
         page = {"mode": "url", "message": "Pay", "url": "https://x.example/"}
