@@ -5052,7 +5052,8 @@ class Conversation(Peer):
     async def answer_request(self, ctx: Any) -> Msg:
         """Answer one request: judge it, go through the middlewares to answer(), and fit what comes
         of that to the client's revision."""
-        ctx.facts = facts = self.facts_for(ctx)
+        self.judge(ctx)
+        rev: str = ctx.facts.rev
         step: Any = self.answer
         for middleware in self.server.middlewares:
             step = partial(middleware, call_next=step)
@@ -5066,34 +5067,34 @@ class Conversation(Peer):
         except BaseException as exc:
             if not ctx.asked or ctx.over:
                 if isinstance(exc, WireError):
-                    raise RPCError(fit_code(exc.code, facts.rev), exc.message, exc.data) from exc
+                    raise RPCError(fit_code(exc.code, rev), exc.message, exc.data) from exc
                 raise
         finally:
             CURRENT.reset(token)
             if ctx.busy and ctx.job is None:
                 await ctx.finish()
         answer = ctx.input_required() if ctx.asked else answer
-        answer = fit_result(ctx.method, answer, facts.rev)
-        return whole_result(ctx, answer) if facts.rev >= MODERN else answer
+        answer = fit_result(ctx.method, answer, rev)
+        return whole_result(ctx, answer) if rev >= MODERN else answer
 
-    def facts_for(self, ctx: Context) -> Facts:
-        """Return the facts of a request; RPCError for one that may not be asked now, or so."""
+    def judge(self, ctx: Context) -> None:
+        """Give a request its facts; RPCError for one that may not be asked now, or so."""
         server, method = self.server, ctx.method
-        facts: Facts = self.session
         if ctx.modern:
-            ctx.facts = facts = ctx.facts or check_modern_request(ctx.msg)
-        elif self.session.state is START and server.strict and method not in GREETINGS:
-            # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"
-            raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
+            ctx.facts = ctx.facts or check_modern_request(ctx.msg)
+        else:
+            ctx.facts = self.session
+            if server.strict and ctx.facts.state is START and method not in GREETINGS:
+                # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"
+                raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
         if server.budgets is not None and method not in GREETINGS:
             server.budgets.spend(ctx.owner or ctx.caller.address or str(id(self)))
-        if method in HANDLERS and facts.rev in METHODS[method].revisions:
+        if method in HANDLERS and ctx.facts.rev in METHODS[method].revisions:
             check_params(METHODS[method], ctx.params)
-        return facts
 
     async def answer(self, ctx: Context) -> Any:
         """Answer a request as the server itself does, after all middlewares."""
-        self.admit(ctx.method, ctx.facts)
+        self.admit(ctx.method, ctx.facts.rev)
         if "requestState" in ctx.params or "inputResponses" in ctx.params:
             _ = ctx.rounds  # a forged one is refused, whether or not the handler asks
         handler, server = HANDLERS.get(ctx.method), self.server
@@ -5101,9 +5102,8 @@ class Conversation(Peer):
             return await server.call(server.methods[ctx.method], ctx, ctx.params)
         return await handler(ctx)
 
-    def admit(self, method: str, facts: Facts) -> None:
+    def admit(self, method: str, rev: str) -> None:
         """Refuse a method that the client may not call; see admit()."""
-        rev = facts.rev
         if self._admitted.get(method) != rev:
             agreed = {} if rev >= MODERN else self.session.server_capabilities
             admit(method, CLIENT, rev, agreed or self.server.declared, self.server.methods)
@@ -5159,8 +5159,8 @@ class Conversation(Peer):
             self.tasks.spawn(self.disconnect())
 
     def announce(self, capability: str, msg: Msg) -> None:
-        """Send a notification of so many bytes that no request caused, if the client may hear it
-        and wants to; from any thread."""
+        """Send a notification that no request caused, if the client may hear it and wants to; from
+        any thread."""
         session, (_, subject) = self.session, subject_of(msg)
         # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
         if session.state is not START and declares(session.server_capabilities, capability):
@@ -5290,18 +5290,18 @@ class Server:
         if rate_limit is not None and not min(rate_limit) > 0:
             raise ValueError(f"rate_limit={rate_limit!r}: give (requests, seconds), above 0")
         self.name, self.instructions = name, instructions
-        about = without_none(
-            title=title, description=description, icons=icons, websiteUrl=website_url
+        self.info = without_none(
+            name=name, version=version, title=title, description=description, icons=icons,
+            websiteUrl=website_url,
         )
-        self.info = {"name": name, "version": version, **about}
         self.strict, self.mask_errors, self.page_size = strict, mask_errors, page_size
         self.max_in_flight, self.open_lifespan = max_in_flight, lifespan
         self.hints = check_hints({"ttlMs": ttl_ms, "cacheScope": cache_scope})
         key = os.urandom(32) if state_key is None else state_key
         self.state_key = key.encode() if isinstance(key, str) else key
         if len(self.state_key) < 16:  # clients may try keys at leisure. RFC 2104 §3
-            few = f"state_key has {len(self.state_key)} bytes"
-            raise ValueError(f"{few}: give 16 random ones, or more")
+            problem = "bytes: give 16 random ones, or more"
+            raise ValueError(f"state_key has {len(self.state_key)} {problem}")
         #: the capabilities, as they are declared to clients
         self.declared: Msg = {"logging": {}, **(capabilities or {})}
         self.tools = Registry(Tool, self._changed)
@@ -5578,8 +5578,9 @@ class Server:
             await transport.close()
 
     async def serve_on(
-        self, transport: str | Transport, ready: Function, options: Msg, signals: bool = False
-    ) -> None:
+        self, transport: str | Transport, options: Msg, ready: Function = nothing,
+        signals: bool = False,
+    ) -> None:  # fmt: skip
         """Serve on a transport, or on one of RUNNERS by name; `ready` hears its URL or None."""
         if isinstance(transport, Transport):
             ready(None)
@@ -5602,7 +5603,7 @@ class Server:
 
             async def main() -> None:
                 try:
-                    await self.serve_on(transport, nothing, options, signals=True)
+                    await self.serve_on(transport, options, signals=True)
                 finally:
                     ended.callback(watchdog(GRACE_SECONDS).cancel)
 
@@ -5631,11 +5632,11 @@ class Server:
 
     async def serve_stdio(self, **options: Any) -> None:
         """Serve one client on the standard streams, inside a running loop."""
-        await self.serve_on("stdio", nothing, options)
+        await self.serve_on("stdio", options)
 
     async def serve_http(self, **options: Any) -> None:
         """Serve on a port until cancelled, inside a running loop."""
-        await self.serve_on("http", nothing, options)
+        await self.serve_on("http", options)
 
     def start_in_thread(self, transport: str | Transport = "http", **options: Any) -> ServerThread:
         """Serve in a thread with a loop of its own; what is returned has `.url` and `.stop()`."""
@@ -5668,7 +5669,7 @@ class ServerThread:
 
         #: the URL, once there is one
         self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()
-        work = server.serve_on(transport, self._begin, options)
+        work = server.serve_on(transport, options, self._begin)
         name = f"mcp_lite {server.name}"
         self._thread = threading.Thread(None, self._work, name, (work,), daemon=True)
         self._thread.start()
@@ -5996,7 +5997,6 @@ ARGUMENT = Method("argument client all - name:string value:string")
 async def complete(ctx: Context) -> Msg:
     ref, argument, server = ctx.params["ref"], ctx.params["argument"], ctx.server
     check_params(ARGUMENT, argument)
-    name, value = argument["name"], argument["value"]
     if ref.get("type") == "ref/prompt":
         entry = server.prompts.find(str(ref.get("name")))
     elif ref.get("type") == "ref/resource":
@@ -6004,6 +6004,7 @@ async def complete(ctx: Context) -> Msg:
         entry = server.templates.get(uri) or server.resources.find(uri)
     else:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
+    name, value = argument["name"], argument["value"]
     fn = server.completions.get((entry.name, name))
     if fn is not None:
         known = object_of(ctx.params.get("context", {}), "arguments")
@@ -6011,9 +6012,8 @@ async def complete(ctx: Context) -> Msg:
     else:
         choices = choices_of(entry.schema["properties"].get(name, {}))
         values = [text for text in choices if text.lower().startswith(value.lower())]
-    more = len(values) > MAX_FEW
-    found = {"values": values[:MAX_FEW], "total": len(values), "hasMore": more}
-    return {"completion": found}
+    total = len(values)
+    return {"completion": {"values": values[:MAX_FEW], "total": total, "hasMore": total > MAX_FEW}}
 
 
 def choices_of(schema: Msg) -> list[str]:
@@ -6056,8 +6056,8 @@ class Feed:
 
     def __init__(self, ctx: Context) -> None:
         self.ctx, asked = ctx, ctx.params["notifications"]
-        self.ended = ctx.conversation.loop.create_future()
-        self.outbox = Outbox(self.send, ctx.conversation.tasks.spawn, self.end)
+        self.ended = asyncio.Event()
+        self.outbox = Outbox(self.send, ctx.conversation.tasks.spawn, self.ended.set)
         self.wanted: Msg = {}  # the part of the filter that is honoured
         self.subjects: set[Any] = set()  # of the announcements that it lets through
         for field, (method, capability) in FILTERS.items():
@@ -6079,10 +6079,6 @@ class Feed:
         if subject_of(msg) in self.subjects:
             self.ctx.conversation.call_on_loop(self.outbox.put, msg)
 
-    def end(self) -> None:
-        """End the subscription with a result, as a server that stops does; from any thread."""
-        self.ctx.conversation.call_on_loop(settle_future, self.ended, None, None)
-
     async def send(self, msg: Msg) -> None:
         """Send a notification, marked as belonging to this subscription."""
         params = msg.get("params", {})
@@ -6096,15 +6092,15 @@ async def listen(ctx: Context) -> Msg:
     # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
     agreed = {"notifications": feed.wanted}
     ctx.server.audience.add(feed)
-    ctx.at_end(feed.end)
+    ctx.at_end(feed.ended.set)
     try:
         await feed.send(notification("notifications/subscriptions/acknowledged", agreed))
         feed.outbox.release()
         if conversation.lost is None:
-            await feed.ended
+            await feed.ended.wait()
     finally:
         ctx.server.audience.discard(feed)
-        conversation.farewells.pop(feed.end, None)
+        conversation.farewells.pop(feed.ended.set, None)
         feed.outbox.close()
     if not conversation.many_clients:
         conversation.tasks.spawn(tell_end(ctx))
@@ -6114,13 +6110,11 @@ async def listen(ctx: Context) -> Msg:
 
 async def tell_end(ctx: Context) -> None:
     """Say that a subscription is over, after its result. Over HTTP its response ends instead."""
-    if ctx.task is not None:
-        await asyncio.wait([ctx.task])
+    await asyncio.wait([ctx.task])
     # spec: basic/patterns/cancellation -- "A server MUST send" it "when it tears down that
     # subscription stream"
     over = {"requestId": ctx.req_id, "reason": "the server ended the subscription"}
-    with suppress(ConnectionClosed):
-        await ctx.send(notification("notifications/cancelled", over))
+    await ctx.send(notification("notifications/cancelled", over))
 
 # =============================================================================
 # Part IV. stdio
