@@ -8846,8 +8846,7 @@ async def answer_with(
         await handle(request, response)
     except ProtocolError as exc:
         logger.info("%s refused: %d %s", request.address, exc.http_status, exc)
-        challenge = {"www-authenticate": "Bearer"} if exc.http_status == 401 else {}
-        headers = {**JSON_HEADERS, **challenge, **exc.headers}  # RFC 9110 §15.5.2
+        headers = {**JSON_HEADERS, **exc.headers}
         await response.send(exc.http_status, headers, encode(error(exc.req_id, wire_error(exc))))
     except asyncio.CancelledError:
         response.lose()
@@ -8923,16 +8922,15 @@ class SocketResponse(Response):
         return None if connection.writable.is_set() else connection.writable.wait()
 
     def _start(self, status: int, headers: Fields, size: int, more: bool) -> bytes:
-        connection, fields = self.connection, (*headers.items(),)
+        wire, fields = self.connection, (*headers.items(),)
         # HTTP/1.0: the end of the connection ends a stream
         self.chunked = more and self.head.minor > 0
         if self.keep:
-            stays = connection.complete and not connection.listener.stopping
-            self.keep = stays and self.chunked == more
+            self.keep = self.chunked == more and wire.complete and not wire.listener.stopping
         if not self.keep:
             fields += (("connection", "close"),)
         # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
-        start = response_head(status, fields) + connection.listener.date
+        start = response_head(status, fields) + wire.listener.date
         if self.chunked:
             start += b"transfer-encoding: chunked\r\n"
         if more or status == 204:
@@ -8949,13 +8947,14 @@ class SocketResponse(Response):
 class Connection(Wire):
     """One client's connection: requests in, answers out, one after the other."""
 
+    response: SocketResponse | None = None
+    taken = -1  # bytes that were unsent when the reader was last found slow
+    lingering = False  # what comes is thrown away
+
     def __init__(self, listener: Listener) -> None:
         super().__init__()
         self.listener, self.loop, self.most = listener, listener.loop, listener.max_body
-        self.response: SocketResponse | None = None
         self.deadline = listener.now + IDLE_SECONDS
-        self.taken = -1  # bytes that were unsent when the reader was last found slow
-        self.lingering = False  # what comes is thrown away
 
     def connection_made(self, transport: Any) -> None:
         """Note that the connection is open."""
@@ -9030,13 +9029,6 @@ class Connection(Wire):
 
     # Time.
 
-    def unsent(self) -> int:
-        """Return how many bytes were written, and not yet taken."""
-        try:
-            return int(self.transport.get_write_buffer_size())
-        except AttributeError:  # until 3.11: TLS has let go of a connection that is lost
-            return 0
-
     def pause_writing(self) -> None:
         """Wait while the client is slow to read, but not for ever."""
         super().pause_writing()
@@ -9050,19 +9042,19 @@ class Connection(Wire):
 
     def await_reader(self) -> None:
         """Give the client some time to take what was written."""
-        self.taken, self.deadline = self.unsent(), self.loop.time() + STALL_SECONDS
+        self.taken = self.transport.get_write_buffer_size()
+        self.deadline = self.loop.time() + STALL_SECONDS
 
     def close(self) -> None:
         """Close when what is written has been taken."""
         if not self.transport.is_closing():  # closing TLS twice would forget to end it
-            self.await_reader()
             self.transport.close()
 
     def expire(self) -> None:
         """Do what follows when the deadline has passed."""
         if self.response is None and self.buffer:
             self.serve(NO_HEAD, too_slow())
-        elif self.unsent() not in (0, self.taken):  # slow, but not dead
+        elif self.transport.get_write_buffer_size() not in (0, self.taken):  # slow, but not dead
             self.await_reader()
         else:
             self.transport.abort()
@@ -9082,15 +9074,16 @@ class Connection(Wire):
 class Listener:
     """Listening sockets and their connections."""
 
+    scheme = "http"
+    stopping = False  # each connection ends with its next answer
+    server: Any = None
+
     def __init__(self, handle: Handle, max_body: int = MAX_MESSAGE_BYTES) -> None:
         self.handle, self.max_body = handle, max_body
-        self.scheme = "http"
         self.loop = get_running_loop()
         self.connections: set[Connection] = set()
-        self.stopping = False  # each connection ends with its next answer
         self.room = Room()
         self.known_head = lru_cache(MAX_FEW)(parse_request_head)
-        self.server: Any = None
         self._sweep()
 
     async def start(
@@ -9111,9 +9104,11 @@ class Listener:
             where = uds or f"port {port} of {host}"
             problem = f"cannot listen on {where}: {exc.strerror or exc}"
             raise CannotServe(exc.errno, problem) from None
-        where, name = self.server.sockets[0].getsockname(), f"[{host}]" if ":" in host else host
-        at = f"{name}:{where[1]}" if isinstance(where, tuple) else "localhost"
-        return f"{self.scheme}://{at}"
+        where = self.server.sockets[0].getsockname()
+        if not isinstance(where, tuple):
+            return f"{self.scheme}://localhost"
+        name = host if sock is None else where[0]
+        return f"{self.scheme}://{f'[{name}]' if ':' in name else name}:{where[1]}"
 
     def admit(self, connection: Connection) -> None:
         """Count a new connection in; where there are too many, one is closed."""
@@ -9130,9 +9125,9 @@ class Listener:
 
         self.now = now = self.loop.time()  # near enough for deadlines, until the next sweep
         self.date = f"date: {formatdate(usegmt=True)}\r\n".encode()  # RFC 9110 §5.6.7
+        self._sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
         for connection in [item for item in self.connections if item.deadline < now]:
             connection.expire()
-        self._sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
 
     async def stop(self, grace: float) -> None:
         """Let running requests finish within the grace period, then close everything."""
@@ -9530,7 +9525,8 @@ class Entrance:
             principal = await self.judge(token)
             if principal:  # a function that compares says False
                 return self.identity_of(principal)
-        raise ProtocolError("a valid bearer token is needed", http_status=401)
+        # RFC 9110 §15.5.2 -- "MUST send a WWW-Authenticate header field"
+        raise Refused("a valid bearer token is needed", 401, {"www-authenticate": "Bearer"})
 
     async def judge(self, token: str) -> Any:
         """Return the principal of a token, which is not one of the known; none of another."""
@@ -10037,20 +10033,17 @@ class HTTPServer(Engine):
         if not host or port > 65535:
             raise ValueError(f"host={host!r}, port={port}: give an address, and 65535 at most")
         check_uds(uds)
-        if sock is not None:
-            name = sock.getsockname()
-            host = name[0] if isinstance(name, tuple) else "localhost"
-        self.host = "localhost" if uds is not None else host
-        self.port, self.uds, self.sock, self.ssl = port, uds, sock, ssl
+        self.where = host, port, uds, ssl, sock
 
     async def __aenter__(self) -> HTTPServer:
-        host, entrance = self.host, self.endpoint.entrance
-        if entrance.issuers and not (entrance.url or is_loopback(host)):
-            raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
         await self.enter()
-        self.listener = Listener(self.endpoint.answer, self.max_body)
+        entrance, listener = self.endpoint.entrance, Listener(self.endpoint.answer, self.max_body)
+        self.listener = listener
         try:
-            root = await self.listener.start(host, self.port, self.uds, self.ssl, self.sock)
+            root = await listener.start(*self.where)
+            host = parse_url(root).host
+            if entrance.issuers and not (entrance.url or is_loopback(host)):
+                raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
         except BaseException:
             await self.__aexit__()
             raise
@@ -10160,10 +10153,8 @@ class ASGIApp(Engine):
         """Serve one connection of an ASGI server."""
         if scope["type"] == "lifespan":
             await self._follow_lifespan(receive, send)
-        elif scope["type"] == "http":
-            await self._serve(scope, receive, send)
         else:
-            raise RuntimeError(f"mcp_lite serves no {scope['type']}")
+            await self._serve(scope, receive, send)
 
     async def _follow_lifespan(self, receive: Any, send: Any) -> None:
         event = (await receive())["type"]
