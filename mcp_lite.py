@@ -8091,18 +8091,9 @@ class Wire(asyncio.Protocol):
             self.paused = True
             self.transport.pause_reading()
 
-    def eof_received(self) -> None:
-        """Note that the other side sends no more, which ends the connection."""
-        self.end()
-
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the connection has ended."""
-        self.problem = exc
-        self.end()
-
-    def end(self) -> None:
-        """Note that nothing more will come."""
-        self.ended = True
+        """Note that nothing more will come: an input that ends is the end of the connection."""
+        self.ended, self.problem = True, exc
         self.came.set()
         self.writable.set()
 
@@ -9015,17 +9006,12 @@ class Connection(Wire):
         else:
             self.close()
 
-    def end(self) -> None:
-        """Note that the client is gone, or sends no more, which is taken for the same."""
-        super().end()
-        if self.response is not None:
-            self.response.lose()
-        self.close()
-
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the connection has ended."""
+        """Note that the client is gone, or sends no more, which is taken for the same."""
         super().connection_lost(exc)
         self.listener.connections.discard(self)
+        if self.response is not None:
+            self.response.lose()
 
     # Time.
 
@@ -10316,7 +10302,6 @@ class HTTPAnswer(Wire):
         """Close the connection at once."""
         self.client.busy.discard(self)
         self.transport.abort()
-        self.end()
 
 
 class HTTPClient:
