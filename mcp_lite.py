@@ -1170,22 +1170,20 @@ START, AGREED, READY, DONE = "start", "agreed", "ready", "done"  # spec 2025-11-
 class Session(Facts):
     """The facts of a legacy conversation: its state, and what each end has declared."""
 
-    __slots__ = ("state", "server_capabilities", "subscriptions", "resumed")
+    __slots__ = ("state", "server_capabilities", "subscriptions")
 
     def __init__(self) -> None:
         # Before the handshake: the newest revision that has one, and an unknown client.
         # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
         super().__init__(NEWEST_LEGACY, {}, {}, "info")
         self.state = START
-        #: whether resume() began the session: no handshake told us anything of the client
-        self.resumed = False
         self.server_capabilities: Msg = {}
         #: URIs that the client wants to hear of
         self.subscriptions: frozenset[str] = frozenset()
 
     def resume(self, rev: str) -> None:
         """Begin as if a handshake had just ended."""
-        self.state, self.rev, self.resumed = READY, rev, True
+        self.state, self.rev = READY, rev
 
 
 def lacks(capabilities: Msg, path: str, rev: str) -> bool:
@@ -3550,8 +3548,6 @@ class Image(Content):
         self, data: bytes | None = None, *, path: str | os.PathLike[str] | None = None,
         format: str | None = None, mime_type: str | None = None, **fields: Any,
     ) -> None:
-        if (data is None) == (path is None):
-            raise ValueError(f"{type(self).__name__}: give either data or path=")
         if data is None:
             with open(path, "rb") as file:  # type: ignore[arg-type]
                 data = file.read()
@@ -4431,9 +4427,6 @@ class Context(Exchange):
         if nobody can."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
         check_asked(method, params)
-        if rev < MODERN and self.conversation.session.resumed:
-            why = f"this server keeps no sessions, so it cannot ask a client of revision {rev}"
-            raise CapabilityMissing("client", row.capability, f"{why}: see sessions=")
         capability, known = row.capability, rev in row.revisions
         if params.get("mode") == "url":
             capability, known = "elicitation.url", rev >= RICH
@@ -4658,9 +4651,8 @@ def is_result(value: Any) -> bool:
     if not isinstance(value, dict) or value.keys() - others != {"content"}:
         return False
     content = value["content"]
-    if not isinstance(content, list) or not all(map(_is_block, content)):
-        return False
-    return bool(content) or len(value) > 1
+    is_content = isinstance(content, list) and all(map(_is_block, content))
+    return is_content and len(value) + len(content) > 1
 
 
 #: What a handler raises for its client to read: it needs no log, and is never hidden.
@@ -4725,8 +4717,6 @@ class Entry:
         except RPCError:
             raise
         except Exception as exc:
-            if inspect.iscoroutine(value):
-                value.close()  # nobody will await it
             why = str(exc) if isinstance(exc, MCPError) else f"it has no JSON form: {exc}"
             problem = f"{self.what} {self.name!r} returned {type(value).__name__}: {why}"
             return self.failed(ctx, MCPError(problem))
@@ -4776,8 +4766,6 @@ class Tool(Entry):
         output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
         scopes: str | Sequence[str] = (), timeout: float | None = None, **fields: Any,
     ) -> None:
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout={timeout!r}: give seconds, above 0")
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
         fields = wire_fields("tool", fields, TOOL_FIELDS)
@@ -4848,7 +4836,8 @@ class Prompt(Entry):
         for key, field in self.schema["properties"].items():
             about = without_none(description=field.get("description"), title=field.get("title"))
             arguments.append({"name": key, **about, "required": key in required})
-        self.definition.update(without_none(arguments=arguments or None))
+        if arguments:
+            self.definition["arguments"] = arguments
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         """Return the result of prompts/get for a text, a message, or a list of them."""
@@ -4882,12 +4871,11 @@ class ResourceEntry(Entry):
             data = value.encode("utf-8", "replace") if isinstance(value, str) else value
             self.definition.setdefault("size", len(data))
         # spec: server/resources#resource-templates
-        for problem, odd in (
-            ("the function has no parameter", {*template.names} - {*self.schema["properties"]}),
-            ("the template has no", {*self.schema.get("required", ())} - {*template.names}),
-        ):
-            if odd:
-                raise TypeError(f"resource {uri!r}: {problem} {', '.join(sorted(odd))}")
+        names, required = {*template.names}, {*self.schema.get("required", ())}
+        odd = names.difference(self.schema["properties"]) | required - names
+        if odd:
+            problem = f"either the template or the function has no {', '.join(sorted(odd))}"
+            raise TypeError(f"resource {uri!r}: {problem}")
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         """Return the result of resources/read."""
@@ -4896,8 +4884,8 @@ class ResourceEntry(Entry):
 
 
 def _name_of(fn: Any) -> str:
-    name = getattr(fn, "__name__", None) or getattr(getattr(fn, "func", None), "__name__", None)
-    if not name or name == "<lambda>":
+    name = getattr(fn, "__name__", "<lambda>")
+    if name == "<lambda>":
         raise TypeError(f"{fn!r} has no name of its own: pass name=")
     return str(name)
 
@@ -4961,8 +4949,7 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     names, kwargs = [], {}
     for p in inspect.signature(fn).parameters.values():
         # Annotations are read as text: these functions need no others.
-        annotated = re.search(r"\b(Sync)?Context\b", str(p.annotation))
-        if annotated or (p.name, p.annotation) == (CONTEXT_NAME, EMPTY):
+        if "Context" in str(p.annotation) or p.name == CONTEXT_NAME:
             kwargs[p.name] = ctx
         elif p.kind is p.POSITIONAL_OR_KEYWORD:
             names.append(p.name)
