@@ -9188,8 +9188,12 @@ class Stream:
         session.endpoint.open.add(self)
 
     def __call__(self, msg: Payload) -> Coroutine[Any, Any, int]:
-        """Send a message; one that is an answer is the last. Gives its bytes, 0 if it is lost."""
-        session, final = self.session, "method" not in msg
+        """Send a message; one that is an answer is the last, but where all answers come.
+
+        Gives its bytes, 0 if it is lost.
+        """
+        session = self.session
+        final = "method" not in msg and self is not session.listening
         if _trace is not None:
             session.conversation.show(">", msg)
         if self.name or not final:
@@ -9222,7 +9226,8 @@ class Stream:
     ) -> None:
         """Send the stream to a reader, from event `after` on, or what nobody has read."""
         session, before = self.session, self.response
-        missed = session.kept_after(self, self.sent if after is None else after)
+        read = self.sent if after is None else after
+        missed = [data for each, n, data in session.kept or () if each is self and n > read]
         if after is not None and len(missed) != self.last - after:
             raise ProtocolError("the events after last-event-id are no longer kept")
         if not self.name:
@@ -9245,9 +9250,13 @@ class Stream:
 
     def detach(self, response: Response) -> None:
         """Note that a reader is gone."""
+        session = self.session
         if self.response is response:
             self.release()
-            self.session.lose_reader()
+            if session.pair:  # it ends with its reader
+                session.endpoint.end_soon(session)
+            else:
+                session.touch()
 
     def release(self) -> Response | None:
         """Return the response, which is this stream's no longer."""
@@ -9260,7 +9269,7 @@ class Stream:
         self.since = self.session.endpoint.now
         if self.response is not None and self.name:
             await self.response.send(0, {}, COMMENT, True)
-        elif self.response is not None and not (self.response.begun or self.response.lost):
+        elif self.response is not None:
             await self.begin(self.response)
 
     async def pause(self, retry_ms: int) -> bool:
@@ -9390,29 +9399,13 @@ class HTTPSession:
         while self.size > HELD_BYTES // (15 + len(self.endpoint.sessions)) and len(self.kept) > 1:
             self.size -= len(self.kept.popleft()[2])
 
-    def kept_after(self, stream: Stream, number: int) -> list[bytes]:
-        """Return the events of a stream after one of them, as far as they are kept."""
-        return [data for each, n, data in self.kept or () if each is stream and n > number]
-
     def listen(self) -> Stream:
         """Return the standalone stream, which begins with the first who wants it."""
         if self.listening is None:
             self.listening = Stream(self)
             self.enter(self.listening)
-            self.conversation.listen(self.announce)
+            self.conversation.listen(self.listening)
         return self.listening
-
-    async def announce(self, msg: Payload) -> int:
-        """Send a message on the standalone stream; return its bytes."""
-        self.conversation.show(">", msg)
-        return await self.listening.put(msg) if self.listening is not None else 0
-
-    def lose_reader(self) -> None:
-        """Note that the reader of a stream is gone: a pair ends with it."""
-        if self.pair:
-            self.endpoint.end_soon(self)
-        else:
-            self.touch()
 
     async def end(self, farewell: str = "the session has ended") -> None:
         """End the session: cancel the requests that run, saying why; end the streams."""
@@ -9889,10 +9882,10 @@ class Endpoint:
         body, request.body = request.body, b""
         if self.draining:
             self.check_open(decode(body))
-        reader = session.listening.response if session.listening else None
-        if reader is not None:
-            await reader.send(0, {}, b"", True)  # who does not read answers asks nothing more
-        session.conversation.receive(body, session.announce, request)
+        stream = session.listen()
+        if stream.response is not None:
+            await stream.response.send(0, {}, b"", True)  # who does not read asks nothing more
+        session.conversation.receive(body, stream, request)
         del body
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
