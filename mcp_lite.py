@@ -2086,7 +2086,7 @@ class Peer(Asker):
 
     def reply_batch(
         self, batch: list[JSON], send: Send, caller: Caller, size: int = 0
-    ) -> Awaitable[None]:
+    ) -> Awaitable[Any]:
         """Take on the messages of a batch of `size` bytes; the awaitable sends their answers as one
         batch."""
         answers: list[Msg] = []
@@ -9717,10 +9717,10 @@ class Endpoint:
             session = self.find(request, rev or header_revision(headers, msg), opening)
         peer = session.conversation
         peer.show("<", msg)
-        if kind is REQUEST:
-            return self._serve(msg, session, request, response, size)
         if kind is None:
-            return self.post_batch(msg, session, request, response, size)
+            peer.check_batch(msg)
+        if kind in (REQUEST, None):
+            return self._serve(msg, session, request, response, size)
         if modern and kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
@@ -9736,33 +9736,22 @@ class Endpoint:
             later = {"retry-after": str(int(GRACE_SECONDS))}
             raise Refused(SHUTTING_DOWN, 503, later, TOO_BUSY)
 
-    async def post_batch(
-        self, batch: list[JSON], session: HTTPSession, request: HTTPRequest, response: Response,
-        size: int,
-    ) -> None:  # fmt: skip
-        """Take a batch: 202 if nothing in it wants an answer."""
-        peer, stream = session.conversation, Stream(session, response, request)
-        try:
-            peer.check_batch(batch)
-            await peer.reply_batch(batch, stream, request, size)
-            if not response.begun:
-                await response.send(202, {})
-        finally:
-            stream.complete = True
-            if response.begun:
-                await stream.end()
-
     async def _serve(
-        self, msg: Msg, session: HTTPSession, request: HTTPRequest, response: Response, size: int
+        self, msg: Any, session: HTTPSession, request: HTTPRequest, response: Response, size: int
     ) -> None:
-        """Serve a request in this task, which may outlast its connection."""
+        """Serve a request, or a batch, in this task, which may outlast its connection."""
         peer, stream, facts = session.conversation, Stream(session, response, request), None
+        batch = type(msg) is list
         try:
             if session.modern:
                 facts = check_modern_post(msg, request.headers, request.notes, self.server.tools)
-            exchange = peer.accept(msg, stream, request, session.modern, size)
+            if batch:
+                work = peer.reply_batch(msg, stream, request, size)
+            else:
+                exchange = peer.accept(msg, stream, request, session.modern, size)
+                work = peer.reply(exchange)
         except RPCError as exc:
-            await stream(error(msg["id"], wire_error(exc)))
+            work = stream(error(msg["id"], wire_error(exc)))
         else:
             if session.modern:
                 exchange.facts = facts
@@ -9773,12 +9762,14 @@ class Endpoint:
                     stream.expires = expiry_of(request)
                 if response.lost:
                     peer.stop(exchange)
-            try:
-                await peer.reply(exchange)
-            finally:  # a request that is cancelled ends its response, and then this task
-                stream.complete = True
-                if stream.response is not None:
-                    await stream.end()
+        try:
+            await work
+            if batch:  # which has no answer, unless the response has begun
+                await response.send(202, {})
+        finally:  # a request that is cancelled ends its response, and then this task
+            stream.complete = True
+            if stream.response is not None:
+                await stream.end()
         if peer.session.state is START:  # the handshake that was to open the session failed
             await session.end()
 
