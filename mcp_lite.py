@@ -6616,11 +6616,7 @@ class Answers:
 class Pace:
     """How long to wait before a stream that ended is opened again: never less than the server says.
 
-    After a stream that brought nothing, each wait is twice the last.
-
-    >>> pace = Pace()
-    >>> pace.wait(0, good=True), [pace.wait(None, good=False) for _ in range(6)]
-    (0.1, [1.0, 2.0, 4.0, 8.0, 16.0, 30.0])
+    After a stream that brought nothing, each wait is twice the last, up to STALL_SECONDS.
     """
 
     def __init__(self) -> None:
@@ -6628,14 +6624,10 @@ class Pace:
 
     async def rest(self, good: bool, told_ms: int | None = None) -> None:
         """Wait; `good` says that the last stream brought something, `told_ms` is the server's."""
-        await asyncio.sleep(self.wait(told_ms, good))
-
-    def wait(self, told_ms: int | None, good: bool) -> float:
-        """Return for how many seconds to wait."""
         self.failures = 0 if good else self.failures + 1
         told = (RETRY_MS if told_ms is None else told_ms) / 1000
         doubled = max(told, RETRY_MS / 1000) * 2 ** min(self.failures, 16)
-        return max(told, min(doubled, STALL_SECONDS) if self.failures else 0.1)
+        await asyncio.sleep(max(told, min(doubled, STALL_SECONDS) if self.failures else 0.1))
 
 
 class Subscription:
@@ -10632,7 +10624,17 @@ class HTTPTransport(Transport):
         headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
         if self._modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.tools))
-        with closing(await self._send(msg, headers, data)) as answer:
+        send = partial(self.auth.send, "POST", self._pair or self.url.target, headers, data, None)
+        row = METHODS.get(method_of(msg))
+        try:
+            answer = await send()
+        except ConnectionClosed:
+            # A server may end an idle connection just when a request is sent on it: what only
+            # reads is sent once more. RFC 9110 §9.2.2
+            if row is None or not row.cacheable:
+                raise
+            answer = await send()
+        with closing(answer):
             status = answer.head.status
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "If it fails with the
             # following HTTP status codes"
@@ -10650,21 +10652,6 @@ class HTTPTransport(Transport):
             else:
                 with suppress(asyncio.TimeoutError):  # it says nothing, or ought to
                     await asyncio.wait_for(answer.body(), PROBE_SECONDS)
-
-    async def _send(
-        self, msg: Payload, headers: Fields, data: bytes
-    ) -> HTTPAnswer:
-        """Send a POST, once more if it only reads and its connection ends: RFC 9110 §9.2.2.
-
-        A server may end an idle connection just when a request is sent on it.
-        """
-        target = self._pair or self.url.target
-        send = partial(self.auth.send, "POST", target, headers, data, None)
-        row = METHODS.get(method_of(msg))
-        if row is not None and row.cacheable:
-            with suppress(ConnectionClosed):
-                return await send()
-        return await send()
 
     async def problem_of(self, answer: HTTPAnswer) -> MCPError:
         """Return the error that an HTTP status stands for; a JSON-RPC error in the body counts."""
