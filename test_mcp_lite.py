@@ -2093,6 +2093,14 @@ A request gets no answer if its cancellation comes together with it.
     --> notifications/cancelled {"requestId": 1}
     open
 
+An id may be used again after its request was cancelled before it began.
+[all] doors memory
+    --> 1 tools/call {"name": "wait"}
+    --> notifications/cancelled {"requestId": 1}
+    quiet
+    --> 1 tools/call {"name": "add", "arguments": {"a": 1}}
+    <-- 1 {"content": [{"type": "text", "text": "1"}], ...}
+
 A cancellation of an unknown or malformed id changes nothing.
 [all] spec: basic/patterns/cancellation#error-handling doors memory stdio
     --> 1 tools/call {"name": "wait"}
@@ -2336,6 +2344,26 @@ class TestCrowding:
             gate.set()
             assert sorted([(await lines.take())["id"] for _ in range(1500)]) == [*range(1500)]
 
+    @pytest.mark.parametrize("steps", range(12))
+    async def test_a_turn_that_comes_to_a_request_just_cancelled_is_passed_on(self, steps):
+        app, gate = m.Server(max_in_flight=1), asyncio.Event()
+
+        @app.tool
+        async def work() -> str:
+            await gate.wait()
+            return "done"
+
+        async with lines_to(app) as lines:
+            for n in range(3):
+                lines.call(n, "work")
+            await idle()
+            gate.set()
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            lines.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+            while (await lines.take())["id"] != 2:
+                pass
+
     async def test_a_client_that_does_not_read_its_answers_is_not_read_for_ever(self):
         """A flood whose answers are not taken must not fill memory."""
         async with lines_to(m.Server(max_in_flight=10)) as lines:
@@ -2372,6 +2400,37 @@ class TestThreads:
             for _ in range(4):
                 await lines.take()
         assert len(seen) == 4 and len(set(seen)) == 2 and threading.get_ident() not in seen
+
+    async def test_calls_one_after_the_other_take_one_thread(self):
+        app, seen = m.Server(), set()
+
+        @app.tool
+        def work() -> str:
+            seen.add(threading.get_ident())
+            return "done"
+
+        async with lines_to(app) as lines:
+            for n in range(200):
+                lines.call(n, "work")
+                await lines.take()
+        assert len(seen) == 1
+
+    async def test_an_idle_thread_keeps_no_result(self):
+        class Large(dict):
+            """To which a weak reference can be made."""
+
+        app, made = m.Server(), []
+
+        @app.tool
+        def work() -> dict:
+            large = Large(text="x")
+            made.append(weakref.ref(large))
+            return large
+
+        async with lines_to(app) as lines:
+            lines.call(1, "work")
+            assert "result" in await lines.take()
+            await eventually(lambda: made[0]() is None)
 
     async def test_a_thread_sees_the_context_variables_of_its_request(self):
         app, variable = m.Server(), contextvars.ContextVar("variable")
@@ -2512,6 +2571,17 @@ A report of progress counts for nothing if it is malformed, has an unknown token
     --> notifications/cancelled {"requestId": ?1, ...}
     RequestTimeout: acme/a
 
+A report of progress counts for nothing if it is no number.
+[all] spec: basic/patterns/progress#progress-flow
+    >>> c.request("acme/a", timeout=5)
+    --> ?1 acme/a
+    later 4 s
+    <-- notifications/progress {"progressToken": ?1, "progress": true}
+    <-- notifications/progress {"progressToken": ?1, "progress": "2"}
+    later 2 s
+    --> notifications/cancelled {"requestId": ?1, ...}
+    RequestTimeout: acme/a
+
 A connection that ends fails every request that waits for an answer.
 [all]
     >>> c.request("acme/a")
@@ -2539,6 +2609,126 @@ class TestAsking:
             assert reports == sorted(reports) and reports[-1] == 4, "before the call returned"
             leap(6)
             await idle()
+
+    async def test_async_callbacks_of_progress_end_before_the_call_returns(self):
+        app, reports = m.Server(), []
+
+        @app.tool
+        async def work(ctx: m.Context) -> str:
+            for n in range(5):
+                await ctx.report_progress(n)
+            return "done"
+
+        async def slow(progress, total, message):
+            await idle()
+            reports.append(progress)
+
+        async with m.Client(app) as c:
+            assert await c.call("work", progress=slow) == "done"
+            assert sorted(reports) == [0, 1, 2, 3, 4]
+
+    @staticmethod
+    @contextlib.asynccontextmanager
+    async def client_of_lines(**options):
+        """Give a Client, and the Lines on which this test is its server, after the handshake."""
+        lines = Lines()
+        c = m.Client(lines, revision="2025-11-25", **options)
+        connecting = asyncio.ensure_future(c.connect())
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "t", "version": "1"}}
+        lines.put({"jsonrpc": "2.0", "id": (await lines.take())["id"], "result": hello})
+        await connecting
+        assert (await lines.take())["method"] == "notifications/initialized"
+        yield c, lines
+        await c.close()
+
+    async def test_a_hundred_callbacks_of_progress_run_at_most(self):
+        begun, gate = [], asyncio.Event()
+
+        async def slow(progress, total, message):
+            begun.append(progress)
+            await gate.wait()
+
+        async with self.client_of_lines() as (c, lines):
+            call = asyncio.ensure_future(c.call_tool("work", progress=slow))
+            asked = await lines.take()
+            for n in range(150):
+                lines.put({"jsonrpc": "2.0", "method": "notifications/progress",
+                           "params": {"progressToken": asked["params"]["_meta"]["progressToken"], "progress": n}})  # fmt: skip
+            lines.put({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}})
+            await until(lambda: len(begun) == 100 and not lines.inbox.qsize())
+            await idle()
+            gate.set()
+            await call
+        assert begun == [*range(100)]
+
+    async def test_a_peer_that_has_stopped_reading_is_given_up_after_the_timeout(self):
+        async with self.client_of_lines(timeout=5) as (c, lines):
+            leap = time_machine()
+            lines.reading.clear()
+            call = asyncio.ensure_future(c.call_tool("work"))
+            await idle()
+            leap(6)
+            with pytest.raises(m.RequestTimeout):
+                await call
+            lines.reading.set()
+
+    @pytest.mark.skipif(sys.version_info < (3, 11), reason="cancellations are not counted")
+    async def test_who_is_cancelled_when_its_time_is_over_is_cancelled(self):
+        async with self.client_of_lines(timeout=5) as (c, lines):
+            leap = time_machine()
+            call = asyncio.ensure_future(c.call_tool("work"))
+            await lines.take()
+            asyncio.get_running_loop().call_later(5.5, call.cancel)
+            leap(6)
+            await asyncio.wait([call])
+            assert call.cancelled()
+
+    @pytest.mark.skipif(sys.version_info < (3, 11), reason="cancellations are not counted")
+    async def test_a_timeout_takes_its_cancellation_back(self):
+        async with self.client_of_lines(timeout=5) as (c, lines):
+            leap = time_machine()
+            asyncio.get_running_loop().call_soon(leap, 6)
+            with pytest.raises(m.RequestTimeout):
+                await c.call_tool("work")
+            assert asyncio.current_task().cancelling() == 0
+
+    async def test_messages_in_memory_wait_for_room(self):
+        ours, theirs = m.memory_transports()
+        sent = []
+
+        async def flood():
+            for n in range(1500):
+                await ours.write(m.notification("acme/news", {"n": n}))
+                sent.append(n)
+
+        flooding = asyncio.ensure_future(flood())
+        await until(lambda: len(sent) == 1000)
+        await idle()
+        assert len(sent) == 1000
+        found = []
+        while len(found) < 1500:
+            found += [json.loads(item)["params"]["n"] for item in await theirs.read()]
+        await flooding
+        assert found == [*range(1500)]
+
+    async def test_a_message_that_was_served_is_not_kept_until_the_next_one(self):
+        class Items(list):
+            """To which a weak reference can be made."""
+
+        class Once(Lines):
+            async def read(self):
+                items = Items(await super().read())
+                self.seen = weakref.ref(items)
+                return items
+
+        lines = Once()
+        serving = asyncio.ensure_future(demo().serve(lines))
+        lines.put({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        assert (await lines.take())["id"] == 1
+        await idle()
+        assert lines.seen() is None
+        await lines.close()
+        await serving
 
     async def test_a_caller_that_is_cancelled_cancels_the_work(self):
         app, log = m.Server(), []
@@ -2686,6 +2876,7 @@ VERDICTS = table(r"""
     {"$id": "http://x.test/a/", "$ref": "b/c", "$defs": {"d": {"$id": "b/", "$defs": {"e": {"$id": "c", "type": "null"}}}}} | [null] | [1]
     {"$id": "http://x.test/strict", "$dynamicAnchor": "node", "$ref": "tree", "unevaluatedProperties": false, "$defs": {"tree": {"$id": "tree", "$dynamicAnchor": "node", "properties": {"data": true, "kids": {"items": {"$dynamicRef": "#node"}}}}}} | [{"kids": [{"data": 1}]}] | [{"kids": [{"daat": 1}]}]
     {"$dynamicRef": "#a", "$defs": {"b": {"$anchor": "a", "type": "null"}}} | [null] | [1]
+    {"$id": "http://x.test/o", "$ref": "i", "$defs": {"d": {"$dynamicAnchor": "a", "type": "string"}, "i": {"$id": "i", "$dynamicRef": "#a", "$defs": {"t": {"$anchor": "a", "type": "null"}}}}} | [null] | [1, "x"]
     # annotations, and what is unknown, say nothing
     {"format": "email", "title": 5, "x-what": {"type": "null"}} | ["no", 1] | []
     {"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "null"} | [null] | [1]
@@ -3334,6 +3525,14 @@ A handler cannot ask in a method whose result may not be a question.
 [modern] spec: basic/patterns/mrtr#supported-requests capabilities {"elicitation": {}}
     --> 1 acme/ask {}
     <-- 1 error -32603 "Internal error"
+
+An answer with the id true is none to the request 1.
+[legacy >= 2025-06-18] spec: basic#responses capabilities {"elicitation": {}} doors memory
+    --> "call" tools/call {"name": "name"}
+    <-- 1 elicitation/create {...}
+    --> {"jsonrpc": "2.0", "id": true, "result": {"action": "decline"}}
+    --> 1 {"action": "accept", "content": {"value": "Ann"}}
+    <-- "call" {"content": [{"type": "text", "text": "Ann"}]}
 
 A question of the legacy era is a request, and an answer that does not fit fails the tool alone.
 [legacy >= 2025-06-18] spec: client/elicitation capabilities {"elicitation": {}}
@@ -15075,6 +15274,16 @@ class TestGivingUp:
                 await app.ended.wait()
                 await way.ask(stateless("b", "tools/list"))
                 assert way.heard == []
+
+        run(go())
+
+    def test_clients_may_use_the_same_ids(self):
+        async def go():
+            app = self.app()
+            async with Web(app) as way:
+                async with way.post(calling(1, "forever")):
+                    await app.began.wait()
+                    assert "result" in await way.ask(stateless(1, "tools/list"))
 
         run(go())
 
