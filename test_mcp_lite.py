@@ -2370,10 +2370,28 @@ class TestCrowding:
             lines.reading.clear()
             for n in range(5000):
                 lines.call(n, "nothing")
-            await idle()
+            for _ in range(15_000):  # enough to read them all
+                await asyncio.sleep(0)
             assert lines.inbox.qsize() > 2000
             lines.reading.set()
             assert sorted([(await lines.take())["id"] for _ in range(5000)]) == [*range(5000)]
+
+    async def test_a_client_whose_notifications_pile_up_is_not_read_for_ever(self):
+        app, gate, heard = m.Server(), asyncio.Event(), []
+
+        @app.on("notifications/acme/news")
+        async def take(params):
+            await gate.wait()
+            heard.append(params["n"])
+
+        async with lines_to(app) as lines:
+            for n in range(5000):
+                lines.put({"jsonrpc": "2.0", "method": "notifications/acme/news", "params": {"n": n}})
+            for _ in range(15_000):  # enough to read them all
+                await asyncio.sleep(0)
+            assert lines.inbox.qsize() > 2000
+            gate.set()
+            await until(lambda: len(heard) == 5000)
 
 
 class TestThreads:
@@ -2558,27 +2576,27 @@ A report of progress gives a request its whole timeout again.
 
 A report of progress counts for nothing if it is malformed, has an unknown token, or does not grow.
 [all] spec: basic/patterns/progress#behavior-requirements
-    >>> c.request("acme/a", timeout=5)
+    >>> c.request("acme/a", timeout=50)
     --> ?1 acme/a
     <-- notifications/progress {"progressToken": ?1, "progress": 1}
-    later 4 s
+    later 40 s
     <-- notifications/progress {"progressToken": ?1, "progress": true}
     <-- notifications/progress {"progressToken": ?1, "progress": 1}
     <-- notifications/progress {"progressToken": "?", "progress": 2}
     <-- notifications/progress {"progressToken": true, "progress": 2}
     <-- notifications/progress {}
-    later 2 s
+    later 20 s
     --> notifications/cancelled {"requestId": ?1, ...}
     RequestTimeout: acme/a
 
 A report of progress counts for nothing if it is no number.
 [all] spec: basic/patterns/progress#progress-flow
-    >>> c.request("acme/a", timeout=5)
+    >>> c.request("acme/a", timeout=50)
     --> ?1 acme/a
-    later 4 s
+    later 40 s
     <-- notifications/progress {"progressToken": ?1, "progress": true}
     <-- notifications/progress {"progressToken": ?1, "progress": "2"}
-    later 2 s
+    later 20 s
     --> notifications/cancelled {"requestId": ?1, ...}
     RequestTimeout: acme/a
 
@@ -2994,6 +3012,7 @@ BOMBS = {
     "patterns": ({"patternProperties": {f"{i}x": True for i in range(200)}},
                  {str(i): 1 for i in range(20_000)}),
     "pattern": ({"items": {"pattern": "a+b"}}, ["a" * 10_000] * 1000),
+    "a long pattern": ({"pattern": "a" * 3_000_000}, 1),
     "constants": ({"allOf": [{"const": "x"}] * 5000}, "y" * 5_000_000),
     "fractions": ({"items": {"allOf": [{"multipleOf": 1e-300}] * 1000}}, [1.5e300] * 10_000),
     "unevaluated": ({"anyOf": [{"additionalProperties": True, "unevaluatedProperties": False}] * 500,
