@@ -4490,6 +4490,15 @@ A modern client is told of what it listens for and of nothing else, after an ack
             assert (await door.next())["result"].get("isError", False) == (size > 1000)
         await door.close()
 
+    async def test_what_is_declared_after_the_handshake_was_not_agreed_on(self):
+        app = m.Server()
+        app.tool(lambda: "done", name="work")
+        async with lines_to(app) as lines:
+            app.add_prompt(lambda: "p", name="late")
+            lines.put({"jsonrpc": "2.0", "id": 1, "method": "prompts/list"})
+            (answer,) = await lines.answers()
+            assert answer["error"]["code"] == -32601
+
     async def test_a_strict_server_wants_its_handshake(self):
         door = MemoryDoor(lambda: m.Server(strict=True), "2025-11-25", {"bare": True})
         await door.open()
@@ -4712,6 +4721,40 @@ A client that listens for its task is told how the task ends.
             await send("tasks/update", taskId=made["taskId"], inputResponses={third: {"action": "accept", "content": {"value": 3}}})
             task = await self.until(send, made["taskId"], "completed")
             assert task["result"]["content"][0]["text"] == "1 2 3"
+
+    async def test_a_question_of_a_task_that_nobody_waits_for_is_withdrawn(self):
+        app, late = working_server(), []
+
+        @app.tool(task=True, structured=False)
+        async def impatient(ctx: m.Context) -> str:
+            asking = asyncio.ensure_future(ctx.elicit("?", int, timeout=0.01))
+            with contextlib.suppress(m.RequestTimeout):
+                late.append(await asking)
+            late.append("late")
+            await app.opened.wait()
+            return "done"
+
+        async with self.session(app) as send:
+            made = await send("tools/call", name="impatient")
+            await eventually(lambda: late)
+            task = await send("tasks/get", taskId=made["taskId"])
+            assert late == ["late"] and task["status"] == "working" and "inputRequests" not in task
+            app.opened.set()
+            await self.until(send, made["taskId"], "completed")
+
+    async def test_a_task_that_has_ended_keeps_nothing_of_its_request(self):
+        app, seen = working_server(), []
+
+        @app.tool(task=True, structured=False)
+        async def look(ctx: m.Context) -> str:
+            seen.append(weakref.ref(ctx))
+            return "done"
+
+        async with self.session(app) as send:
+            made = await send("tools/call", name="look")
+            await self.until(send, made["taskId"], "completed")
+            gc.collect()
+            assert seen[0]() is None
 
     async def test_a_thread_asks_in_a_task_and_a_cancelled_one_ends(self):
         async with self.session(working_server()) as send:
@@ -13308,6 +13351,12 @@ class Person:
     born: typing.Optional[datetime.date] = None
 
 
+@dataclasses.dataclass
+class Guest:
+    name: str
+    nick: typing.Optional[str]
+
+
 class Couple(typing.TypedDict):
     left: int
     right: str
@@ -14315,6 +14364,26 @@ class TestElicitation:
         (params,) = of_method(sent, "elicitation/create")
         assert params["requestedSchema"] == schema
 
+
+    @pytest.mark.parametrize("wanted, value", [
+        (Guest, Guest("Ann", None)),
+        ({"properties": {"name": {"type": "string"}, "n": {"type": "integer", "default": 7}}, "required": ["n"]},
+         {"name": "Ann", "n": 7}),
+    ])  # fmt: skip
+    def test_a_field_that_is_absent_has_its_default_or_is_none(self, wanted, value):
+        app = asking_app(lambda ctx: ctx.elicit("Who?", wanted))
+
+        async def main():
+            async with raw_client(app) as raw:
+                await raw.initialize(capabilities={"elicitation": {}})
+                call = asyncio.ensure_future(raw.ask("tools/call", {"name": "tool"}))
+                await eventually(lambda: raw.heard)
+                answer = {"action": "accept", "content": {"name": "Ann"}}
+                await raw.say({"jsonrpc": "2.0", "id": raw.heard[0]["id"], "result": answer})
+                await call
+
+        run(main())
+        assert app.seen == [m.Elicited("accept", value)]
 
     @pytest.mark.parametrize(
         "said, action",
@@ -15776,6 +15845,29 @@ class TestLogsOfOthers:
             log.removeHandler(handler)
             log.propagate = True
         assert heard == {"alice": ["for whom it is"], "bob": []}
+
+    async def test_records_of_a_request_that_wait_are_bounded(self):
+        app, log = watched_app(), logging.getLogger("t93.thread")
+        handler = app.log_handler()
+
+        @app.tool
+        def flood() -> str:
+            for n in range(20_000):
+                log.warning("line %d", n)
+            return "done"
+
+        log.addHandler(handler)
+        log.propagate = False
+        try:
+            async with lines_to(app) as lines:
+                lines.call(1, "flood")
+                found = [msg.get("method") for msg in [await lines.take()]]
+                while found[-1] is not None:
+                    found.append((await lines.take()).get("method"))
+        finally:
+            log.removeHandler(handler)
+            log.propagate = True
+        assert 0 < found.count("notifications/message") < 1000
 
     async def test_two_servers_in_one_process_do_not_mix_their_logs(self):
         one, two = watched_app(), watched_app()
