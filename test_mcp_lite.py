@@ -1786,7 +1786,8 @@ class TestWhatIsAMessage:
     @pytest.mark.parametrize(
         "text",
         ['"é\\u00e9😀\\ud83d\\ude00\\u0000\\/\\b\\f\\n\\r\\t"', '"\\\\ud800 \\\\\\"[{"', '"[[[["',
-         '"\\u2028\u2028\x7f\ufeff"', '"' + "a" * 100_000 + '"', '" "'],
+         '"\\u2028\u2028\x7f\ufeff"', '"' + "a" * 100_000 + '"', '" "',
+         '"' + "[{" * 200 + '"'],
         ids=repr,
     )  # fmt: skip
     async def test_every_character_survives_the_way_there_and_back(self, text):
@@ -1828,6 +1829,18 @@ class TestLimitsOfMessages:
             lines.put(make(1))
             (answer,) = await lines.answers()
             assert answer["error"]["code"] in (-32600, -32700) and limit in answer["error"]["message"]
+
+    async def test_an_answer_that_is_too_long_is_an_error_to_its_request(self):
+        app = m.Server()
+
+        @app.tool(structured=False)
+        async def make(n: int) -> str:
+            return "x" * n
+
+        async with m.Client(app) as c:
+            with pytest.raises(m.RemoteError, match="16777216"):
+                await c.call("make", {"n": 17_000_000})
+            assert await c.call("make", {"n": 1}) == "x"
 
     @pytest.mark.parametrize("unit", [b"[", b'{"a":', b'[{"a":', b"[],", b'{"":', b'"",', b"1"])
     async def test_absurd_nesting_and_numbers_are_refused_and_no_crash(self, unit):
@@ -2790,6 +2803,23 @@ class TestAsking:
         try:
             assert run(main()) == [n + 1 for n in range(50)]
         finally:
+            running.stop()
+
+    def test_two_ends_in_memory_in_two_threads(self):
+        app, (ours, theirs) = demo(), m.memory_transports()
+        running = app.start_in_thread(theirs)
+
+        async def main():
+            async with m.Client(ours) as c:
+                for n in range(1000):
+                    assert await c.call("add", {"a": n, "b": 1}) == n + 1
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)  # so that each is interrupted anywhere
+        try:
+            run(main())
+        finally:
+            sys.setswitchinterval(interval)
             running.stop()
 
     async def test_what_json_cannot_say_is_the_caller_s_error(self):
@@ -4803,6 +4833,17 @@ A client that listens for its task is told how the task ends.
             assert "code" in await send("tasks/get", taskId=ids[3])
             for task_id, status in ((ids[0], "working"), (ids[-1], "completed")):
                 assert (await send("tasks/get", taskId=task_id))["status"] == status
+
+    async def test_the_oldest_results_of_tasks_give_way_when_all_are_too_long(self, monkeypatch):
+        app, ids = working_server(), []
+        app.add_tool(lambda: "x" * 40_000, name="long", task=True, structured=False)
+        monkeypatch.setattr(m, "HELD_BYTES", 100_000)
+        async with self.session(app) as send:
+            for _ in range(3):
+                ids.append((await send("tools/call", name="long"))["taskId"])
+                await self.until(send, ids[-1], "completed")
+            kept = [(await send("tasks/get", taskId=task_id)).get("status") for task_id in ids]
+        assert kept == [None, "completed", "completed"]
 
     async def test_too_many_running_tasks_are_refused(self):
         async with self.session(working_server()) as send:
@@ -15969,6 +16010,32 @@ class TestLifespans:
         assert {await leaving, await once()} == {2, 3}
         opened = [text for text in log if text.startswith("open")]
         assert log == [text for n in range(len(opened)) for text in (f"open {n}", f"left {n}")]
+
+    async def test_a_client_that_comes_while_a_lifespan_is_left_waits_for_the_next(self):
+        log, gate = [], asyncio.Event()
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            log.append("open")
+            yield
+            log.append("leaving")
+            await gate.wait()
+            log.append("left")
+
+        app = m.Server(lifespan=lifespan)
+
+        async def once():
+            async with m.Client(app) as c:
+                await c.ping()
+
+        first = asyncio.ensure_future(once())
+        await until(lambda: "leaving" in log)
+        second = asyncio.ensure_future(once())
+        await idle()
+        assert log == ["open", "leaving"]
+        gate.set()
+        await asyncio.gather(first, second)
+        assert log == ["open", "leaving", "left"] * 2
 
     async def test_a_lifespan_that_fails_to_start_can_be_tried_again(self):
         fails = [True]
