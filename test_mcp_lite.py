@@ -1797,6 +1797,10 @@ class TestWhatIsAMessage:
             answer = await lines.take()
             assert answer["result"]["content"][0]["text"] == json.loads(text)
 
+    async def test_a_lone_surrogate_leaves_as_a_question_mark(self):
+        async with m.Client(demo()) as c:
+            assert await c.call("echo", {"text": "a\ud800b"}) == "a?b"
+
     async def test_garbage_of_any_kind_leaves_a_server_that_answers(self):
         dice = rng("garbage")
         whole = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}'
@@ -3710,6 +3714,19 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         async with m.Client(app, revision=era, elicit=lambda message, schema: {}) as c:
             assert await c.call("use") == ("{'n': [1]} 3" if era > "2026" else "{'n': [1]} 2")
 
+    async def test_once_computes_anew_for_other_arguments(self):
+        app, runs = m.Server(), []
+
+        @app.tool
+        async def use(ctx: m.Context) -> str:
+            runs.append("begun")
+            doubled = await ctx.once(lambda n: 2 * n, len(runs))
+            await ctx.elicit("Go on?")
+            return str(doubled)
+
+        async with m.Client(app, elicit=lambda message, schema: {}) as c:
+            assert await c.call("use") == "4"
+
     async def test_a_function_of_once_beside_a_question_ends_and_is_recorded(self):
         app, runs = m.Server(), []
 
@@ -5507,6 +5524,19 @@ class TestHooks:
             with pytest.raises(m.RemoteError, match="it is not there") as refused:
                 await c.read("x://b")
         assert (refused.value.code, refused.value.data) == (code, {"uri": "x://b"})
+
+    async def test_an_error_that_is_raised_again_and_again_keeps_its_code(self):
+        app, shared = m.Server(), m.RPCError(-32002, "it is not there")
+
+        @app.resource("x://a")
+        def read():
+            raise shared
+
+        for era, code in (("2026-07-28", -32602), ("2025-11-25", -32002)):
+            async with m.Client(app, revision=era) as c:
+                with pytest.raises(m.RemoteError, match="it is not there") as refused:
+                    await c.read("x://a")
+                assert refused.value.code == code
 
     async def test_whoever_agrees_to_a_subscription_it_is_noted(self):
         app, heard = m.Server(capabilities={"resources": {"subscribe": True}}), []
