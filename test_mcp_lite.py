@@ -2281,6 +2281,16 @@ class TestCleaningUp:
             app.gate().set()
             assert (await lines.take())["result"]["content"][0]["text"] == "opened"
 
+    async def test_a_server_ends_though_nobody_reads_its_farewell(self):
+        log = []
+        async with lines_to(self.app(log)) as lines:
+            lines.call(1, "work", how="raises")
+            await until(lambda: log)
+            lines.reading.clear()
+            lines.inbox.put_nowait([])
+            await until(lambda: log == ["began", "cleaned up"])
+            await until(lambda: lines.closed)
+
     async def test_a_reader_that_fails_leaves_nothing_behind(self):
         log, lines = [], Lines()
         app = self.app(log)
