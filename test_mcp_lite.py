@@ -13433,7 +13433,7 @@ class Person:
 
 
 @dataclasses.dataclass
-class Guest:
+class Newcomer:
     name: str
     nick: typing.Optional[str]
 
@@ -14447,7 +14447,7 @@ class TestElicitation:
 
 
     @pytest.mark.parametrize("wanted, value", [
-        (Guest, Guest("Ann", None)),
+        (Newcomer, Newcomer("Ann", None)),
         ({"properties": {"name": {"type": "string"}, "n": {"type": "integer", "default": 7}}, "required": ["n"]},
          {"name": "Ann", "n": 7}),
     ])  # fmt: skip
