@@ -17357,105 +17357,170 @@ class TestImport:
 
 KEPT = table(r"""
     # Part I
-    what Python would take for JSON and is none is a parse error: UTF-16, NaN | TestWhatIsAMessage.what_is_not_utf_8_is_a_parse_error
-    size, nesting and members are bounded before the parser runs | TestLimitsOfMessages.absurd_nesting_and_numbers_are_refused_and_no_crash
-    every character travels, a lone surrogate as a question mark | TestWhatIsAMessage.every_character_survives_the_way_there_and_back
-    a value that JSON cannot express is its sender's error | TestAsking.what_json_cannot_say_is_the_caller_s_error
-    only errors that were raised for the peer are shown to it | TestWhoseFault.what_was_not_meant_for_the_peer_never_reaches_it
-    content that a revision does not know becomes text | TestCutting.a_result_is_cut
-    a method exists only in the revisions that have it | TestMethods.a_revision_has_the_methods_of_its_schema
-    an error without a code of its revision gets one, as a new object | TestLadder.codes_that_the_revision_does_not_define_are_not_sent
+    UTF-16, byte order marks and broken UTF-8 are parse errors | TestWhatIsAMessage.what_is_not_utf_8_is_a_parse_error
+    NaN, Infinity and other texts of Python are parse errors | TestWhatIsAMessage.what_is_no_message_is_answered_with_the_code_that_says_so
+    size and depth are bounded before the parser runs | TestLimitsOfMessages.absurd_nesting_and_numbers_are_refused_and_no_crash
+    a message may have 16 MiB, and 128 levels | TestLimitsOfMessages.at_the_limit_it_fits_and_one_past_it_is_refused_with_the_limit
+    brackets inside strings do not count as depth | TestWhatIsAMessage.every_character_survives_the_way_there_and_back
+    NaN and objects without JSON form are never sent | TestAsking.what_json_cannot_say_is_the_caller_s_error
+    a lone surrogate leaves as a question mark | TestWhatIsAMessage.a_lone_surrogate_leaves_as_a_question_mark
+    an answer of over 16 MiB becomes an error | TestLimitsOfMessages.an_answer_that_is_too_long_is_an_error_to_its_request
+    types of content that an old revision lacks become text | TestServerTools.content_becomes_what_the_revision_can_show
+    messages are fitted to a revision that knows fewer types | TestCutting.a_result_is_cut
+    RPCError and RemoteError are siblings, neither catches the other | TestWhoseFault.all_errors_have_one_root_and_say_what_they_hold
+    the text of an unforeseen exception never reaches the peer | TestWhoseFault.what_was_not_meant_for_the_peer_never_reaches_it
     # Part II
-    the ids 1, "1" and true are three | A running request that is cancelled is stopped without an answer; the ids 1, "1" and true are three.
-    true and NaN are no progress | A report of progress counts for nothing if it is malformed, has an unknown token, or does not grow.
+    the id true answers no request 1 | An answer with the id true is none to the request 1.
+    cancelling the id true does not cancel the request 1 | A cancellation of an unknown or malformed id changes nothing.
+    the ids 1 and "1" are two | A running request that is cancelled is stopped without an answer; the ids 1, "1" and true are three.
+    true and texts are no progress, and renew no deadline | A report of progress counts for nothing if it is no number.
+    progress that does not grow renews no deadline | A report of progress counts for nothing if it is malformed, has an unknown token, or does not grow.
+    both ends may number their requests from 1 | TestAsking.hundreds_of_requests_at_once_in_both_directions
+    many clients of one endpoint may use the same ids | TestGivingUp.clients_may_use_the_same_ids
     the id of a running request is refused | A request is refused if its id is that of a running request, which goes on.
-    many clients of one endpoint may use the same ids | TestGivingUp.giving_up_a_call_closes_only_its_own_response
-    both ends number their requests from 1 | TestAsking.hundreds_of_requests_at_once_in_both_directions
     a cancelled request is never answered, whatever its handler does | TestCleaningUp.what_is_cancelled_is_not_answered_whatever_its_handler_does
-    a request that is cancelled before its task begins is not served | A request gets no answer if its cancellation comes together with it.
-    no turn is lost where waiting requests are cancelled | TestCrowding.many_that_wait_and_end_at_once_are_all_served
-    a turn is handed to the next in line, not to a newcomer | TestCrowding.requests_beyond_max_in_flight_wait_their_turn_and_are_all_served
-    progress after the answer sets no deadline | TestAsking.progress_after_the_answer_does_not_cancel_its_caller_later
-    an outer cancellation is one, and passes through a deadline | TestChildEnds.a_client_may_be_cancelled_at_any_moment
-    a deadline waits while a person logs in | TestLoggingIn.a_person_has_some_time_which_no_request_s_timeout_cuts_short
-    initialize is never cancelled | The client finds out what a silent server speaks within the timeout of one request.
-    over HTTP a given up request closes its response instead | TestClientOverHTTP.an_abandoned_modern_request_closes_its_connection
-    a cancellation of an unknown id may be that of a subscription | The server may end a subscription.
+    a request cancelled before its task begins gets no answer | A request gets no answer if its cancellation comes together with it.
+    a request cancelled before its task begins gives its id back | An id may be used again after its request was cancelled before it began.
+    no turn is lost when many wait and end at once | TestCrowding.many_that_wait_and_end_at_once_are_all_served
+    a turn given to a request just cancelled is passed on | TestCrowding.a_turn_that_comes_to_a_request_just_cancelled_is_passed_on
+    no more requests run than max_in_flight, and turns go in line | TestCrowding.requests_beyond_max_in_flight_wait_their_turn_and_are_all_served
+    progress after the answer does not set the deadline again | TestAsking.progress_after_the_answer_does_not_cancel_its_caller_later
+    async progress callbacks end before the call returns | TestAsking.async_callbacks_of_progress_end_before_the_call_returns
+    at most a hundred progress callbacks of a request run | TestAsking.a_hundred_callbacks_of_progress_run_at_most
+    an outer cancellation stays one, though the deadline passes, too | TestAsking.who_is_cancelled_when_its_time_is_over_is_cancelled
+    a deadline takes its own cancellation of the task back | TestAsking.a_timeout_takes_its_cancellation_back
+    the deadline covers sending to a peer that stopped reading | TestAsking.a_peer_that_has_stopped_reading_is_given_up_after_the_timeout
+    no deadline passes while a person logs in | TestLoggingIn.a_person_has_some_time_which_no_request_s_timeout_cuts_short
+    a client never cancels its own initialize | The client finds out what a silent server speaks within the timeout of one request.
+    a server does not cancel initialize | A handshake cannot be cancelled.
+    over HTTP a request is given up by closing its response | TestClientOverHTTP.an_abandoned_modern_request_closes_its_connection
+    a cancellation of an unknown id may end a subscription | The server may end a subscription.
     answers and malformed notifications are never answered | TestWhatIsAMessage.answers_and_notifications_are_never_answered
     an answer that cannot be taken fails its request at once | An answer that is malformed fails its request at once.
-    sys.exit() and the like in a handler end that call alone | A conversation goes on after a request that failed, whatever its handler raised.
-    a peer that does not read its answers is not read for ever | TestCrowding.a_client_that_does_not_read_its_answers_is_not_read_for_ever
-    handlers hear of the end before the channel is closed | TestChildEnds.a_handler_is_cancelled_before_the_pipe_closes
-    the end finds no reader, and comes all the same | TestServing.a_server_ends_though_a_handler_swallows_its_cancellation
-    calls one after the other need one thread | TestThreads.no_more_threads_than_the_limit_and_free_ones_are_used_again
+    sys.exit() in a handler ends that call alone | A conversation goes on after a request that failed, whatever its handler raised.
+    an id is taken until its answer is written | TestCrowding.a_client_that_does_not_read_its_answers_is_not_read_for_ever
+    a farewell that nobody reads does not hold up the end | TestCleaningUp.a_server_ends_though_nobody_reads_its_farewell
+    requests and notifications that pile up stop the reading | TestCrowding.a_client_whose_notifications_pile_up_is_not_read_for_ever
+    questions that wait for the client do not stop the reading | TestCrowding.a_handler_that_waits_for_the_client_does_not_stop_the_server_from_reading
+    a message is not kept until the next one comes | TestAsking.a_message_that_was_served_is_not_kept_until_the_next_one
+    an idle thread keeps no result | TestThreads.an_idle_thread_keeps_no_result
+    calls one after the other take one thread | TestThreads.calls_one_after_the_other_take_one_thread
+    a pool has no more threads than its limit | TestThreads.no_more_threads_than_the_limit_and_free_ones_are_used_again
     a thread that waits for the loop gives up its place | TestThreads.threads_that_wait_for_the_loop_make_room_for_others
     a thread sees the context variables of its request | TestThreads.a_thread_sees_the_context_variables_of_its_request
-    of two changes of one thing the later is enough | TestServing.changes_wait_once_each_for_a_slow_reader_who_is_disconnected_when_they_are_too_many
+    equal announcements for a slow reader are said once | TestAnnouncements.a_flood_for_a_slow_reader_is_said_once
+    who would miss too many changes is disconnected | TestServing.changes_wait_once_each_for_a_slow_reader_who_is_disconnected_when_they_are_too_many
     who misses a log line is not disconnected | TestAnnouncements.log_lines_for_a_slow_reader_are_dropped_and_what_it_watches_is_not
-    the two ends of a channel in memory may be in two threads | TestAsking.two_ends_in_two_threads
+    both ends of a channel in memory may be in threads | TestAsking.two_ends_in_memory_in_two_threads
+    a thousand messages wait in memory; then writers wait for room | TestAsking.messages_in_memory_wait_for_room
     # Part III
-    1.0 is an integer, true is not 1 | TestValidation.a_keyword_admits_what_the_specification_says
-    an unusable schema is refused when it is compiled | TestValidation.an_unusable_schema_is_refused_when_it_is_compiled
-    a hostile schema, value or pattern ends soon | TestValidation.a_hostile_schema_or_value_ends_in_an_error_and_soon
-    a value that contains itself is an error | TestValidation.python_objects_that_contain_themselves_end_in_an_error
-    3.0 reaches an int parameter as 3; a union takes the first member that fits | TestAnnotations.a_value_crosses_and_comes_back
-    bounds of Decimal, date and time are compared as such | TestServing.a_bound_of_what_json_does_not_know_is_compared
-    a default that the type excludes is not shown | TestSignatures.a_function_has_this_schema
-    a default made by field() is an error with a remedy | TestSignatures.what_json_cannot_fill_is_refused_at_registration
-    NotRequired is found where annotations are strings | TestAnnotations.members_may_be_required_or_not_also_where_annotations_are_strings
-    datetime, uuid and decimal are not imported for nothing | TestImport.import_loads_nothing_that_only_some_users_need
-    what a partial has bound, and ctx, cannot be set by arguments | TestSignatures.arguments_cannot_replace_the_context_or_what_was_bound
-    bytes come back as bytes | TestServerTools.bytes_are_content_of_no_kind_and_come_back_as_bytes
+    legacy clients see no output schema that is no object's | TestServerTools.output_that_is_no_object_is_told_to_modern_clients_alone
+    1.0 is an integer and equals 1; true is neither | TestValidation.a_keyword_admits_what_the_specification_says
+    unlike values never look equal: {"a": "1,b:2"} | TestValidation.a_keyword_admits_what_the_specification_says
+    a relative $id in a schema is joined to its base | TestValidation.a_keyword_admits_what_the_specification_says
+    unknown words like "$cost" in a schema mean nothing | TestValidation.a_keyword_admits_what_the_specification_says
+    a schema under an unknown keyword, reached by $ref, is checked | TestValidation.an_unusable_schema_is_refused_when_it_is_compiled
+    only what fits evaluates members for unevaluatedProperties | TestValidation.a_keyword_admits_what_the_specification_says
+    all alternatives of anyOf that fit evaluate members | TestValidation.a_keyword_admits_what_the_specification_says
+    contains evaluates the items that it finds | TestValidation.a_keyword_admits_what_the_specification_says
+    $dynamicRef leads to the outermost scope with that $dynamicAnchor | TestValidation.a_keyword_admits_what_the_specification_says
+    $dynamicRef to a plain $anchor is an ordinary $ref | TestValidation.a_keyword_admits_what_the_specification_says
+    draft-07: $id "#x" is an anchor, a list of items | TestValidation.a_keyword_admits_what_the_specification_says
+    "not" does not turn a spent budget into a yes | TestValidation.what_cannot_be_decided_is_no_answer
+    a value deeper than the stack is a SchemaError | TestValidation.a_hostile_schema_or_value_ends_in_an_error_and_soon
+    $ in a pattern is the very end; \d is ASCII | TestValidation.a_keyword_admits_what_the_specification_says
+    patterns cost by their texts, so a hostile check ends soon | TestValidation.a_hostile_schema_or_value_ends_in_an_error_and_soon
+    a text of over 10,000 characters meets no pattern | TestValidation.what_cannot_be_decided_is_no_answer
+    3.0 is valid for int, and arrives as 3 | TestAnnotations.a_value_crosses_and_comes_back
+    a number of 5,000 digits is compared with a float | TestValidation.python_values_that_json_does_not_have_are_judged_too
+    a union takes the first member that fits and can be read | TestAnnotations.a_value_crosses_and_comes_back
+    an IntEnum in a result is its value; sets come sorted | TestAnnotations.a_result_becomes_json_by_its_values
+    in `x: int = None` the default is not shown | TestSignatures.a_function_has_this_schema
+    a default beyond JSON, as NaN or object(), is left out | TestSignatures.a_function_has_this_schema
+    field() as a default of a parameter is an error with remedy | TestSignatures.what_json_cannot_fill_is_refused_at_registration
+    NotRequired counts also where annotations are strings | TestAnnotations.members_may_be_required_or_not_also_where_annotations_are_strings
+    datetime, uuid, decimal and pathlib are not imported for nothing | TestImport.import_loads_nothing_that_only_some_users_need
+    what partial() bound cannot be set through **kwargs | TestSignatures.arguments_cannot_replace_the_context_or_what_was_bound
+    `ctx` without an annotation is the context, not an argument | TestSignatures.a_function_has_this_schema
+    a result of bytes, or a bare list, has no output schema | TestAnnotations.a_result_has_the_schema_of_its_annotation
     a list is content only if a block is in it | TestServerTools.results_of_every_kind_come_back_as_values_and_as_text
+    bytes are embedded as result:bytes, and come back as bytes | TestServerTools.bytes_are_content_of_no_kind_and_come_back_as_bytes
     a URI is decoded once, after it was matched | TestTemplates.a_uri_matches_in_one_way_or_not_at_all
-    no variable of a template leaves its folder | TestTemplates.no_kind_of_variable_leaves_its_folder_or_hides_a_character
-    None asks for consent alone, and gives True | TestElicitation.without_a_type_it_is_a_confirmation
-    a field that may be None is absent in the form | TestElicitation.a_record_of_fields_with_defaults
-    several blocks are one message where the revision knows that | TestSampling.messages_of_several_blocks_are_for_revisions_that_have_them
-    a root is a file URI without .. | TestRoots.a_root_that_is_no_file_uri_is_never_told
-    an answer counts only for its question | A yes to one question is no answer to another one of the same kind.
-    an answer that does not fit is asked for again | A question is asked again if its answer does not fit the form, or is no object.
-    a question ends a run, whatever its handler catches | A question ends the run of a handler, even if the handler catches every exception.
-    once() is waited for when a question ends the run | TestQuestionsInRounds.a_function_of_once_beside_a_question_ends_and_is_recorded
-    once() runs in the thread of a def handler | TestQuestionsInRounds.a_function_of_once_runs_in_the_thread_of_its_handler
-    a requestState is good for its request only | The requestState of one request is refused in every other request.
-    a requestState is good for its principal only | TestQuestionsInRounds.a_state_is_its_principals
-    a requestState lapses | TestQuestionsInRounds.a_state_lapses_after_15_minutes
-    a requestState has a bound | TestQuestionsInRounds.a_record_has_a_bound
-    a forged requestState is refused though nobody asks | TestHooks.a_middleware_sees_state_that_is_forged_before_it_is_refused
-    a key that can be guessed is refused | TestQuestionsInRounds.a_key_that_can_be_guessed_is_refused
-    call_id is the same in all rounds | TestQuestionsInRounds.a_call_has_one_name_in_all_its_rounds
-    a cancelled question ends its thread's handler | TestHandlersOnTheWire.a_thread_sees_that_its_request_was_cancelled_and_a_question_of_it_ends
-    threads that wait for the loop give up their places | TestHandlersOnTheWire.threads_that_wait_for_the_loop_give_up_their_places
-    nothing is said after the answer | Nothing is said for a request after its answer.
-    the last report of progress always arrives | TestHandlersOnTheWire.a_flood_of_progress_is_thinned_out_but_the_last_value_arrives
-    arguments, method and capability are judged after the middlewares | TestHooks.a_middleware_comes_before_all_that_the_core_judges
-    a result that depends on an answer is not cacheable | Prompts and resources can ask as tools do, and a result that depends on an answer is not cacheable.
-    each modern result says what it is and who made it | Each result of the modern era says what it is, who made it, and how long it may be kept.
-    wrong arguments are a tool's result for the model | Wrong arguments give a tool result with isError, which the model can read and mend.
-    wrong arguments are an error in older revisions | Wrong arguments are an error of the protocol in the older revisions.
-    a broken output schema is an internal error | TestServerTools.output_that_breaks_its_own_schema_is_an_internal_error
-    output that is no object is left out for legacy clients | Structured content that is no object is left out for legacy clients.
-    a session keeps 64 KiB of what its client says | TestBudgets.a_client_that_says_too_much_of_itself_is_refused
-    a session watches a bounded number of resources | TestAnnouncements.a_session_watches_a_bounded_number_of_resources
-    what is declared later was not negotiated | The handshake says what a server has; what comes later was not agreed on, and what goes stays declared.
-    announcements wait for the end of the handshake | Announcements wait until the handshake has ended.
-    announcements come from any thread | TestAnnouncements.announcements_of_any_thread_arrive
-    a subscription begins with an acknowledgment | A modern client is told of what it listens for and of nothing else, after an acknowledgment.
-    on a pipe a subscription ends with a result, then a cancellation | TestServing.a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation
-    log records go to the client whose request caused them | TestLogsOfOthers.a_record_goes_to_the_client_whose_request_caused_it
-    one task enters and leaves a lifespan | TestServing.a_lifespan_is_entered_and_left_by_one_task_and_never_twice_at_a_time
-    a lifespan that failed can be tried again | TestLifespans.a_lifespan_that_fails_to_start_can_be_tried_again
-    threads get a moment to see the end | TestServing.threads_get_a_moment_to_see_that_the_server_ends
+    no template variable has .., a drive, or a hidden character | TestTemplates.no_kind_of_variable_leaves_its_folder_or_hides_a_character
+    `file://{+path}` alone gives absolute paths | TestTemplates.a_uri_matches_in_one_way_or_not_at_all
+    a query parameter may come once, and none that is unknown | TestTemplates.a_uri_matches_in_one_way_or_not_at_all
+    a template matches both spellings of its own letters | TestTemplates.a_uri_matches_in_one_way_or_not_at_all
+    no URI makes a template backtrack for long | TestTemplates.templates_and_uris_have_bounds
+    a field absent from a form is None in the dataclass | TestElicitation.a_field_that_is_absent_has_its_default_or_is_none
+    defaults of a form fill in before the check | TestElicitation.a_field_that_is_absent_has_its_default_or_is_none
+    elicit() without a type asks consent, and gives True | TestElicitation.without_a_type_it_is_a_confirmation
+    blocks stay in one message only where revisions know that | TestSampling.messages_of_several_blocks_are_for_revisions_that_have_them
+    a prompt's message has one block, in every revision | Prompts have messages with one block each, and arguments as types.
+    an escaped .. in a root is found | TestRoots.a_root_that_is_no_file_uri_is_never_told
+    an answer counts only for the very question it was given | A yes to one question is no answer to another one of the same kind.
+    an answer without a question is ignored | An answer to a question that was never asked is ignored.
+    an answer that does not fit the form is asked again | A question is asked again if its answer does not fit the form, or is no object.
+    a question ends a run whatever its handler catches | A question ends the run of a handler, even if the handler catches every exception.
+    once() knows its calls by function and arguments | A value that once() computed in the first round of a call is used again in the later rounds.
+    once() computes anew for other arguments | TestQuestionsInRounds.once_computes_anew_for_other_arguments
+    a question waits for once() functions that run beside it | TestQuestionsInRounds.a_function_of_once_beside_a_question_ends_and_is_recorded
+    in a def handler once() runs in that thread | TestQuestionsInRounds.a_function_of_once_runs_in_the_thread_of_its_handler
+    what once() recorded cannot be changed by its handler | TestQuestionsInRounds.once_keeps_json_and_what_failed_is_tried_again
+    a requestState is bound to its method and parameters | The requestState of one request is refused in every other request.
+    a requestState is bound to its principal | TestQuestionsInRounds.a_state_is_its_principals
+    a requestState lapses after 15 minutes | TestQuestionsInRounds.a_state_lapses_after_15_minutes
+    a forged requestState is refused though no handler asks | TestHooks.a_middleware_sees_state_that_is_forged_before_it_is_refused
+    a requestState has 256 KiB at most | TestQuestionsInRounds.a_record_has_a_bound
+    a state_key has 16 bytes at least | TestQuestionsInRounds.a_key_that_can_be_guessed_is_refused
+    call_id is random, and one in all rounds of a call | TestQuestionsInRounds.a_call_has_one_name_in_all_its_rounds
+    KeyboardInterrupt, GeneratorExit and their like fail one call only | An exception of a tool fails that call alone, and the text of a KeyError says that it is one.
+    a missing capability is an error of the modern protocol | A client that did not declare a capability is not asked for it: the request fails.
+    a missing capability fails a tool in the legacy era | A tool that must ask fails with a text if a client of the legacy era cannot be asked.
+    a cancelled question raises asyncio.CancelledError in a handler's thread | TestHandlersOnTheWire.a_thread_sees_that_its_request_was_cancelled_and_a_question_of_it_ends
+    a legacy question is withdrawn when its request is cancelled | A question of the legacy era is withdrawn when its request is cancelled, and nothing is answered.
+    forty unanswered questions of def tools block no thread | TestHandlersOnTheWire.threads_that_wait_for_the_loop_give_up_their_places
+    nothing is said for a request after its answer | Nothing is said for a request after its answer.
+    the last progress always arrives, before the answer | TestHandlersOnTheWire.a_flood_of_progress_is_thinned_out_but_the_last_value_arrives
+    requestState and inputResponses are checked for their types | The requestState of one request is refused in every other request.
+    middlewares run before arguments, methods and capabilities are judged | TestHooks.a_middleware_comes_before_all_that_the_core_judges
+    a result that used rounds has ttlMs 0 | Prompts and resources can ask as tools do, and a result that depends on an answer is not cacheable.
+    every modern result has resultType and serverInfo | Each result of the modern era says what it is, who made it, and how long it may be kept.
+    codes of errors are fitted to the revision | TestHooks.what_a_middleware_raises_has_the_code_of_the_revision
+    an author's error keeps its code for the next client | TestHooks.an_error_that_is_raised_again_and_again_keeps_its_code
+    wrong arguments are a result from 2025-11-25 on | Wrong arguments give a tool result with isError, which the model can read and mend.
+    wrong arguments are -32602 before 2025-11-25 | Wrong arguments are an error of the protocol in the older revisions.
+    output that breaks its own schema is -32603 | TestServerTools.output_that_breaks_its_own_schema_is_an_internal_error
+    structured output that is no object is modern only | Structured content that is no object is left out for legacy clients.
+    a session keeps 64 KiB of its client at most | TestBudgets.a_client_that_says_too_much_of_itself_is_refused
+    a session has 1,000 subscriptions, a call 1,000 arguments | TestHandlersOnTheWire.what_a_session_holds_is_bounded
+    what is declared after the handshake was not agreed on | TestHandlersOnTheWire.what_is_declared_after_the_handshake_was_not_agreed_on
+    a capability stays when its last entry goes | TestServerTools.lists_change_at_run_time_and_clients_are_told
+    announcements wait for `initialized` | Announcements wait until the handshake has ended.
+    announcements of any thread arrive | TestAnnouncements.announcements_of_any_thread_arrive
+    a subscription is acknowledged before anything else | A modern client is told of what it listens for and of nothing else, after an acknowledgment.
+    on a pipe a subscription's end: result, then cancellation | TestServing.a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation
+    subscriptions end when their client is lost | TestServing.a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation
+    a log record goes to the client whose request caused it | TestLogsOfOthers.a_record_goes_to_the_client_whose_request_caused_it
+    log records that one request sends are limited in number | TestLogsOfOthers.records_of_a_request_that_wait_are_bounded
+    the library's own log goes to no client | TestHandlersOnTheWire.the_programs_log_reaches_the_client_whose_request_caused_it_and_nobody_else
+    one task of its own enters and leaves a lifespan | TestServing.a_lifespan_is_entered_and_left_by_one_task_and_never_twice_at_a_time
+    a new lifespan waits until the old one is left | TestLifespans.a_client_that_comes_while_a_lifespan_is_left_waits_for_the_next
+    a lifespan that failed to start can be tried again | TestLifespans.a_lifespan_that_fails_to_start_can_be_tried_again
+    threads get time to see ctx.cancelled when a server ends | TestServing.threads_get_a_moment_to_see_that_the_server_ends
+    a process ends though a handler swallows its cancellation | TestServing.a_server_ends_though_a_handler_swallows_its_cancellation
     a task's outcome that cannot be sent is its failure | TestTasks.failures_of_the_tool_and_of_the_protocol_are_told_apart
-    outcomes of tasks are bounded | TestTasks.tasks_are_bounded_and_old_results_make_room
-    a name never stands for two questions of one task | TestTasks.questions_of_a_task_are_answered_by_updates_and_no_name_comes_twice
-    a task belongs to its principal | TestTasks.a_task_is_its_principals
-    questions before start_task() come in rounds, later ones in the task | TestTasks.questions_before_a_task_begins_come_in_rounds_and_later_ones_in_the_task
+    a task that has ended keeps nothing of its request | TestTasks.a_task_that_has_ended_keeps_nothing_of_its_request
+    there are 1,000 tasks; outcomes make room for new ones | TestTasks.tasks_are_bounded_and_old_results_make_room
+    outcomes of tasks are bounded in bytes, all together | TestTasks.the_oldest_results_of_tasks_give_way_when_all_are_too_long
+    no name stands for two questions of one task | TestTasks.questions_of_a_task_are_answered_by_updates_and_no_name_comes_twice
+    a question that timed out is withdrawn from its task | TestTasks.a_question_of_a_task_that_nobody_waits_for_is_withdrawn
+    a task exists for its owner only | TestTasks.a_task_is_its_principals
+    questions come in rounds before start_task(), then in the task | TestTasks.questions_before_a_task_begins_come_in_rounds_and_later_ones_in_the_task
     a piped line needs no handshake | A request may be piped into a server without a handshake.
-    a strict server wants a handshake | TestHandlersOnTheWire.a_strict_server_wants_its_handshake
-    tools are registered from any thread | TestServing.tools_are_registered_from_any_thread_while_lists_are_read
+    a strict server wants a handshake, but answers ping | TestHandlersOnTheWire.a_strict_server_wants_its_handshake
+    tools may be registered from any thread while lists are read | TestServing.tools_are_registered_from_any_thread_while_lists_are_read
     # Part IV
+    a thread that sleeps does not keep the process alive | TestServerEnds.the_end_of_input_ends_a_server_whatever_runs
     a server's last answers are not cut off at its end | TestServerEnds.what_finishes_in_the_period_of_grace_is_answered
     several tasks may wait for one slow reader (Python 3.9) | TestChild.large_calls_at_once_wait_their_turn
     the end of a pipe's writer can be awaited | TestServerStreams.messages_of_ten_megabytes_pass
@@ -17475,6 +17540,8 @@ KEPT = table(r"""
     the answers of one turn of the loop leave in one write | TestServerStreams.the_answers_of_one_turn_of_the_loop_leave_together
     a line over the limit is refused, and the next is served | TestServerStreams.a_line_over_the_limit_is_refused_and_the_next_is_served
     # Part V
+    handlers of a server are cancelled before its pipe closes | TestChildEnds.a_handler_is_cancelled_before_the_pipe_closes
+    patterns of a stranger's schema are never tried | The client does not try the regular expressions of a server, for some take years.
     what a server has started ends with it | TestChildEnds.what_the_server_has_started_is_ended_too
     a server's exit is noticed though its own child holds its pipes | TestChild.a_server_that_dies_is_noticed_although_its_own_child_holds_the_pipes
     a loop that ends without close() leaves no server process | TestChildEnds.a_program_whose_loop_ends_leaves_no_process
@@ -17513,6 +17580,7 @@ KEPT = table(r"""
     roots are file URIs without dot segments | TestRoots.a_root_that_is_no_file_uri_is_never_told
     handlers are cancelled before the pipe closes | TestChildEnds.a_handler_is_cancelled_before_the_pipe_closes
     # Part VI
+    over HTTP headers are compared before the version is judged | TestLadder.every_door_tells_the_same
     header lines end with CRLF only, each a well-formed whole line | TestHTTPMessages.whatever_is_doubtful_is_refused_and_ends_the_connection
     a body has exactly one framing, else 400 and close | TestHTTPMessages.whatever_is_doubtful_is_refused_and_ends_the_connection
     steering headers given twice are refused | TestHTTPMessages.whatever_is_doubtful_is_refused_and_ends_the_connection
