@@ -1873,7 +1873,7 @@ class Asker:
 
     #: why nothing more can be sent, once the channel has ended
     lost: ConnectionClosed | None = None
-    transport = Transport()  # until attach() gives the one that is used
+    transport = Transport()  # until run() gets the one that is used
 
     def __init__(self, name: str) -> None:
         self.name, self.tasks = name, Tasks()
@@ -2265,7 +2265,7 @@ class Peer(Asker):
         `grace` is how many seconds the requests that we serve get to finish; None for any number.
         `farewell` is the error that answers those that did not.
         """
-        self.attach(transport)
+        self.transport, transport.failed = transport, self.fail
         send = self.traced(transport.write)
         try:
             while items := await transport.read():
@@ -2284,11 +2284,6 @@ class Peer(Asker):
         """Return whether too many answers wait for the peer to read them."""
         callbacks = len(self.tasks.running) - len(self.incoming)
         return self.unread >= self.limit or callbacks >= MAX_IN_FLIGHT
-
-    def attach(self, transport: Transport) -> None:
-        """Let a channel tell what becomes of our requests."""
-        self.transport = transport
-        transport.failed = self.fail
 
     def lose(self, reason: ConnectionClosed) -> None:
         """Fail everything that we asked for: no answer can come any more."""
@@ -6132,7 +6127,7 @@ class LineDecoder:
     >>> decoder = LineDecoder()
     >>> decoder.feed(b'{"id":1}\\r\\n\\n{"id"'), decoder.feed(b":2}\\n")
     ([b'{"id":1}'], [b'{"id":2}'])
-    >>> decoder.feed(b"cut short"), decoder.eof()
+    >>> decoder.feed(b"cut short"), decoder.feed(b"\n")
     ([], [b'cut short'])
     """
 
@@ -6151,10 +6146,6 @@ class LineDecoder:
             del self.line[self.limit + 1 :]  # this much shows that it is too long
         lines = [line.rstrip(b"\r") for line in lines]
         return [x if len(x) <= self.limit else self._too_long(x) for x in lines if x]
-
-    def eof(self) -> list[Any]:
-        """Return the line that has begun, if there is one: it ends here."""
-        return self.feed(b"\n")
 
     def _too_long(self, line: bytes) -> LimitExceeded:
         problem = LimitExceeded(f"a line is longer than {self.limit} bytes")
@@ -6251,7 +6242,7 @@ class LineTransport(Transport):
             except OSError:  # EIO, ECONNRESET: nobody will write any more
                 data = b""
             self.idle_since = float("inf")
-            items = self.decoder.feed(data) if data else self.decoder.eof()
+            items = self.decoder.feed(data or b"\n")  # the last line needs no newline
             if items or not data:
                 return items
 
@@ -6503,7 +6494,7 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
         return {"action": answer or "decline"}
     if schema is None:
         return {"action": "accept"}
-    fields = {k: v for k, v in object_of(schema, "properties").items() if isinstance(v, dict)}
+    fields = object_of(schema, "properties")
     if answer is True:  # no more than consent, unless one yes or no was asked for
         asked = [field.get("type") for field in fields.values()]
         answer = dict.fromkeys(fields, True) if asked == ["boolean"] else {}

@@ -314,8 +314,8 @@ def feed_pieces(decoder, pieces, eof):
         # The error that follows complete items is raised by the call after the one that gave them.
         items += decoder.feed(b"")
         if eof:
-            items += decoder.eof()
-            items += decoder.eof()
+            items += decoder.feed(b"\n")
+            items += decoder.feed(b"\n")
     except m.ProtocolError as exc:
         return items, exc
     return items, None
@@ -13166,7 +13166,7 @@ class LineSocket(m.Transport):
                 data = await asyncio.get_running_loop().sock_recv(self.sock, 65536)
             except OSError:
                 data = b""
-            items = self.lines.feed(data) if data else self.lines.eof()
+            items = self.lines.feed(data or b"\n")
         self.reading = False
         if self.closed:
             self.sock.close()
