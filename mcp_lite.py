@@ -11648,17 +11648,12 @@ class Redirect:
 
     async def serve(self, request: HTTPRequest, response: Response) -> None:
         """Answer a request with a page that says nothing of what came."""
-        found = answer_in(request.query, self.state)
-        if request.path != self.path:
-            status = 404
-        elif request.method != "GET":
-            status = 405
-        elif found is None or self.answer.done():
-            status = 400
-        else:
-            status = 200
+        found, status, page = None, 404, b"This is not what was waited for."
+        if request.path == self.path and request.method == "GET":
+            found = answer_in(request.query, self.state)
+        if found is not None and not self.answer.done():
+            status, page = 200, DONE_PAGE
             self.answer.set_result(found)
-        page = DONE_PAGE if status == 200 else b"This is not what was waited for."
         await response.send(status, PAGE_HEADERS, page)
 
     async def close(self) -> None:

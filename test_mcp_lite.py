@@ -10603,11 +10603,11 @@ class TestLoggingIn:
             assert re.fullmatch(r"[A-Za-z0-9%/?:@!&*+,;=~\[\]._-]+", world.opened[0])
             assert world.asked[0].items() >= {"q": "'", "a": "b"}.items(), "a query that is there stays"
 
-    @pytest.mark.parametrize("target, method, status", [
-        ("/favicon.ico", "GET", 404), ("/callback", "GET", 400), ("/callback?state=x&code=y", "GET", 400),
-        ("{home}&code=second", "GET", 400), ("{home}&state=second", "GET", 400), ("{home}", "POST", 405),
+    @pytest.mark.parametrize("target, method", [
+        ("/favicon.ico", "GET"), ("/callback", "GET"), ("/callback?state=x&code=y", "GET"),
+        ("{home}&code=second", "GET"), ("{home}&state=second", "GET"), ("{home}", "POST"),
     ])  # fmt: skip
-    async def test_a_redirect_that_anybody_could_have_sent_means_nothing(self, target, method, status):
+    async def test_a_redirect_that_anybody_could_have_sent_means_nothing(self, target, method):
         async with World().running() as world:
             answers = []
 
@@ -10620,7 +10620,7 @@ class TestLoggingIn:
             opened = lambda url: world.browsing.append(asyncio.ensure_future(browse(url)))  # noqa: E731
             await world.log_in(world.oauth(open_browser=opened))
         (refused, _, _), (done, headers, page) = answers
-        assert (refused, done, len(world.forms())) == (status, 200, 1)
+        assert (refused, done, len(world.forms())) == (404, 200, 1)
         assert headers["content-security-policy"] == "default-src 'none'" and b"code" not in page
         assert (headers["referrer-policy"], headers["cache-control"]) == ("no-referrer", "no-store")
 
