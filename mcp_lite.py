@@ -4417,6 +4417,18 @@ class Context(Exchange):
             rounds.answers[name] = [digest_of(*questions[name]), answer]
         return answers
 
+    async def answered(self, wanted: InputRequired, again: Callable[[], Awaitable[Any]]) -> Any:
+        """Ask, call again(), and so on until it returns something else than an InputRequired."""
+        for _ in range(MAX_TRIES):
+            for name in wanted.requests:  # what is wanted again, must be asked again
+                self.rounds.answers.pop(name, None)
+            await self.ask(wanted)
+            value = await again()
+            if not isinstance(value, InputRequired):
+                return value
+            wanted = value
+        raise RPCError(INTERNAL_ERROR, f"{self.method} asked more than {MAX_TRIES} times")
+
     def check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing if the client, or its revision, cannot be asked this; SchemaError
         if nobody can."""
@@ -4691,18 +4703,18 @@ class Entry:
             self.ran_again = True
             again = "%s %r has asked, and runs again from its first line: what must not happen "
             logger.info(again + "twice belongs into ctx.once() (said once)", self.what, self.name)
+
+        def run() -> Awaitable[Any]:
+            work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
+            if self.timeout is None:
+                return work
+            late = ToolError(f"{self.name} took longer than {self.timeout:g} seconds")
+            return within(self.timeout, work, late)
+
         try:
-            while True:
-                work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
-                if self.timeout is not None:
-                    late = ToolError(f"{self.name} took longer than {self.timeout:g} seconds")
-                    work = within(self.timeout, work, late)
-                value = await work
-                if not isinstance(value, InputRequired):
-                    break
-                for name in value.requests:  # what is wanted again, must be asked again
-                    ctx.rounds.answers.pop(name, None)
-                await ctx.ask(value)
+            value = await run()
+            if isinstance(value, InputRequired):
+                value = await ctx.answered(value, run)
         except BaseException as exc:
             if self.passes(ctx, exc):
                 raise
@@ -5042,6 +5054,8 @@ class Conversation(Peer):
         token, answer = CURRENT.set(ctx), {}
         try:
             answer = await step(ctx)
+            if isinstance(answer, InputRequired):
+                answer = await ctx.answered(answer, partial(step, ctx))
             if not isinstance(answer, dict):
                 problem = f"{ctx.method} was answered with {type(answer).__name__}, not a dict"
                 raise TypeError(f"{problem}: a middleware is to `return await call_next(ctx)`")
