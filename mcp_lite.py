@@ -6141,7 +6141,7 @@ class LineDecoder:
     >>> decoder = LineDecoder()
     >>> decoder.feed(b'{"id":1}\\r\\n\\n{"id"'), decoder.feed(b":2}\\n")
     ([b'{"id":1}'], [b'{"id":2}'])
-    >>> decoder.feed(b"cut short"), decoder.feed(b"\n")
+    >>> decoder.feed(b"cut short"), decoder.feed(b"\\n")
     ([], [b'cut short'])
     """
 
