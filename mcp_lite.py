@@ -8078,6 +8078,7 @@ class Wire(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Note that nothing more will come: an input that ends is the end of the connection."""
         self.ended, self.problem = True, exc
+        self.transport.close()  # before 3.11, TLS complains of whoever has not said that
         self.came.set()
         self.writable.set()
 
