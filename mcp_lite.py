@@ -3519,13 +3519,20 @@ def without_none(**fields: Any) -> Msg:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+#: The members of `annotations`, of tools and of all else; others have a prefix: "shop.example/red".
+ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint",
+               "audience", "priority", "lastModified")  # fmt: skip
+
+
 def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
     """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta.
 
-    TypeError for any other keyword.
+    TypeError for any other keyword, and for an annotation that nobody knows.
     """
-    for name in fields.keys() - {*known}:
-        raise TypeError(f"{what}: no field {name!r}; there are {', '.join(known)}")
+    for given, there in ((fields, known), (fields.get("annotations") or {}, ANNOTATIONS)):
+        for name in given.keys() - {*there}:
+            if "/" not in name:
+                raise TypeError(f"{what}: no field {name!r}; there are {', '.join(there)}")
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
 

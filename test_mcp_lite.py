@@ -5038,6 +5038,12 @@ class TestServing:
             assert await c.call("quick") == 5
             await until(lambda: seen == ["cancelled", "told"])
 
+    def test_a_misspelled_annotation_is_an_error_that_names_the_right_ones(self):
+        app = m.Server()
+        with pytest.raises(TypeError, match="tool: no field 'readOnly'; there are title, readOnlyHint"):
+            app.add_tool(lambda: 1, name="a", annotations={"readOnly": True})
+        app.add_tool(lambda: 1, name="a", annotations={"x-shop/colour": "red", "readOnlyHint": True})
+
     async def test_a_completion_of_what_is_not_there_is_warned_of(self, caplog):
         app = m.Server()
 
