@@ -5178,6 +5178,7 @@ RUNNERS: dict[str, Function] = {}
 #: Classes that Server.http() and Server.asgi make; they take the server and options.
 ENGINES: dict[str, Function] = {}
 
+
 class Life:
     """The lifespan of a server on one event loop, from the first who needs it to the last."""
 

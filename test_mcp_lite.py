@@ -4872,6 +4872,18 @@ A client that listens for its task is told how the task ends.
             kept = [(await send("tasks/get", taskId=task_id)).get("status") for task_id in ids]
         assert kept == [None, "completed", "completed"]
 
+    async def test_results_of_tasks_are_bounded_in_bytes(self, monkeypatch):
+        monkeypatch.setattr(m, "HELD_BYTES", 20_000)
+        app = m.Server()
+        app.tool(lambda: "x" * 8_000, name="large", task=True)
+        async with self.session(app) as send:
+            ids = []
+            for _ in range(4):
+                ids.append((await send("tools/call", name="large"))["taskId"])
+                await self.until(send, ids[-1], "completed")
+            found = [(await send("tasks/get", taskId=each)).get("status") for each in ids]
+        assert found == [None, None, "completed", "completed"]
+
     async def test_too_many_running_tasks_are_refused(self):
         async with self.session(working_server()) as send:
             for _ in range(1000):
