@@ -8880,31 +8880,27 @@ class SocketResponse(Response):
     def _put(
         self, status: int, headers: Fields, data: bytes, more: bool
     ) -> Awaitable[Any] | None:
-        connection = self.connection
-        start = self._start(status, headers, len(data), more) if status else b""
+        wire, start = self.connection, b""
+        if status:
+            # HTTP/1.0: the end of the connection ends a stream
+            self.chunked = more and self.head.minor > 0
+            if self.keep:
+                self.keep = self.chunked == more and wire.complete and not wire.listener.stopping
+            closing = () if self.keep else (("connection", "close"),)
+            # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
+            start = response_head(status, (*headers.items(), *closing)) + wire.listener.date
+            if self.chunked:
+                start += b"transfer-encoding: chunked\r\n"
+            elif not more and status != 204:
+                start += b"content-length: %d\r\n" % len(data)
+            start += b"\r\n"
         if self.head.method == "HEAD":
             data = b""
         if self.chunked:
             data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
             data += b"" if more else b"0\r\n\r\n"
-        connection.transport.write(start + data)
-        return None if connection.writable.is_set() else connection.writable.wait()
-
-    def _start(self, status: int, headers: Fields, size: int, more: bool) -> bytes:
-        wire, fields = self.connection, (*headers.items(),)
-        # HTTP/1.0: the end of the connection ends a stream
-        self.chunked = more and self.head.minor > 0
-        if self.keep:
-            self.keep = self.chunked == more and wire.complete and not wire.listener.stopping
-        if not self.keep:
-            fields += (("connection", "close"),)
-        # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
-        start = response_head(status, fields) + wire.listener.date
-        if self.chunked:
-            start += b"transfer-encoding: chunked\r\n"
-        if more or status == 204:
-            return start + b"\r\n"
-        return b"%bcontent-length: %d\r\n\r\n" % (start, size)
+        wire.transport.write(start + data)
+        return None if wire.writable.is_set() else wire.writable.wait()
 
     def finish(self) -> None:
         """Turn the connection to the next request."""
@@ -8917,7 +8913,7 @@ class Connection(Wire):
     """One client's connection: requests in, answers out, one after the other."""
 
     response: SocketResponse | None = None
-    taken = -1  # bytes that were unsent when the reader was last found slow
+    unsent = -1  # bytes, when the reader was last found slow
     lingering = False  # what comes is thrown away
 
     def __init__(self, listener: Listener) -> None:
@@ -8998,15 +8994,9 @@ class Connection(Wire):
         super().pause_writing()
         self.await_reader()
 
-    def resume_writing(self) -> None:
-        """Let a handler take its time again."""
-        super().resume_writing()
-        if self.response is not None:
-            self.deadline = NO_DEADLINE
-
     def await_reader(self) -> None:
         """Give the client some time to take what was written."""
-        self.taken = self.transport.get_write_buffer_size()
+        self.unsent = self.transport.get_write_buffer_size() or -1
         self.deadline = self.loop.time() + STALL_SECONDS
 
     def close(self) -> None:
@@ -9016,12 +9006,13 @@ class Connection(Wire):
 
     def expire(self) -> None:
         """Do what follows when the deadline has passed."""
+        unsent = self.transport.get_write_buffer_size()
         if self.response is None and self.buffer:
             self.serve(NO_HEAD, too_slow())
-        elif self.transport.get_write_buffer_size() not in (0, self.taken):  # slow, but not dead
-            self.await_reader()
-        else:
+        elif unsent == self.unsent or not (unsent or self.response):
             self.transport.abort()
+        else:  # its reader is slow but not dead, or was slow
+            self.await_reader()
 
 
 ###############################################################################
@@ -9032,8 +9023,6 @@ class Connection(Wire):
 #             Where there is none, the new one is closed.
 # Limits.  asyncio accepts: where a process may open no more files, it pauses for a second. A Unix
 #          socket has the permissions that the umask leaves; a second server on it takes it over.
-
-
 
 class Listener:
     """Listening sockets and their connections."""
@@ -9078,7 +9067,7 @@ class Listener:
         """Count a new connection in; where there are too many, one is closed."""
         self.connections.add(connection)
         if len(self.connections) > MAX_CLIENTS:
-            idle = [each for each in self.connections if each.response is None]
+            idle = (each for each in self.connections if each.response is None)
             oldest = min(idle, key=lambda each: each.deadline)
             oldest.transport.abort()
             self.connections.discard(oldest)
