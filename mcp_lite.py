@@ -8283,10 +8283,10 @@ ADDRESS = r"([0-9.]+|\[[0-9a-f:.]+\])(:[0-9]*)?"  # no DNS name has only digits 
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
 JSON_HEADERS: Fields = {"content-type": JSON_TYPE}
-#: The headers that a trace shows; those that let somebody in are cut short.
+#: The headers that a trace shows, besides the beginning of those that let somebody in.
 TRACED_HEADERS = (
-    "last-event-id mcp-session-id www-authenticate authorization location retry-after mcp-method"
-    " mcp-name mcp-protocol-version content-type".split()
+    "last-event-id www-authenticate location retry-after mcp-method mcp-name mcp-protocol-version"
+    " content-type".split()
 )
 
 
@@ -8298,13 +8298,13 @@ def trace_head(direction: str, line: str, headers: Fields) -> None:
     """Show the head of an HTTP request or answer to the trace, if there is one."""
     if _trace is None:
         return
-    given, shown = {name.lower(): value for name, value in headers.items()}, {}
-    for name in TRACED_HEADERS:
-        if name in given:
-            secret = name in ("authorization", SESSION_HEADER)
-            shown[name] = given[name][:6] + "..." if secret else given[name][:99]
-    if "location" in shown:  # where a browser carries the code of a login in the query
-        shown["location"] = re.split("[?#]", shown["location"])[0]
+    shown = {}
+    for name, value in headers.items():
+        name = name.lower()
+        if name in ("authorization", SESSION_HEADER):
+            shown[name] = value[:6] + "..."
+        elif name in TRACED_HEADERS:  # a browser carries the code of a login in a query
+            shown[name] = re.split("[?#]", value)[0][:99]
     _trace(direction, "HTTP", HTTPHead(http=line, headers=shown))
 
 
@@ -8365,23 +8365,19 @@ class Gate:
 
     def check(self, headers: Fields, locked: bool = False) -> None:
         """Raise ProtocolError with status 403 for a Host or an Origin that is not let in."""
-        host, origin = headers.get("host"), headers.get("origin")
-        if not (host is None or (locked and self.addresses) or self._knows_host(host.lower())):
-            raise self._refusal("host", host)
-        if not (origin is None or self._knows_origin(origin.lower())):
-            raise self._refusal("origin", origin)
+        for what, known in (("host", self._knows_host), ("origin", self._knows_origin)):
+            name = headers.get(what)
+            if name is not None and not known(name.lower(), locked):
+                # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
+                problem = f"the {what} {name[:100]!r} is not allowed here: see allowed_{what}s"
+                raise ProtocolError(problem, http_status=403)
 
-    def _refusal(self, what: str, name: str) -> ProtocolError:
-        # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
-        problem = f"the {what} {name[:100]!r} is not allowed here: see allowed_{what}s"
-        return ProtocolError(problem, http_status=403)
-
-    def _knows_host(self, host: str) -> bool:
-        if self.addresses and re.fullmatch(ADDRESS, host):
+    def _knows_host(self, host: str, locked: bool) -> bool:
+        if self.addresses and (locked or re.fullmatch(ADDRESS, host)):
             return True
         return "*" in self.hosts or is_one_of(host, self.hosts)
 
-    def _knows_origin(self, origin: str) -> bool:
+    def _knows_origin(self, origin: str, locked: bool) -> bool:
         if not self.origins.isdisjoint((origin, "*")):
             return True
         return is_one_of(re.sub("^https?://", "", origin), self.hosts)
@@ -8598,8 +8594,7 @@ def mirrors_of(schema: JSON) -> list[Mirror]:
 def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
     """Yield the arguments that a part of a schema mirrors; `path` is None where none may be."""
     if isinstance(node, list):
-        for item in node:
-            yield from _marked(item, None)
+        node = dict(enumerate(node))
     if not isinstance(node, dict):
         return
     if "x-mcp-header" in node:
