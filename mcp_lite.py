@@ -3573,11 +3573,8 @@ class Resource(Content):
         self, uri: str, text: str | None = None, data: bytes | None = None, *,
         mime_type: str | None = None, annotations: Msg | None = None, meta: Msg | None = None,
     ) -> None:
-        if (text is None) == (data is None):
-            raise ValueError("Resource: give either text or data=")
-        usual = "text/plain" if data is None else "application/octet-stream"
-        kind, blob = mime_type or usual, None if data is None else base64.b64encode(data).decode()
-        contents = without_none(uri=uri, mimeType=kind, text=text, blob=blob, _meta=meta)
+        (contents,) = contents_of(uri, text if data is None else data, mime_type)
+        contents.update(without_none(_meta=meta))
         super().__init__(without_none(type="resource", resource=contents, annotations=annotations))
 
 
@@ -4185,14 +4182,14 @@ class Context(Exchange):
 
     @cached_property
     def waiting(self) -> set[Any]:
-        """What waits for the client, in threads and in tasks of the handler."""
+        """Tasks that wait for the client's answer, for threads too."""
         self.busy = True
         return set()
 
     def release(self) -> None:
         """End what waits for the client: the handler has ended."""
-        for future in list(self.waiting):
-            future.cancel()
+        for task in list(self.waiting):
+            task.cancel()
 
     async def finish(self) -> None:
         """Send what was held back, after what runs beside the handler has ended."""
@@ -4209,14 +4206,11 @@ class Context(Exchange):
 
         with self.server.threads.blocked():
             future = asyncio.run_coroutine_threadsafe(coro, self.conversation.loop)
-            self.waiting.add(future)
             try:
                 return future.result()
             except concurrent.futures.CancelledError:
                 # That one is an Exception: a handler's `except Exception` would catch it.
                 raise asyncio.CancelledError from None
-            finally:
-                self.waiting.discard(future)
 
     # Saying.
 
@@ -4569,7 +4563,7 @@ class LogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Send one record; never raises, never blocks."""
         ctx = CURRENT.get(None)
-        ours = record.name.split(".")[0] == "mcp_lite"  # what is logged about sending
+        ours = record.name.startswith("mcp_lite")  # what is logged about sending
         if ctx is None or ctx.server is not self.server or ours:
             return
         try:
@@ -4749,7 +4743,7 @@ class Entry:
     def failure(self, exc: BaseException, shown: bool) -> Msg:
         """Raise the error for a prompt or a resource; only texts of this library go to clients."""
         told = str(exc) if shown and isinstance(exc, MCPError) else "Internal error"
-        raise RPCError(INTERNAL_ERROR, told or f"{self.what} {self.name!r} failed") from exc
+        raise RPCError(INTERNAL_ERROR, told) from exc
 
 
 #: Checks of later sections on each tool that is registered; each may raise SchemaError.
@@ -4817,7 +4811,7 @@ class Tool(Entry):
     def failure(self, exc: BaseException, shown: bool) -> Msg:
         """Return a result that says what went wrong, for the model to read."""
         text = str(exc) or type(exc).__name__
-        if isinstance(exc, KeyError) and exc.args:
+        if isinstance(exc, KeyError):
             text = f"KeyError: {exc}"  # the text of a KeyError is only the key
         text = text if shown else f"the tool {self.name!r} failed"
         return {"content": [{"type": "text", "text": text}], "isError": True}
@@ -4897,8 +4891,8 @@ class Registry(dict[str, Any]):
 
     def __init__(self, make: type[Entry], changed: Callable[[Entry], None]) -> None:
         super().__init__()
-        self.make: Callable[..., Entry] = make
-        self.what, self.changed = make.what, changed
+        self.make: Any = make
+        self.changed = changed
 
     def offer(self, fn: Any, options: Msg) -> Any:
         """Register a function and give it back; for a name or nothing, return a decorator."""
@@ -4931,7 +4925,7 @@ class Registry(dict[str, Any]):
         entry = self.get(name)
         if entry is None:
             # spec: server/tools#error-handling, server/prompts#error-handling
-            raise RPCError(INVALID_PARAMS, f"Unknown {self.what}: {name}")
+            raise RPCError(INVALID_PARAMS, f"Unknown {self.make.what}: {name}")
         return entry
 
 
@@ -4945,13 +4939,11 @@ class Route(Row):
 
 async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     """Call a function with as many of the values as it takes, and ctx if it wants it."""
-    names, kwargs = [], {}
-    for p in inspect.signature(fn).parameters.values():
-        # Annotations are read as text: these functions need no others.
-        if "Context" in str(p.annotation) or p.name == CONTEXT_NAME:
-            kwargs[p.name] = ctx
-        elif p.kind is p.POSITIONAL_OR_KEYWORD:
-            names.append(p.name)
+    parameters = inspect.signature(fn).parameters.values()
+    # Annotations are read as text: these functions need no others.
+    contexts = [p for p in parameters if "Context" in str(p.annotation) or p.name == CONTEXT_NAME]
+    kwargs = {p.name: ctx for p in contexts}
+    names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p not in contexts]
     return await ctx.server.call(fn, **dict(zip(names, values)), **kwargs)
 
 ###############################################################################
