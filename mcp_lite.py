@@ -10525,7 +10525,7 @@ class HTTPTransport(Transport):
             raise ValueError("token= and auth= are two ways to come in: give one of them")
         self.auth = Authorizer(self.http, token) if auth is None else authorizer_of(self, auth)
         self.session_id: str | None = None
-        self.rev: str | None = None
+        self.rev = ""  # that was agreed on
         #: by tool, the arguments that headers repeat
         self.tools: dict[str, Any] = {}
         self.inbox, self.tasks = Inbox(), Tasks()
@@ -10577,13 +10577,13 @@ class HTTPTransport(Transport):
 
     @property
     def _modern(self) -> bool:
-        return self.rev is not None and self.rev >= MODERN
+        return self.rev >= MODERN
 
     async def fields(self, **more: str | None) -> dict[str, str]:
         """Return the headers of a request."""
         out = sendable_headers(await value_from(self._headers))
         out["user-agent"] = out.get("user-agent", f"mcp_lite/{__version__}")
-        if self.rev is not None and self.rev >= VERSION_HEADERS:
+        if self.rev >= VERSION_HEADERS:
             out[VERSION_HEADER] = self.rev
         if self.session_id is not None:
             out[SESSION_HEADER] = self.session_id
@@ -10817,7 +10817,7 @@ class HTTPTransport(Transport):
 
     def agreed(self, rev: str | None) -> None:
         """Note the revision, which later requests name; or forget the session."""
-        self.rev = rev
+        self.rev = rev or ""
         if rev is None:
             self.session_id = None
 
