@@ -7910,17 +7910,15 @@ def parse_request_head(block: bytes) -> RequestHead:
         raise ProtocolError("the request line is not: METHOD TARGET HTTP/1.1")
     method, target, minor = found[1], found[2], min(int(found[3]), 1)
     headers = parse_fields(rest[:-2])
-    # RFC 9112 §3.2 -- 400 to any request "that lacks a Host header field"
-    if "host" not in headers and minor > 0:
-        raise ProtocolError("the header host is missing")
+    # RFC 9112 §3.2 -- 400 to any request "that lacks a Host header field"; HTTP/1.0 needs none
+    if not re.fullmatch(AUTHORITY, headers.get("host", "" if minor else "localhost")):
+        raise ProtocolError("there is no host that is a name or address, with a port or without")
     if not target.startswith("/"):
         found = re.fullmatch(ABSOLUTE_FORM, target)
         if found is None:
             raise ProtocolError("the target is neither a path nor an http URL")
         # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
         headers["host"], target = found[2], "/" + found[5].removeprefix("/")
-    if "host" in headers and not re.fullmatch(AUTHORITY, headers["host"]):
-        raise ProtocolError("the host is not a name or address, with a port or without")
     path, _, query = target.partition("?")
     size, keep = body_size(headers, minor), is_keep_alive(headers, minor)
     shared = types.MappingProxyType(headers)  # by all requests that begin alike
