@@ -9173,6 +9173,13 @@ class TestRunningAPort:
         assert await wire.everything() == b""
         wire.drop()
 
+    async def test_a_connection_that_is_reset_under_tls_does_not_delay_the_end(self, certificate):
+        context = ssl.create_default_context(cafile=certificate[0])
+        async with sample_app().http(port=0, ssl=certificate, grace=100) as server:
+            wire = await Wire.open(server.url, ssl=context)
+            wire.reset()
+            await asyncio.sleep(0.05)  # the server hears of it before it ends
+
     async def test_new_work_is_refused_and_what_runs_finishes_within_the_grace(self):
         app = sample_app()
         server = await app.http(port=0, grace=10, healthz=True).__aenter__()
