@@ -5112,7 +5112,7 @@ class Conversation(Peer):
     def leave(self) -> None:
         """End what the client's requests have begun: it has gone."""
         while self.farewells:
-            self.farewells.popitem()[1]()
+            self.call_back(self.farewells.popitem()[1])
 
     # Announcements.
 

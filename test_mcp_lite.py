@@ -5492,6 +5492,23 @@ class TestHooks:
         await eventually(lambda: gone)
         assert gone == [1]
 
+    @ERAS
+    async def test_a_function_that_fails_when_the_client_has_gone_harms_nothing(self, era, caplog):
+        app, gone = m.Server(), []
+
+        def fail():
+            raise ValueError("of its own")
+
+        @app.tool
+        async def stay(ctx: m.Context) -> str:
+            for fn in (lambda: gone.append(1), fail, lambda: gone.append(2)):
+                ctx.at_end(fn)
+            return "yes"
+
+        async with app.http(port=0) as server, m.Client(server.url, revision=era) as c:
+            assert await c.call("stay") == "yes"
+        assert gone == [2, 1] and "of its own" in caplog.text
+
     async def test_a_client_says_why_it_has_no_connection_any_more(self):
         ours, theirs = m.memory_transports()
         serving = asyncio.ensure_future(m.Server().serve(theirs))
