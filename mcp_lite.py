@@ -3699,7 +3699,7 @@ class Elicited(Row, Generic[Wanted]):
 
 
 #: Of a question: the member that its answer must have, and the schema of this member.
-ANSWERS: dict[str, dict[str, Msg]] = {
+ANSWERS: dict[str, Msg] = {
     "roots/list": {"roots": {"type": "array", "items": {"type": "object"}}},
     "sampling/createMessage": {"content": {"type": ["object", "array"]}},
     "elicitation/create": {"action": {"enum": ["accept", "decline", "cancel"]}},
@@ -4405,16 +4405,15 @@ class Context(Exchange):
             rounds.answers[name] = [digest_of(*questions[name]), answer]
         return answers
 
-    async def answered(self, wanted: InputRequired, again: Callable[[], Awaitable[Any]]) -> Any:
+    async def answered(self, wanted: Any, again: Callable[[], Awaitable[Any]]) -> Any:
         """Ask, call again(), and so on until it returns something else than an InputRequired."""
         for _ in range(MAX_TRIES):
             for name in wanted.requests:  # what is wanted again, must be asked again
                 self.rounds.answers.pop(name, None)
             await self.ask(wanted)
-            value = await again()
-            if not isinstance(value, InputRequired):
-                return value
-            wanted = value
+            wanted = await again()
+            if not isinstance(wanted, InputRequired):
+                return wanted
         raise RPCError(INTERNAL_ERROR, f"{self.method} asked more than {MAX_TRIES} times")
 
     def check_question(self, method: str, params: Msg) -> None:
@@ -4671,38 +4670,26 @@ class Entry:
         if self.signature.description:
             self.definition.setdefault("description", self.signature.description)
 
-    def bind(self, given: Msg, ctx: Context) -> Msg:
-        """Return the arguments for fn(**kwargs); raise SchemaError if `given` is wrong."""
-        if len(given) > MAX_ITEMS:
-            raise SchemaError("", f"more than {MAX_ITEMS} arguments")
-        try:
-            self.validator.check(given)
-        except SchemaError:
-            given = relax(given, self.validator)
-        return self.signature.arguments(given, ctx)
-
     async def call(self, ctx: Context, given: Msg, uri: str = "") -> Any:
         """Return the result of a call."""
         try:
-            kwargs = self.bind(given, ctx)
+            if len(given) > MAX_ITEMS:
+                raise SchemaError("", f"more than {MAX_ITEMS} arguments")
+            try:
+                self.validator.check(given)
+            except SchemaError:
+                given = relax(given, self.validator)
+            kwargs = self.signature.arguments(given, ctx)
         except SchemaError as exc:
             return self.misused(ctx, exc)
         if "requestState" in ctx.params and not self.ran_again:
             self.ran_again = True
             again = "%s %r has asked, and runs again from its first line: what must not happen "
             logger.info(again + "twice belongs into ctx.once() (said once)", self.what, self.name)
-
-        def run() -> Awaitable[Any]:
-            work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
-            if self.timeout is None:
-                return work
-            late = ToolError(f"{self.name} took longer than {self.timeout:g} seconds")
-            return within(self.timeout, work, late)
-
         try:
-            value = await run()
+            value = await self.run(ctx, kwargs)
             if isinstance(value, InputRequired):
-                value = await ctx.answered(value, run)
+                value = await ctx.answered(value, partial(self.run, ctx, kwargs))
         except BaseException as exc:
             if self.passes(ctx, exc):
                 raise
@@ -4712,9 +4699,16 @@ class Entry:
         except RPCError:
             raise
         except Exception as exc:
-            why = str(exc) if isinstance(exc, MCPError) else f"it has no JSON form: {exc}"
-            problem = f"{self.what} {self.name!r} returned {type(value).__name__}: {why}"
+            problem = f"{self.what} {self.name!r} returned {type(value).__name__}: {exc}"
             return self.failed(ctx, MCPError(problem))
+
+    def run(self, ctx: Context, kwargs: Msg) -> Awaitable[Any]:
+        """Call the function, on the loop or in a thread."""
+        work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
+        if self.timeout is None:
+            return cast("Awaitable[Any]", work)
+        late = ToolError(f"{self.name} took longer than {self.timeout:g} seconds")
+        return within(self.timeout, work, late)
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         """Return the result of the method for the value of the function."""
