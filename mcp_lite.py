@@ -4619,7 +4619,7 @@ def relax(given: Schema, validator: Validator) -> Schema:
             found = [name for name in given if exc.expected and exc.path == join_path(name)]
             value = given[found[0]] if found else 0
             if value is None:
-                given = {name: held for name, held in given.items() if name != found[0]}
+                given = without(given, *found)
                 continue
             if not isinstance(value, str) or value != value.strip():
                 raise
@@ -4647,10 +4647,6 @@ def is_result(value: Any) -> bool:
     content = value["content"]
     is_content = isinstance(content, list) and all(map(_is_block, content))
     return is_content and len(value) + len(content) > 1
-
-
-#: What a handler raises for its client to read: it needs no log, and is never hidden.
-FOR_THE_CLIENT = (ToolError, CapabilityMissing)
 
 
 class Entry:
@@ -4727,7 +4723,8 @@ class Entry:
 
     def failed(self, ctx: Context, exc: BaseException) -> Msg:
         """Answer a call whose handler raised."""
-        shown = isinstance(exc, FOR_THE_CLIENT)
+        # These are raised for the client to read: they need no log, and are never hidden.
+        shown = isinstance(exc, (ToolError, CapabilityMissing))
         if not shown:  # an error of this library, as when a client refuses, needs no traceback
             trace = None if isinstance(exc, MCPError) else exc
             name = f"{self.what} {self.name!r}"
@@ -4909,10 +4906,7 @@ class Registry(dict[str, Any]):
 
     def drop(self, name: str) -> None:
         """Remove an entry; KeyError names it if it is not there."""
-        entry = self.pop(name, None)
-        if entry is None:
-            raise KeyError(f"nothing is registered as {name!r}")
-        self.changed(entry)
+        self.changed(self.pop(name))
 
     def find(self, name: str) -> Any:
         """Return an entry; RPCError -32602 if there is none."""
