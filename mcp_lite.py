@@ -12857,8 +12857,14 @@ YES_NO = {"yes": True, "y": True, "no": False, "n": False, "": False}  # besides
 
 
 def pairs(words: Iterable[str], sign: str = "=") -> dict[str, str]:
-    """Return what is before the sign in each word, and what is after it."""
-    return {key: value.strip() for key, _, value in (word.partition(sign) for word in words)}
+    """Return what is before the sign in each word, and what is after it; UsageError without one."""
+    found = {}
+    for word in words:
+        key, there, value = word.partition(sign)
+        if not there:
+            raise UsageError(f"{word!r} is not NAME{sign}VALUE")
+        found[key] = value.strip()
+    return found
 
 
 def at_terminal(*streams: Any) -> bool:
@@ -13042,7 +13048,7 @@ async def listed(c: Client, kind: str) -> list[Msg]:
         return list(await getattr(c, f"list_{kind}")())
     except (CapabilityMissing, RemoteError) as exc:
         # Some servers declare resources, and do not know resources/templates/list.
-        if getattr(exc, "code", METHOD_NOT_FOUND) != METHOD_NOT_FOUND:
+        if exc.code not in (MISSING_CAPABILITY, METHOD_NOT_FOUND):
             raise
         return []
 
@@ -13143,6 +13149,8 @@ async def do_login(c: Client, args: Any) -> Shown:
 
 def do_logout(args: Any) -> None:
     """Forget the login to a URL."""
+    if not is_url(args.target):
+        raise UsageError(f"{args.target} is no URL")
     done = asyncio.run(logout(args.target))
     print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
 

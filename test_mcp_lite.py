@@ -11918,6 +11918,19 @@ threading.Thread(target=app.run, daemon=True).start()
 while True:
     signal.pause()
 """,
+    # A server that offers tools only.
+    "tiny.py": """
+from mcp_lite import Server
+
+app = Server("tiny", "1.0")
+
+@app.tool
+def one() -> int:
+    return 1
+
+if __name__ == "__main__":
+    app.run()
+""",
     # A server of something else, which answers everything with an error.
     "refuser.py": """
 import json, sys
@@ -11975,6 +11988,16 @@ Who the server is, and all that it offers.
     PROMPTS
     offer(item: string, tone?: string)
 
+What a server does not offer is not there.
+    $ info tiny.py
+    tiny 1.0, revision 2026-07-28
+    capabilities: logging, tools
+
+    TOOLS
+    one() -> integer
+    $ prompts tiny.py
+    (none)
+
 A call: the schema says what a word means, and stdout has the answer alone.
     $ call add a=1 b=2 shop.py
     3
@@ -12030,6 +12053,12 @@ What does not exist is told with the nearest that does.
     [2]
     $ tools --jsn shop.py
     ! error: no option '--jsn'; did you mean --json?
+    [2]
+    $ tools --env A shop.py
+    ! error: 'A' is not NAME=VALUE
+    [2]
+    $ logout shop.py
+    ! error: shop.py is no URL
     [2]
     $ tools shop.py:ap
     ! error: no Server in shop.py that is named 'ap'; did you mean app?

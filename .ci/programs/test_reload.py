@@ -114,6 +114,8 @@ def test_over_http_the_next_version_has_the_same_address(path):
         try:
             url = serves()
             assert asyncio.run(answer("one", url)) == "one"
+            path.write_text("def broken(:\n")  # it ends by itself, and the next save repairs it
+            assert any("SyntaxError" in line for line in server.stderr)
             write(path, "two")
             assert serves() == url
             assert asyncio.run(answer("two", url)) == "two"

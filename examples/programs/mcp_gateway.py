@@ -35,8 +35,8 @@ import time
 from typing import Any
 
 from mcp_lite import (
+    CapabilityMissing,
     Client,
-    ConnectionClosed,
     Context,
     InputRequired,
     MCPError,
@@ -334,11 +334,8 @@ class Gateway(Server):
         for name in self.targets:
             try:
                 return await self.begin(ctx, name, work).result(ctx)
-            except (ConnectionClosed, RequestTimeout) as exc:
-                problem = passed_on(exc, name)
-            except RemoteError as exc:
-                if exc.code not in NOT_FOUND:
-                    raise
+            except MCPError as exc:
+                problem = problem if has_none(exc) else problem or passed_on(exc, name)
         if problem:
             raise problem
         return await call_next(ctx)
@@ -351,8 +348,9 @@ class Gateway(Server):
                 call = self.begin(ctx, name, work)
                 return await asyncio.wait_for(call.result(ctx), self.patience)
             except Exception as exc:  # whatever a target raises
-                if getattr(exc, "code", 0) not in NOT_FOUND:
-                    logger.warning("%s is left out of %s: %r", name, ctx.method, exc)
+                if not has_none(exc):
+                    why = str(exc) or f"no answer in {self.patience:g} seconds"
+                    logger.warning("%s is left out of %s: %s", name, ctx.method, why)
 
         return await asyncio.gather(*map(of, self.targets))
 
@@ -416,8 +414,15 @@ def sending(ctx: Context, params: Msg) -> Any:
     return work
 
 
+def has_none(exc: BaseException) -> bool:
+    """Return whether a server says that it has nothing of the kind, or of the name."""
+    return isinstance(exc, CapabilityMissing) or getattr(exc, "code", 0) in NOT_FOUND
+
+
 def passed_on(exc: MCPError, name: str = "") -> MCPError:
     """Return the error that tells the one side what went wrong on the other."""
+    if isinstance(exc, CapabilityMissing):  # it has nothing of the kind
+        return RPCError(-32602, f"{name}: {exc}")
     if isinstance(exc, RemoteError):
         return RPCError(exc.code, exc.message, exc.data)
     problem = str(exc).partition("; its last words")[0]  # these are on stderr

@@ -53,13 +53,17 @@ async def serve_http(command: list[str], folder: pathlib.Path) -> None:
         try:
             await change(folder)
         finally:
-            child.terminate()
+            if child.returncode is None:  # a version with an error has ended by itself
+                child.terminate()
             await child.wait()
 
 
 async def serve_stdio(command: list[str], folder: pathlib.Path) -> None:
     """Serve on standard input and output, through a gateway to one process after the other."""
-    from mcp_gateway import Gateway
+    try:
+        from mcp_gateway import Gateway
+    except ImportError:
+        raise mcp_lite.UsageError("over stdio, put mcp_gateway.py beside this file") from None
 
     gateway = Gateway(command, env=ENV, patience=START_SECONDS)
 
