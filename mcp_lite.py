@@ -8012,65 +8012,85 @@ def parse_url(url: str) -> URL:
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is no chunk yet, and the byte after a
 #          body may begin the next message.
 # Rules.   1. Both ends read with the same class, so they find the same end of each body.
-#          2. Sizes are judged before anything is kept, and nothing is read that nobody wants.
+#          2. A reader of asyncio's streams tells the next one who reads that the input has ended.
+#             Ours tells at once, for that is how a server learns that its client has left.
+#          3. Sizes are judged before anything is kept, and nothing is read that nobody wants.
 # Limits.  Chunk extensions and trailers are read and dropped.
 
 CHUNK_LINE = rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
 
 
-class Wire(asyncio.Protocol):
+class Wire(asyncio.StreamReader):
     """A connection, at either end: its input from bytes to heads and bodies."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.transport: Any = None  # once it is open
+        self.writer: Any = None  # of asyncio's streams, while it is open
         #: what has come; it is unread from `at` on
         self.buffer, self.at = b"", 0
-        self.came, self.writable = asyncio.Event(), asyncio.Event()
+        self.came = asyncio.Event()
         self.ended = False  # nothing more will come
-        self.problem: Exception | None = None  # that broke the connection
         self.paused = False
         #: of the body that is being read: bytes that are missing, of it or of its chunk; how many
         #: more chunks it may have, or -1; whether a chunk's end is to be read
         self.left, self.chunks, self.in_chunk = 0, -1, False
 
-    def connection_made(self, transport: Any) -> None:
-        """Note the transport, once more when TLS begins in a tunnel."""
+    def set_transport(self, transport: Any) -> None:
+        """Note the transport; called by asyncio, once more when TLS begins in a tunnel."""
         self.transport = transport
-        self.writable.set()
 
-    def data_received(self, data: bytes) -> None:
-        """Take what has come."""
+    def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # typeshed: Iterable
+        """Take what has come; called by asyncio."""
         self.buffer, self.at = self.buffer[self.at :] + data, 0
         self.came.set()
         if len(self.buffer) > BUFFER_BYTES and not self.paused:
             self.paused = True
             self.transport.pause_reading()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def feed_eof(self) -> None:
+        """Note that nothing more will come; called by asyncio."""
+        super().feed_eof()
+        self.end()
+
+    def set_exception(self, exc: BaseException) -> None:
+        """Note that the connection broke; called by asyncio."""
+        super().set_exception(exc)  # type: ignore[arg-type]  # typeshed wants an Exception
+        self.transport.close()  # before 3.11, one under TLS does not know that it is lost
+        self.end()
+
+    def end(self) -> None:
         """Note that nothing more will come: an input that ends is the end of the connection."""
-        self.ended, self.problem = True, exc
-        self.transport.close()  # before 3.11, TLS complains of whoever has not said that
+        self.ended = True
         self.came.set()
-        self.writable.set()
+        if self.gone:
+            self.writer = None  # it knows us: only the garbage collector would free both
+        else:
+            self.transport.close()
 
-    def pause_writing(self) -> None:
-        """Let those who write wait: the reader is slow."""
-        self.writable.clear()
+    @property
+    def gone(self) -> bool:
+        """Whether the connection has ended, or is about to."""
+        try:
+            return bool(self.transport.is_closing())
+        except AttributeError:  # until 3.11: TLS has let go of a connection that is lost
+            return True
 
-    def resume_writing(self) -> None:
-        """Let those who write go on."""
-        self.writable.set()
+    async def drain(self) -> None:
+        """Wait until what was written has left, or nearly."""
+        if self.writer is not None:
+            await self.writer.drain()
 
     def read_on(self) -> None:
         """Let input come again, if it was stopped."""
-        if self.paused and not self.transport.is_closing():
+        if self.paused and not self.gone:
             self.paused = False
             self.transport.resume_reading()
 
     async def more(self, what: str) -> None:
         """Wait for more input; ProtocolError if it has ended inside of `what`."""
         if self.ended:
-            raise ProtocolError(f"the connection ended inside {what}") from self.problem
+            raise ProtocolError(f"the connection ended inside {what}") from self.exception()
         self.read_on()
         self.came.clear()
         await self.came.wait()
@@ -8873,7 +8893,7 @@ class SocketResponse(Response):
             data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
             data += b"" if more else b"0\r\n\r\n"
         wire.transport.write(start + data)
-        return None if wire.writable.is_set() else wire.writable.wait()
+        return wire.drain() if wire.transport.get_write_buffer_size() > BUFFER_BYTES else None
 
     def finish(self) -> None:
         """Turn the connection to the next request."""
@@ -8893,24 +8913,24 @@ class Connection(Wire):
         super().__init__()
         self.listener, self.loop, self.most = listener, listener.loop, listener.max_body
         self.deadline = listener.now + IDLE_SECONDS
+        self.turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
 
-    def connection_made(self, transport: Any) -> None:
-        """Note that the connection is open."""
-        super().connection_made(transport)
-        peer = transport.get_extra_info("peername")
+    def begin(self, writer: asyncio.StreamWriter) -> None:
+        """Note that the connection is open; called by asyncio."""
+        self.writer, peer = writer, self.transport.get_extra_info("peername")
         self.address = peer[0] if isinstance(peer, tuple) else "local"
         self.listener.admit(self)
 
-    def data_received(self, data: bytes) -> None:
+    def feed_data(self, data: bytes) -> None:  # type: ignore[override]
         """Take what has come, and serve the request whose head it completes."""
         if not self.lingering:
-            super().data_received(data)
+            super().feed_data(data)
             if self.response is None:
                 self.next_request()
 
     def next_request(self) -> None:
         """Serve the next request, if its head is there."""
-        if self.response is not None or self.transport.is_closing():
+        if self.response is not None or self.gone:
             return
         end = self.buffer.find(b"\r\n\r\n", self.at) + 4
         size = (end if end > 3 else len(self.buffer)) - self.at
@@ -8953,19 +8973,22 @@ class Connection(Wire):
         else:
             self.close()
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def end(self) -> None:
         """Note that the client is gone, or sends no more, which is taken for the same."""
-        super().connection_lost(exc)
-        self.listener.connections.discard(self)
+        if self.gone:
+            self.listener.connections.discard(self)
+        super().end()
         if self.response is not None:
             self.response.lose()
 
     # Time.
 
-    def pause_writing(self) -> None:
+    async def drain(self) -> None:
         """Wait while the client is slow to read, but not for ever."""
-        super().pause_writing()
-        self.await_reader()
+        async with self.turn:
+            self.await_reader()
+            with suppress(OSError):  # the client is gone: the response knows
+                await super().drain()
 
     def await_reader(self) -> None:
         """Give the client some time to take what was written."""
@@ -8974,7 +8997,7 @@ class Connection(Wire):
 
     def close(self) -> None:
         """Close when what is written has been taken."""
-        if not self.transport.is_closing():  # closing TLS twice would forget to end it
+        if not self.gone:  # closing TLS twice would forget to end it
             self.transport.close()
 
     def expire(self) -> None:
@@ -9016,7 +9039,12 @@ class Listener:
         self, host: str, port: int, uds: str | None = None, ssl: Any = None, sock: Any = None
     ) -> str:
         """Listen; return the URL of the root. CannotServe says what is in the way."""
-        accept, more = partial(Connection, self), Msg(backlog=MAX_IN_FLIGHT)
+        more = Msg(backlog=MAX_IN_FLIGHT)
+
+        def accept() -> asyncio.StreamReaderProtocol:
+            begin: Any = Connection.begin  # a bound method would close a circle of garbage
+            return asyncio.StreamReaderProtocol(Connection(self), begin, self.loop)
+
         try:
             if ssl is not None:
                 more["ssl"], self.scheme = server_ssl(ssl), "https"
@@ -10174,7 +10202,7 @@ class HTTPAnswer(Wire):
         """Send a request, and read the head of its answer."""
         self.url = url
         self.transport.write(data)
-        await self.writable.wait()
+        await self.drain()
         for _ in range(MAX_TRIES + 1):
             head = parse_response_head(await self.until(b"\r\n\r\n", MAX_HEAD_BYTES, "the head"))
             if head.status >= 200:
@@ -10203,7 +10231,7 @@ class HTTPAnswer(Wire):
     def reusable(self) -> bool:
         """Whether the connection can take another request: nothing is missing, nothing is left."""
         # RFC 9112 §9.2 -- data that nobody asked for "MUST NOT" be taken for an answer
-        clean = self.complete and not (self.buffer or self.ended or self.transport.is_closing())
+        clean = self.complete and not (self.buffer or self.ended or self.gone)
         return clean and is_keep_alive(self.head.headers, self.head.minor)
 
     def close(self) -> None:
@@ -10320,20 +10348,22 @@ class HTTPClient:
     async def _open(self) -> HTTPAnswer:
         """Return a new connection to the server. OSError, ConnectionClosed, UnicodeError"""
         answer, loop = HTTPAnswer(self), get_running_loop()
+        protocol = asyncio.StreamReaderProtocol(answer, loop=loop)
         secure: Msg = {}
         if self.ssl and not self.proxy:
             secure = {"ssl": self.ssl, "server_hostname": self.url.host}
         if self.uds is not None:
-            await loop.create_unix_connection(lambda: answer, self.uds, **secure)
+            await loop.create_unix_connection(lambda: protocol, self.uds, **secure)
         else:
             url = self.proxy.url if self.proxy else self.url
             if not is_loopback(url.host):  # RFC 8305 §5 -- of two addresses, one may be dead
                 secure["happy_eyeballs_delay"] = 0.25
-            await loop.create_connection(lambda: answer, url.host, url.port, **secure)
+            await loop.create_connection(lambda: protocol, url.host, url.port, **secure)
         try:
             keep_watch(answer.transport.get_extra_info("socket"))
             if self.proxy is not None and self.ssl:
-                await self._tunnel(answer, self.proxy)
+                protocol = await self._tunnel(answer, self.proxy)
+            answer.writer = asyncio.StreamWriter(answer.transport, protocol, answer, loop)
             if self.uds is None and self.proxy is None and self.admit is not None:
                 self.admit(answer.transport.get_extra_info("peername")[0])
         except BaseException:
@@ -10341,7 +10371,9 @@ class HTTPClient:
             raise
         return answer
 
-    async def _tunnel(self, answer: HTTPAnswer, proxy: Proxy) -> None:
+    async def _tunnel(
+        self, answer: HTTPAnswer, proxy: Proxy
+    ) -> asyncio.StreamReaderProtocol:
         """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
         host = f"[{self.url.host}]" if ":" in self.url.host else self.url.host
         target = f"{host}:{self.url.port}"
@@ -10349,9 +10381,13 @@ class HTTPClient:
         await answer.ask(proxy.url, "CONNECT", encode_request("CONNECT", target, fields))
         if answer.head.status >= 300:
             raise ConnectionClosed(f"the proxy {proxy.url} refused: status {answer.head.status}")
-        answer.connection_made(await get_running_loop().start_tls(
-            answer.transport, answer, self.ssl, server_hostname=self.url.host
-        ))  # fmt: skip
+        loop = get_running_loop()
+        protocol = asyncio.StreamReaderProtocol(answer, loop=loop)
+        inside: Any = await loop.start_tls(
+            answer.transport, protocol, self.ssl, server_hostname=self.url.host
+        )
+        protocol.connection_made(inside)
+        return protocol
 
     async def close(self) -> None:
         """Close all connections."""

@@ -11919,7 +11919,9 @@ while True:
     signal.pause()
 """,
     # A server that offers tools only.
-    "tiny.py": """
+    "tiny.py": f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
 from mcp_lite import Server
 
 app = Server("tiny", "1.0")
