@@ -13186,7 +13186,7 @@ async def do_login(c: Client, args: Any) -> Shown:
 def do_logout(args: Any) -> None:
     """Forget the login to a URL."""
     if not is_url(args.target):
-        raise UsageError(f"{args.target} is no URL")
+        raise UsageError(f"a login belongs to https://..., not to {args.target}")
     done = asyncio.run(logout(args.target))
     print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
 

@@ -12060,7 +12060,7 @@ What does not exist is told with the nearest that does.
     ! error: 'A' is not NAME=VALUE
     [2]
     $ logout shop.py
-    ! error: shop.py is no URL
+    ! error: a login belongs to https://..., not to shop.py
     [2]
     $ tools shop.py:ap
     ! error: no Server in shop.py that is named 'ap'; did you mean app?
