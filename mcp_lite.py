@@ -8879,14 +8879,15 @@ class SocketResponse(Response):
             self.chunked = more and self.head.minor > 0
             if self.keep:
                 self.keep = self.chunked == more and wire.complete and not wire.listener.stopping
-            closing = () if self.keep else (("connection", "close"),)
-            # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
-            start = response_head(status, (*headers.items(), *closing)) + wire.listener.date
+            fields, size = (*headers.items(),), b""
+            if not self.keep:
+                fields += (("connection", "close"),)
             if self.chunked:
-                start += b"transfer-encoding: chunked\r\n"
+                size = b"transfer-encoding: chunked\r\n"
             elif not more and status != 204:
-                start += b"content-length: %d\r\n" % len(data)
-            start += b"\r\n"
+                size = b"content-length: %d\r\n" % len(data)
+            # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
+            start = b"%b%b%b\r\n" % (response_head(status, fields), wire.listener.date, size)
         if self.head.method == "HEAD":
             data = b""
         if self.chunked:

@@ -511,3 +511,30 @@ def test_wrong_words_are_refused_in_a_sentence(words, wrong):
     done = subprocess.run(command, input="", capture_output=True, text=True, timeout=30)
     if wrong:
         assert done.returncode == 2 and wrong in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_uri_is_asked_of_each_server_whatever_the_others_say():
+    def without():
+        return m.Server("tools only")
+
+    def failing():
+        app = m.Server("failing")
+
+        @app.resource("x://{name}")
+        def broken(name: str) -> str:
+            raise m.ToolError("no such name here")
+
+        return app
+
+    def right():
+        app = m.Server("right")
+        app.add_resource("x://a", "A")
+        return app
+
+    async def main():
+        async with m.Client(Gateway({"one": without(), "two": failing(), "three": right()})) as c:
+            assert await c.read("x://a") == "A"
+            with pytest.raises(m.RemoteError, match="no such name here"):
+                await c.read("x://b")
+
+    run(main)

@@ -334,8 +334,11 @@ class Gateway(Server):
         for name in self.targets:
             try:
                 return await self.begin(ctx, name, work).result(ctx)
+            except CapabilityMissing:
+                pass
             except MCPError as exc:
-                problem = problem if has_none(exc) else problem or passed_on(exc, name)
+                if exc.code not in NOT_FOUND:
+                    problem = passed_on(exc, name)
         if problem:
             raise problem
         return await call_next(ctx)
@@ -348,9 +351,8 @@ class Gateway(Server):
                 call = self.begin(ctx, name, work)
                 return await asyncio.wait_for(call.result(ctx), self.patience)
             except Exception as exc:  # whatever a target raises
-                if not has_none(exc):
-                    why = str(exc) or f"no answer in {self.patience:g} seconds"
-                    logger.warning("%s is left out of %s: %s", name, ctx.method, why)
+                if getattr(exc, "code", 0) not in (*NOT_FOUND, -32021):
+                    logger.warning("%s is left out of %s: %r", name, ctx.method, exc)
 
         return await asyncio.gather(*map(of, self.targets))
 
@@ -414,15 +416,8 @@ def sending(ctx: Context, params: Msg) -> Any:
     return work
 
 
-def has_none(exc: BaseException) -> bool:
-    """Return whether a server says that it has nothing of the kind, or of the name."""
-    return isinstance(exc, CapabilityMissing) or getattr(exc, "code", 0) in NOT_FOUND
-
-
 def passed_on(exc: MCPError, name: str = "") -> MCPError:
     """Return the error that tells the one side what went wrong on the other."""
-    if isinstance(exc, CapabilityMissing):  # it has nothing of the kind
-        return RPCError(-32602, f"{name}: {exc}")
     if isinstance(exc, RemoteError):
         return RPCError(exc.code, exc.message, exc.data)
     problem = str(exc).partition("; its last words")[0]  # these are on stderr
@@ -473,7 +468,7 @@ def main(argv: list[str] | None = None) -> int:
     add("--http", metavar="[HOST:]PORT", help="serve there, not on standard input and output")
     add("--token", help="with --http: what clients must send as their bearer token")
     end = words.index("--") if "--" in words else len(words)
-    args, found = parser.parse_args(words[:end]), {}
+    args, command, found = parser.parse_args(words[:end]), words[end + 1 :], {}
     try:
         for target in args.target:
             if target.endswith(".json"):
@@ -482,8 +477,8 @@ def main(argv: list[str] | None = None) -> int:
                 found[target.split("/")[2]] = target, {"auth": LOGIN}
             else:
                 found[pathlib.Path(target).stem] = target, {}
-        if words[end + 1 :]:
-            found[pathlib.Path(words[end + 1]).stem] = words[end + 1 :], {}
+        if command:
+            found[pathlib.Path(command[0]).stem] = command, {}
         if not found:
             raise ValueError("give a URL, a .py file, an mcp.json, or a command after --")
         gateway = Gateway(found if len(found) > 1 else [*found.values()][0])

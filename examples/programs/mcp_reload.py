@@ -28,7 +28,6 @@ if HERE.name == "programs":  # mcp_lite.py lies two folders up, as in its reposi
 import mcp_lite  # noqa: E402
 
 WATCH_SECONDS = 0.3  # between two looks at the files
-START_SECONDS = 60.0  # for a process to be ready for requests, which wait for it
 #: Python knows a compiled file by the second and the size of its source: two versions may agree.
 ENV = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -60,12 +59,9 @@ async def serve_http(command: list[str], folder: pathlib.Path) -> None:
 
 async def serve_stdio(command: list[str], folder: pathlib.Path) -> None:
     """Serve on standard input and output, through a gateway to one process after the other."""
-    try:
-        from mcp_gateway import Gateway
-    except ImportError:
-        raise mcp_lite.UsageError("over stdio, put mcp_gateway.py beside this file") from None
+    from mcp_gateway import Gateway
 
-    gateway = Gateway(command, env=ENV, patience=START_SECONDS)
+    gateway = Gateway(command, env=ENV, patience=60.0)  # requests wait for it
 
     async def watch() -> None:
         while True:
@@ -85,7 +81,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     parser.add_argument("target", help="FILE.py, or FILE.py:APP")
     parser.add_argument("--http", metavar="[HOST:]PORT", help="serve there")
     args = parser.parse_args(argv)
-    command = [sys.executable, str(mcp_lite.__file__), "serve", args.target]
+    command = [sys.executable, mcp_lite.__file__, "serve", args.target]
     folder = pathlib.Path(args.target).resolve().parent
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     serve, more = (serve_http, ["--http", args.http]) if args.http else (serve_stdio, [])
