@@ -8063,18 +8063,10 @@ class Wire(asyncio.StreamReader):
         """Note that nothing more will come: an input that ends is the end of the connection."""
         self.ended = True
         self.came.set()
-        if self.gone:
+        if self.transport.is_closing():
             self.writer = None  # it knows us: only the garbage collector would free both
         else:
             self.transport.close()
-
-    @property
-    def gone(self) -> bool:
-        """Whether the connection has ended, or is about to."""
-        try:
-            return bool(self.transport.is_closing())
-        except AttributeError:  # until 3.11: TLS has let go of a connection that is lost
-            return True
 
     async def drain(self) -> None:
         """Wait until what was written has left, or nearly."""
@@ -8083,7 +8075,7 @@ class Wire(asyncio.StreamReader):
 
     def read_on(self) -> None:
         """Let input come again, if it was stopped."""
-        if self.paused and not self.gone:
+        if self.paused and not self.transport.is_closing():
             self.paused = False
             self.transport.resume_reading()
 
@@ -8931,7 +8923,7 @@ class Connection(Wire):
 
     def next_request(self) -> None:
         """Serve the next request, if its head is there."""
-        if self.response is not None or self.gone:
+        if self.response is not None or self.transport.is_closing():
             return
         end = self.buffer.find(b"\r\n\r\n", self.at) + 4
         size = (end if end > 3 else len(self.buffer)) - self.at
@@ -8976,7 +8968,7 @@ class Connection(Wire):
 
     def end(self) -> None:
         """Note that the client is gone, or sends no more, which is taken for the same."""
-        if self.gone:
+        if self.transport.is_closing():
             self.listener.connections.discard(self)
         super().end()
         if self.response is not None:
@@ -8998,7 +8990,7 @@ class Connection(Wire):
 
     def close(self) -> None:
         """Close when what is written has been taken."""
-        if not self.gone:  # closing TLS twice would forget to end it
+        if not self.transport.is_closing():  # closing TLS twice would forget to end it
             self.transport.close()
 
     def expire(self) -> None:
@@ -10232,7 +10224,7 @@ class HTTPAnswer(Wire):
     def reusable(self) -> bool:
         """Whether the connection can take another request: nothing is missing, nothing is left."""
         # RFC 9112 §9.2 -- data that nobody asked for "MUST NOT" be taken for an answer
-        clean = self.complete and not (self.buffer or self.ended or self.gone)
+        clean = self.complete and not (self.buffer or self.ended or self.transport.is_closing())
         return clean and is_keep_alive(self.head.headers, self.head.minor)
 
     def close(self) -> None:
