@@ -2160,7 +2160,7 @@ class Peer(Asker):
 
     async def reply(self, exchange: Exchange, put: Send | None = None) -> None:
         """Serve a request; give the answer to `put`, or send it. One that is cancelled has none."""
-        exchange.task = exchange.task or asyncio.current_task()
+        exchange.task = asyncio.current_task()
         put = put or exchange.send
         try:
             if exchange.over:  # cancelled before this task could start
