@@ -12741,14 +12741,14 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
 
 def binary_of(block: Msg) -> bytes | None:
     """Return the bytes in a content block, or in one of a resource's contents; None for text."""
-    inner = block["resource"] if block.get("type") == "resource" else block
+    inner = block.get("resource", block)
     data = inner.get("data", inner.get("blob"))
     return base64.b64decode(data) if isinstance(data, str) else None
 
 
 def content_text(block: Msg) -> str:
     """Return a content block, or one of a resource's contents, as text; a binary one in a line."""
-    inner = block["resource"] if block.get("type") == "resource" else block
+    inner = block.get("resource", block)
     if "text" in inner:
         return str(inner["text"])
     if block.get("type") == "resource_link":
@@ -13484,6 +13484,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except MCPError as exc:
         return complain(exc, "--json" in words)
+    except ModuleNotFoundError as exc:  # a program may need another beside it
+        return complain(UsageError(str(exc)), "--json" in words)
     except OSError as exc:  # the disk is full, say; what a verb does has errors of its own
         return complain(ConnectionClosed(f"cannot write the answer: {exc}"), "--json" in words)
     finally:

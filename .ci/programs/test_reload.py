@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -125,3 +126,12 @@ def test_over_http_the_next_version_has_the_same_address(path):
                 socket.create_connection(("127.0.0.1", int(port)))
         finally:
             server.kill()
+
+
+def test_without_the_gateway_beside_it_it_says_what_is_missing(tmp_path):
+    for name in ("mcp_lite.py", "examples/programs/mcp_reload.py"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "server.py").write_text("from mcp_lite import Server\napp = Server()\n")
+    command = [sys.executable, "mcp_lite.py", "reload", "server.py:app"]
+    done = subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (2, "error: No module named 'mcp_gateway'\n")
