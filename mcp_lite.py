@@ -13399,7 +13399,12 @@ async def perform(client: Client, args: Any, person: Person) -> int:
     if failed and not args.json:
         person.say(f"error: {shown!s}")
     else:
-        write_answer(shown, args.o)
+        try:
+            write_answer(shown, args.o)
+        except BrokenPipeError:  # nobody reads on
+            raise
+        except OSError as exc:  # the disk is full, say
+            raise ConnectionClosed(f"cannot write the answer: {exc}") from exc
     return int(failed)
 
 
@@ -13460,7 +13465,11 @@ def run_words(words: list[str]) -> int:
         print(text, file=sys.stdout if words else sys.stderr)
         return 0 if words else 2
     if words[0] not in VERBS:
-        return int(load_file(program_of(words[0])).main(words[1:]) or 0)
+        program = load_file(program_of(words[0]))
+        try:
+            return int(program.main(words[1:]) or 0)
+        except ModuleNotFoundError as exc:  # it may need another program beside it
+            raise UsageError(str(exc)) from None
     args = parse_line(words)
     work = VERBS[args.verb][0]
     if inspect.iscoroutinefunction(work):
@@ -13484,10 +13493,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except MCPError as exc:
         return complain(exc, "--json" in words)
-    except ModuleNotFoundError as exc:  # a program may need another beside it
-        return complain(UsageError(str(exc)), "--json" in words)
-    except OSError as exc:  # the disk is full, say; what a verb does has errors of its own
-        return complain(ConnectionClosed(f"cannot write the answer: {exc}"), "--json" in words)
     finally:
         set_trace(former)
 

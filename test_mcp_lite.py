@@ -11933,6 +11933,9 @@ def one() -> int:
 if __name__ == "__main__":
     app.run()
 """,
+    # A server that cannot begin, and needs what is not there.
+    "missing.py": "import no_such_module",
+    "closed.py": "open('/no/such/file')",
     # A server of something else, which answers everything with an error.
     "refuser.py": """
 import json, sys
@@ -12039,6 +12042,18 @@ A tool that fails is status 1; with --json the result is on stdout as it was sen
     $ call add a=x shop.py
     ! error: a: expected integer, got string
     [1]
+
+A file that cannot be imported shows where, as Python does.
+    $ tools missing.py:app
+    ...
+    ! ModuleNotFoundError: No module named 'no_such_module'
+    ! error: the server 'missing.py:app' exited with status 1
+    [3]
+    $ tools closed.py:app
+    ...
+    ! FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file'
+    ! error: the server 'closed.py:app' exited with status 1
+    [3]
 
 What does not exist is told with the nearest that does.
     $ call ad a=1 shop.py
