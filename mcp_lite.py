@@ -2426,9 +2426,7 @@ def fault_of(exc: Exception) -> SchemaError:
     """Return what a function raised that was given a value, as an error of the value."""
     if isinstance(exc, SchemaError):
         return exc
-    # The texts of decimal are "[<class 'decimal.InvalidOperation'>]".
-    said = type(exc).__name__ if isinstance(exc, ArithmeticError) else exc
-    return SchemaError("", f"is not usable: {said}")
+    return SchemaError("", f"is not usable: {exc}")
 
 
 def usable(make: Function, *args: Any) -> Any:
@@ -2820,6 +2818,7 @@ def _read_text(cls: Any, value: Any) -> Any:
     return cls(str(value))
 
 
+DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,9})?$"  # no NaN, no infinity
 #: The classes that are JSON as they are.
 PLAIN = (str, bool, int, float, type(None))
 #: Further classes that are one JSON scalar: what their schema has besides {"type": "string"}, and a
@@ -2833,7 +2832,7 @@ TEXTS: dict[str, tuple[Schema, Callable[[Any, Any], Any]]] = {
     "datetime.time": ({"format": "time"}, _read_iso),
     "uuid.UUID": ({"format": "uuid"}, _read_text),
     "os.PathLike": ({}, _read_text),
-    "decimal.Decimal": ({"type": ["string", "number"]}, _read_text),
+    "decimal.Decimal": ({"type": ["string", "number"], "pattern": DECIMAL}, _read_text),
 }  # fmt: skip
 #: What notes of annotated_types, pydantic.Field and msgspec.Meta say: an attribute, and its
 #: keyword. A length is one of texts, arrays or objects.
@@ -3524,15 +3523,32 @@ ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "op
                "audience", "priority", "lastModified")  # fmt: skip
 
 
-def wire_fields(what: str, fields: Msg, known: Sequence[str]) -> Msg:
+def no_such(what: str, name: str, there: Iterable[str]) -> str:
+    """Return that nothing has this name, and which name is the nearest, or which there are.
+
+    >>> no_such("option", "titel", ["title", "meta"])
+    "no option 'titel'; did you mean title?"
+    """
+    import difflib
+
+    names = [*there]
+    near = difflib.get_close_matches(name, names, 1)
+    listed = ", ".join(names[:40]) + ", ..." * (len(names) > 40)
+    hint = f"did you mean {near[0]}?" if near else f"there is: {listed or 'none'}"
+    return f"no {what} {name!r}; {hint}"
+
+
+def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
     """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta.
 
     TypeError for any other keyword, and for an annotation that nobody knows.
     """
-    for given, there in ((fields, known), (fields.get("annotations") or {}, ANNOTATIONS)):
+    options = [*known, *(type(made).__init__.__kwdefaults__ or ())]
+    hints = fields.get("annotations") or {}
+    for kind, given, there in (("option", fields, options), ("annotation", hints, ANNOTATIONS)):
         for name in given.keys() - {*there}:
             if "/" not in name:
-                raise TypeError(f"{what}: no field {name!r}; there are {', '.join(there)}")
+                raise TypeError(f"{type(made).__name__}: {no_such(kind, name, there)}")
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
 
@@ -3557,7 +3573,7 @@ class Image(Content):
         suffix = {"jpg": "jpeg", "mp3": "mpeg", "svg": "svg+xml"}.get(suffix, suffix)
         super().__init__(type=self.kind, data=base64.b64encode(data).decode())
         self["mimeType"] = mime_type or f"{self.kind}/{format or suffix or self.usual}"
-        self.update(wire_fields(self.kind, fields, ("annotations", "meta")))
+        self.update(wire_fields(self, fields, ("annotations", "meta")))
 
 
 class Audio(Image):
@@ -3582,7 +3598,7 @@ class Link(Content):
     """A pointer to a resource, in a result: Link("file:///a.txt", "a.txt")."""
 
     def __init__(self, uri: str, name: str | None = None, **fields: Any) -> None:
-        fields = wire_fields("link", fields, RESOURCE_FIELDS)
+        fields = wire_fields(self, fields, RESOURCE_FIELDS)
         super().__init__(type="resource_link", uri=uri, name=name or uri, **fields)
 
 
@@ -4692,8 +4708,6 @@ class Entry:
             return self.failed(ctx, exc)
         try:
             return self.result(value, ctx, uri)
-        except RPCError:
-            raise
         except Exception as exc:
             problem = f"{self.what} {self.name!r} returned {type(value).__name__}: {exc}"
             return self.failed(ctx, MCPError(problem))
@@ -4754,7 +4768,7 @@ class Tool(Entry):
     ) -> None:
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
-        fields = wire_fields("tool", fields, TOOL_FIELDS)
+        fields = wire_fields(self, fields, TOOL_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
         self.task, self.structured, self.wrapped, self.timeout = task, structured, False, timeout
         self.scopes, returns = tuple(scope_list(scopes)), self.signature.returns
@@ -4788,8 +4802,7 @@ class Tool(Entry):
             try:
                 self.check_output(answer.get("structuredContent"))
             except SchemaError as exc:
-                problem = f"tool {self.name!r} broke its output schema: {exc}"
-                raise RPCError(INTERNAL_ERROR, problem) from exc
+                raise MCPError(f"it broke its output schema: {exc}") from exc
         return answer
 
     def misused(self, ctx: Context, exc: SchemaError) -> Msg:
@@ -4814,7 +4827,7 @@ class Prompt(Entry):
     what = "prompt"
 
     def __init__(self, fn: Function, *, name: str | None = None, **fields: Any) -> None:
-        fields = wire_fields("prompt", fields, PROMPT_FIELDS)
+        fields = wire_fields(self, fields, PROMPT_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields)
         required, arguments = self.schema.get("required", ()), []
         for key, field in self.schema["properties"].items():
@@ -4844,7 +4857,7 @@ class ResourceEntry(Entry):
         async def constant() -> Any:
             return value
 
-        fields = wire_fields("resource", fields, RESOURCE_FIELDS)
+        fields = wire_fields(self, fields, RESOURCE_FIELDS)
         self.hints = check_hints(without_none(ttlMs=ttl_ms, cacheScope=cache_scope))
         template = Template(uri)
         self.template = template if template.names else None
@@ -12637,12 +12650,7 @@ def one_line(text: object) -> str:
 def pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
     """Return the value of this name; UsageError names the nearest, or those that there are."""
     if name not in known:
-        import difflib
-
-        near = difflib.get_close_matches(name, known, 1)
-        there = ", ".join([*known][:20]) + ", ..." * (len(known) > 20)
-        hint = f"did you mean {near[0]}?" if near else f"there is: {there or 'none'}"
-        raise UsageError(f"no {what} {name!r}; {hint}")
+        raise UsageError(no_such(what, name, known))
     return known[name]
 
 
