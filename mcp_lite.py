@@ -8430,23 +8430,17 @@ def check_json(headers: Fields) -> None:
         raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
 
 
-def header_revision(headers: Fields, msg: JSON = None) -> str | None:
-    """Return the revision that a request names, None if it names none; ProtocolError if unknown.
-
-    The error has the id of `msg`, the request itself.
+def header_revision(headers: Fields) -> str:
+    """Return the revision that a request names, "" if it names none; ProtocolError if unknown.
 
     spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
     spec: basic/transports/streamable-http#protocol-version-header -- with the supported versions
     """
-    name = headers.get(VERSION_HEADER)
-    if name is None:
-        return None
-    if name not in REVISIONS:
+    name = headers.get(VERSION_HEADER, "")
+    if name not in ("", *REVISIONS):
         problem = f"revision {name[:40]!r} is not one of {', '.join(REVISIONS)}"
         data = {"supported": SUPPORTED, "requested": name[:40]}
-        exc = ProtocolError(problem, UNSUPPORTED_VERSION, data=data)
-        exc.req_id = readable_id(msg)
-        raise exc
+        raise ProtocolError(problem, UNSUPPORTED_VERSION, data=data)
     return name
 
 
@@ -8760,13 +8754,10 @@ class Response:
 
     async def send(
         self, status: int, headers: Fields, data: bytes = b"", more: bool = False
-    ) -> int:
-        """Send the head, if there is a status, and data; with `more`, a stream goes on.
-
-        Return how many bytes the client may have got: 0 if it is gone.
-        """
+    ) -> None:
+        """Send the head, if there is a status, and data; with `more`, a stream goes on."""
         if self.lost or self.ended or (status != 0) == self.begun:
-            return 0
+            return
         if status:
             trace_head(">", str(status), headers)
             if self.cors:
@@ -8777,7 +8768,6 @@ class Response:
             await slow
         if not more:
             self.finish()
-        return 0 if self.lost else len(data)
 
     def finish(self) -> None:
         """Note that all has been written, or nothing can be written any more."""
@@ -9154,10 +9144,7 @@ STREAM_HEADERS = {
 
 
 class Stream:
-    """Where the answer to a POST goes: as JSON, or as a stream if anything is said before it.
-
-    The standalone stream of a session is one as well, which nothing ends.
-    """
+    """Where the answer to a POST goes; or a session's standalone stream, which nothing ends."""
 
     __slots__ = ("session", "response", "caller", "name", "last", "sent", "since", "expires",
                  "complete", "__weakref__")  # fmt: skip
@@ -9174,39 +9161,38 @@ class Stream:
         self.expires = NO_DEADLINE  # when the token does that opened it: a time of day
         session.endpoint.open.add(self)
 
-    def __call__(self, msg: Payload) -> Coroutine[Any, Any, int]:
-        """Send a message; one that is an answer is the last, but where all answers come.
-
-        Gives its bytes, 0 if it is lost.
-        """
+    def __call__(self, msg: Payload) -> Awaitable[Any]:
+        """Send a message: an answer to this POST is the last one."""
         session = self.session
-        final = "method" not in msg and self is not session.listening
-        if _trace is not None:
-            session.conversation.show(">", msg)
+        final = "method" not in msg and self is not session.feed
+        session.show(">", msg)
         if self.name or not final:
             return self.put(msg, final)
         status, headers, body = 200, JSON_HEADERS, encode(msg)
-        if session.unannounced or "error" in msg:
+        if "error" in msg or session.unannounced:
             status, headers = session.head_of(msg, self.caller.principal)
         response = self.release()
-        return response.send(status, headers, body) if response else nowhere_sent()
+        return nowhere({}) if response is None else response.send(status, headers, body)
 
-    async def put(self, msg: Payload, final: bool = False) -> int:
-        """Number a message, keep it, and send it if somebody reads; return its bytes."""
+    async def put(self, msg: Payload, final: bool = False) -> None:
+        """Number a message, keep it, and send it if somebody reads."""
         session, data = self.session, b"data: %b\n\n" % encode(msg)
-        if not self.name and self.response is not None:
-            await self.begin(self.response)
+        await self.open()
         if session.ended:
-            return 0
+            return
         self.last, self.complete = self.last + 1, final
         if session.keeps:
             data = b"id: %b-%d\n%b" % (self.name.encode(), self.last, data)
             session.keep(self, data)
         response = self.release() if final else self.response
-        if response is None:
-            return len(data) if session.keeps else 0
-        self.sent, self.since = self.last, session.endpoint.now
-        return await response.send(0, {}, data, not final)
+        if response is not None:
+            self.sent, self.since = self.last, session.endpoint.now
+            await response.send(0, {}, data, not final)
+
+    async def open(self) -> None:
+        """Make a stream of the response, if it is none yet."""
+        if not self.name and self.response is not None:
+            await self.begin(self.response)
 
     async def begin(
         self, response: Response, after: int | None = None, first: bytes = b""
@@ -9214,7 +9200,7 @@ class Stream:
         """Send the stream to a reader, from event `after` on, or what nobody has read."""
         session, before = self.session, self.response
         read = self.sent if after is None else after
-        missed = [data for each, n, data in session.kept or () if each is self and n > read]
+        missed = [data for each, n, data in session.kept if each is self and n > read]
         if after is not None and len(missed) != self.last - after:
             raise ProtocolError("the events after last-event-id are no longer kept")
         if not self.name:
@@ -9224,7 +9210,7 @@ class Stream:
             # send an SSE event consisting of an event ID and an empty data field"
             first = b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), self.sent, RETRY_MS)
         if before is not None and before is not response:
-            session.endpoint.tasks.spawn(before.send(0, {}, b"", False))
+            session.endpoint.tasks.spawn(before.send(0, {}))
         self.response, self.sent, self.since = response, self.last, session.endpoint.now
         session.endpoint.open.add(self)
         response.on_lost += ((self.detach, response),)
@@ -9254,25 +9240,20 @@ class Stream:
     async def keep_alive(self) -> None:
         """Say something that means nothing."""
         self.since = self.session.endpoint.now
-        if self.response is not None and self.name:
+        if self.name and self.response is not None:
             await self.response.send(0, {}, COMMENT, True)
-        elif self.response is not None:
-            await self.begin(self.response)
+        await self.open()
 
     async def pause(self, retry_ms: int) -> bool:
-        """End the connection but not the stream, so that the client comes back for the rest.
-
-        Return whether that was possible.
-        """
-        if not self.session.primes:
-            return False  # the client would not know where to come back to
-        if not self.name and self.response is not None:
-            await self.begin(self.response)
-        await self.end(b"retry: %d\n\n" % retry_ms)
-        return True
+        """End the connection but not the stream; return False for a client that would not know
+        where to come back to."""
+        if self.session.primes:
+            await self.open()
+            await self.end(b"retry: %d\n\n" % retry_ms)
+        return self.session.primes
 
     async def end(self, last: bytes = b"") -> None:
-        """End the response, if it is not complete: a cancelled request has none."""
+        """End the response, if there is one: a cancelled request has no answer."""
         response = self.release()
         if response is not None:
             await response.send(*((0, {}) if response.begun else (200, STREAM_HEADERS)), last)
@@ -9290,62 +9271,49 @@ def expiry_of(caller: Caller) -> float:
     return getattr(caller.principal, "expires_at", None) or NO_DEADLINE
 
 
-async def nowhere_sent() -> int:
-    """Take an answer that nobody waits for."""
-    return 0
-
-
-class HTTPSession:
+class HTTPSession(Conversation):
     """A conversation over HTTP, and where its answers go.
 
     With an `id` it is a legacy session, kept by the endpoint; with `pair`, one of HTTP+SSE, whose
     answers all come on its one stream. Without an id it serves one legacy request, where the server
-    keeps no sessions; or, if `modern`, all clients of the modern era, who need none.
+    keeps no sessions; or, with `many_clients`, the modern era.
     """
 
-    __slots__ = ("endpoint", "conversation", "id", "owner", "pair", "modern", "unannounced",
-                 "headers", "listening", "kept", "size", "used", "ended")  # fmt: skip
+    ended = False
+    feed: Stream | None = None  #: the standalone stream, for what no request caused
+    #: events, oldest first: a deque, once there is one; and their size in bytes
+    kept: Any = ()
+    size = 0
 
     def __init__(
         self, endpoint: Endpoint, caller: Caller, id: str = "", pair: bool = False,
-        modern: bool = False,
+        many_clients: bool = False,
     ) -> None:  # fmt: skip
-        self.endpoint, self.id, self.owner = endpoint, id, caller.owner
-        self.pair, self.modern = pair, modern
-        self.conversation = Conversation(endpoint.server, caller.address, modern)
-        self.conversation.loads = endpoint.loads
-        self.unannounced = bool(id) and not pair  # the client has yet to be told of the session
+        super().__init__(endpoint.server, caller.address, many_clients)
+        self.endpoint, self.id, self.owner, self.pair = endpoint, id, caller.owner, pair
+        self.loads, self.used = endpoint.loads, endpoint.now
+        self.keeps = id != "" and not pair  # whether events are numbered and kept
+        self.unannounced = self.keeps  # the client has yet to be told of the session
         #: for the answer that opens the session, and for its streams
-        self.headers: Fields = {SESSION_HEADER: id} if self.unannounced else {}
-        #: the standalone stream, for what no request caused
-        self.listening: Stream | None = None
-        self.kept: deque[tuple[Stream, int, bytes]] | None = None  # events, oldest first
-        self.size = 0  # of these, in bytes
-        self.used, self.ended = endpoint.now, False
+        self.headers: Fields = {SESSION_HEADER: id} if self.keeps else {}
         if id:
-            self.conversation.disconnect = self.end
-
-    @property
-    def keeps(self) -> bool:
-        """Whether events are numbered and kept."""
-        return self.id != "" and not self.pair
+            self.disconnect = self.end
 
     @property
     def primes(self) -> bool:
         """Whether a client knows how to come back for the rest of a stream."""
-        return self.keeps and self.conversation.session.rev >= RICH
+        return self.keeps and self.session.rev >= RICH
 
     @property
     def idle(self) -> bool:
         """Whether nothing runs and nobody reads."""
-        reads = self.listening is not None and self.listening.response is not None
-        return not (self.conversation.incoming or reads)
+        return not (self.incoming or (self.feed is not None and self.feed.response is not None))
 
     @property
     def busy(self) -> bool:
         """Whether requests are being served, besides one whose task asks."""
         mine = asyncio.current_task()
-        return any(item.task is not mine for item in self.conversation.incoming.values())
+        return any(item.task is not mine for item in self.incoming.values())
 
     def touch(self) -> None:
         """Note that the session is used."""
@@ -9366,7 +9334,7 @@ class HTTPSession:
         if code == FORBIDDEN and scopes and all(re.fullmatch(SCOPE, scope) for scope in scopes):
             wants = self.endpoint.entrance.wants(" ".join(scopes), principal)
             return 403, {**JSON_HEADERS, **wants}
-        return MODERN_STATUS.get(code, 200) if self.modern else 200, JSON_HEADERS
+        return MODERN_STATUS.get(code, 200) if self.many_clients else 200, JSON_HEADERS
 
     # Streams.
 
@@ -9374,39 +9342,39 @@ class HTTPSession:
         """Give a stream its name, by which a client can ask for it."""
         from secrets import token_hex
 
-        stream.name = token_hex(8) if self.keeps else "-"
+        stream.name = "-"
         if self.keeps:
+            stream.name = token_hex(8)
             self.endpoint.streams[stream.name] = stream
 
     def keep(self, stream: Stream, data: bytes) -> None:
         """Keep the newest event of a stream, and forget the oldest ones beyond the bound."""
-        self.kept = deque() if self.kept is None else self.kept
+        self.kept = self.kept or deque()
         self.kept.append((stream, stream.last, data))
         self.size += len(data)
         while self.size > HELD_BYTES // (15 + len(self.endpoint.sessions)) and len(self.kept) > 1:
             self.size -= len(self.kept.popleft()[2])
 
-    def listen(self) -> Stream:
+    def standalone(self) -> Stream:
         """Return the standalone stream, which begins with the first who wants it."""
-        if self.listening is None:
-            self.listening = Stream(self)
-            self.enter(self.listening)
-            self.conversation.listen(self.listening)
-        return self.listening
+        if self.feed is None:
+            self.feed = Stream(self)
+            self.enter(self.feed)
+            self.listen(self.feed)
+        return self.feed
 
     async def end(self, farewell: str = "the session has ended") -> None:
         """End the session: cancel the requests that run, saying why; end the streams."""
         self.endpoint.sessions.pop(self.id, None)
-        self.endpoint.server.audience.discard(self.conversation)
-        peer = self.conversation
-        peer.lose(ConnectionClosed(farewell))
-        await peer.close(farewell)
-        for exchange in list(peer.incoming.values()):  # those whose answer was the farewell
+        self.server.audience.discard(self)
+        self.lose(ConnectionClosed(farewell))
+        await self.close(farewell)
+        for exchange in list(self.incoming.values()):  # those whose answer was the farewell
             if exchange.task is not None and exchange.task is not asyncio.current_task():
                 exchange.task.cancel()
         await self.endpoint.quiet([self], GRACE_SECONDS)
         if self.id:
-            self.ended, self.kept = True, None
+            self.ended, self.kept = True, ()
             for stream in [each for each in self.endpoint.open if each.session is self]:
                 await stream.end()
 
@@ -9529,7 +9497,7 @@ async def serve_page(
 # 39. The endpoint
 ###############################################################################
 # Problem. Requests arrive from any engine: which message is it, and whose session?
-# Rules.   1. One Endpoint serves every engine: our own listener, and any ASGI server.
+# Rules.   1. One Endpoint serves our own listener and any ASGI server alike.
 #          2. Who sends a request is known before its body is read, its body before it is served.
 #          3. Sessions belong to whoever opened them, and expire when idle. Who asks for somebody
 #             else's learns no more than that it is not there.
@@ -9553,6 +9521,8 @@ class Endpoint:
         session_prefix: of the ids of sessions, by which a balancer finds the process
         legacy_sse: whether the transport of the first revision is served, at /sse and /messages
         healthz: whether there are pages for probes, /healthz and /readyz
+        grace: seconds that running requests get when the server is to end
+        max_body: bytes of a request; no more than MAX_MESSAGE_BYTES, 16 MiB
     """
 
     def __init__(
@@ -9561,7 +9531,8 @@ class Endpoint:
         allowed_hosts: str | Iterable[str] | None = None,
         allowed_origins: str | Iterable[str] = (), sessions: bool = True,
         session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
-        legacy_sse: bool = True, healthz: bool = False,
+        legacy_sse: bool = True, healthz: bool = False, grace: float = GRACE_SECONDS,
+        max_body: int = MAX_MESSAGE_BYTES,
     ) -> None:  # fmt: skip
         if not path.startswith("/"):
             raise ValueError(f"path={path!r}: a path begins with a slash")
@@ -9569,17 +9540,21 @@ class Endpoint:
             raise TypeError('auth= is a Guard here; a Client is what logs in with auth="oauth"')
         if auth is not None and not (token is verify is None):
             raise ValueError("auth= says who may come in: leave out token= and verify=")
+        check_numbers(session_seconds=session_seconds, grace=grace, max_body=max_body)
+        if max_body > MAX_MESSAGE_BYTES:
+            raise ValueError(f"max_body={max_body}: a message has {MAX_MESSAGE_BYTES} at most")
         self.server, self.path = server, path.rstrip("/")
         self.entrance: Entrance = Entrance(token, verify) if auth is None else auth
         self.gate = Gate(allowed_hosts, allowed_origins)
-        check_numbers(session_seconds=session_seconds)
         self.stateful, self.session_seconds = sessions, session_seconds
-        self.session_prefix = session_prefix
-        self.legacy_sse, self.healthz = legacy_sse, healthz
+        self.session_prefix, self.legacy_sse = session_prefix, legacy_sse
+        self.healthz, self.grace, self.max_body = healthz, grace, max_body
         self._add_routes()
 
-    def begin(self) -> None:
-        """Begin to serve, in the event loop that is running."""
+    async def enter(self) -> None:
+        """Enter the lifespan of the server, and begin to serve in this event loop."""
+        self.stack = AsyncExitStack()
+        await self.stack.enter_async_context(self.server.lifespan_open())
         self._add_routes()  # pages may have come since
         self.loop = get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
@@ -9591,9 +9566,9 @@ class Endpoint:
         self.draining = False  # whether new work is turned away, because the server is to end
         clients = Caller()
         clients.address = "a client"
-        self.modern = HTTPSession(self, clients, modern=True)
-        self.modern.conversation.session.resume(NEWEST)
-        self.modern.conversation.limit = MAX_CLIENTS
+        self.modern = HTTPSession(self, clients, many_clients=True)
+        self.modern.session.resume(NEWEST)
+        self.modern.limit = MAX_CLIENTS
         self._sweep()
 
     # Routes.
@@ -9690,22 +9665,23 @@ class Endpoint:
             notes["revision"] = name if name in REVISIONS else None
         msg, rev, size = decode(request.body), notes["revision"], len(request.body)
         request.body = b""  # what keeps the caller, a session or a task, need not keep this
-        self.check_open(msg)
         modern = belongs_to_the_modern_era(msg, rev)
         try:
             kind = None if type(msg) is list else classify(msg)
+            if kind in (REQUEST, None):
+                self.check_open()
+            if not (modern or rev):
+                header_revision(headers)
         except ProtocolError as exc:
             exc.req_id = readable_id(msg)
             raise
-        opening = kind is REQUEST and msg["method"] == "initialize"
         if modern:
             session = self.modern
         else:
-            session = self.find(request, rev or header_revision(headers, msg), opening)
-        peer = session.conversation
-        peer.show("<", msg)
+            session = self.find(request, rev, kind is REQUEST and msg["method"] == "initialize")
+        session.show("<", msg)
         if kind is None:
-            peer.check_batch(msg)
+            session.check_batch(msg)
         if kind in (REQUEST, None):
             return self._serve(msg, session, request, response, size)
         if modern and kind is not NOTIFICATION:
@@ -9714,12 +9690,12 @@ class Endpoint:
         # The modern era has no notification for a client to send here: to cancel a request, it
         # closes the connection. Those of the author's own are served.
         if not modern or msg["method"] not in METHODS:
-            peer.dispatch(msg, nowhere, request)
+            session.dispatch(msg, nowhere, request)
         return response.send(202, {})
 
-    def check_open(self, msg: JSON = None) -> None:
-        """Raise ProtocolError 503 for what may begin new work, if we are to end."""
-        if self.draining and (type(msg) is not dict or ("method" in msg and "id" in msg)):
+    def check_open(self) -> None:
+        """Raise ProtocolError 503 where new work would begin, if we are to end."""
+        if self.draining:
             later = {"retry-after": str(int(GRACE_SECONDS))}
             raise Refused(SHUTTING_DOWN, 503, later, TOO_BUSY)
 
@@ -9727,49 +9703,48 @@ class Endpoint:
         self, msg: Any, session: HTTPSession, request: HTTPRequest, response: Response, size: int
     ) -> None:
         """Serve a request, or a batch, in this task, which may outlast its connection."""
-        peer, stream, facts = session.conversation, Stream(session, response, request), None
+        modern, stream, facts = session is self.modern, Stream(session, response, request), None
         batch = type(msg) is list
         try:
-            if session.modern:
+            if modern:
                 facts = check_modern_post(msg, request.headers, request.notes, self.server.tools)
             if batch:
-                work = peer.reply_batch(msg, stream, request, size)
+                work = session.reply_batch(msg, stream, request, size)
             else:
-                exchange = peer.accept(msg, stream, request, session.modern, size)
-                work = peer.reply(exchange)
+                exchange = session.accept(msg, stream, request, modern, size)
+                work = session.reply(exchange)
         except RPCError as exc:
             work = stream(error(msg["id"], wire_error(exc)))
         else:
-            if session.modern:
+            if modern:
                 exchange.facts = facts
                 # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
                 # stream MUST be treated by the server as cancellation"
-                response.on_lost += ((peer.stop, exchange),)
+                response.on_lost += ((session.stop, exchange),)
                 if msg["method"] == "subscriptions/listen":
                     stream.expires = expiry_of(request)
                 if response.lost:
-                    peer.stop(exchange)
+                    session.stop(exchange)
         try:
             await work
             if batch:  # which has no answer, unless the response has begun
                 await response.send(202, {})
         finally:  # a request that is cancelled ends its response, and then this task
             stream.complete = True
-            if stream.response is not None:
-                await stream.end()
-        if peer.session.state is START:  # the handshake that was to open the session failed
+            await stream.end()
+        if session.session.state is START:  # the handshake that was to open the session failed
             await session.end()
 
     # Sessions.
 
-    def find(self, caller: Caller, rev: str | None, opening: bool = False) -> HTTPSession:
+    def find(self, caller: Caller, rev: str | None, opening: bool) -> HTTPSession:
         """Return the session of a request; ProtocolError 400 or 404 if it has none."""
         if not self.stateful:
             session = HTTPSession(self, caller)
-            session.conversation.outbox.close()  # nothing is announced after the answer
+            session.outbox.close()  # nothing is announced after the answer
             if not opening:
                 # spec 2025-11-25: basic/transports#protocol-version-header -- what to assume
-                session.conversation.session.resume(rev or HEADERLESS)
+                session.session.resume(rev or HEADERLESS)
             return session
         id = caller.headers.get(SESSION_HEADER)
         return self.open_session(caller) if id is None and opening else self.session_of(id, caller)
@@ -9797,7 +9772,7 @@ class Endpoint:
             self.end_soon(victim)
         session = HTTPSession(self, caller, self.session_prefix + token_urlsafe(16), pair)
         self.sessions[session.id] = session
-        self.server.audience.add(session.conversation)
+        self.server.audience.add(session)
         return session
 
     def end_soon(self, session: HTTPSession) -> None:
@@ -9812,7 +9787,7 @@ class Endpoint:
         session = self.session_of_legacy(request)
         last_id, after = request.headers.get("last-event-id"), None
         if last_id is None:
-            stream = session.listen()
+            stream = session.standalone()
             if stream.response is not None:
                 # Somebody who only knows the session's id must not take its stream away.
                 raise ProtocolError("this session's stream is being read", http_status=409)
@@ -9827,8 +9802,7 @@ class Endpoint:
 
     def session_of_legacy(self, request: HTTPRequest) -> HTTPSession:
         """Return the session of a GET or a DELETE; ProtocolError for a revision that has none."""
-        rev = header_revision(request.headers)
-        if rev is not None and rev >= MODERN:
+        if header_revision(request.headers) >= MODERN:
             # spec: basic/transports/streamable-http#earlier-streamable-http-revisions
             problem = f"this revision has no {request.method}"
             raise Refused(problem, 405, {"allow": "POST, OPTIONS"})
@@ -9847,7 +9821,7 @@ class Endpoint:
             return
         session = self.open_session(request, pair=True)
         where = f"{request.root}{PAIR_PATH}?session_id={session.id}"
-        stream = session.listen()
+        stream = session.standalone()
         stream.expires = expiry_of(request)
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
         await stream.begin(response, first=f"event: endpoint\ndata: {where}\n\n".encode())
@@ -9855,15 +9829,14 @@ class Endpoint:
     async def post_to_pair(self, request: HTTPRequest, response: Response) -> None:
         """Take a message of HTTP+SSE; its answer comes on the stream."""
         check_json(request.headers)
+        self.check_open()
         found = re.search("(?:^|&)session_id=([^&]*)", request.query)
         session = self.session_of(found[1] if found else "", request)
         body, request.body = request.body, b""
-        if self.draining:
-            self.check_open(decode(body))
-        stream = session.listen()
+        stream = session.standalone()
         if stream.response is not None:
             await stream.response.send(0, {}, b"", True)  # who does not read asks nothing more
-        session.conversation.receive(body, stream, request)
+        session.receive(body, stream, request)
         del body
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
@@ -9898,19 +9871,19 @@ class Endpoint:
         while any(session.busy for session in sessions) and self.loop.time() < until:
             await asyncio.sleep(0.01)
 
-    async def close(self, grace: float = 0) -> None:
+    async def wind_up(self) -> None:
         """Turn away new work, end what only listens, and let running requests finish within the
         grace period. The others are answered with an error. Then everything ends."""
         self.draining = True
-        self.modern.conversation.leave()
+        self.modern.leave()
         sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.open)}
         for session in sessions:
-            if session.listening is not None and not session.pair:
-                await session.listening.end()
-        until = self.loop.time() + grace
-        await self.quiet(sessions, grace)
+            if session.feed is not None and not session.pair:
+                await session.feed.end()
+        until = self.loop.time() + self.grace
+        await self.quiet(sessions, self.grace)
         await self.tasks.drain(max(0, until - self.loop.time()))
-        cut = sum(len(each.conversation.incoming) for each in sessions)
+        cut = sum(len(each.incoming) for each in sessions)
         for each in sessions:
             await each.end(SHUTTING_DOWN)
         if cut:
@@ -9932,32 +9905,7 @@ class Endpoint:
 # Limits.  An ASGI server tells an application of its end only when all connections have ended. Let
 #          it hang up on those who only listen: uvicorn --timeout-graceful-shutdown.
 
-class Engine:
-    """Takes requests in for an Endpoint; the options that all engines have in common.
-
-    Args:
-        grace: seconds that running requests get when the server is to end
-        max_body: bytes of a request; no more than MAX_MESSAGE_BYTES, 16 MiB
-    """
-
-    def __init__(
-        self, server: Server, *, grace: float = GRACE_SECONDS,
-        max_body: int = MAX_MESSAGE_BYTES, **options: Any,
-    ) -> None:  # fmt: skip
-        check_numbers(grace=grace, max_body=max_body)
-        if max_body > MAX_MESSAGE_BYTES:
-            raise ValueError(f"max_body={max_body}: a message has {MAX_MESSAGE_BYTES} at most")
-        self.server, self.grace, self.max_body = server, grace, max_body
-        self.endpoint = Endpoint(server, **options)
-
-    async def enter(self) -> None:
-        """Enter the lifespan of the server, and begin to serve in this event loop."""
-        self.stack = AsyncExitStack()
-        await self.stack.enter_async_context(self.server.lifespan_open())
-        self.endpoint.begin()
-
-
-class HTTPServer(Engine):
+class HTTPServer(Endpoint):
     """A server on a port of ours: `async with app.http(port=0) as server: server.url`.
 
     Args:
@@ -9981,7 +9929,7 @@ class HTTPServer(Engine):
 
     async def __aenter__(self) -> HTTPServer:
         await self.enter()
-        entrance, listener = self.endpoint.entrance, Listener(self.endpoint.answer, self.max_body)
+        entrance, listener = self.entrance, Listener(self.answer, self.max_body)
         self.listener = listener
         try:
             root = await listener.start(*self.where)
@@ -9996,14 +9944,14 @@ class HTTPServer(Engine):
                 "serving %s without authentication: anybody who can reach it can use its tools; "
                 "pass token= or verify=, or bind to 127.0.0.1", host,
             )  # fmt: skip
-        self.url = root + self.endpoint.path
+        self.url = root + self.path
         entrance.url = entrance.url or self.url
         return self
 
     async def __aexit__(self, *exc: Any) -> None:
         self.listener.stopping = True
         try:
-            await self.endpoint.close(self.grace)
+            await self.wind_up()
         finally:
             await self.listener.stop(self.grace)
             await self.stack.aclose()
@@ -10087,10 +10035,10 @@ class ASGIResponse(Response):
         self.watcher.cancel()
 
 
-class ASGIApp(Engine):
+class ASGIApp(Endpoint):
     """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount."""
 
-    loop: asyncio.AbstractEventLoop | None = None
+    loop: Any = None
     started = False
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
@@ -10098,7 +10046,7 @@ class ASGIApp(Engine):
         if scope["type"] == "lifespan":
             await self._follow_lifespan(receive, send)
         else:
-            await self._serve(scope, receive, send)
+            await self._serve_request(scope, receive, send)
 
     async def _follow_lifespan(self, receive: Any, send: Any) -> None:
         event = (await receive())["type"]
@@ -10134,15 +10082,19 @@ class ASGIApp(Engine):
         """End all sessions, then the lifespan."""
         if self.started:
             self.started = False
-            await self.endpoint.close(self.grace)
+            await self.wind_up()
             await self.stack.aclose()
 
-    async def _serve(self, scope: Msg, receive: Any, send: Any) -> None:
+    async def _serve_request(self, scope: Msg, receive: Any, send: Any) -> None:
+        if self.loop is None:
+            logger.warning(
+                "the lifespan of %s did not run before its first request, and nothing will end it: "
+                "pass it on, as in FastAPI(lifespan=app.asgi.lifespan)", self.server.name,
+            )  # fmt: skip
         await self.start()
-        endpoint, response = self.endpoint, ASGIResponse(receive, send, self.max_body)
-        request = self._request(scope)
-        response.watcher = endpoint.tasks.spawn(response.watch())
-        endpoint.tasks.spawn(answer_with(endpoint.answer, request, response))
+        response, request = ASGIResponse(receive, send, self.max_body), self._request(scope)
+        response.watcher = self.tasks.spawn(response.watch())
+        self.tasks.spawn(answer_with(self.answer, request, response))
         try:
             await asyncio.wait([response.watcher])
         finally:
@@ -10157,7 +10109,7 @@ class ASGIApp(Engine):
         root = scope.get("root_path", "").rstrip("/")
         path = scope["path"].removeprefix(root)
         if root and path in ("", "/"):
-            path = self.endpoint.path  # mounted where the endpoint is to be
+            path = self.path  # mounted where the endpoint is to be
         client = scope.get("client") or ("",)
         query = scope.get("query_string", b"").decode("latin-1")
         head = RequestHead(scope["method"], path, query, headers, 0, 1, True, {})

@@ -9409,7 +9409,7 @@ class TestASGI:
             stream.disconnect()
             await stream.task
 
-    async def test_it_starts_without_a_lifespan_and_once_for_all_who_wait(self):
+    async def test_it_starts_without_a_lifespan_and_once_for_all_who_wait(self, caplog):
         entered = []
 
         @contextlib.asynccontextmanager
@@ -9423,11 +9423,17 @@ class TestASGI:
         asgi = app.asgi_with()
         found = [ASGI(asgi, body=hello()) for _ in range(5)]
         assert [(await each.answer())[0] for each in found] == [200] * 5 and entered == ["in"]
+        assert [each.levelname for each in caplog.records] == ["WARNING"]
+        assert "pass it on, as in FastAPI(lifespan=app.asgi.lifespan)" in caplog.text
         await asgi.close()
         assert entered == ["in", "out"]
         async with asgi.lifespan(None):  # for the application that it is mounted in
             assert (await ASGI(asgi, body=hello()).answer())[0] == 200
         assert entered == ["in", "out"] * 2
+        caplog.clear()
+        async with app.asgi.lifespan():
+            assert (await ASGI(app.asgi, body=hello()).answer())[0] == 200
+        assert not caplog.records
 
     async def test_a_lifespan_that_fails_is_told(self):
         @contextlib.asynccontextmanager
@@ -13214,7 +13220,7 @@ class TestReadme:
     def test_every_option_is_in_the_cheat_sheet(self):
         sheet = self.TEXT.partition("\n## Cheat sheet\n")[2].partition("\n## ")[0]
         shown = {*re.findall(r"\b(\w+)=", sheet)}
-        for fn in (m.Server, m.Server.route, m.HTTPServer, m.ASGIApp, m.Engine, m.Endpoint,
+        for fn in (m.Server, m.Server.route, m.HTTPServer, m.ASGIApp, m.Endpoint,
                    m.Client, m.StdioTransport, m.HTTPTransport):  # fmt: skip
             options = inspect.signature(fn).parameters.values()
             assert {each.name for each in options if each.kind is each.KEYWORD_ONLY} <= shown, fn

@@ -57,7 +57,7 @@ def resident_mb():
 @app.route("GET", "/state")
 async def state(request) -> dict:
     """What is alive in this process."""
-    endpoint = app.asgi.endpoint
+    endpoint = app.asgi
     return {
         **told,
         "streams": len(endpoint.open),

@@ -109,8 +109,8 @@ async def serve():
             gc.collect()
             give_back()
         now = {
-            "sessions": len(running.endpoint.sessions),
-            "streams": len(running.endpoint.streams),
+            "sessions": len(running.sessions),
+            "streams": len(running.streams),
             "tasks": len(asyncio.all_tasks()),
             "fds": len(os.listdir("/proc/self/fd")),
             "MB": round(resident_mb(), 1),
