@@ -6857,11 +6857,14 @@ CONNECTORS: list[tuple[Callable[[Any], bool], Function]] = [
 ]
 
 
-def reach(target: Any, options: Msg) -> Any:
-    """Return the Transport, or the Server, that a target stands for."""
+def way_to(target: Any, options: Msg, owner: Any) -> Action:
+    """Return what makes a Transport of a target, or is a Server; TypeError for unknown options."""
     for takes, make in CONNECTORS:
         if takes(target):
-            return make(target, **options)
+            there = [name for fn in (owner, make) for name in inspect.signature(fn).parameters]
+            for name in options.keys() - {*there}:
+                raise TypeError(f"{owner.__name__}: {no_such('option', name, there)}")
+            return partial(make, target, **options)
     can = "give a Server, a command, a path, a URL or a Transport"
     raise TypeError(f"cannot connect to {target!r}: {can}")
 
@@ -6886,8 +6889,8 @@ class ClientSession:
     #: the last task that began a session anew
     _renewal: asyncio.Task[Any] | None = None
 
-    def __init__(self, target: Any, options: Msg, revision: str | None, info: Msg) -> None:
-        self.target, self.options, self.pinned, self.info = target, options, revision, info
+    def __init__(self, target: Any, reach: Action, revision: str | None, info: Msg) -> None:
+        self.target, self.reach, self.pinned, self.info = target, reach, revision, info
         #: by notification: functions of its parameters
         self.listeners: dict[str, list[Callable[[Msg], Any]]] = {}
         #: from the answer to initialize or server/discover, as are the instructions
@@ -6938,7 +6941,7 @@ class ClientSession:
 
     async def _open(self) -> None:
         """Reach the server."""
-        self.transport = made = reach(self.target, self.options)
+        self.transport = made = self.reach()
         if isinstance(made, Server):
             self.transport, theirs = memory_transports()
             theirs.grace = 0  # when we are gone, nobody can hear an answer
@@ -7310,7 +7313,8 @@ class Client(ClientSession):
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
         if isinstance(roots, (str, bytes, Mapping)):
             raise TypeError("roots= is a list of folders, or a function that gives one")
-        super().__init__(target, options, revision, {"name": name, "version": version})
+        reach = way_to(target, options, type(self))
+        super().__init__(target, reach, revision, {"name": name, "version": version})
         self.answers = Answers(name, callbacks, ask, capabilities)
         self.timeout, self.max_timeout = min(timeout, max_timeout), max_timeout
         self.progress = progress
@@ -7640,7 +7644,8 @@ class StdioTransport(LineTransport):
             child: Any = Popen([program, *words], bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE,
                                cwd=self.cwd, env=self.env, **apart)  # fmt: skip
         except (OSError, ValueError) as exc:
-            raise ConnectionClosed(f"cannot start {program!r}: {exc}") from exc
+            url = "; a URL begins with http:// or https://" if ":" in program else ""
+            raise ConnectionClosed(f"cannot start {program!r}: {exc}{url}") from exc
         sink, source, errors = child.stdin, child.stdout, child.stderr
         self.process = child
         try:
@@ -7722,6 +7727,8 @@ class StdioTransport(LineTransport):
             text = f"was killed by {status}"
         else:
             text = f"exited with status {status}"
+            if not status and self.argv[-1].endswith(".py"):
+                text += ": it must call app.run() at its end (or, in a shell, write FILE.py:APP)"
         if self.last_words:
             words = "\n".join(self.last_words)
             text += f'; its last words: "{words}"'
@@ -13466,6 +13473,7 @@ def is_app(target: Any) -> bool:
     return isinstance(target, str) and re.fullmatch(r".*\.py:\w+", target) is not None
 
 
+@wraps(StdioTransport)
 def reach_app(target: str, **options: Any) -> StdioTransport:
     """Return the transport to a process of this module that serves FILE.py:APP."""
     command = [sys.executable, os.path.abspath(__file__), "serve", target]

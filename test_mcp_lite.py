@@ -7431,6 +7431,13 @@ class TestChild:
         with pytest.raises(m.ConnectionClosed, match=text):
             await m.Client(target, **options).connect()
 
+    def test_an_option_that_is_unknown_is_refused_at_once(self):
+        for target in (["server"], m.Server(), "https://127.0.0.1/mcp"):
+            with pytest.raises(TypeError, match="Client: no option 'elict'; did you mean elicit?"):
+                m.Client(target, elict=print)
+        with pytest.raises(TypeError, match="Client: no option 'cwd'; there is: .*, headers, token, ssl, uds, auth$"):
+            m.Client("https://127.0.0.1/mcp", cwd="/")
+
     @pytest.mark.parametrize("target", ["", []])
     async def test_an_empty_command_is_refused(self, target):
         with pytest.raises((ValueError, TypeError), match="empty|cannot connect"):
@@ -11910,7 +11917,7 @@ if __name__ == "__main__":
     app.run()
 """,
     "two.py": "from mcp_lite import Server\napp, other = Server('one'), Server('other')\n",
-    "none.py": "import mcp_lite\n",
+    "none.py": "import asyncio\n",
     "mcp_greet.py": "import mcp_lite\ndef main(argv):\n    print('hello', *argv)\n    return len(argv)\n",
     "deaf.py": f"""
 import os, signal, sys, threading
@@ -12131,6 +12138,12 @@ A wrong command line is one sentence that says what is wrong.
 A connection that fails, and an error of the server, are status 3.
     $ tools nothing.py
     ! error: cannot start the server 'nothing.py': there is no file ...
+    [3]
+    $ tools none.py
+    ! error: the server 'none.py' exited with status 0: it must call app.run() at its end (or, in a shell, write FILE.py:APP)
+    [3]
+    $ tools localhost:80/mcp
+    ! error: cannot start 'localhost:80/mcp': ...; a URL begins with http:// or https://
     [3]
     $ tools refuser.py
     ! error: ...Method not found...
