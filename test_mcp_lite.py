@@ -12143,7 +12143,7 @@ A connection that fails, and an error of the server, are status 3.
     ! error: the server 'none.py' exited with status 0: it must call app.run() at its end (or, in a shell, write FILE.py:APP)
     [3]
     $ tools localhost:80/mcp
-    ! error: cannot start 'localhost:80/mcp': ...; a URL begins with http:// or https://
+    ! error: cannot start 'localhost:80/mcp': ... begins with http:// or https://
     [3]
     $ tools refuser.py
     ! error: ...Method not found...
