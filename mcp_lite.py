@@ -5987,23 +5987,11 @@ async def complete(ctx: Context) -> Msg:
     else:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
     name, value = argument["name"], argument["value"]
-    fn = server.completions.get((entry.name, name))
-    if fn is not None:
-        known = object_of(ctx.params.get("context", {}), "arguments")
-        values = [str(item) for item in await call_plain(fn, ctx, value, known) or ()]
-    else:
-        choices = choices_of(entry.schema["properties"].get(name, {}))
-        values = [text for text in choices if text.lower().startswith(value.lower())]
+    fn = server.completions.get((entry.name, name), nothing)
+    known = object_of(ctx.params.get("context", {}), "arguments")
+    values = [str(item) for item in await call_plain(fn, ctx, value, known) or ()]
     total = len(values)
     return {"completion": {"values": values[:MAX_FEW], "total": total, "hasMore": total > MAX_FEW}}
-
-
-def choices_of(schema: Msg) -> list[str]:
-    """Return the texts of the values that a schema names one by one; none if it names none."""
-    if schema.get("type") == "boolean":
-        return ["true", "false"]
-    choices = [str(choice) for choice in schema.get("enum", ()) if choice is not None]
-    return choices + [choice for part in schema.get("anyOf", ()) for choice in choices_of(part)]
 
 
 @handles("resources/subscribe", "resources/unsubscribe")

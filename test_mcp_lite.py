@@ -11913,6 +11913,10 @@ def item(id: str) -> str:
 def offer(item: str, tone: Literal["loud", "low"] = "low") -> str:
     return f"Praise {{item}}, {{tone}}"
 
+@app.complete("offer", "item")
+def items(value: str) -> list:
+    return [item for item in ("milk", "melon", "tea") if item.startswith(value)]
+
 if __name__ == "__main__":
     app.run()
 """,
@@ -12158,9 +12162,9 @@ A resource, a prompt, a completion; the answer may go into a file.
     open
     $ prompt offer item=milk tone=loud shop.py
     user: Praise milk, loud
-    $ complete offer tone=l item=milk shop.py
-    loud
-    low
+    $ complete offer item=m tone=loud shop.py
+    milk
+    melon
     $ ping shop.py
     an answer took ... ms
     $ ping --json URL
