@@ -50,6 +50,11 @@ def sign() -> str:
 def offer(tone: Literal["loud", "low"] = "low") -> str:
     return tone
 
+
+@app.complete("offer", "tone")
+def tones(value: str) -> list:
+    return [tone for tone in ("loud", "low") if tone.startswith(value)]
+
 if __name__ == "__main__":
     app.run()
 """
