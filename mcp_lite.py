@@ -1990,24 +1990,25 @@ class Peer(Asker):
     """Our end of a conversation: the requests in flight both ways, over any channel.
 
     `serve(exchange)` answers a request, `on_notification(msg, send, caller)` hears a notification.
-    With `many_clients` it is our end of many conversations, whose ids may be the same: no request
-    can be cancelled by its id. One such Peer serves the modern era over HTTP.
+    on_lost() is called once, when the channel has ended.
     """
 
     farewell = ""  # what requests are told that we cut off
+    #: whether it is our end of many conversations, whose ids may be the same: no request can be
+    #: cancelled by its id. One such Peer serves the modern era over HTTP.
+    many_clients = False
+    on_lost = nothing
     make: Any = Exchange  # gives what stands for a request that has arrived
 
     def __init__(
         self, name: str, serve: Callable[[Exchange], Awaitable[Msg]],
-        on_notification: Function, limit: int = MAX_IN_FLIGHT, many_clients: bool = False,
+        on_notification: Function, limit: int = MAX_IN_FLIGHT,
     ) -> None:  # fmt: skip
         super().__init__(name)
-        self.serve, self.on_notification = serve, on_notification
-        self.limit, self.many_clients = limit, many_clients
+        self.serve, self.on_notification, self.limit = serve, on_notification, limit
         self.session = Session()
         #: the requests of the peer; never in one table with ours, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
-        self.on_lost: Action = nothing  # called once, when the channel has ended
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.serving = 0  # requests that have their turn
         #: those that wait for a turn; an empty deque would take 760 bytes of each session
@@ -5011,19 +5012,19 @@ class Conversation(Peer):
     """One client, as the server knows it."""
 
     make = Context
+    listening = False  # whether there is a channel for announcements
+    #: ends the conversation with a client who is too slow for them
+    disconnect: Action | None = None
 
-    def __init__(self, server: Server, name: str, many_clients: bool = False) -> None:
+    def __init__(self, server: Server, name: str) -> None:
         limit = server.max_in_flight
-        super().__init__(name, self.answer_request, self.take_notification, limit, many_clients)
-        self.server, self.on_lost = server, self.leave
+        super().__init__(name, self.answer_request, self.take_notification, limit)
+        self.server = server
         #: functions to call when the client has gone, each once
         self.farewells: dict[Any, Action] = {}
         self.loop, self.thread = get_running_loop(), threading.get_ident()
         #: announcements; they wait until there is a channel for them: see listen()
         self.outbox = Outbox(nowhere, self.tasks.spawn, self._too_slow)
-        self.listening = False
-        #: ends the conversation with a client who is too slow for it
-        self.disconnect: Action | None = None
         self.state: dict[str, Any] = {}  # ctx.state
         self.life = server.lives[self.loop]
         self._admitted: dict[str, str] = {}  # methods that were let in, and for whom
@@ -5110,7 +5111,7 @@ class Conversation(Peer):
             ctx.facts = self.session
             await call_plain(listener, ctx, ctx.params)
 
-    def leave(self) -> None:
+    def on_lost(self) -> None:
         """End what the client's requests have begun: it has gone."""
         while self.farewells:
             self.call_back(self.farewells.popitem()[1])
@@ -8753,10 +8754,10 @@ class Response:
         """Send the head, if there is a status, and data; with `more`, a stream goes on."""
         if self.lost or self.ended or (status != 0) == self.begun:
             return
-        if status:
+        if _trace is not None and status:
             trace_head(">", str(status), headers)
-            if self.cors:
-                headers = {**headers, **self.cors}
+        if self.cors:
+            headers = {**headers, **self.cors}
         slow = self._put(status, headers, data, more)  # ValueError: nothing was sent
         self.begun, self.ended = True, not more
         if slow is not None:
@@ -9160,11 +9161,12 @@ class Stream:
         """Send a message: an answer to this POST is the last one."""
         session = self.session
         final = "method" not in msg and self is not session.feed
-        session.show(">", msg)
+        if _trace is not None:
+            session.show(">", msg)
         if self.name or not final:
             return self.put(msg, final)
         status, headers, body = 200, JSON_HEADERS, encode(msg)
-        if "error" in msg or session.unannounced:
+        if session.session.state is not READY or "error" in msg:
             status, headers = session.head_of(msg, self.caller.principal)
         response = self.release()
         return nowhere({}) if response is None else response.send(status, headers, body)
@@ -9269,30 +9271,31 @@ def expiry_of(caller: Caller) -> float:
 class HTTPSession(Conversation):
     """A conversation over HTTP, and where its answers go.
 
-    With an `id` it is a legacy session, kept by the endpoint; with `pair`, one of HTTP+SSE, whose
+    With an `id` it is a legacy session, kept by the endpoint, or a `pair`: one of HTTP+SSE, whose
     answers all come on its one stream. Without an id it serves one legacy request, where the server
     keeps no sessions; or, with `many_clients`, the modern era.
     """
 
-    ended = False
+    pair = ended = False
     feed: Stream | None = None  #: the standalone stream, for what no request caused
     #: events, oldest first: a deque, once there is one; and their size in bytes
     kept: Any = ()
     size = 0
 
-    def __init__(
-        self, endpoint: Endpoint, caller: Caller, id: str = "", pair: bool = False,
-        many_clients: bool = False,
-    ) -> None:  # fmt: skip
-        super().__init__(endpoint.server, caller.address, many_clients)
-        self.endpoint, self.id, self.owner, self.pair = endpoint, id, caller.owner, pair
+    def __init__(self, endpoint: Endpoint, caller: Caller, id: str = "") -> None:
+        super().__init__(endpoint.server, caller.address)
+        self.endpoint, self.id, self.owner = endpoint, id, caller.owner
         self.loads, self.used = endpoint.loads, endpoint.now
-        self.keeps = id != "" and not pair  # whether events are numbered and kept
-        self.unannounced = self.keeps  # the client has yet to be told of the session
-        #: for the answer that opens the session, and for its streams
-        self.headers: Fields = {SESSION_HEADER: id} if self.keeps else {}
-        if id:
-            self.disconnect = self.end
+
+    @property
+    def keeps(self) -> bool:
+        """Whether events are numbered and kept."""
+        return self.id != "" and not self.pair
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the answer that opens the session, and of its streams."""
+        return {SESSION_HEADER: self.id} if self.keeps else {}
 
     @property
     def primes(self) -> bool:
@@ -9322,7 +9325,6 @@ class HTTPSession(Conversation):
         if problem is None:
             # spec 2025-11-25: basic/transports#session-management -- "on the HTTP response
             # containing the InitializeResult"
-            self.unannounced = False
             return 200, {**JSON_HEADERS, **self.headers}
         code, data = problem["code"], object_of(problem, "data")  # another server's: any object
         scopes = str(data.get("scope", "")).split()
@@ -9372,6 +9374,8 @@ class HTTPSession(Conversation):
             self.ended, self.kept = True, ()
             for stream in [each for each in self.endpoint.open if each.session is self]:
                 await stream.end()
+
+    disconnect = end
 
 ###############################################################################
 # 38. Entrances and pages
@@ -9559,9 +9563,8 @@ class Endpoint:
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.tasks = Tasks()
         self.draining = False  # whether new work is turned away, because the server is to end
-        clients = Caller()
-        clients.address = "a client"
-        self.modern = HTTPSession(self, clients, many_clients=True)
+        self.modern = HTTPSession(self, NOBODY)
+        self.modern.name, self.modern.many_clients = "a client", True
         self.modern.session.resume(NEWEST)
         self.modern.limit = MAX_CLIENTS
         self._sweep()
@@ -9726,7 +9729,8 @@ class Endpoint:
                 await response.send(202, {})
         finally:  # a request that is cancelled ends its response, and then this task
             stream.complete = True
-            await stream.end()
+            if stream.response is not None:
+                await stream.end()
         if session.session.state is START:  # the handshake that was to open the session failed
             await session.end()
 
@@ -9765,7 +9769,8 @@ class Endpoint:
             if victim is None:
                 raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
             self.end_soon(victim)
-        session = HTTPSession(self, caller, self.session_prefix + token_urlsafe(16), pair)
+        session = HTTPSession(self, caller, self.session_prefix + token_urlsafe(16))
+        session.pair = pair
         self.sessions[session.id] = session
         self.server.audience.add(session)
         return session
@@ -9870,7 +9875,7 @@ class Endpoint:
         """Turn away new work, end what only listens, and let running requests finish within the
         grace period. The others are answered with an error. Then everything ends."""
         self.draining = True
-        self.modern.leave()
+        self.modern.on_lost()
         sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.open)}
         for session in sessions:
             if session.feed is not None and not session.pair:
