@@ -2475,10 +2475,8 @@ class Checking:
     cannot be found out: the budget is spent.
     """
 
-    def __init__(self, thorough: bool = False) -> None:
+    def __init__(self) -> None:
         self.steps, self.scopes = MAX_STEPS, [""]
-        #: whether all alternatives count that fit, for what they have evaluated
-        self.thorough = thorough
 
     def spend(self, steps: int) -> None:
         """Pay for work before it is done."""
@@ -2611,18 +2609,11 @@ class Checking:
                 self._any(words[word], word == "oneOf", value, seen)
 
     def _any(self, parts: Sequence[Node], single: bool, value: JSON, seen: set[Any]) -> None:
-        faults, fits = [], 0
-        for part in parts:
-            fault = self._fault(part, value, seen)
-            if fault is not None:
-                faults.append(fault)
-                continue
-            fits += 1
-            if not single and not self.thorough:
-                break
-        if not fits:
-            raise nearest(faults)
-        if single and fits > 1:
+        # All are tried: each that fits has evaluated something.
+        faults = [self._fault(part, value, seen) for part in parts]
+        if None not in faults:
+            raise nearest(cast("list[SchemaError]", faults))
+        if single and faults.count(None) > 1:
             raise SchemaError("", "matches more than one of the alternatives")
 
 
@@ -2755,15 +2746,12 @@ class Validator:
     """
 
     def __init__(self, schema: JSON) -> None:
-        document = Document(_metaschema())
-        self._node = node = usable(document.read, schema)
+        self._node = node = usable(Document(_metaschema()).read, schema)
         # Most tools take an object of members that have a type and nothing else. To compare their
         # classes takes a tenth of the time of the whole way.
         parts = node.words.get("properties", {}) if node.is_flat and "object" in node.kinds else {}
         self._plain = {name: part.plain for name, part in parts.items()}
         self._needed = {*node.words.get("required", ())}
-        used = {word for each in document.nodes.values() for word in each.words}
-        self._thorough = not used.isdisjoint({"unevaluatedItems", "unevaluatedProperties"})
 
     def check(self, value: JSON) -> None:
         """Raise SchemaError for the first thing wrong with `value`."""
@@ -2773,7 +2761,7 @@ class Validator:
                     break
             else:
                 return
-        usable(Checking(self._thorough).apply, self._node, value)
+        usable(Checking().apply, self._node, value)
 
 
 compile_schema = Validator
