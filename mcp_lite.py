@@ -7803,8 +7803,6 @@ SINGLETONS = frozenset(
 FRAMING = frozenset(("content-length", "transfer-encoding"))
 #: Framings other than a number of bytes, which has 19 digits at most.
 CHUNKED, UNTIL_CLOSE = -1, 1 << 80
-#: What follows from a head alone: later requests with the same head need not find it out again.
-Notes = dict[Any, Any]
 
 
 class RequestHead(Row):
@@ -7817,7 +7815,7 @@ class RequestHead(Row):
     size: int  #: of the body in bytes, or CHUNKED
     minor: int  #: the version is HTTP/1.minor
     keep_alive: bool
-    notes: Notes
+    notes: dict[Any, Any]  #: what follows from the head alone, for all requests with the same
 
 
 class ResponseHead(Row):
@@ -7985,6 +7983,18 @@ class URL(Row):
     def __str__(self) -> str:
         return self.origin + self.target
 
+    def join(self, where: str) -> URL | None:
+        """Return the URL that a reference leads to, if it has the same origin.
+
+        Nobody else may get what we send: it may hold secrets.
+        """
+        from urllib.parse import urljoin
+
+        with suppress(ValueError):
+            url = parse_url(urljoin(str(self), where).partition("#")[0])
+            return url if url.origin == self.origin else None
+        return None
+
 
 def parse_url(url: str) -> URL:
     """Return the parts of an http or https URL; ValueError says what is wrong with it.
@@ -8045,18 +8055,13 @@ class Wire(asyncio.StreamReader):
             self.paused = True
             self.transport.pause_reading()
 
-    def feed_eof(self) -> None:
-        """Note that nothing more will come; called by asyncio."""
-        super().feed_eof()
-        self.end()
-
     def set_exception(self, exc: BaseException) -> None:
         """Note that the connection broke; called by asyncio."""
         super().set_exception(exc)  # type: ignore[arg-type]  # typeshed wants an Exception
         self.transport.close()  # before 3.11, one under TLS does not know that it is lost
-        self.end()
+        self.feed_eof()
 
-    def end(self) -> None:
+    def feed_eof(self) -> None:
         """Note that nothing more will come: an input that ends is the end of the connection."""
         self.ended = True
         self.came.set()
@@ -8315,18 +8320,6 @@ def is_loopback(host: str) -> bool:
     return re.fullmatch(LOOPBACK, host.lower()) is not None
 
 
-def is_one_of(host: str, names: set[str]) -> bool:
-    """Return whether a host, with its port or without, is this machine, or one of `names`.
-
-    >>> is_one_of("[::1]:80", set()), is_one_of("a.example:81", {"a.example"})
-    (True, True)
-    """
-    found = re.fullmatch(AUTHORITY, host)
-    if found is None:
-        return False
-    return is_loopback(found[1].strip("[]")) or not names.isdisjoint((host, found[1]))
-
-
 class Gate:
     """Decides which Host and Origin are let in.
 
@@ -8352,22 +8345,24 @@ class Gate:
 
     def check(self, headers: Fields, locked: bool = False) -> None:
         """Raise ProtocolError with status 403 for a Host or an Origin that is not let in."""
-        for what, known in (("host", self._knows_host), ("origin", self._knows_origin)):
-            name = headers.get(what)
-            if name is not None and not known(name.lower(), locked):
-                # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
-                problem = f"the {what} {name[:100]!r} is not allowed here: see allowed_{what}s"
-                raise ProtocolError(problem, http_status=403)
+        host, origin = (headers.get(name, "").lower() for name in ("host", "origin"))
+        free = "*" in self.hosts or self.addresses and (locked or re.fullmatch(ADDRESS, host))
+        site = re.sub("^https?://", "", origin)
+        if host and not (free or self._is_ours(host)):
+            what = "host"
+        elif origin and not (self._is_ours(site) or {origin, "*"} & self.origins):
+            what = "origin"
+        else:
+            return
+        # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
+        problem = f"the {what} {headers[what][:100]!r} is not allowed here: see allowed_{what}s"
+        raise ProtocolError(problem, http_status=403)
 
-    def _knows_host(self, host: str, locked: bool) -> bool:
-        if self.addresses and (locked or re.fullmatch(ADDRESS, host)):
-            return True
-        return "*" in self.hosts or is_one_of(host, self.hosts)
-
-    def _knows_origin(self, origin: str, locked: bool) -> bool:
-        if not self.origins.isdisjoint((origin, "*")):
-            return True
-        return is_one_of(re.sub("^https?://", "", origin), self.hosts)
+    def _is_ours(self, host: str) -> bool:
+        """Return whether a host, with a port or without, is this machine or has a name of ours."""
+        found = re.fullmatch(AUTHORITY, host)
+        name = found[1] if found else ""
+        return is_loopback(name.strip("[]")) or not self.hosts.isdisjoint((host, name))
 
 
 def cors_headers(origin: str) -> dict[str, str]:
@@ -8481,9 +8476,7 @@ def owner_of(principal: Any) -> str:
     except (TypeError, ValueError):
         problem = f"a principal of type {type(principal).__name__} has no stable key"
         raise TypeError(f"{problem}: give it issuer and subject") from None
-    from hashlib import sha256
-
-    return text if len(text) <= 80 else sha256(text.encode()).hexdigest()
+    return text
 
 ###############################################################################
 # 33. Mirrored headers
@@ -8671,7 +8664,7 @@ def check_mirror(headers: Fields, name: str, value: str | int | None) -> None:
 
 
 def check_modern_post(
-    msg: Msg, headers: Fields, notes: Notes, tools: Mapping[str, Any]
+    msg: Msg, headers: Fields, notes: dict[Any, Any], tools: Mapping[str, Any]
 ) -> Facts:
     """Check a modern request and the headers that repeat it, step by step; return its facts.
 
@@ -8953,11 +8946,11 @@ class Connection(Wire):
         else:
             self.close()
 
-    def end(self) -> None:
+    def feed_eof(self) -> None:
         """Note that the client is gone, or sends no more, which is taken for the same."""
         if self.transport.is_closing():
             self.listener.connections.discard(self)
-        super().end()
+        super().feed_eof()
         if self.response is not None:
             self.response.lose()
 
@@ -9068,17 +9061,15 @@ class Listener:
         self.stopping = True
         if self.server is not None:
             self.server.close()
-        # After the grace period written bytes may still be on their way.
-        for cut, seconds in ((False, grace), (True, MOMENT_SECONDS)):
-            until = self.loop.time() + seconds
-            for connection in list(self.connections):
-                if connection.response is None:
-                    connection.close()
-                elif cut:
-                    connection.response.task.cancel()
-            while self.connections and self.loop.time() < until:
-                await asyncio.sleep(0.01)
+        until = self.loop.time() + grace
         for connection in list(self.connections):
+            if connection.response is None:
+                connection.close()
+        while self.connections and self.loop.time() < until:
+            await asyncio.sleep(0.01)
+        for connection in list(self.connections):
+            if connection.response is not None:
+                connection.response.task.cancel()
             connection.transport.abort()
         await asyncio.sleep(0)  # lets the transports go before the loop does
         self._sweeper.cancel()
@@ -9805,8 +9796,6 @@ class Endpoint:
         """Open the stream of HTTP+SSE, on which all answers come; it says first where to POST."""
         check_accept(request.headers, EVENT_TYPE)
         self.check_open()
-        if response.lost:
-            return
         session = self.open_session(request, pair=True)
         where = f"{request.root}{PAIR_PATH}?session_id={session.id}"
         stream = session.standalone()
@@ -9820,12 +9809,11 @@ class Endpoint:
         self.check_open()
         found = re.search("(?:^|&)session_id=([^&]*)", request.query)
         session = self.session_of(found[1] if found else "", request)
-        body, request.body = request.body, b""
         stream = session.standalone()
         if stream.response is not None:
             await stream.response.send(0, {}, b"", True)  # who does not read asks nothing more
-        session.receive(body, stream, request)
-        del body
+        session.receive(request.body, stream, request)
+        request.body = b""
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
     async def probe(self, request: HTTPRequest) -> Any:
@@ -10137,28 +10125,27 @@ def client_ssl(ssl: Any) -> Any:
 class HTTPAnswer(Wire):
     """A connection to a server, and the answer that is read from it."""
 
+    url: URL
+    head: ResponseHead
+    since: float  # when it became idle: a time of day, for machines sleep
+
     def __init__(self, client: HTTPClient) -> None:
         super().__init__()
         self.client = client  # to which it is given back
-        self.url: URL = parse_url("http://localhost")
-        self.head = ResponseHead(0, "", {}, 1)
-        self.since = 0.0  # when it became idle: a time of day, for machines sleep
 
     async def ask(self, url: URL, method: str, data: bytes) -> None:
         """Send a request, and read the head of its answer."""
         self.url = url
         self.transport.write(data)
         await self.drain()
-        for _ in range(MAX_TRIES + 1):
+        status = 100
+        while status < 200:  # RFC 9110 §15.2 -- interim answers
             head = parse_response_head(await self.until(b"\r\n\r\n", MAX_HEAD_BYTES, "the head"))
-            if head.status >= 200:
-                break
-            if head.status == 101:
+            status = head.status
+            if status == 101:
                 raise ProtocolError("the server changed to another protocol, unasked")
-        else:
-            raise LimitExceeded(f"more than {MAX_TRIES} interim answers")
         # RFC 9112 §6.3 -- what follows an answer to CONNECT is the tunnel
-        bare = head.status in (204, 304) or (method == "CONNECT" and head.status < 300)
+        bare = status in (204, 304) or (method == "CONNECT" and status < 300)
         self.expect(0 if bare else body_size(head.headers, head.minor, UNTIL_CLOSE))
         self.head = head
 
@@ -10182,19 +10169,16 @@ class HTTPAnswer(Wire):
 
     def close(self) -> None:
         """Give the connection back if it can be used again, else close it."""
-        client = self.client
-        if self not in client.busy:
-            return
         # The end of a stream may have come with its last event, which is all that we want.
         if self.chunks >= 0 and not self.left and self.buffer[self.at :] == b"\r\n0\r\n\r\n":
             self.take(7)
             self.chunks = -1
-        if not self.reusable or client.closed or len(client.idle) >= MAX_IDLE:
+        if self.reusable and len(self.client.idle) < MAX_IDLE:
+            self.since = time.time()
+            self.client.busy.discard(self)
+            self.client.idle.append(self)
+        else:
             self.abort()
-            return
-        client.busy.discard(self)
-        self.since = time.time()
-        client.idle.append(self)
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -10218,7 +10202,6 @@ class HTTPClient:
         self.proxy = None if uds else proxy_for(url)
         self.idle: list[HTTPAnswer] = []
         self.busy: set[HTTPAnswer] = set()
-        self.closed = False
 
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes = b"",
@@ -10229,22 +10212,15 @@ class HTTPClient:
         So many redirects within the origin are followed. Raises ConnectionClosed with the URL and
         the reason.
         """
-        from urllib.parse import urljoin
-
         for _ in range(redirects + 1):
             answer = await self._send(method, target, headers, body, patience)
-            status, location = answer.head.status, answer.head.headers.get("location")
-            if location is None or status not in (301, 302, 303, 307, 308):
+            status, where = answer.head.status, answer.head.headers.get("location")
+            if where is None or status not in (301, 302, 303, 307, 308):
                 return answer
             answer.close()
-            where, url = urljoin(str(answer.url), location).partition("#")[0], None
-            with suppress(ValueError):
-                url = parse_url(where)
-            if url is None or url.origin != self.url.origin:
-                # Headers and body may hold secrets: they stay.
-                raise ConnectionClosed(f"{answer.url} redirects to another origin, {where}")
-            if method != "GET" and status < 307:  # RFC 9110 §15.4
-                problem = f"redirects to {where}: a {method} does not follow"
+            url = self.url.replace(target=target).join(where)
+            if url is None or (method != "GET" and status < 307):  # RFC 9110 §15.4
+                problem = f"redirects to another origin, or a {method} elsewhere: {where}"
                 raise ConnectionClosed(f"{answer.url} {problem}")
             target = url.target
         raise ConnectionClosed(f"{self.url} redirects more than {redirects} times")
@@ -10267,8 +10243,7 @@ class HTTPClient:
         except BaseException as exc:
             answer.abort()
             if isinstance(exc, (OSError, ProtocolError)):
-                why = "this program has closed the connection" if self.closed else exc
-                raise ConnectionClosed(f"{url}: {why}") from exc
+                raise ConnectionClosed(f"{url}: {exc}") from exc
             raise
         return answer
 
@@ -10337,7 +10312,6 @@ class HTTPClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        self.closed = True
         for answer in [*self.busy, *self.idle]:
             answer.abort()
         self.idle.clear()
@@ -10547,34 +10521,31 @@ class HTTPTransport(Transport):
     def _modern(self) -> bool:
         return self.rev >= MODERN
 
-    async def fields(self, **more: str | None) -> dict[str, str]:
-        """Return the headers of a request."""
-        out = sendable_headers(await value_from(self._headers))
-        out["user-agent"] = out.get("user-agent", f"mcp_lite/{__version__}")
+    async def fields(self, more: Fields) -> dict[str, str]:
+        """Return the headers of a request, with some more."""
+        ours = {"user-agent": f"mcp_lite/{__version__}"}
+        out = {**ours, **sendable_headers(await value_from(self._headers)), **more}
         if self.rev >= VERSION_HEADERS:
             out[VERSION_HEADER] = self.rev
         if self.session_id is not None:
             out[SESSION_HEADER] = self.session_id
         out["accept-encoding"] = "identity"  # a small answer must not unfold into a large one
-        for name, value in more.items():
-            if value is not None:  # an event id may be any text: UTF-8 goes as it is
-                out[name.replace("_", "-")] = value.encode().decode("latin-1")
         return out
 
     async def _post(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
         """POST messages, and read the answer until `ids` are answered."""
         opening = method_of(msg) == "initialize"
-        headers = await self.fields(content_type=JSON_TYPE, accept=f"{JSON_TYPE}, {EVENT_TYPE}")
+        accept = {"accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
+        headers = await self.fields({**JSON_HEADERS, **accept})
         if self._modern and isinstance(msg, dict):
             headers.update(mirror_headers(msg, self.tools))
         send = partial(self.auth.send, "POST", self._pair or self.url.target, headers, data, None)
-        row = METHODS.get(method_of(msg))
         try:
             answer = await send()
         except ConnectionClosed:
             # A server may end an idle connection just when a request is sent on it: what only
             # reads is sent once more. RFC 9110 §9.2.2
-            if row is None or not row.cacheable:
+            if not getattr(METHODS.get(method_of(msg)), "cacheable", False):
                 raise
             answer = await send()
         with closing(answer):
@@ -10584,7 +10555,7 @@ class HTTPTransport(Transport):
             odd = opening and status in (400, 404, 405) and self._pair is None
             if odd and await self._open_pair():
                 return await self._post(msg, data, set())
-            if status == 404 and SESSION_HEADER in headers and not opening:
+            if status == 404 and SESSION_HEADER in headers:
                 raise SessionExpired(f"{self.url} knows our session no longer")
             if status >= 400:
                 raise await self.problem_of(answer)
@@ -10662,7 +10633,8 @@ class HTTPTransport(Transport):
 
     async def _get_stream(self, last_id: str, patience: float | None) -> HTTPAnswer:
         """Ask for a stream of events, those after the event with `last_id`."""
-        headers = await self.fields(accept=EVENT_TYPE, last_event_id=sendable(last_id))
+        more = {"last-event-id": last_id.encode().decode("latin-1")} if sendable(last_id) else {}
+        headers = await self.fields({"accept": EVENT_TYPE, **more})
         return await self.auth.send("GET", self.url.target, headers, b"", patience)
 
     async def read_events(
@@ -10678,11 +10650,9 @@ class HTTPTransport(Transport):
         if event.event == "message" and event.data:
             await self._take(event.data.encode(), ids)
         elif event.event == "endpoint" and self._endpoint is not None:
-            from urllib.parse import urljoin
-
-            url = parse_url(urljoin(str(self.url), event.data))
-            if url.origin != self.url.origin:  # it gets our messages, and our credentials
-                raise ProtocolError(f"it names an endpoint elsewhere, {url}")
+            url = self.url.join(event.data)
+            if url is None:
+                raise ProtocolError(f"it names an endpoint elsewhere, {event.data}")
             settle_future(self._endpoint, url.target, None)
 
     async def _take(self, data: bytes, ids: set[ReqId] | None) -> None:
@@ -10718,7 +10688,7 @@ class HTTPTransport(Transport):
                 with closing(await self._get_stream(before, None)) as answer:
                     settle_future(opened, None, None)
                     fine = answer.head.status == 200
-                    if fine and ever and sendable(before) is None:
+                    if fine and ever and not sendable(before):
                         self.interrupted(False)  # nobody knows where it was cut
                     if fine:
                         ever, events = True, SSEDecoder(before, events.retry_ms)
@@ -10776,7 +10746,7 @@ class HTTPTransport(Transport):
             with closing(answer):
                 await self.read_events(answer, SSEDecoder(), None)
             self.reason = "ended its stream"
-        except (MCPError, ValueError) as exc:
+        except MCPError as exc:
             self.reason = f"sent a stream that cannot be read: {exc}"
         settle_future(self._endpoint, None, ConnectionClosed(f"{self.url} {self.reason}"))
         self.end()
@@ -10811,7 +10781,7 @@ class HTTPTransport(Transport):
                 async with Deadline(GRACE_SECONDS, ConnectionClosed()):
                     # spec 2025-11-25: basic/transports#session-management -- "SHOULD send an HTTP
                     # DELETE"
-                    fields = await self.fields()
+                    fields = await self.fields({})
                     (await self.auth.send("DELETE", self.url.target, fields)).close()
         await self.auth.close()
         await self.tasks.close()
@@ -10823,10 +10793,10 @@ def method_of(msg: Payload) -> str:
     return msg.get("method", "") if isinstance(msg, dict) else ""
 
 
-def sendable(event_id: str) -> str | None:
-    """Return an event's id if a header can carry it."""
-    unfit = r"[\x00-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$"  # a header loses blanks at its ends
-    return None if not event_id or re.search(unfit, event_id) else event_id
+def sendable(event_id: str) -> bool:
+    """Return whether a header can carry an event's id."""
+    unfit = r"^$|[\x00-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$"  # a header loses blanks at its ends
+    return not re.search(unfit, event_id)
 
 
 def first_line(body: bytes) -> str:
