@@ -208,10 +208,13 @@ from typing import (
     overload,
 )
 
-if TYPE_CHECKING:  # for checkers only: Python has it since 3.11
+if TYPE_CHECKING:  # for checkers only: Python has the first since 3.11
     from typing_extensions import dataclass_transform
+
+    Space = object  # has every attribute
 else:
     dataclass_transform = lambda **_: lambda cls: cls  # noqa: E731
+    Space = types.SimpleNamespace
 
 __version__ = "0.2.0"
 
@@ -220,7 +223,8 @@ __all__: list[str] = []
 
 logger = logging.getLogger("mcp_lite")
 
-if __name__ == "__main__":  # main(), at the end, takes this back
+if __name__ == "__main__":  # the end of the file takes this back
+    atexit.register(os._exit, 2)
     atexit.register(print, "this copy of mcp_lite was cut before Part VIII, the command line: "
                     "import it", file=sys.stderr)  # fmt: skip
 
@@ -297,12 +301,6 @@ MOMENT_SECONDS = 0.2  # for what is written already to leave, or to be read
 RETRY_MS = 500  # between two looks at a task, or until a reader opens its stream again
 REPORT_RATE = (100, 1.0)  # of one request: reports of progress, log messages, in so many seconds
 WARN_RATE = (10, 60.0)  # warnings about one peer in so many seconds; any message may deserve one
-
-
-if TYPE_CHECKING:
-    Space = object  # for a checker, a namespace has every attribute
-else:
-    Space = types.SimpleNamespace
 
 
 @dataclass_transform()
@@ -12522,8 +12520,7 @@ class Guard(Entrance):
 #           description has the bytes `ESC ]52;c;...` writes into the clipboard of whoever lists it.
 # Rules.    1. A server's text goes to a terminal through plain(), whatever it says of itself.
 #           2. A pipe gets the answer as it is: a program reads it, and wants every byte.
-# Limits.   A signature shows nine choices of an enum, and says `object` of what has members: --json
-#           shows all of it.
+# Limits.   A signature shows nine choices of an enum, and no `$ref`: --json shows all of it.
 
 __all__ += ["UsageError", "plain"]
 
@@ -12569,6 +12566,8 @@ def type_words(schema: JSON) -> str:
 
     >>> type_words({"type": ["array", "null"], "items": {"enum": ["a", "b"]}})
     '["a" | "b"] | null'
+    >>> type_words({"type": "object", "properties": {"day": {"type": "string"}}})
+    '{day?: string}'
     """
     if not isinstance(schema, dict):
         return "any"
@@ -12578,9 +12577,10 @@ def type_words(schema: JSON) -> str:
     elif options:
         words = [type_words(option) for option in options]
     else:
-        array = f"[{type_words(schema.get('items'))}]"
+        array, members = f"[{type_words(schema.get('items'))}]", ", ".join(parameters(schema))
+        shapes = {"array": array, "object": f"{{{members}}}" if members else "object"}
         kinds = [kinds] if isinstance(kinds, str) else kinds
-        words = [array if kind == "array" else kind for kind in kinds]
+        words = [shapes.get(kind, kind) for kind in kinds]
     return " | ".join(words[:9]) + " | ..." * (len(words) > 9)
 
 
@@ -12822,12 +12822,17 @@ def at_terminal(*streams: Any) -> bool:
 def read_json(text: str) -> JSON:
     """Return the JSON value that a text is, as strict as the wire; the text itself if it is none.
 
+    UsageError for what begins as an object or a list, and goes wrong.
+
     >>> read_json("[1]"), read_json("NaN")
     ([1], 'NaN')
     """
-    with suppress(ProtocolError):
+    try:
         return decode(text.encode("utf-8", "replace"))
-    return text
+    except ProtocolError as exc:
+        if text[:1] in ("{", "["):
+            raise UsageError(f"{text}: {exc}") from None
+        return text
 
 
 def convert(text: str, schema: JSON) -> JSON:
@@ -12855,14 +12860,11 @@ def convert(text: str, schema: JSON) -> JSON:
     return value
 
 
-def read_field(text: str, field: Msg) -> tuple[JSON, str]:
-    """Return the value that a person means, and what is wrong with it."""
+def read_field(text: str, field: Msg) -> JSON:
+    """Return the value that a person means; MCPError says what is wrong with it."""
     value = convert(text, field)
-    try:
-        checker_of(field)(value)
-    except SchemaError as exc:
-        return value, str(exc)
-    return value, ""
+    checker_of(field)(value)
+    return value
 
 
 class Person:
@@ -12931,10 +12933,11 @@ class Person:
     async def fill_in(self, name: str, field: Msg, needed: bool) -> list[JSON] | None:
         """Return the value of a field in a list; [] leaves it out, None declines."""
         if name in self.answers:
-            value, problem = read_field(self.answers[name], field)
-            if problem:
-                self.problem = f"--answer {name}: {problem}"
-            return None if problem else [value]
+            try:
+                return [read_field(self.answers[name], field)]
+            except MCPError as exc:
+                self.problem = f"--answer {name}: {exc}"
+                return None
         if self.yes and field.get("type") == "boolean" and "default" not in field:
             return [True]
         if not needed and (self.yes or self.answers):
@@ -12945,10 +12948,10 @@ class Person:
             text = await self.ask(one_line(f"{label} {kind} (Ctrl-D declines)"))
             if text is None or not (text or needed):
                 return None if text is None else []
-            value, problem = read_field(text, field)
-            if not problem:
-                return [value]
-            self.say(problem)
+            try:
+                return [read_field(text, field)]
+            except MCPError as exc:
+                self.say(exc)
 
     async def elicit_url(self, message: str, url: str) -> Msg | None:
         """Let the person open a page; None declines. spec: client/elicitation#safe-url-handling"""
@@ -13368,6 +13371,7 @@ def complain(exc: Exception, as_json: bool = False) -> int:
     status = 2 if isinstance(exc, UsageError) else 3
     # The last words of a child have been shown already, line by line.
     text = f"error: {one_line(exc).partition('; its last words: ')[0][:1000]}"
+    text += "; --timeout N waits longer" * isinstance(exc, RequestTimeout)
     if as_json:
         code = getattr(exc, "code", None)
         text = json.dumps({"error": {"message": one_line(exc), "code": code, "status": status}})
@@ -13437,4 +13441,5 @@ CONNECTORS.insert(0, (is_app, reach_app))
 
 if __name__ == "__main__":
     atexit.unregister(print)
+    atexit.unregister(os._exit)
     sys.exit(main())
