@@ -2778,7 +2778,7 @@ compile_schema = Validator
 # Limits.   A class inside itself is checked there, but its schema says no more than that it is
 #           another one. Of pydantic and msgspec nothing is imported: their classes are asked.
 
-__all__ += ["Header"]
+__all__ += ["Header", "converter"]
 
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
 #: From JSON to the value; None if they are the same.
@@ -2986,10 +2986,19 @@ def _checked(shape: Shape) -> Callable[[JSON], Any]:
     return read_checked
 
 
-@lru_cache(None)
-def _reader_inside(cls: Any) -> Callable[[JSON], Any]:
-    """Return the reader of a class that stands inside itself."""
-    return _checked(shape_of(cls))
+def converter(annotation: Any) -> Callable[[JSON], Any]:
+    """Return a function from JSON to a value of a type, as an argument of a tool is read.
+
+    It raises SchemaError for what does not fit; converter() TypeError for a type without a schema.
+
+    >>> converter(bytes)("aGk=")
+    b'hi'
+    """
+    return _checked(shape_of(annotation))
+
+
+#: The reader of a class that stands inside itself.
+_reader_inside = lru_cache(None)(converter)
 
 
 def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:

@@ -4989,6 +4989,15 @@ class TestServing:
                 with pytest.raises(m.ToolError, match=why):
                     await c.call("pay", wrong)
 
+    def test_json_is_read_as_an_argument_is(self):
+        read = m.converter(typing.List[typing.Annotated[decimal.Decimal, {"minimum": 1}]])
+        assert read(["1.50", 2]) == [decimal.Decimal("1.50"), decimal.Decimal(2)]
+        for wrong, why in (["0.5"], r"\[0\]: must be at least 1"), ([2, "x"], r"\[1\]: must match"), (3, "expected array"):
+            with pytest.raises(m.SchemaError, match=why):
+                read(wrong)
+        with pytest.raises(TypeError, match="has no JSON Schema"):
+            m.converter(threading.Lock)
+
     def test_a_note_that_is_not_understood_is_an_error_that_shows_it(self):
         def pay(amount: typing.Annotated[int, "how much", Digits()]): ...
 
