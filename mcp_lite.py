@@ -8040,7 +8040,6 @@ class Wire(asyncio.StreamReader):
     def __init__(self) -> None:
         super().__init__()
         self.transport: Any = None  # once it is open
-        self.writer: Any = None  # of asyncio's streams, while it is open
         #: what has come; it is unread from `at` on
         self.buffer, self.at = b"", 0
         self.came = asyncio.Event()
@@ -8072,15 +8071,8 @@ class Wire(asyncio.StreamReader):
         """Note that nothing more will come: an input that ends is the end of the connection."""
         self.ended = True
         self.came.set()
-        if self.transport.is_closing():
-            self.writer = None  # it knows us: only the garbage collector would free both
-        else:
+        if not self.transport.is_closing():
             self.transport.close()
-
-    async def drain(self) -> None:
-        """Wait until what was written has left, or nearly."""
-        if self.writer is not None:
-            await self.writer.drain()
 
     def read_on(self) -> None:
         """Let input come again, if it was stopped."""
@@ -8886,6 +8878,7 @@ class Connection(Wire):
     """One client's connection: requests in, answers out, one after the other."""
 
     response: SocketResponse | None = None
+    writer: asyncio.StreamWriter | None = None  # of asyncio's streams, while it is open
     unsent = -1  # bytes, when the reader was last found slow
     lingering = False  # what comes is thrown away
 
@@ -8957,6 +8950,7 @@ class Connection(Wire):
         """Note that the client is gone, or sends no more, which is taken for the same."""
         if self.transport.is_closing():
             self.listener.connections.discard(self)
+            self.writer = None  # it knows us: only the garbage collector would free both
         super().feed_eof()
         if self.response is not None:
             self.response.lose()
@@ -8968,7 +8962,8 @@ class Connection(Wire):
         async with self.turn:
             self.await_reader()
             with suppress(OSError):  # the client is gone: the response knows
-                await super().drain()
+                if self.writer is not None:
+                    await self.writer.drain()
 
     def await_reader(self) -> None:
         """Give the client some time to take what was written."""
@@ -10144,7 +10139,6 @@ class HTTPAnswer(Wire):
         """Send a request, and read the head of its answer."""
         self.url = url
         self.transport.write(data)
-        await self.drain()
         status = 100
         while status < 200:  # RFC 9110 §15.2 -- interim answers
             head = parse_response_head(await self.until(b"\r\n\r\n", MAX_HEAD_BYTES, "the head"))
@@ -10290,8 +10284,7 @@ class HTTPClient:
         try:
             keep_watch(answer.transport.get_extra_info("socket"))
             if self.proxy is not None and self.ssl:
-                protocol = await self._tunnel(answer, self.proxy)
-            answer.writer = asyncio.StreamWriter(answer.transport, protocol, answer, loop)
+                await self._tunnel(answer, self.proxy)
             if self.uds is None and self.proxy is None and self.admit is not None:
                 self.admit(answer.transport.get_extra_info("peername")[0])
         except BaseException:
@@ -10299,9 +10292,7 @@ class HTTPClient:
             raise
         return answer
 
-    async def _tunnel(
-        self, answer: HTTPAnswer, proxy: Proxy
-    ) -> asyncio.StreamReaderProtocol:
+    async def _tunnel(self, answer: HTTPAnswer, proxy: Proxy) -> None:
         """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
         host = f"[{self.url.host}]" if ":" in self.url.host else self.url.host
         target = f"{host}:{self.url.port}"
@@ -10315,7 +10306,6 @@ class HTTPClient:
             answer.transport, protocol, self.ssl, server_hostname=self.url.host
         )
         protocol.connection_made(inside)
-        return protocol
 
     async def close(self) -> None:
         """Close all connections."""
@@ -10610,33 +10600,31 @@ class HTTPTransport(Transport):
 
     async def _follow(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
         """Read events until `ids` are answered; take the stream up again where it was cut."""
-        pace, failures, session, events = Pace(), 0, self.session_id, SSEDecoder()
+        pace, good, events = Pace(), True, SSEDecoder()
         await self.read_events(answer, events, ids)
         # spec: basic/transports/streamable-http#receiving-messages -- "Resumable SSE streams
         # via Last-Event-ID are not supported", any more
-        while ids and sendable(events.last_id) and failures < MAX_RETRIES and not self._modern:
+        while ids and sendable(events.last_id) and not self._modern:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "The client MUST
             # respect the retry field"
-            await pace.rest(failures == 0, events.retry_ms)
-            before, failures = events.last_id, failures + 1
+            await pace.rest(good, events.retry_ms)
+            before, good = events.last_id, False
             try:
                 answer = await self._get_stream(before, REQUEST_SECONDS)
             except ConnectionClosed:
-                if failures == MAX_RETRIES:
+                if pace.failures == MAX_RETRIES:
                     raise
                 continue  # the server may be there the next time
             with closing(answer):
-                gone = answer.head.status == 404 and self.session_id is not None
-                if gone or self.session_id != session:
-                    # Not SessionExpired, after which the request would be sent once more.
-                    lost = "knows our session no longer, so the answer is lost"
-                    problem = f"{lost}; call again, if doing it twice does no harm"
-                    raise ConnectionClosed(f"{self.url} {problem}")
                 if answer.head.status != 200:
-                    raise await self.problem_of(answer)
+                    # Not SessionExpired, after which the request would be sent once more.
+                    lost = "the answer is lost; call again, if doing it twice does no harm"
+                    raise ConnectionClosed(f"{await self.problem_of(answer)}: {lost}")
                 events = SSEDecoder(before, events.retry_ms)
                 await self.read_events(answer, events, ids)
-            failures = failures if events.last_id == before else 0
+            good = events.last_id != before
+            if pace.failures == MAX_RETRIES:
+                return
 
     async def _get_stream(self, last_id: str, patience: float | None) -> HTTPAnswer:
         """Ask for a stream of events, those after the event with `last_id`."""
@@ -10690,43 +10678,37 @@ class HTTPTransport(Transport):
         events, ever = SSEDecoder(), False  # how far the stream has come; whether it was ever there
         # `closed` is asked each time, since wait_for() may swallow a cancellation before 3.12.
         while not self.inbox.closed:
-            since, before = clock(), events.last_id
+            since, before, problem = clock(), events.last_id, None
             try:
                 with closing(await self._get_stream(before, None)) as answer:
                     settle_future(opened, None, None)
-                    fine = answer.head.status == 200
-                    if fine and ever and not sendable(before):
+                    status = answer.head.status
+                    if ever and status == 200 and not sendable(before):
                         self.interrupted(False)  # nobody knows where it was cut
-                    if fine:
+                    if status == 200:
                         ever, events = True, SSEDecoder(before, events.retry_ms)
                         await self.read_events(answer, events, None)
-                    elif not self._may_come_back(answer.head, events, ever):
+                    elif status == 400 and before:  # the events that we have not seen are lost
+                        events = SSEDecoder(retry_ms=events.retry_ms)
+                    elif ever and status == 404 and self.session_id is not None:
+                        # spec 2025-11-25: basic/transports#session-management -- it is over
+                        self.interrupted(True)
                         return
+                    elif status not in (409, 429) and status < 500:  # those will pass
+                        problem = await self.problem_of(answer)
             except AuthError as exc:
-                return logger.warning("%s announces nothing any more: %s", self.url, exc)
+                problem = exc
             except MCPError as exc:
                 logger.info("the standalone stream failed: %s", exc)
             finally:
                 settle_future(opened, None, None)
+            if problem is not None:
+                # A server that never had the stream says so, mostly by 405.
+                if ever or isinstance(problem, AuthError):
+                    logger.warning("%s announces nothing any more: %s", self.url, problem)
+                return
             good = clock() - since >= PROBE_SECONDS or events.last_id != before
             await pace.rest(good, events.retry_ms)
-
-    def _may_come_back(self, head: ResponseHead, events: SSEDecoder, ever: bool) -> bool:
-        """Return whether to ask for the stream again, when it was refused."""
-        if head.status in (409, 429) or head.status >= 500:  # that will pass
-            return True
-        if not ever:  # the server has no such stream, and says so, mostly by 405
-            return False
-        if head.status == 400 and events.last_id:  # the events that we have not seen are lost
-            events.last_id = events.next_id = ""
-            return True
-        if head.status == 404 and self.session_id is not None:
-            # spec 2025-11-25: basic/transports#session-management -- the session is over
-            self.interrupted(True)
-        else:
-            problem = f"status {head.status} {head.reason}".rstrip()
-            logger.warning("%s announces nothing any more: %s", self.url, problem)
-        return False
 
     # HTTP+SSE, the transport of the first revision: one stream on which everything comes.
 
