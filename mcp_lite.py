@@ -7790,8 +7790,7 @@ CONNECTORS.append((is_command, StdioTransport))
 #             except one empty line before a request.
 #          2. A body has exactly one framing, and a field that steers us occurs once.
 #          3. What we write must read back as exactly the fields that were meant.
-# Limits.  No HTTP/2, content codings, ranges, cookies or upgrades. Paths are compared as they are
-#          sent: nothing is percent-decoded, and a page's path has no dot segments.
+# Limits.  No HTTP/2, content codings, ranges, cookies or upgrades. Nothing of a path is decoded.
 
 TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
 # `^` holds only after a line feed, which no part of the pattern matches: a match is a whole line.
@@ -7802,7 +7801,7 @@ AUTHORITY = r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~-]+)(?::([0-9]{0,5}))?"
 ABSOLUTE_FORM = rf"(?ai)(https?)://({AUTHORITY})((?:[/?][^#\x00-\x20\x7f]*)?)"
 VISIBLE = r"[\x21-\x7e]+"
 DEFAULT_PORTS = {"http": 80, "https": 443}
-#: Fields of which a second one could change what the first one says.
+#: Fields of which a second one would contradict the first.
 SINGLETONS = frozenset(
     "authorization content-length content-type host last-event-id location mcp-method mcp-name"
     " mcp-protocol-version mcp-session-id origin retry-after".split()
@@ -7835,9 +7834,7 @@ class ResponseHead(Row):
 
 
 def parse_fields(text: str) -> dict[str, str]:
-    r"""Return the fields of a head or a trailer, in which every line ends with CRLF.
-
-    RFC 9110 §5.3, RFC 9112 §5
+    r"""Return the fields of a head or a trailer. RFC 9110 §5.3, RFC 9112 §5
 
     >>> parse_fields("Host: a:1\r\nACCEPT: text/html \r\naccept: */*\r\n")
     {'host': 'a:1', 'accept': 'text/html, */*'}
@@ -7857,9 +7854,7 @@ def parse_fields(text: str) -> dict[str, str]:
 
 
 def body_size(fields: Fields, minor: int, otherwise: int = 0) -> int:
-    """Return the size of a body in bytes, or CHUNKED; `otherwise` if the head says nothing of it.
-
-    RFC 9112 §6.3
+    """Return the bytes of a body, or CHUNKED; `otherwise` if the head does not say. RFC 9112 §6.3
 
     >>> body_size({"content-length": "5"}, 1), body_size({"transfer-encoding": "Chunked"}, 1)
     (5, -1)
@@ -7877,17 +7872,13 @@ def body_size(fields: Fields, minor: int, otherwise: int = 0) -> int:
 
 
 def is_keep_alive(fields: Fields, minor: int) -> bool:
-    """Return whether the connection is meant to live on after this message. RFC 9112 §9.3
-
-    >>> is_keep_alive({"connection": "Close, TE"}, 1), is_keep_alive({}, 0)
-    (False, False)
-    """
+    """Return whether the connection is to live on after this message. RFC 9112 §9.3"""
     said = fields.get("connection", "").lower()
     return "close" not in said and (minor > 0 or "keep-alive" in said)
 
 
 def parse_request_head(block: bytes) -> RequestHead:
-    r"""Return the head that `block` is, from the request line to the empty line.
+    r"""Return the head of a request, with its empty line.
 
     >>> head = parse_request_head(b"GET http://a/mcp?x HTTP/1.1\r\nHost: b\r\n\r\n")
     >>> head.method, head.path, head.query, head.headers
@@ -7916,11 +7907,7 @@ def parse_request_head(block: bytes) -> RequestHead:
 
 
 def parse_response_head(block: bytes) -> ResponseHead:
-    r"""Return the head that `block` is, from the status line to the empty line.
-
-    >>> parse_response_head(b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n")
-    ResponseHead(status=200, reason='OK', headers={'server': 'x'}, minor=1)
-    """
+    """Return the head of a response, with its empty line."""
     line, _, rest = block.decode("latin-1").partition("\r\n")
     found = re.fullmatch(STATUS_LINE, line)
     if found is None:
@@ -7931,13 +7918,7 @@ def parse_response_head(block: bytes) -> ResponseHead:
 
 @lru_cache(maxsize=256)  # most messages have the same few headers
 def header_lines(fields: tuple[tuple[str, str], ...]) -> bytes:
-    r"""Return header lines; ValueError for headers that cannot be sent.
-
-    Headers that frame the body belong to whoever knows the body.
-
-    >>> header_lines((("accept", "*/*"),))
-    b'accept: */*\r\n'
-    """
+    """Return header lines; ValueError for those that would not arrive, or that frame a body."""
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields])
     meant = {name.lower(): value for name, value in fields}
     with suppress(ProtocolError):
@@ -7947,7 +7928,7 @@ def header_lines(fields: tuple[tuple[str, str], ...]) -> bytes:
 
 
 def encode_request(method: str, target: str, headers: Fields, body: bytes = b"") -> bytes:
-    r"""Return a whole request to a URL's target; ValueError for headers that cannot be sent.
+    r"""Return a whole request; ValueError for headers that cannot be sent.
 
     >>> encode_request("POST", "/mcp", {"Host": "a"}, b"{}")
     b'POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}'
@@ -7960,11 +7941,7 @@ def encode_request(method: str, target: str, headers: Fields, body: bytes = b"")
 
 @lru_cache(maxsize=256)  # most answers begin with the same bytes
 def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
-    r"""Return the head of a response, up to its last field.
-
-    >>> response_head(200, (("content-type", "application/json"),))
-    b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n'
-    """
+    """Return the head of a response, up to its last field."""
     from http.client import responses
 
     start = f"HTTP/1.1 {status:03d} {responses.get(status, '')}\r\n"
@@ -7975,16 +7952,14 @@ class URL(Row):
     """The parts of an http or https URL."""
 
     scheme: str
-    #: for Host, and for comparing origins: the port only if it is not the scheme's own
-    authority: str
+    authority: str  #: for Host: with the port, if that is not the scheme's own
     host: str
     port: int
-    #: the path and the query, percent-encoded
-    target: str
+    target: str  #: the path and the query, percent-encoded
 
     @property
     def origin(self) -> str:
-        """The place that it belongs to, whatever its path is: who gets a secret."""
+        """The server that it belongs to: who gets a secret."""
         return f"{self.scheme}://{self.authority}"
 
     def __str__(self) -> str:
@@ -8026,8 +8001,8 @@ def parse_url(url: str) -> URL:
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is no chunk yet, and the byte after a
 #          body may begin the next message.
 # Rules.   1. Both ends read with the same class, so they find the same end of each body.
-#          2. A reader of asyncio's streams tells the next one who reads that the input has ended.
-#             Ours tells at once, for that is how a server learns that its client has left.
+#          2. asyncio's reader tells of the end of input when it is read. Ours tells at once, for
+#             that is how a server learns that its client has left.
 #          3. Sizes are judged before anything is kept, and nothing is read that nobody wants.
 # Limits.  Chunk extensions and trailers are read and dropped.
 
@@ -8045,16 +8020,16 @@ class Wire(asyncio.StreamReader):
         self.came = asyncio.Event()
         self.ended = False  # nothing more will come
         self.paused = False
-        #: of the body that is being read: bytes that are missing, of it or of its chunk; how many
-        #: more chunks it may have, or -1; whether a chunk's end is to be read
+        #: of the body: bytes that are missing, of it or of its chunk; how many more chunks it may
+        #: have, or -1; whether a chunk's end is to be read
         self.left, self.chunks, self.in_chunk = 0, -1, False
 
     def set_transport(self, transport: Any) -> None:
-        """Note the transport; called by asyncio, once more when TLS begins in a tunnel."""
+        """Called by asyncio, once more when TLS begins in a tunnel."""
         self.transport = transport
 
     def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # typeshed: Iterable
-        """Take what has come; called by asyncio."""
+        """Called by asyncio."""
         self.buffer, self.at = self.buffer[self.at :] + data, 0
         self.came.set()
         if len(self.buffer) > BUFFER_BYTES and not self.paused:
@@ -8062,13 +8037,13 @@ class Wire(asyncio.StreamReader):
             self.transport.pause_reading()
 
     def set_exception(self, exc: BaseException) -> None:
-        """Note that the connection broke; called by asyncio."""
+        """Called by asyncio, where the connection broke."""
         super().set_exception(exc)  # type: ignore[arg-type]  # typeshed wants an Exception
         self.transport.close()  # before 3.11, one under TLS does not know that it is lost
         self.feed_eof()
 
     def feed_eof(self) -> None:
-        """Note that nothing more will come: an input that ends is the end of the connection."""
+        """Called by asyncio: an input that ends is the end of the connection."""
         self.ended = True
         self.came.set()
         if not self.transport.is_closing():
@@ -8105,7 +8080,7 @@ class Wire(asyncio.StreamReader):
         return self.take(self.buffer.find(mark, self.at) + len(mark) - self.at)
 
     def expect(self, size: int, max_chunks: int = sys.maxsize) -> None:
-        """Begin to read a body of so many bytes, or one that is CHUNKED or goes UNTIL_CLOSE."""
+        """Begin a body of so many bytes, or one that is CHUNKED or goes UNTIL_CLOSE."""
         self.left, self.chunks, self.in_chunk = size, -1, False
         if size == CHUNKED:
             self.left, self.chunks = 0, max_chunks
@@ -8158,7 +8133,7 @@ class Room:
 async def whole(
     piece: Callable[[], Awaitable[bytes]], limit: int, room: Room | None = None
 ) -> bytes:
-    """Return a body, of which piece() gives the next bytes; LimitExceeded if it is too long."""
+    """Return a body that piece() gives in pieces; LimitExceeded if it is too long."""
     body, room = bytearray(), room or Room()
     try:
         while data := await piece():
@@ -8176,8 +8151,8 @@ async def whole(
 ###############################################################################
 # 31. Server-sent events
 ###############################################################################
-# Problem. A response that never ends carries messages; after a cut the client must be able to say
-#          which one it saw last.
+# Problem. A response that never ends carries messages; after a cut the client must say which one it
+#          saw last.
 # Rules.   1. The grammar is WHATWG's, HTML §9.2.6, where every input is valid: unknown fields and
 #             comments are passed over, bad UTF-8 is replaced, an event cut short is dropped.
 #          2. An event's id counts once its empty line has come, with data or without: else what a
@@ -8189,7 +8164,7 @@ COMMENT = b":\n\n"  # means nothing, and keeps a connection alive
 
 
 class Event(Row):
-    """One event: its data, its type, and the last id seen by then (its own, or an older one's)."""
+    """One event; its id may be an older one's, the last that was seen."""
 
     data: str
     event: str = "message"
@@ -8199,10 +8174,8 @@ class Event(Row):
 class SSEDecoder:
     r"""Turns the pieces of a stream into Events. HTML §9.2.6
 
-    `last_id` is what a reconnecting client sends as Last-Event-ID; `retry_ms` how long the server
-    asks it to wait before, or None. Both also change without an event.
-
-    spec 2025-11-25: basic/transports#resumability-and-redelivery
+    `last_id` is what a client sends as Last-Event-ID when it comes back, after `retry_ms` if the
+    server says so. Both also change without an event.
 
     >>> decoder = SSEDecoder()
     >>> decoder.feed(b": hello\nid: 7\ndata: {\rdata: }\r\n\r\nretry: 500\n")
@@ -8224,8 +8197,7 @@ class SSEDecoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that `data` completes; LimitExceeded for one that is too long."""
-        # A CR ends its line at once, since an event must not wait for what may never come; a LF
-        # that follows it, perhaps in the next read, belongs to it.
+        # A CR ends its line at once: an event must not wait for a LF, which may come later.
         rest = data[1:] if self.after_cr and data.startswith(b"\n") else data
         self.after_cr = data.endswith(b"\r") if data else self.after_cr
         events: list[Event] = []
@@ -8260,8 +8232,8 @@ class SSEDecoder:
 ###############################################################################
 # 32. HTTP rules
 ###############################################################################
-# Problem. Anybody who can open a socket can send us a request: a browser on behalf of a web site,
-#          a client of another revision, a thief of session ids.
+# Problem. Anybody can send us a request: a browser on behalf of a web site, a client of another
+#          revision, a thief of session ids.
 # Rules.   1. A refusal names the setting that would allow it.
 #          2. Host and Origin are judged by name. DNS rebinding binds a page's own name to our
 #             address, and the browser takes us for the page's server. But nobody can bind an IP
@@ -8274,7 +8246,7 @@ ADDRESS = r"([0-9.]+|\[[0-9a-f:.]+\])(:[0-9]*)?"  # no DNS name has only digits 
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
 JSON_HEADERS: Fields = {"content-type": JSON_TYPE}
-#: The headers that a trace shows, besides the beginning of those that let somebody in.
+#: What a trace shows, besides the beginning of headers that let somebody in.
 TRACED_HEADERS = (
     "last-event-id www-authenticate location retry-after mcp-method mcp-name mcp-protocol-version"
     " content-type".split()
@@ -8311,11 +8283,7 @@ class Refused(ProtocolError):
 
 @lru_cache(maxsize=256)  # each modern request asks
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or address can only mean this machine.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0"), is_loopback("localhost.evil.org")
-    (True, False, False)
-    """
+    """Return whether a host name or address can only mean this machine."""
     return re.fullmatch(LOOPBACK, host.lower()) is not None
 
 
@@ -8365,11 +8333,7 @@ class Gate:
 
 
 def cors_headers(origin: str) -> dict[str, str]:
-    """Return what lets a page of an origin that the gate let in read our answer.
-
-    >>> cors_headers("http://localhost:3000")["access-control-allow-origin"]
-    'http://localhost:3000'
-    """
+    """Return what lets a page of an origin that the gate let in read our answer."""
     return {
         "access-control-allow-origin": origin,
         "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
@@ -8378,32 +8342,19 @@ def cors_headers(origin: str) -> dict[str, str]:
 
 
 def check_accept(headers: Fields, *types: str) -> None:
-    """Raise ProtocolError 406 for a request that does not take all of these types as the answer.
-
-    >>> check_accept({"accept": "text/html"}, EVENT_TYPE)
-    Traceback (most recent call last):
-        ...
-    mcp_lite.ProtocolError: accept must list text/event-stream
-    """
+    """Raise ProtocolError 406 for a request that does not take all of these types as the answer."""
     named = re.findall("[^ \t,;]+/[^ \t,;]+", headers.get("accept", "*/*").lower())
     if "*/*" not in named and not {*types}.issubset(named):
         raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
 
 
 def media_type(headers: Fields) -> str:
-    """Return the type of a body, in lower case and without parameters. RFC 9110 §8.3.1
-
-    >>> media_type({"content-type": 'Application/JSON; charset="utf-8"'})
-    'application/json'
-    """
+    """Return the type of a body, in lower case and without parameters. RFC 9110 §8.3.1"""
     return headers.get("content-type", "").partition(";")[0].strip(" \t").lower()
 
 
 def check_json(headers: Fields) -> None:
-    """Raise ProtocolError 415 for a body that is not said to be JSON.
-
-    A page may send "simple" types to anybody without asking: this keeps them out.
-    """
+    """Raise ProtocolError 415 for other types: a page may send "simple" ones to anybody."""
     if media_type(headers) != JSON_TYPE:
         raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
 
@@ -8423,11 +8374,7 @@ def header_revision(headers: Fields) -> str:
 
 
 def bearer_of(headers: Fields) -> str | None:
-    """Return the token of an Authorization header. RFC 6750 §2.1
-
-    >>> bearer_of({"authorization": "bearer abc"}), bearer_of({"authorization": "Basic x"})
-    ('abc', None)
-    """
+    """Return the token of an Authorization header, if it has one. RFC 6750 §2.1"""
     found = re.fullmatch("(?i)bearer +(.+)", headers.get("authorization", ""))
     return found[1] if found else None
 
@@ -8440,31 +8387,23 @@ def sendable_token(token: Any) -> Any:
 
 
 def sendable_headers(headers: Any) -> dict[str, str]:
-    """Return headers by their names in lower case; ValueError for what no request can carry.
-
-    >>> sendable_headers({"X-Team": 7})
-    Traceback (most recent call last):
-        ...
-    ValueError: a header would not arrive as it is: a blank, a second one, a length?
-    """
+    """Return headers by their names in lower case; ValueError for what no request can carry."""
     given = {name.lower(): value for name, value in dict(headers or {}).items()}
     header_lines((*given.items(),))
     return given
 
 
 def owner_of(principal: Any) -> str:
-    """Return a stable key of a principal: all that belongs to the principal is bound to it.
+    """Return a stable key of a principal: its issuer and subject, or else all of it, as JSON.
 
-    That is its subject, with its issuer if it has one, so that a token that was refreshed changes
-    nothing; else its whole value as JSON. TypeError for what is no JSON. They are members of a
-    mapping, or attributes, and may be called `iss` and `sub`.
+    A token that was refreshed has the same. Both are members of a mapping, or attributes, and may
+    be called `iss` and `sub`. TypeError for what is no JSON.
 
     >>> owner_of({"iss": "https://a", "sub": "7", "iat": 1}) == owner_of(
     ...     {"iss": "https://a", "sub": "7", "iat": 2})
     True
     """
     value = principal
-    # Both take a name, and what to return where it is missing.
     named = isinstance(principal, Mapping)
     read = principal.get if named else partial(getattr, principal)
     subject = read("subject", None) or read("sub", None)
@@ -8481,7 +8420,7 @@ def owner_of(principal: Any) -> str:
 # 33. Mirrored headers
 ###############################################################################
 # Problem. Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
-#          body in headers, and a server must not be fooled by headers that say something else.
+#          body in headers, and nobody may be fooled by headers that say something else.
 # Rules.   1. Header and body must agree. The order of the checks decides which fault is told.
 #          2. A tool may name arguments to repeat; a schema that does so wrongly is refused.
 # Limits.  Only strings, integers and booleans are repeated, from where plain properties lead.
@@ -8496,9 +8435,7 @@ MODERN_STATUS = {
 
 
 def encode_header_value(text: str) -> str:
-    """Return a value as a header can carry it: as it is, or in Base64 between markers.
-
-    spec: basic/transports/streamable-http#value-encoding
+    """Return a value as a header carries it. spec: basic/transports/streamable-http#value-encoding
 
     >>> encode_header_value("us west 1"), encode_header_value(" padded ")
     ('us west 1', '=?base64?IHBhZGRlZCA=?=')
@@ -8531,11 +8468,7 @@ def decode_header_value(text: str) -> str:
 
 
 def belongs_to_the_modern_era(msg: JSON, rev: str | None) -> bool:
-    """Return whether a message does, by its metadata, or by the revision that its headers name.
-
-    >>> belongs_to_the_modern_era({"method": "tools/list"}, NEWEST)
-    True
-    """
+    """Return whether a message does, by its metadata, or by the revision that its headers name."""
     if type(msg) is not dict:
         return False
     # A handshake is legacy, whatever headers a client that speaks both eras gives it.
@@ -8551,9 +8484,7 @@ class Mirror(Row):
 
 
 def mirrors_of(schema: JSON) -> list[Mirror]:
-    """Return the arguments that an inputSchema mirrors; SchemaError if an annotation is invalid.
-
-    spec: basic/transports/streamable-http#schema-extension
+    """Return the arguments that an inputSchema mirrors; SchemaError if it does so wrongly.
 
     >>> mirrors_of({"properties": {"a": {"type": "string", "x-mcp-header": "Region"}}})
     [Mirror(header='mcp-param-region', path=('a',))]
@@ -8565,7 +8496,7 @@ def mirrors_of(schema: JSON) -> list[Mirror]:
 
 
 def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
-    """Yield the arguments that a part of a schema mirrors; `path` is None where none may be."""
+    """Yield those of a part of a schema, at `path`; that is None where there may be none."""
     if isinstance(node, list):
         node = dict(enumerate(node))
     if not isinstance(node, dict):
@@ -8594,8 +8525,6 @@ TOOL_CHECKS.append(_note_mirrors)
 
 def mirrored_value(path: Iterable[str], arguments: JSON) -> str | int | None:
     """Return what a header must say for these arguments; None for no header.
-
-    Raises RPCError -32020 for an integer that whoever reads the header might take for another one.
 
     >>> mirrored_value(("a", "n"), {"a": {"n": 42.0}})
     42
@@ -8631,12 +8560,7 @@ def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, str | int | None]:
 
 
 def mirror_headers(msg: Msg, tools: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers that repeat a modern request. spec:
-    basic/transports/streamable-http#client-behavior
-
-    >>> mirror_headers({"method": "prompts/get", "params": {"name": "été"}}, {})
-    {'mcp-method': 'prompts/get', 'mcp-name': '=?base64?w6l0w6k=?='}
-    """
+    """Return the headers that repeat a modern request, as they are sent."""
     said = repeated(msg, tools).items()
     return {name: encode_header_value(str(value)) for name, value in said if value is not None}
 
@@ -8645,12 +8569,6 @@ def check_mirror(headers: Fields, name: str, value: str | int | None) -> None:
     """Raise RPCError -32020 unless a header says what the body says; None for no header at all.
 
     spec: basic/transports/streamable-http#server-behavior-for-custom-headers
-
-    >>> check_mirror({"mcp-param-n": "42.0"}, "mcp-param-n", 42)
-    >>> check_mirror({"mcp-method": "TOOLS/LIST"}, "mcp-method", "tools/list")
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: Header mismatch: mcp-method does not say what the body says (-32020)
     """
     given: str | int | None = headers.get(name)
     if isinstance(given, str) and name.startswith(("mcp-name", "mcp-param-")):
@@ -8665,13 +8583,11 @@ def check_mirror(headers: Fields, name: str, value: str | int | None) -> None:
 def check_modern_post(
     msg: Msg, headers: Fields, notes: dict[Any, Any], tools: Mapping[str, Any]
 ) -> Facts:
-    """Check a modern request and the headers that repeat it, step by step; return its facts.
+    """Check a modern request and the headers that repeat it; return its facts.
 
-    The order decides which of several faults is told: metadata (-32602), header and metadata agree
-    (-32020), the revision is served (-32022), the other headers (-32020). `notes` belong to the
-    headers: what they were found to agree with is not looked at again. `tools` may have mirrors.
-
-    spec: basic/transports/streamable-http#server-validation
+    The order decides which fault is told: metadata (-32602), header and metadata agree (-32020),
+    the revision is served (-32022), the other headers (-32020). The `notes` of the headers keep
+    what they were found to agree with. spec: basic/transports/streamable-http#server-validation
 
     >>> meta = {PROTOCOL_VERSION: SUPPORTED[0], CLIENT_CAPABILITIES: {}}
     >>> msg = {"method": "tools/list", "params": {"_meta": meta}}
@@ -8696,7 +8612,7 @@ def check_modern_post(
 # Rules.   1. A response is sent whole, or as a stream, by one verb; whoever writes to a slow reader
 #             waits, and to write to one who is gone does no harm.
 #          2. A response that is lost calls those who asked for it, once.
-# Limits.  A handler gets the body whole, not in pieces.
+# Limits.  A handler gets the body whole.
 
 #: for what takes longer than REQUEST_SECONDS or HEAD_SECONDS
 too_slow = partial(ProtocolError, "the request did not come in time", http_status=408)
@@ -8710,7 +8626,7 @@ class HTTPRequest(Caller):
     def __init__(self, head: RequestHead, address: str, scheme: str, root: str = "") -> None:
         self.method, self.path, self.query = head.method, head.path, head.query
         self.headers = head.headers
-        self.notes = head.notes  # what follows from the head alone; the same heads may share it
+        self.notes = head.notes
         self.address, self.scheme = address, scheme
         self.root = root  # the path before ours, where we are mounted
 
@@ -8719,8 +8635,7 @@ class Response:
     """The answer to one request, whose body an engine gives by read(), once."""
 
     read: Callable[[], Awaitable[bytes]]
-    #: writes status, headers, data, and whether more follows, in the order of the calls; what is
-    #: returned is to be awaited
+    #: writes status, headers, data, and whether more follows; what is returned is to be awaited
     _put: Callable[[int, Fields, bytes, bool], Awaitable[Any] | None]
 
     cors: Fields | None = None  # headers of every answer
@@ -8746,7 +8661,7 @@ class Response:
             self.finish()
 
     def finish(self) -> None:
-        """Note that all has been written, or nothing can be written any more."""
+        """Note that nothing is to be written any more."""
         self.on_lost = ()  # which knows the request, which knows this response
 
     def lose(self) -> None:
@@ -8769,10 +8684,7 @@ Handle = Callable[[HTTPRequest, Response], Coroutine[Any, Any, None]]
 async def answer_with(
     handle: Handle, request: HTTPRequest, response: Response, problem: ProtocolError | None = None
 ) -> None:
-    """Let `handle` answer a request, and answer in its place where it raises.
-
-    With a `problem`, that is the answer.
-    """
+    """Let `handle` answer a request; answer in its place what it raises, or a `problem`."""
     try:
         if problem is not None:
             raise problem
@@ -8794,15 +8706,13 @@ async def answer_with(
 ###############################################################################
 # 35. Connections
 ###############################################################################
-# Problem. Between HTTP messages and sockets stand time and trouble: clients that send a byte a
-#          minute, readers that do not read, connections that are half gone.
+# Problem. Clients send a byte a minute, or do not read, or are half gone.
 # Rules.   1. A connection serves one request at a time, each in a task of its own, which begins at
 #             the head: so who may come in is decided before the body is read. The answer's last
 #             byte turns the connection to the next request.
 #          2. Every wait has a deadline, which one sweep a second compares with the clock.
 #          3. After a refused request there is one answer, and the connection closes.
-# Limits.  HTTP/1.0 has streams that end with the connection. Upgrade is not known. A client that
-#          closes its side of the connection is gone: it gets no answer.
+# Limits.  A client that closes its side of the connection is gone: it gets no answer.
 #
 #     the next request           IDLE_SECONDS                        it is closed
 #     the rest of a head         HEAD_SECONDS from its first byte    408, then as refused
@@ -8889,7 +8799,7 @@ class Connection(Wire):
         self.turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
 
     def begin(self, writer: asyncio.StreamWriter) -> None:
-        """Note that the connection is open; called by asyncio."""
+        """Called by asyncio, when the connection is open."""
         self.writer, peer = writer, self.transport.get_extra_info("peername")
         self.address = peer[0] if isinstance(peer, tuple) else "local"
         self.listener.admit(self)
@@ -8921,7 +8831,7 @@ class Connection(Wire):
             self.serve(head)
 
     def serve(self, head: RequestHead, problem: ProtocolError | None = None) -> None:
-        """Serve a request in a task of its own; or say that it has no head that can be read."""
+        """Serve a request in a task of its own; with a `problem`, there is no head."""
         listener, self.deadline = self.listener, NO_DEADLINE
         request = HTTPRequest(head, self.address, listener.scheme)
         self.response = response = SocketResponse(self, head)
@@ -8936,8 +8846,8 @@ class Connection(Wire):
             if self.buffer:  # pipelined: others shall have their turn
                 self.loop.call_soon(self.next_request)
         elif self.transport.can_write_eof():
-            # Closing with input unread would reset the connection, and the answer be lost: what
-            # still comes is taken for a moment, and thrown away. RFC 9112 §9.6
+            # Closing with input unread would reset the connection, and lose the answer: what still
+            # comes is thrown away. RFC 9112 §9.6
             self.lingering, self.buffer, self.at = True, b"", 0
             self.deadline = self.listener.now + PROBE_SECONDS
             with suppress(OSError):  # the client has reset it this moment
@@ -8947,15 +8857,13 @@ class Connection(Wire):
             self.close()
 
     def feed_eof(self) -> None:
-        """Note that the client is gone, or sends no more, which is taken for the same."""
+        """Called by asyncio: the client is gone, or sends no more."""
         if self.transport.is_closing():
             self.listener.connections.discard(self)
             self.writer = None  # it knows us: only the garbage collector would free both
         super().feed_eof()
         if self.response is not None:
             self.response.lose()
-
-    # Time.
 
     async def drain(self) -> None:
         """Wait while the client is slow to read, but not for ever."""
@@ -8991,9 +8899,8 @@ class Connection(Wire):
 ###############################################################################
 # Problem. Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.   1. At the bound of connections, the one that was idle longest makes room, as in nginx.
-#             Where there is none, the new one is closed.
-# Limits.  asyncio accepts: where a process may open no more files, it pauses for a second. A Unix
-#          socket has the permissions that the umask leaves; a second server on it takes it over.
+# Limits.  Where a process may open no more files, asyncio pauses for a second. A Unix socket has
+#          the permissions that the umask leaves; a second server on it takes it over.
 
 class Listener:
     """Listening sockets and their connections."""
@@ -9040,7 +8947,7 @@ class Listener:
         return f"{self.scheme}://{f'[{name}]' if ':' in name else name}:{where[1]}"
 
     def admit(self, connection: Connection) -> None:
-        """Count a new connection in; where there are too many, one is closed."""
+        """Count a new connection in."""
         self.connections.add(connection)
         if len(self.connections) > MAX_CLIENTS:
             idle = (each for each in self.connections if each.response is None)
@@ -9108,9 +9015,7 @@ def server_ssl(ssl: Any) -> Any:
 #          2. In a session a lost connection cancels nothing. Events are numbered per stream and
 #             kept; a GET with Last-Event-ID goes on exactly after the last one. In the modern era
 #             closing the response is the cancellation.
-#          3. Sessions have ids that cannot be guessed, and belong to whoever opened them.
-# Limits.  A session keeps its newest events, up to a share of HELD_BYTES. Of too many sessions, the
-#          one that was idle longest ends.
+# Limits.  A session keeps its newest events, up to a share of HELD_BYTES.
 
 STREAM_HEADERS = {
     "content-type": EVENT_TYPE,
@@ -9130,7 +9035,7 @@ class Stream:
         self, session: HTTPSession, response: Response | None = None, caller: Caller = NOBODY
     ) -> None:
         self.session, self.response, self.caller = session, response, caller
-        #: the first part of its events' ids; who knows it has read the stream; "" until it is one
+        #: the first part of its events' ids, which nobody can guess; "" until it is a stream
         self.name = ""
         self.last = self.sent = 0  # the number of the newest event, and of the newest that was sent
         self.complete = False  # its last event has been put
@@ -9139,7 +9044,7 @@ class Stream:
         session.endpoint.open.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
-        """Send a message: an answer to this POST is the last one."""
+        """Send a message; an answer to the POST is the last."""
         session = self.session
         final = "method" not in msg and self is not session.feed
         if _trace is not None:
@@ -9175,7 +9080,7 @@ class Stream:
     async def begin(
         self, response: Response, after: int | None = None, first: bytes = b""
     ) -> None:
-        """Send the stream to a reader, from event `after` on, or what nobody has read."""
+        """Send the stream to a reader: what follows event `after`, or what nobody has read."""
         session, before = self.session, self.response
         read = self.sent if after is None else after
         missed = [data for each, n, data in session.kept if each is self and n > read]
@@ -9184,8 +9089,7 @@ class Stream:
         if not self.name:
             session.enter(self)
         if after is None and session.primes:
-            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately
-            # send an SSE event consisting of an event ID and an empty data field"
+            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately send"
             first = b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), self.sent, RETRY_MS)
         if before is not None and before is not response:
             session.endpoint.tasks.spawn(before.send(0, {}))
@@ -9223,21 +9127,20 @@ class Stream:
         await self.open()
 
     async def pause(self, retry_ms: int) -> bool:
-        """End the connection but not the stream; return False for a client that would not know
-        where to come back to."""
+        """End the connection, not the stream; return False for a client that cannot come back."""
         if self.session.primes:
             await self.open()
             await self.end(b"retry: %d\n\n" % retry_ms)
         return self.session.primes
 
     async def end(self, last: bytes = b"") -> None:
-        """End the response, if there is one: a cancelled request has no answer."""
+        """End the response, if there is one still."""
         response = self.release()
         if response is not None:
             await response.send(*((0, {}) if response.begun else (200, STREAM_HEADERS)), last)
 
     def expire(self) -> None:
-        """End the response, since its token has expired: another token opens another."""
+        """End the response, since its token has expired."""
         response = self.response
         if response is not None:
             response.leave()
@@ -9250,11 +9153,13 @@ def expiry_of(caller: Caller) -> float:
 
 
 class HTTPSession(Conversation):
-    """A conversation over HTTP, and where its answers go.
+    """A conversation over HTTP.
 
     With an `id` it is a legacy session, kept by the endpoint, or a `pair`: one of HTTP+SSE, whose
     answers all come on its one stream. Without an id it serves one legacy request, where the server
     keeps no sessions; or, with `many_clients`, the modern era.
+
+    Python is fast with objects of up to 30 attributes, and this one has nearly as many.
     """
 
     pair = ended = False
@@ -9304,8 +9209,7 @@ class HTTPSession(Conversation):
         """Return status and headers of an answer that is an error, or the first of a session."""
         problem = msg.get("error") if type(msg) is dict else None
         if problem is None:
-            # spec 2025-11-25: basic/transports#session-management -- "on the HTTP response
-            # containing the InitializeResult"
+            # spec 2025-11-25: basic/transports#session-management
             return 200, {**JSON_HEADERS, **self.headers}
         code, data = problem["code"], object_of(problem, "data")  # another server's: any object
         scopes = str(data.get("scope", "")).split()
@@ -9326,7 +9230,7 @@ class HTTPSession(Conversation):
             self.endpoint.streams[stream.name] = stream
 
     def keep(self, stream: Stream, data: bytes) -> None:
-        """Keep the newest event of a stream, and forget the oldest ones beyond the bound."""
+        """Keep the newest event of a stream, and forget old ones beyond the bound."""
         self.kept = self.kept or deque()
         self.kept.append((stream, stream.last, data))
         self.size += len(data)
@@ -9334,7 +9238,7 @@ class HTTPSession(Conversation):
             self.size -= len(self.kept.popleft()[2])
 
     def standalone(self) -> Stream:
-        """Return the standalone stream, which begins with the first who wants it."""
+        """Return the standalone stream."""
         if self.feed is None:
             self.feed = Stream(self)
             self.enter(self.feed)
@@ -9378,7 +9282,7 @@ ANYBODY = Identity()
 
 
 def principals_by_token(given: Any) -> Mapping[str, Any]:
-    """Return the principals that token= stands for; ValueError or TypeError for what is unusable.
+    """Return the principals that token= stands for; ValueError for what is unusable.
 
     >>> principals_by_token(["t1", "t2"])
     {'t1': 'bearer-1', 't2': 'bearer-2'}
@@ -9395,10 +9299,9 @@ def principals_by_token(given: Any) -> Mapping[str, Any]:
 
 
 class Entrance:
-    """Decides who may come in.
+    """Decides who may come in: see `token` and `verify` of Endpoint.
 
-    `token` and `verify` are explained at Endpoint; whatever is empty refuses. A Guard (section 48)
-    is an entrance that knows who gives tokens out.
+    A Guard (section 48) is an entrance that knows who gives tokens out.
     """
 
     issuers: Sequence[str] = ()  # who gives tokens out, for its pages to say
@@ -9430,7 +9333,7 @@ class Entrance:
         raise Refused("a valid bearer token is needed", 401, {"www-authenticate": "Bearer"})
 
     async def judge(self, token: str) -> Any:
-        """Return the principal of a token, which is not one of the known; none of another."""
+        """Return the principal of a token that is not one of the known; else none."""
         return await maybe_await(self.verify(token)) if self.verify else None
 
     def identity_of(self, principal: Any) -> Identity:
@@ -9442,12 +9345,12 @@ class Entrance:
         return {"www-authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
 
     def pages(self, path: str) -> dict[str, Function]:
-        """Return the pages, by path, that tell everybody how to come in to the endpoint's path."""
+        """Return the pages, by path, that tell everybody how to come in."""
         return {}
 
 
 def read_page(value: Any) -> tuple[int, Fields, bytes]:
-    """Return status, headers and body of what a page's function gave; TypeError says what is wrong.
+    """Return status, headers and body of what a page's function gave, or TypeError.
 
     >>> read_page((404, "text/plain", "not here"))
     (404, {'content-type': 'text/plain'}, b'not here')
@@ -9477,11 +9380,11 @@ async def serve_page(
 # 39. The endpoint
 ###############################################################################
 # Problem. Requests arrive from any engine: which message is it, and whose session?
-# Rules.   1. One Endpoint serves our own listener and any ASGI server alike.
-#          2. Who sends a request is known before its body is read, its body before it is served.
-#          3. Sessions belong to whoever opened them, and expire when idle. Who asks for somebody
-#             else's learns no more than that it is not there.
-# Limits.  In the modern era a client sends no responses, and none of the protocol's notifications.
+# Rules.   1. Who sends a request is known before its body is read, its body before it is served.
+#          2. Sessions have ids that nobody can guess, belong to whoever opened them, and expire
+#             when idle. Who asks for somebody else's learns only that it is not there.
+# Limits.  Of too many sessions, the one that was idle longest ends. In the modern era a client
+#          sends no responses, and none of the protocol's notifications.
 
 PAIR_PATH = "/messages"  # where the first revision's transport takes messages
 
@@ -9601,7 +9504,7 @@ class Endpoint:
         return found
 
     async def answer(self, request: HTTPRequest, response: Response) -> None:
-        """Answer one request; a stream that it began may go on afterwards."""
+        """Answer one request."""
         if _trace is not None:
             trace_head("<", f"{request.method} {request.path}", request.headers)
         route, cors, headers = request.notes.get(self) or self.door(request)
@@ -9666,8 +9569,7 @@ class Endpoint:
         if modern and kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
-        # The modern era has no notification for a client to send here: to cancel a request, it
-        # closes the connection. Those of the author's own are served.
+        # In the modern era the protocol has no notification for a client to send here.
         if not modern or msg["method"] not in METHODS:
             session.dispatch(msg, nowhere, request)
         return response.send(202, {})
@@ -9697,8 +9599,7 @@ class Endpoint:
         else:
             if modern:
                 exchange.facts = facts
-                # spec: basic/transports/streamable-http#cancellation -- "Closing the SSE response
-                # stream MUST be treated by the server as cancellation"
+                # spec: basic/transports/streamable-http#cancellation -- closing the response is it
                 response.on_lost += ((session.stop, exchange),)
                 if msg["method"] == "subscriptions/listen":
                     stream.expires = expiry_of(request)
@@ -9735,8 +9636,7 @@ class Endpoint:
             raise ProtocolError(f"the header {SESSION_HEADER} is missing: send initialize first")
         session = self.sessions.get(id)
         if session is None or session.owner != caller.owner:
-            # spec 2025-11-25: basic/transports#session-management -- "MUST respond to requests
-            # containing that session ID with HTTP 404"
+            # spec 2025-11-25: basic/transports#session-management -- "with HTTP 404"
             raise ProtocolError("there is no such session: initialize again", http_status=404)
         session.touch()
         return session
@@ -9770,7 +9670,7 @@ class Endpoint:
         if last_id is None:
             stream = session.standalone()
             if stream.response is not None:
-                # Somebody who only knows the session's id must not take its stream away.
+                # Who only knows the session's id must not take its stream away.
                 raise ProtocolError("this session's stream is being read", http_status=409)
         else:
             name, _, number = last_id.rpartition("-")
@@ -9795,7 +9695,7 @@ class Endpoint:
         await response.send(204, {})
 
     async def open_pair(self, request: HTTPRequest, response: Response) -> None:
-        """Open the stream of HTTP+SSE, on which all answers come; it says first where to POST."""
+        """Open the stream of HTTP+SSE, which says first where to POST."""
         check_accept(request.headers, EVENT_TYPE)
         self.check_open()
         session = self.open_session(request, pair=True)
@@ -9819,7 +9719,7 @@ class Endpoint:
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
     async def probe(self, request: HTTPRequest) -> Any:
-        """Say that this process lives, or whether new work is taken on."""
+        """Say that this process lives, or whether it takes on new work."""
         ready = not self.draining or request.path != "/readyz"
         headers = {"content-type": "text/plain", "cache-control": "no-store"}
         return (200, headers, "ok\n") if ready else (503, headers, "draining\n")
@@ -9850,8 +9750,8 @@ class Endpoint:
             await asyncio.sleep(0.01)
 
     async def wind_up(self) -> None:
-        """Turn away new work, end what only listens, and let running requests finish within the
-        grace period. The others are answered with an error. Then everything ends."""
+        """Turn away new work, end what only listens, let running requests finish within the grace
+        period, and answer the others with an error."""
         self.draining = True
         self.modern.on_lost()
         sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.open)}
@@ -9880,8 +9780,8 @@ class Endpoint:
 #             fails.
 #          2. Under an ASGI server a request has a task of its own: whatever becomes of its
 #             connection, it goes on.
-# Limits.  An ASGI server tells an application of its end only when all connections have ended. Let
-#          it hang up on those who only listen: uvicorn --timeout-graceful-shutdown.
+# Limits.  An ASGI server tells of its end only when all connections have ended. Let it hang up on
+#          those who only listen: uvicorn --timeout-graceful-shutdown.
 
 class HTTPServer(Endpoint):
     """A server on a port of ours: `async with app.http(port=0) as server: server.url`.
@@ -9973,7 +9873,7 @@ class ASGIResponse(Response):
         self._came = asyncio.Event()  # the whole body
 
     async def read(self) -> bytes:
-        """Return the body of the request; ProtocolError if it is too long or comes too slowly."""
+        """Return the body, as SocketResponse does."""
         return await within(REQUEST_SECONDS, whole(self._piece, self.max_body), too_slow())
 
     async def _piece(self) -> bytes:
@@ -10101,14 +10001,13 @@ ENGINES["asgi"] = ASGIApp
 ###############################################################################
 # Problem. A client wants its request answered, over connections that are kept alive, through
 #          proxies and TLS, by servers that may close at any moment.
-# Rules.   1. A request is sent once. Without an answer, nobody knows whether it was served: only
-#             section 42, which knows what a message means, sends one again.
+# Rules.   1. A request is sent once: without an answer, nobody knows whether it was served.
 #          2. Redirects stay within the origin; so do credentials.
 #          3. An idle connection that is old, lost, or brought something unasked is not used again.
 # Limits.  Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
 
-#: For the kernel to find out that a silent server is gone, with its network or while this machine
-#: slept: seconds of silence, seconds between its questions, and how many stay without an answer.
+#: For the kernel to find out that a silent server is gone: seconds of silence, seconds between its
+#: questions, and how many stay without an answer.
 KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
@@ -10163,7 +10062,7 @@ class HTTPAnswer(Wire):
 
     @property
     def reusable(self) -> bool:
-        """Whether the connection can take another request: nothing is missing, nothing is left."""
+        """Whether the connection can take another request."""
         # RFC 9112 §9.2 -- data that nobody asked for "MUST NOT" be taken for an answer
         clean = self.complete and not (self.buffer or self.ended or self.transport.is_closing())
         return clean and is_keep_alive(self.head.headers, self.head.minor)
@@ -10196,8 +10095,8 @@ class HTTPClient:
     ) -> None:  # fmt: skip
         check_uds(uds)
         self.url, self.uds = url, uds
-        #: looks at the address that was reached, and raises ConnectionClosed if nothing may be
-        #: sent there; a proxy reaches the server in our place, so nobody can look then
+        #: looks at the address that was reached, unless by a proxy, and raises ConnectionClosed if
+        #: nothing may be sent there
         self.admit = admit
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
         self.proxy = None if uds else proxy_for(url)
@@ -10208,11 +10107,7 @@ class HTTPClient:
         self, method: str, target: str, headers: Fields, body: bytes = b"",
         patience: float | None = REQUEST_SECONDS, redirects: int = MAX_RETRIES,
     ) -> HTTPAnswer:  # fmt: skip
-        """Send a request and return its answer when the head is there.
-
-        So many redirects within the origin are followed. Raises ConnectionClosed with the URL and
-        the reason.
-        """
+        """Send a request; return its answer when the head is there, or raise ConnectionClosed."""
         for _ in range(redirects + 1):
             answer = await self._send(method, target, headers, body, patience)
             status, where = answer.head.status, answer.head.headers.get("location")
@@ -10268,7 +10163,7 @@ class HTTPClient:
         raise ConnectionClosed(f"cannot reach {where}: {reason}")
 
     async def _open(self) -> HTTPAnswer:
-        """Return a new connection to the server. OSError, ConnectionClosed, UnicodeError"""
+        """Return a new connection to the server."""
         answer, loop = HTTPAnswer(self), get_running_loop()
         protocol = asyncio.StreamReaderProtocol(answer, loop=loop)
         secure: Msg = {}
@@ -10316,10 +10211,7 @@ class HTTPClient:
 
 
 def keep_watch(sock: Any) -> None:
-    """Let the kernel see to it that a connection whose other end is gone does not stand for ever.
-
-    A stream of events may be silent for hours.
-    """
+    """Let the kernel end a connection whose other end is gone: a stream may be silent for hours."""
     import socket
 
     with suppress(OSError):  # it has closed already
@@ -10329,10 +10221,10 @@ def keep_watch(sock: Any) -> None:
 
 
 class Authorizer:
-    """Adds to our requests what a server wants to see before it lets them in.
+    """Adds to our requests what a server wants to see: here a bearer token, if there is one.
 
-    Here that is a bearer token, if there is one: a text, or what a function, plain or async, gives
-    each time. OAuth (section 46) derives from it.
+    That is a text, or what a function, plain or async, gives each time. OAuth (section 46) derives
+    from it.
     """
 
     def __init__(self, http: HTTPClient, token: Any = None) -> None:
@@ -10347,7 +10239,7 @@ class Authorizer:
     async def settle(self, answer: HTTPAnswer, sent: Fields, steps: list[str]) -> bool:
         """Look at the answer to a request that had the headers `sent`; True to send it once more.
 
-        `steps` notes what was done about this request so far. Raises AuthError.
+        `steps` notes what was done about it so far. Raises AuthError.
         """
         if answer.head.status != 401 or steps or not callable(self.token):
             return False
@@ -10361,10 +10253,7 @@ class Authorizer:
         self, method: str, target: str, headers: Fields, body: bytes = b"",
         patience: float | None = REQUEST_SECONDS,
     ) -> HTTPAnswer:  # fmt: skip
-        """Send a request with what authorizes it, once more where a refusal has been mended.
-
-        spec: basic/authorization/index#token-requirements -- "every HTTP request"
-        """
+        """Send a request with what authorizes it, once more where a refusal has been mended."""
         steps: list[str] = []
         while True:
             own = await self.headers(method, target, not self.closing)
@@ -10389,8 +10278,7 @@ class Proxy(Row):
 
 
 def proxy_for(url: URL) -> Proxy | None:
-    """Return the proxy that the environment names for a URL, if any; ValueError for one that is
-    not reached by plain HTTP."""
+    """Return the proxy that the environment names for a URL; ValueError for one without HTTP."""
     if is_loopback(url.host) or not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
     import urllib.request
@@ -10415,13 +10303,10 @@ def proxy_for(url: URL) -> Proxy | None:
 ###############################################################################
 # 42. Streamable HTTP, the client's end
 ###############################################################################
-# Problem. The client's end of the conversation: every message is a POST, answers come as JSON or
-#          events, and connections may be cut at any byte.
+# Problem. Every message is a POST, answers come as JSON or events, and connections may be cut.
 # Rules.   1. A stream that was cut is taken up again after its last event, if the revision can.
 #          2. Each request is answered or failed, whatever becomes of its connection. One that may
 #             have been served is not sent again, unless it only reads.
-#          3. A server that is down is not hammered: a stream that ends at once, each time, costs
-#             about one request a second at most, and fewer where nothing comes.
 # Limits.  Shaking hands again when the session is gone is the Client's.
 
 
@@ -10430,7 +10315,7 @@ AUTHORIZERS: list[Callable[[HTTPTransport, Any], Authorizer | None]] = []
 
 
 def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
-    """Return the Authorizer that `auth=` stands for; TypeError if nothing makes one of it."""
+    """Return the Authorizer that `auth=` stands for, or TypeError."""
     for make in AUTHORIZERS:
         made = make(transport, auth)
         if made is not None:
@@ -10440,7 +10325,7 @@ def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
 
 
 class HTTPTransport(Transport):
-    """The client's end: every message is a POST, answers come as JSON or events.
+    """The client's end.
 
     Args:
         headers: of each request; a mapping, or a function, plain or async, that gives one
@@ -10540,15 +10425,13 @@ class HTTPTransport(Transport):
         try:
             answer = await send()
         except ConnectionClosed:
-            # A server may end an idle connection just when a request is sent on it: what only
-            # reads is sent once more. RFC 9110 §9.2.2
+            # A server may end an idle connection just then: what only reads is sent once more.
             if not getattr(METHODS.get(method_of(msg)), "cacheable", False):
                 raise
             answer = await send()
         with closing(answer):
             status = answer.head.status
-            # spec 2025-11-25: basic/transports#backwards-compatibility -- "If it fails with the
-            # following HTTP status codes"
+            # spec 2025-11-25: basic/transports#backwards-compatibility
             odd = opening and status in (400, 404, 405) and self._pair is None
             if odd and await self._open_pair():
                 return await self._post(msg, data, set())
@@ -10602,11 +10485,9 @@ class HTTPTransport(Transport):
         """Read events until `ids` are answered; take the stream up again where it was cut."""
         pace, good, events = Pace(), True, SSEDecoder()
         await self.read_events(answer, events, ids)
-        # spec: basic/transports/streamable-http#receiving-messages -- "Resumable SSE streams
-        # via Last-Event-ID are not supported", any more
+        # spec: basic/transports/streamable-http#receiving-messages -- "not supported", any more
         while ids and sendable(events.last_id) and not self._modern:
-            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "The client MUST
-            # respect the retry field"
+            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
             await pace.rest(good, events.retry_ms)
             before, good = events.last_id, False
             try:
@@ -10768,8 +10649,7 @@ class HTTPTransport(Transport):
         if self.session_id is not None:
             with suppress(MCPError, ValueError):
                 async with Deadline(GRACE_SECONDS, ConnectionClosed()):
-                    # spec 2025-11-25: basic/transports#session-management -- "SHOULD send an HTTP
-                    # DELETE"
+                    # spec 2025-11-25: basic/transports#session-management -- it SHOULD
                     fields = await self.fields({})
                     (await self.auth.send("DELETE", self.url.target, fields)).close()
         await self.auth.close()
@@ -10794,11 +10674,7 @@ def first_line(body: bytes) -> str:
 
 
 def is_url(target: Any) -> bool:
-    """Return whether a target is the URL of a server.
-
-    >>> is_url("https://example.com/mcp"), is_url("python3 server.py")
-    (True, False)
-    """
+    """Return whether a target is the URL of a server."""
     return isinstance(target, str) and re.match(r"https?://", target, re.IGNORECASE) is not None
 
 
