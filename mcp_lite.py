@@ -2319,15 +2319,14 @@ class Peer(Asker):
 ###############################################################################
 # Problem.  A tool is described to a model by a JSON Schema, and what the model sends is checked
 #           against it: `{"type": "integer", "minimum": 1}` and "x" give "expected integer, got
-#           string". The values come from strangers, and so do some of the schemas.
+#           string". Values come from strangers, and so do some of the schemas.
 # Rules.    1. A schema is rewritten once, into nodes: there `$ref` is one more schema of `allOf`.
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
 #           3. Work is paid for before it is done, from one budget, because schema and value
 #              multiply. A budget that is spent is no SchemaError, so no `not` can catch it.
-# Limits.   One dialect: 2020-12, and what draft-07 wrote otherwise. `$ref` stays in the document.
-#           `format` and `content*` say nothing. A text of more than 10,000 characters is checked
-#           against no pattern; section 24 applies none of a stranger's, because an expression can
-#           take Python years.
+# Limits.   2020-12 and what draft-07 wrote otherwise; `$ref` stays in the document; `format` and
+#           `content*` say nothing. Patterns get 10,000 characters at most, and section 24 applies
+#           none of a stranger's, because an expression can take Python years.
 
 __all__ += ["compile_schema", "Validator"]
 
@@ -2335,8 +2334,7 @@ __all__ += ["compile_schema", "Validator"]
 #: A schema that is not just true or false.
 Schema = dict[str, Any]
 
-# The metaschema: what the argument of each keyword has to look like. Some of the forms hold
-# further schemas.
+# The metaschema: what the argument of each keyword looks like.
 ONE: Schema = {"$ref": "#"}
 MANY: Schema = {"type": "array", "items": ONE, "minItems": 1}
 BY_NAME: Schema = {"type": "object", "additionalProperties": ONE}
@@ -2372,11 +2370,11 @@ KEYWORDS: dict[str, Schema] = {
 def _is_multiple(value: Any, of: Any) -> bool:
     from fractions import Fraction
 
-    # A float means what is written in decimal: 0.07 is a multiple of 0.01.
+    # A float means its decimal: 0.07 is a multiple of 0.01.
     return Fraction(str(value)) % Fraction(str(of)) == 0
 
 
-#: The keywords that compare a value, or its size: of which type, what has to hold, and its words.
+#: The keywords that compare a value or its size: for which type, the comparison, the message.
 MEASURES: dict[str, tuple[str, Callable[[Any, Any], bool], str]] = {
     "minimum": ("number", operator.ge, "be at least {}"),
     "maximum": ("number", operator.le, "be at most {}"),
@@ -2392,23 +2390,23 @@ MEASURES: dict[str, tuple[str, Callable[[Any, Any], bool], str]] = {
 }
 
 
-#: The keywords of most schemas. Where there are no others, less has to be looked at.
+#: The keywords of most schemas; a schema with no others is checked faster.
 FLAT = {"type", "properties", "required", "additionalProperties", "items", "$defs", "$schema"}
 
 
 class Node:
-    """A schema that is ready to be applied: its keywords hold nodes where they held schemas."""
+    """A compiled schema: its keywords hold nodes where they held schemas."""
 
     def __init__(self, words: Schema, scope: str = "") -> None:
         self.words, self.scope = {word: words[word] for word in words if word in KEYWORDS}, scope
         types = words.get("type", [])
         types = [types] if isinstance(types, str) else types
-        #: the types that are admitted, if any are named
+        #: the types that are admitted; empty if all are
         self.kinds = {*types, *(["integer"] if "number" in types else [])}
         self.expected = " or ".join(types)
         self.limits = [(*MEASURES[word], words[word]) for word in words if word in MEASURES]
         self.is_flat = self.words.keys() <= FLAT
-        #: the classes of values that are surely right
+        #: the classes whose values are all valid
         self.plain = {cls for cls, kind in KINDS.items() if self.words.keys() <= {"type"}
                       and (not types or kind in self.kinds)}  # fmt: skip
         self.cost = 4 + len(words.get("required", ())) + 60 * ("multipleOf" in words)
@@ -2422,14 +2420,14 @@ def _mismatch(expected: str, got: str) -> SchemaError:
 
 
 def fault_of(exc: Exception) -> SchemaError:
-    """Return what a function raised that was given a value, as an error of the value."""
+    """Return what a function raised about a value, as an error of the value."""
     if isinstance(exc, SchemaError):
         return exc
     return SchemaError("", f"is not usable: {exc}")
 
 
 def usable(make: Function, *args: Any) -> Any:
-    """Call a function; whatever it raises is a SchemaError."""
+    """Call a function; whatever it raises becomes a SchemaError."""
     try:
         return make(*args)
     except Exception as exc:
@@ -2437,12 +2435,12 @@ def usable(make: Function, *args: Any) -> Any:
 
 
 def inside(step: str | int, fault: SchemaError) -> SchemaError:
-    """Return the error of a member or an item, with the way to it before its path."""
+    """Return the error of a member or an item, under the path of the whole."""
     return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
 
 
 def nearest(faults: Sequence[SchemaError]) -> SchemaError:
-    """Return one error for those of all alternatives: that of the one that was meant, if any."""
+    """Return one error for those of all alternatives: if one was meant, then its own."""
     near = [fault for fault in faults if fault.path or not fault.expected]
     if near:
         return max(near, key=lambda fault: len(fault.path))
@@ -2457,7 +2455,7 @@ def pattern_of(text: str) -> re.Pattern[str]:
     >>> pattern_of(r"^[$]$").pattern
     '^[$]\\Z'
     """
-    # Escapes and classes stay; a dollar sign elsewhere is the end of the text.
+    # Outside of escapes and classes, a dollar sign is the end of the text.
     ours = re.sub(r"(?s)(\\.|\[(?:\\.|[^]\\])*\])|\$", lambda token: token[1] or r"\Z", text)
     return re.compile(ours, re.ASCII)
 
@@ -2467,10 +2465,10 @@ def _any_of(values: Iterable[JSON]) -> str:
 
 
 class Checking:
-    """One check of a value: the budget, and the scopes of the schemas that are being applied.
+    """One check of a value: its budget, and the scopes of the schemas that are being applied.
 
-    Its methods raise SchemaError for what is wrong with the value, and LimitExceeded if that
-    cannot be found out: the budget is spent.
+    Raises SchemaError for a wrong value, and LimitExceeded where the budget ends before that is
+    known.
     """
 
     def __init__(self) -> None:
@@ -2483,7 +2481,7 @@ class Checking:
             raise LimitExceeded("it takes too long, or is too deep: simplify schema or value")
 
     def apply(self, node: Node, value: JSON) -> set[Any]:
-        """Apply a schema; return the names or indexes that it has evaluated."""
+        """Apply a schema; return the names or indexes of the parts that it has evaluated."""
         kind, words = kind_of(value), node.words
         size = len(value) if kind in ("object", "array") else 0
         self.spend(node.cost + size)
@@ -2510,16 +2508,16 @@ class Checking:
         return seen
 
     def _fault(self, node: Node, value: JSON, seen: set[Any]) -> SchemaError | None:
-        """Return what is wrong, or None; what a right value has evaluated is added to `seen`."""
+        """Return what is wrong, or None; add what a right value has evaluated to `seen`."""
         try:
             seen |= self.apply(node, value)
         except SchemaError as exc:
             self.spend(12)
-            return exc.with_traceback(None)  # which would keep all frames alive, in circles
+            return exc.with_traceback(None)  # its frames would live on, in a cycle
         return None
 
     def _simple(self, node: Node, value: JSON, kind: str) -> None:
-        """Apply the keywords that look at the value as a whole."""
+        """Apply the keywords that look at no member and no item."""
         words = node.words
         for word in ("enum", "const"):
             if word in words and canonical(value, self.spend) not in words[word][0]:
@@ -2537,7 +2535,7 @@ class Checking:
         return pattern_of(pattern).search(text) is not None
 
     def _inside(self, value: Any, parts: Iterable[tuple[Any, Node]]) -> None:
-        """Apply schemas to members or items, given as pairs of name or index and schema."""
+        """Apply schemas to parts of a value: pairs of a name or index, and a node."""
         for key, part in parts:
             item = value[key]
             if type(item) not in part.plain:
@@ -2589,11 +2587,11 @@ class Checking:
         return seen
 
     def _mixed(self, words: Schema, value: JSON, seen: set[Any]) -> None:
-        """Apply the keywords that apply further schemas to the value itself."""
+        """Apply the keywords that hold further schemas for the value itself."""
         for part in words.get("allOf", ()):
             seen |= self.apply(part, value)
         if "$dynamicRef" in words:
-            # the scope that was entered first and has such an anchor; "*": where it leads at first
+            # the outermost scope that has such an anchor; "*": the target of a plain $ref
             leads = words["$dynamicRef"]
             outer = next((scope for scope in self.scopes if scope in leads), "*")
             seen |= self.apply(leads[outer], value)
@@ -2607,7 +2605,7 @@ class Checking:
                 self._any(words[word], word == "oneOf", value, seen)
 
     def _any(self, parts: Sequence[Node], single: bool, value: JSON, seen: set[Any]) -> None:
-        # All are tried: each that fits has evaluated something.
+        # No early end: each alternative that fits has evaluated something.
         faults = [self._fault(part, value, seen) for part in parts]
         if None not in faults:
             raise nearest(cast("list[SchemaError]", faults))
@@ -2615,33 +2613,32 @@ class Checking:
             raise SchemaError("", "matches more than one of the alternatives")
 
 
-# References. `$id` gives a schema a URI and makes it a scope: references inside it are relative to
-# that URI, and `$anchor` gives a schema a name in the scope that it stands in.
+# References. `$id` gives a schema a URI and makes it a scope, to which references and the names of
+# `$anchor` inside it are relative:
 #
 #     {"$id": "http://x.test/a",                               scope http://x.test/a
 #      "$defs": {"item": {"$anchor": "i"},                           http://x.test/a#i
 #                "other": {"$id": "b",                         scope http://x.test/b
 #                          "items": {"$ref": "a#i"}}}}         leads to "item"
 #
-# `$ref` always leads to the same place. `$dynamicRef` does not: where several scopes have a
-# $dynamicAnchor of that name, it leads to the one in the scope that the check entered first. So a
-# schema of trees can be extended from outside.
+# `$dynamicRef` leads to the $dynamicAnchor of that name in the scope that the check entered first.
+# So a schema of trees can be extended from outside.
 
 
 class Document(Checking):
-    """A schema being compiled. What that takes is paid for as a check is."""
+    """A schema being compiled, which is paid for as a check is."""
 
     def __init__(self, metaschema: Node | None) -> None:
         super().__init__()
         self.metaschema = metaschema
-        #: by id() of the schema, which is safe as long as the root lives
+        #: by id(), which is safe as long as the root lives
         self.nodes: dict[int, Node] = {}
         self.names: dict[tuple[str, str], Any] = {}  # schemas by scope and anchor, "" for the scope
         self.anchors: dict[str, dict[str, Node]] = {}  # by $dynamicAnchor and scope
         self.later: list[tuple[Node, str]] = []  # references
 
     def read(self, schema: Any, scope: str = "") -> Node:
-        """Return the node of a schema; raise whatever is wrong with it."""
+        """Return the node of a schema; SchemaError for a bad one."""
         if self.metaschema:
             self.apply(self.metaschema, schema)
         node = self.compile(schema, scope)
@@ -2650,7 +2647,7 @@ class Document(Checking):
         return node
 
     def compile(self, schema: Any, scope: str) -> Node:
-        """Return the node of a schema that has the right form, or of names that are required."""
+        """Return the node of a well-formed schema, or of a list of required names."""
         if isinstance(schema, bool):
             return ANYTHING if schema else NOTHING
         self.spend(20)
@@ -2693,7 +2690,7 @@ class Document(Checking):
         return held
 
     def _absolute(self, uri: str, base: str) -> str:
-        """Return what a relative URI means in a scope; "" means the scope."""
+        """Return a relative URI of a scope as an absolute one; "" is the scope itself."""
         if not uri:
             return base
         from urllib.parse import urljoin
@@ -2702,7 +2699,7 @@ class Document(Checking):
         return urljoin(base, uri)
 
     def _link(self, node: Node, word: str) -> None:
-        """Join a reference to its target, now that all names are known."""
+        """Join a reference to its target, once all names are known."""
         from urllib.parse import unquote
 
         ref = node.words.pop(word)
@@ -2720,7 +2717,7 @@ class Document(Checking):
             # spec: basic/index#ref-resolution -- a network URI is never dereferenced
             remedy = "nothing is fetched, so put it under $defs"
             raise SchemaError("", f"{show_json(ref)} leads nowhere: {remedy}")
-        # What is not compiled yet stands under a keyword that is not ours.
+        # A target without a node stands under a keyword that is not ours.
         target = self.nodes.get(id(schema)) or self.read(schema, scope)
         anchors = self.anchors.get(fragment, {})
         if word == "$dynamicRef" and anchors.get(target.scope) is target:
@@ -2735,7 +2732,7 @@ def _metaschema() -> Node:
 
 
 class Validator:
-    """A compiled JSON Schema; SchemaError if it is not a usable one.
+    """A compiled JSON Schema; SchemaError if it is no usable one.
 
     >>> compile_schema({"properties": {"b": {"type": "integer"}}}).check({"b": "x"})
     Traceback (most recent call last):
@@ -2745,14 +2742,14 @@ class Validator:
 
     def __init__(self, schema: JSON) -> None:
         self._node = node = usable(Document(_metaschema()).read, schema)
-        # Most tools take an object of members that have a type and nothing else. To compare their
-        # classes takes a tenth of the time of the whole way.
+        # Most tools take members that have a type and nothing else: comparing classes is ten times
+        # as fast.
         parts = node.words.get("properties", {}) if node.is_flat and "object" in node.kinds else {}
         self._plain = {name: part.plain for name, part in parts.items()}
         self._needed = {*node.words.get("required", ())}
 
     def check(self, value: JSON) -> None:
-        """Raise SchemaError for the first thing wrong with `value`."""
+        """Raise SchemaError for the first thing that is wrong with `value`."""
         if self._plain and type(value) is dict and self._needed <= value.keys():
             for name in value:
                 if type(value[name]) not in self._plain.get(name, ()):
@@ -2769,24 +2766,23 @@ compile_schema = Validator
 ###############################################################################
 # Problem.  A model calls a Python function with JSON: `day: date` becomes a schema that the model
 #           sees, "1969-07-20" a date, and a result JSON again.
-# Rules.    1. What JSON cannot express is an error when the function is registered. It names the
-#              parameter and the remedy. A model's call is too late for that.
-#           2. A shape is a schema and a reader, and these agree: a reader gets valid JSON only, and
-#              refuses only what no schema can exclude, such as the 30th of February. Whatever it
-#              raises is an error of the value.
+# Rules.    1. What JSON cannot express is an error at registration, which names the parameter and
+#              the remedy. A model's call is too late for that.
+#           2. A shape is a schema and a reader. The reader gets valid JSON only, and refuses only
+#              what no schema can exclude, such as the 30th of February.
 #           3. Results go by their values, not by what their annotation promises.
-# Limits.   A class inside itself is checked there, but its schema says no more than that it is
-#           another one. Of pydantic and msgspec nothing is imported: their classes are asked.
+# Limits.   Of a class inside itself, a schema says only that it is another one; values are checked
+#           all the same. pydantic and msgspec are never imported: their classes are asked.
 
 __all__ += ["Header", "converter"]
 
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
-#: From JSON to the value; None if they are the same.
+#: From JSON to the value; None where they are the same.
 Reader = Optional[Callable[[Any], Any]]
-#: How an annotation looks in JSON.
+#: An annotation in JSON.
 Shape = tuple[Schema, Reader]
-#: Name, annotation and default of a member or a parameter. The default is EMPTY if it is required,
-#: and `...` if it may be absent and has no default.
+#: Name, annotation and default of a member or a parameter. The default of a required one is EMPTY;
+#: it is `...` for one that may be absent.
 Member = tuple[str, Any, Any]
 
 
@@ -2809,8 +2805,7 @@ DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,9})?$"  # no NaN, no infini
 #: The classes that are JSON as they are.
 PLAIN = (str, bool, int, float, type(None))
 #: Further classes that are one JSON scalar: what their schema has besides {"type": "string"}, and a
-#: function from class and JSON to the value. They are known by name, so that no module is imported
-#: that no annotation mentions.
+#: function from class and JSON to the value. Names, so that nothing is imported for them.
 TEXTS: dict[str, tuple[Schema, Callable[[Any, Any], Any]]] = {
     "builtins.bytes": ({"contentEncoding": "base64"},
                        lambda cls, text: base64.b64decode(text, validate=True)),
@@ -2821,8 +2816,7 @@ TEXTS: dict[str, tuple[Schema, Callable[[Any, Any], Any]]] = {
     "os.PathLike": ({}, _read_text),
     "decimal.Decimal": ({"type": ["string", "number"], "pattern": DECIMAL}, _read_text),
 }  # fmt: skip
-#: What notes of annotated_types, pydantic.Field and msgspec.Meta say: an attribute, and its
-#: keyword. A length is one of texts, arrays or objects.
+#: The attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords.
 NOTES = {
     "title": "title", "description": "description", "documentation": "description",
     "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
@@ -2832,11 +2826,7 @@ FORMS = ("Required", "NotRequired", "ReadOnly")  # of the members of a TypedDict
 
 
 def _words_of(note: Any, kind: Any) -> Schema:
-    """Return what a note in Annotated[] adds to a schema of this type.
-
-    >>> _words_of("how many", "integer")
-    {'description': 'how many'}
-    """
+    """Return the keywords that a note in Annotated[] adds to a schema of this type."""
     if isinstance(note, dict):
         return note
     if isinstance(note, Header):
@@ -2858,7 +2848,7 @@ def _words_of(note: Any, kind: Any) -> Schema:
 
 
 def _read_bounded(read: Reader, bounds: Schema, value: JSON) -> Any:
-    """Read and compare: no schema says that "-5" is too small a Decimal."""
+    """Read and compare: no schema says that "-5" is too small for a Decimal."""
     found = read(value) if read else value
     for word, bound in bounds.items():
         _, holds, must = MEASURES[word]
@@ -2881,11 +2871,7 @@ def _is_record(hint: Any) -> bool:
 
 
 def _inlined(schema: Any, known: Schema) -> Any:
-    """Return a schema with what its references to `known` name in their places.
-
-    >>> _inlined({"items": {"$ref": "#/$defs/A"}}, {"A": {"type": "string"}})
-    {'items': {'type': 'string'}}
-    """
+    """Return a schema in which each reference to `known` has become what it names."""
     if isinstance(schema, list):
         return [_inlined(each, known) for each in schema]
     if not isinstance(schema, dict):
@@ -2900,7 +2886,7 @@ def _inlined(schema: Any, known: Schema) -> Any:
 
 
 def _known(cls: Any) -> Shape | None:
-    """Return the shape of a class that TEXTS names, or that describes and reads itself."""
+    """Return the shape of a class of TEXTS, or of one that describes and reads itself."""
     if not _is_class(cls):
         return None
     if hasattr(cls, "model_json_schema"):  # of pydantic's, or like it
@@ -2916,12 +2902,12 @@ def _known(cls: Any) -> Shape | None:
 
 
 def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
-    """Strip Annotated, NotRequired, NewType and their kin; return what is left, and the notes."""
+    """Strip Annotated, NotRequired, NewType and the like; return the rest, and the notes."""
     notes: list[Any] = []
     while True:
         if hasattr(hint, "__metadata__"):
             hint, notes = hint.__origin__, [*hint.__metadata__, *notes]
-        # typing and typing_extensions each have such a form, so names are compared
+        # typing and typing_extensions each have these forms, so names are compared
         elif getattr(get_origin(hint), "_name", "") in FORMS:
             hint = get_args(hint)[0]
         elif hasattr(hint, "__supertype__"):
@@ -2938,7 +2924,7 @@ def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
 
 
 def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
-    """Return annotations, with the strings in them evaluated; TypeError for one that cannot be."""
+    """Return annotations with their strings evaluated; TypeError for one that cannot be."""
 
     def holder() -> None: ...
 
@@ -2958,7 +2944,7 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_inside(step: str | int, read: Reader, value: Any) -> Any:
-    """Read a member or an item; put the way to it before the path of an error."""
+    """Read a member or an item; an error has its path."""
     try:
         return read(value) if read else value
     except Exception as exc:
@@ -2966,7 +2952,7 @@ def read_inside(step: str | int, read: Reader, value: Any) -> Any:
 
 
 def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
-    """Return a copy of an object, with the members read that have a reader."""
+    """Return a copy of an object, with its members read."""
     values = dict(given)
     for name, read in readers.items():
         if name in values:
@@ -2975,7 +2961,7 @@ def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
 
 
 def _checked(shape: Shape) -> Callable[[JSON], Any]:
-    """Return a reader that takes any JSON, and checks it."""
+    """Return a reader that checks JSON before it reads it."""
     schema, read = shape
     check = compile_schema(schema).check
 
@@ -2987,9 +2973,9 @@ def _checked(shape: Shape) -> Callable[[JSON], Any]:
 
 
 def converter(annotation: Any) -> Callable[[JSON], Any]:
-    """Return a function from JSON to a value of a type, as an argument of a tool is read.
+    """Return a function that reads JSON as a type, as an argument of a tool is read.
 
-    It raises SchemaError for what does not fit; converter() TypeError for a type without a schema.
+    That raises SchemaError for what does not fit; converter() TypeError for a type without schema.
 
     >>> converter(bytes)("aGk=")
     b'hi'
@@ -3002,7 +2988,7 @@ _reader_inside = lru_cache(None)(converter)
 
 
 def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
-    """Return the shape of an annotation inside of some classes; TypeError if it has none.
+    """Return the shape of an annotation inside of some classes; TypeError for one without.
 
     >>> shape_of(typing.List[int])[0]
     {'type': 'array', 'items': {'type': 'integer'}}
@@ -3060,8 +3046,8 @@ def _union(shapes: list[Shape]) -> Shape:
     readers = [_checked(shape) for shape in shapes]
 
     def read_union(value: JSON) -> Any:
-        # The first is taken that the value fits, and that can read it. "2026-02-30" fits the
-        # schema of a date, but is none: in a union with str, it is a str.
+        # The first that the value fits and that can read it is taken: "2026-02-30" fits the schema
+        # of a date, but is none, and so a str in a union with str.
         faults = []
         for read in readers:
             try:
@@ -3104,7 +3090,7 @@ def _mapping(inside: tuple[Any, ...], key: Any, value: Any) -> Shape:
 
 
 def _named(hint: Any, inside: tuple[Any, ...]) -> Shape:
-    """Return the shape of a record, or of an alias, either of which may contain itself."""
+    """Return the shape of a record or an alias; either may contain itself."""
     if hint in inside:
         described = {"description": f"another {hint.__name__}"}
         return described, lambda value: _reader_inside(hint)(value)
@@ -3120,7 +3106,7 @@ def shape_of_members(
 ) -> tuple[Schema, dict[str, Reader]]:
     """Return the schema of an object with these members, and their readers.
 
-    A TypeError names the member without a schema; `what` stands before it: "parameter ", say.
+    A TypeError names the member, after a word for it in `what`.
     """
     properties: Schema = {}
     readers: dict[str, Reader] = {}
@@ -3139,7 +3125,7 @@ def shape_of_members(
         with suppress(TypeError, ValueError, RecursionError):
             value = to_json(default)
             _to_json(value)
-            # and so is None where the annotation does not admit it, as in `x: int = None`
+            # None is left out, too, where the annotation does not admit it: `x: int = None`
             if value is not None or "null" in schema.get("type", "null"):
                 schema["default"] = value
     required = [name for name, _, default in members if default is EMPTY]
@@ -3150,7 +3136,7 @@ def shape_of_members(
 
 
 def _members_of(cls: Any) -> list[Member]:
-    """Return the members that the constructor of a record takes."""
+    """Return what the constructor of a record takes."""
     hints = get_type_hints(cls, None, {cls.__name__: cls}, include_extras=True)
     if not issubclass(cls, dict):
         given = inspect.signature(cls).parameters.values()
@@ -3170,7 +3156,7 @@ def _fields_of(record: Any) -> Schema:
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 
-#: By an attribute that objects of a kind have, what they are in simpler values.
+#: How to make a simpler value of an object that has this attribute.
 SIMPLER: dict[str, Callable[[Any], Any]] = {
     "_value_": lambda value: value._value_,  # an Enum, which may also be an int or a str
     "_fields": lambda record: dict(zip(record._fields, record)),  # a NamedTuple
@@ -3182,7 +3168,7 @@ SIMPLER: dict[str, Callable[[Any], Any]] = {
 
 
 def to_json(value: Any) -> JSON:
-    """Return a Python value as JSON; raise TypeError for what has none.
+    """Return a Python value as JSON; TypeError for one that has none.
 
     >>> to_json({"tags": {"b", "a"}, "raw": b"hi"})
     {'tags': ['a', 'b'], 'raw': 'aGk='}
@@ -3213,8 +3199,8 @@ def to_json(value: Any) -> JSON:
 ###############################################################################
 # 12. Functions
 ###############################################################################
-# Problem. The arguments of `def add(a: int, b: int = 0)` come as {"a": 1}, under names and perhaps
-#          incomplete. What the author wrote for people about `a` is what a model needs to know.
+# Problem. `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
+#          about `a` is what a model needs to know.
 # Rules.   1. What partial() has bound is not for the model, nor is the context.
 #          2. An error names the function, the parameter and the remedy.
 # Limits.  JSON names every argument: no *args, no parameters before "/".
@@ -3225,12 +3211,12 @@ CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     """Return a docstring without its "Args:", and the description of each parameter.
 
-    A block in which something stands that is no entry stays in the docstring: nothing gets lost.
+    A block with anything else in it stays in the docstring, too: nothing gets lost.
 
     >>> read_docstring("Add.\\n\\nArgs:\\n    a (int): the first\\n    b - the\\n        second")
     ('Add.', {'a': 'the first', 'b': 'the second'})
     """
-    # "name (type): words", or with a dash for the colon; further lines are indented
+    # "name (type): words" or "name - words"; further lines are indented
     entry = (
         r"(?m)^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?(?::|[ \t]+(?:--?|\u2013|\u2014)[ \t])"
         r"(.*(?:\n[ \t]+.*|\n[ \t]*$)*)"
@@ -3247,7 +3233,7 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _inner_function(fn: Any) -> tuple[Any, set[str]]:
-    """Return what partials, wrappers, methods and objects call in the end, and what is bound."""
+    """Return what partials, wrappers and objects call in the end, and what they have bound."""
     bound: set[str] = set()
     for _ in range(100):  # objects that invent attributes have no end
         if isinstance(fn, partial):
@@ -3265,8 +3251,7 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
 class Signature:
     """How a function is called with JSON.
 
-    Raises TypeError, naming function, parameter and remedy, for one that JSON cannot fill; and
-    ValueError for a schema of anything but an object.
+    Raises TypeError for one that JSON cannot call, and ValueError for a schema of no object.
 
     >>> def add(a: int, b: int = 0) -> int: ...
     >>> Signature(add, dict).schema["required"]
@@ -3275,7 +3260,7 @@ class Signature:
 
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None) -> None:
         inner, self.bound = _inner_function(fn)
-        self.context: str | None = None  # the parameter that takes the context, of class `hidden`
+        self.context: str | None = None  # the parameter of class `hidden`
         self.whole = ""  # the parameter that takes all arguments as one dict
         try:
             own = self._read(fn, inner, hidden, schema)
@@ -3314,15 +3299,15 @@ class Signature:
             else:
                 members.append((name, hint, p.default))
         if schema is not None and len(members) == 1 and not others:
-            name, _, _ = members[0]  # one parameter that the given schema does not name takes all
+            name, _, _ = members[0]  # a single parameter that the schema does not name takes all
             if name not in schema.get("properties", ()):
                 self.whole, members = name, []
         own, self.readers = shape_of_members(members, "parameter ")
         return {**own, "additionalProperties": bool(others)}
 
     def arguments(self, given: Schema, context: Any = None) -> Schema:
-        """Return valid arguments as the function takes them; SchemaError if one has no value."""
-        for name in self.bound:  # **kwargs would let a caller replace it: who is asking, say
+        """Return valid arguments as the function takes them; SchemaError for one without value."""
+        for name in self.bound:  # else **kwargs would let a caller replace it
             if name in given:
                 raise SchemaError(join_path(name), "unexpected property")
         values = read_members(self.readers, given) if self.readers else given
@@ -3333,9 +3318,9 @@ class Signature:
 def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | None, bool]:
     """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
 
-    Only an object can stand there: anything else becomes {"result": value}. The schema is None
-    where there is nothing to say: no annotation, None, Any; one of the `opaque` classes inside, or
-    bytes, which are content. So it is for a list of anything, which is wrapped if it is no content.
+    That is always an object: anything else becomes {"result": value}. Without an annotation, for
+    None, Any, bytes and `opaque` classes there is no schema; nor for a bare list, which is wrapped
+    unless it is content.
 
     >>> output_of(int)[0]["properties"]
     {'result': {'type': 'integer'}}
@@ -3352,14 +3337,9 @@ def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | 
 
 
 def check_numbers(**options: Any) -> None:
-    """Raise ValueError for an option that is no number, or below 0.
+    """Raise ValueError for an option that is no number, 0 or more.
 
-    Options of other kinds are not checked: Python says what is wrong with them.
-
-    >>> check_numbers(port="8000")
-    Traceback (most recent call last):
-        ...
-    ValueError: port='8000': give a number, 0 or more
+    Other kinds of options are not checked: Python says what is wrong with them.
     """
     for name, value in options.items():
         if not isinstance(value, (int, float)) or not value >= 0:  # or NaN
@@ -3368,22 +3348,20 @@ def check_numbers(**options: Any) -> None:
 ###############################################################################
 # 13. URI templates
 ###############################################################################
-# Problem.  "note://{name}" names a family of resources. A URI is taken apart into the values of the
-#           variables, and a handler may open files with them, whoever wrote the URI.
-# Rules.    1. A template is one regular expression in which no two variables can take the same
-#              character in two ways: CVE-2026-0621 made a server hang by a URI that backtracks.
+# Problem.  "note://{name}" names a family of resources. A URI, whoever wrote it, is taken apart to
+#           values, and a handler may open files with them.
+# Rules.    1. A template is one regular expression with a single way to match: CVE-2026-0621 made a
+#              server hang by a URI that backtracks.
 #           2. Values are percent-decoded once, after matching.
 #           3. No value leads out of the folder that a handler joins it to: none has a part "..",
 #              begins with a slash or a drive ("C:/"), or has a hidden character; `{name}` has no
-#              slash at all, not even an escaped one. `file://{+path}` alone gives absolute paths.
-# Limits.   `{#x} {;x} {&x} {/x} {.x} {a,b} {x:3}` are refused. Not looked at: symbolic links, names
-#           that Windows reserves ("NUL"), "~". A handler that opens files must resolve links.
+#              slash, not even an escaped one. Only `file://{+path}` gives absolute paths.
+# Limits.   `{#x} {;x} {&x} {/x} {.x} {a,b} {x:3}` are refused. Symbolic links, "~" and names that
+#           Windows reserves ("NUL") are not looked at: a handler that opens files must do that.
 
 
 def percent_encode(text: str) -> str:
-    """Return a URI with the UTF-8 of all that may not stand in URIs as %XX; escapes stay.
-
-    Raises ValueError for a lone surrogate.
+    """Return a URI with all that may not stand in one as %XX; ValueError for a lone surrogate.
 
     >>> percent_encode("x://café au lait%21")
     'x://caf%C3%A9%20au%20lait%21'
@@ -3395,7 +3373,7 @@ def percent_encode(text: str) -> str:
 
 
 def percent_decode(text: str) -> str:
-    """Return `text` with its escapes decoded, once; raise ValueError for a bad one or bad UTF-8.
+    """Decode the escapes of a text, once; ValueError for a bad escape, or bad UTF-8.
 
     >>> percent_decode("caf%C3%A9 100%2525")
     'café 100%25'
@@ -3417,8 +3395,8 @@ class Template:
     {+path} {path*}  also with slashes; one of these per template
     {?q,lang}        query parameters at the end, in any order, each may be absent
 
-    `{name}` ends where the first character of the text behind it comes; the deep variable gets as
-    much as it can. Raises ValueError, with a remedy, for a template that is not one of these.
+    `{name}` ends at the first character of the text behind it; the deep variable takes as much as
+    it can. ValueError, with a remedy, for any other template.
 
     >>> Template("file:///{path*}/{name}.txt").match("file:///etc/conf.d/my%20app.txt")
     {'path': 'etc/conf.d', 'name': 'my app'}
@@ -3430,7 +3408,7 @@ class Template:
 
     def __init__(self, text: str) -> None:
         path, _, query = text.partition("{?")
-        #: literals in turn with variables, of which each has a plus, a name and a star
+        #: literals in turn with a plus, a name and a star
         pieces = re.split(rf"\{{(\+?)({_NAME})(\*?)\}}", path)
         literals, variables = [*map(percent_encode, pieces[::4])], pieces[2::4]
         self.query = query[:-1].split(",") if query else []
@@ -3457,12 +3435,12 @@ class Template:
             inside = ".+" if name in self.deep else f"[^/?#{re.escape(literal[:1])}]+"
             expression += f"({inside}){re.escape(literal)}"
         self.path = re.compile(expression, re.DOTALL)
-        #: every URI that matches begins with this; an escape in it would have two spellings
+        #: what every URI of it begins with, up to an escape, which has two spellings
         self.start = literals[0].partition("%")[0]
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """Return the decoded values by name, or None if `uri` is not one of this template's."""
-        # A server asks all of its templates: most must say no before they look at the whole URI.
+        """Return the decoded values by name; None if `uri` is not of this template."""
+        # A server asks all of its templates, so most must say no quickly.
         if not uri.startswith(self.start) or len(uri) > MAX_URI_CHARS:
             return None
         with suppress(ValueError):
@@ -3496,31 +3474,31 @@ class Template:
 #           asked by a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
 # Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one. A
 #              list is content only if one of its items is a block, or bytes.
-#           2. A form asks for what every client can show: flat fields of primitive types. A field
-#              that may be None is absent from the form where it is not filled in.
-# Limits.   Blocks that are dicts are sent as they are: what they lack, the client finds. Titles of
-#           choices reach the newer clients; older ones know `enumNames`.
+#           2. A form has what every client can show: flat fields of primitive types. A field that
+#              may be None is not required.
+# Limits.   What a block that is a dict lacks, the client finds. Older clients do not know titles of
+#           choices, but `enumNames`.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputRequired"]
 
-#: The keyword arguments that describe what is registered, besides its name.
+#: The keyword arguments that describe an entry, besides its name.
 PROMPT_FIELDS = ("title", "description", "icons", "meta")
 TOOL_FIELDS = (*PROMPT_FIELDS, "annotations")
 RESOURCE_FIELDS = (*TOOL_FIELDS, "mime_type", "size")
 
 
 def without_none(**fields: Any) -> Msg:
-    """Keep the fields that are not None: absent keys are left out, never null."""
+    """Keep the fields that are not None: on the wire they are absent, never null."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
-#: The members of `annotations`, of tools and of all else; others have a prefix: "shop.example/red".
+#: The members of `annotations`; those of anybody else have a prefix: "shop.example/red".
 ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint",
                "audience", "priority", "lastModified")  # fmt: skip
 
 
 def no_such(what: str, name: str, there: Iterable[str]) -> str:
-    """Return that nothing has this name, and which name is the nearest, or which there are.
+    """Return that nothing has this name, and the nearest name, or all that there are.
 
     >>> no_such("option", "titel", ["title", "meta"])
     "no option 'titel'; did you mean title?"
@@ -3537,7 +3515,7 @@ def no_such(what: str, name: str, there: Iterable[str]) -> str:
 def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
     """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta.
 
-    TypeError for any other keyword, and for an annotation that nobody knows.
+    TypeError for an unknown keyword or annotation.
     """
     options = [*known, *(type(made).__init__.__kwdefaults__ or ())]
     hints = fields.get("annotations") or {}
@@ -3605,9 +3583,9 @@ class Message(dict[str, Any]):
         super().__init__(role=role, content=blocks_of(content))
 
 
-#: The URI of bytes in a result. A resource must have one; nothing can be read there.
+#: The URI of bytes in a result: a resource must have one. Nothing can be read there.
 BYTES_URI = "result:bytes"
-#: The types of content blocks, and the member by which a dict is taken for one.
+#: The types of content blocks, and the member that tells such a dict from other data.
 BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource",
           "resource_link": "uri", "tool_use": "input", "tool_result": "content"}  # fmt: skip
 
@@ -3617,9 +3595,7 @@ def _is_block(value: Any) -> bool:
 
 
 def blocks_of(value: Any) -> list[Msg]:
-    """Return the value of a handler as content blocks; a value that is no content becomes text.
-
-    Bytes become a resource that is embedded: no other block can hold bytes of any kind.
+    """Return the value of a handler as content blocks; data become text, bytes a resource.
 
     >>> blocks_of("hello"), blocks_of({"total": 3})
     ([{'type': 'text', 'text': 'hello'}], [{'type': 'text', 'text': '{"total":3}'}])
@@ -3639,7 +3615,7 @@ def blocks_of(value: Any) -> list[Msg]:
 def messages_of(value: Any, together: bool = False) -> list[Msg]:
     """Return messages as on the wire, from texts, content, Messages or dicts.
 
-    `together` leaves several blocks in one message; otherwise each becomes one of its own.
+    `together` leaves several blocks in one message; else each gets a message of its own.
     """
     messages = []
     for item in as_list(value):
@@ -3654,13 +3630,7 @@ def messages_of(value: Any, together: bool = False) -> list[Msg]:
 
 
 def check_asked(method: str, params: Msg) -> None:
-    """Raise SchemaError for a question that nobody can answer; its parameters have their types.
-
-    >>> check_asked("elicitation/create", {"mode": "url", "message": "Pay", "url": "shop/pay"})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.SchemaError: url: expected the URL of a page, got "shop/pay"
-    """
+    """Raise SchemaError for a question that nobody can answer."""
     if method != "elicitation/create":
         return
     if params.get("mode") != "url":
@@ -3677,7 +3647,7 @@ def _is_contents(value: Any) -> bool:
 
 
 def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
-    """Return the value of a resource function as the `contents` of resources/read.
+    """Return the value of a resource's function as the `contents` of resources/read.
 
     >>> contents_of("x://a", {"n": 1}, None)
     [{'uri': 'x://a', 'mimeType': 'application/json', 'text': '{"n":1}'}]
@@ -3703,14 +3673,14 @@ Wanted = TypeVar("Wanted")
 class Elicited(Row, Generic[Wanted]):
     """The answer of a person: `data` is None unless `action` is "accept".
 
-    Where a plain confirmation was asked for, `data` is True then.
+    To accept a plain confirmation gives True.
     """
 
     action: str
     data: Wanted | None = None
 
 
-#: Of a question: the member that its answer must have, and the schema of this member.
+#: The member that the answer to a question must have, and its schema.
 ANSWERS: dict[str, Msg] = {
     "roots/list": {"roots": {"type": "array", "items": {"type": "object"}}},
     "sampling/createMessage": {"content": {"type": ["object", "array"]}},
@@ -3719,16 +3689,14 @@ ANSWERS: dict[str, Msg] = {
 
 
 def check_answer(method: str, answer: Msg) -> Msg:
-    """Return the answer to a question; raise SchemaError if it is none."""
+    """Return the answer to a question; SchemaError if it is none."""
     wanted = ANSWERS[method]
     compile_schema({"properties": wanted, "required": [*wanted]}).check(answer)
     return answer
 
 
 def sampled(answer: Any) -> Msg:
-    """Return the result of sampling, made of the value that a callback returned.
-
-    That is content, as a tool may return it, or a dict that has it as its `content`.
+    """Return the result of sampling for what a callback returned: content, or {"content", ...}.
 
     >>> sampled("hi")
     {'stopReason': 'endTurn', 'content': [{'type': 'text', 'text': 'hi'}]}
@@ -3742,11 +3710,7 @@ def sampled(answer: Any) -> Msg:
 
 
 def root_of(root: Any) -> Msg:
-    """Return a root as the wire has it, from a path, a URI or a dict.
-
-    >>> root_of("file:///home/me/project")
-    {'uri': 'file:///home/me/project'}
-    """
+    """Return a path, a URI or a dict as a root: {"uri", "name"?}."""
     from pathlib import Path
 
     if isinstance(root, str) and "://" in root:
@@ -3775,10 +3739,10 @@ class Form:
     """A form for a person to fill in, made from a type or a schema."""
 
     def __init__(self, wanted: Any) -> None:
-        #: fields that may be None in Python, and so be absent: a form has no null
+        #: fields that may be None in Python; a form has no null, so they are absent
         self.nullable: set[str] = set()
         self.convert: Reader = None
-        if wanted is None:  # there is nothing to fill in: to accept is all that can be said
+        if wanted is None:  # a confirmation
             wanted, self.convert = {"properties": {}}, lambda content: True
         elif isinstance(wanted, (list, tuple)):
             wanted = {"type": "string", "enum": list(wanted)}
@@ -3811,7 +3775,7 @@ class Form:
                 and value is not None and (word != "format" or value in FORM_FORMATS)}
 
     def read(self, answer: Msg) -> Elicited[Any]:
-        """Return an ElicitResult as Python values; raise SchemaError if it is none."""
+        """Return an ElicitResult as Python values; SchemaError if it is none."""
         action = check_answer("elicitation/create", answer)["action"]
         if action != "accept":
             return Elicited(action)
@@ -3824,7 +3788,7 @@ class Form:
 
 
 class InputRequired(Row):
-    """The return value of a handler that makes its rounds by hand, without ctx.elicit() and so on.
+    """The return value of a handler that asks without ctx.elicit() and its kin.
 
     `requests` are {name: {"method": "elicitation/create", "params": {...}}}. The handler is called
     again, with the answers in ctx.input_responses and `state`, any JSON, in ctx.request_state.
@@ -3835,11 +3799,7 @@ class InputRequired(Row):
 
 
 def check_hints(hints: Msg) -> Msg:
-    """Return an object with hints on keeping a result; ValueError if they are wrong.
-
-    >>> check_hints({"ttlMs": 5}), check_hints({"cacheScope": "public"})
-    ({'ttlMs': 5}, {'cacheScope': 'public'})
-    """
+    """Return {"ttlMs"?, "cacheScope"?}; ValueError if they are wrong."""
     ms, scope = hints.get("ttlMs", 0), hints.get("cacheScope", "private")
     # spec: server/utilities/caching#time-to-live-ttl-field -- "MUST provide a ttlMs value that is
     # >= 0"
@@ -3850,8 +3810,7 @@ def check_hints(hints: Msg) -> Msg:
 
 
 def fit_result(method: str, answer: Msg, rev: str) -> Msg:
-    """Return the result of a method as `rev` knows it, whoever made it: a handler, a middleware, or
-    another server.
+    """Return the result of a method as `rev` knows it.
 
     >>> fit_result("tools/call", {"content": [], "structuredContent": [1]}, NEWEST_LEGACY)
     {'content': []}
@@ -3879,7 +3838,7 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
     if method == "sampling/createMessage":
         return {**params, "messages": [fit_message(x, rev) for x in params["messages"]]}
     if method == "elicitation/create" and params.get("mode") == "url":
-        if rev >= MODERN:  # there, an answer to the call says that the person is done
+        if rev >= MODERN:  # the answer to the call says that the person is done
             return without(params, "elicitationId")
         return {"elicitationId": os.urandom(16).hex(), **params}
     return params
