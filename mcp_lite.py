@@ -3849,23 +3849,21 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
 # Problem. A modern server sends no requests. A tool that must ask "Delete a.txt?" ends its request
 #          with the question. The client sends the request again with the answer, and the tool runs
 #          again from the top.
-# Rules.   1. An answer counts only for the question that it was given to: a digest of method and
-#             parameters is kept with each answer. Else a yes to a.txt could delete b.txt.
+# Rules.   1. An answer counts only for the question that it was given to, by a digest of method and
+#             parameters. Else a yes to a.txt could delete b.txt.
 #          2. once() keeps the result of what must not happen twice, under the function's place and
 #             a digest of its arguments.
 #          3. The record travels through the client in `requestState`, signed together with the
-#             request and the principal, so that any replica with the key can serve the next round.
-# Limits.  The record is no secret from the client. It is good for 15 minutes, and 256 KiB long.
+#             request and the principal: any replica with the key can serve the next round.
+# Limits.  The client can read the record, which is good for 15 minutes, and 256 KiB long at most.
 #
-# A tool that asks twice and calls a function once:
+# A tool that asks twice and calls a function once takes three rounds:
 #
 #     async def move(name: str, ctx: Context) -> str:
 #         where = await ctx.elicit("Where to?", str)
 #         slot = await ctx.once(reserve, name)
 #         sure = await ctx.elicit(f"Take slot {slot}?")
 #         return "moved" if sure.action == "accept" else "left alone"
-#
-# One call of it takes three rounds. Each request repeats the method and the arguments.
 #
 #     client                                     server
 #     tools/call {"name": "move", ...}   ---->   Run 1. "Where to?" has no answer: the run ends.
@@ -3887,16 +3885,15 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
 #       requestState   as it came                "Take slot 7?": accepted, from this request.
 #                                        <----   complete: "moved"
 #
-# In the first answer stands, besides `resultType`,
+# The first answer has, besides `resultType`,
 #
 #     "inputRequests": {"elicitation": {"method": "elicitation/create", "params": {
 #         "mode": "form", "message": "Where to?", "requestedSchema": {...}}}},
 #     "requestState": "eyJleHBpcmVzIjox...": base64 of {"expires", "record"}, ".", its HMAC
 #
-# and in the second request, besides the name and the arguments, the same requestState and
+# and the second request has, besides name and arguments, the same requestState and
 #
 #     "inputResponses": {"elicitation": {"action": "accept", "content": {"value": "attic"}}}
-
 
 
 class Rounds:
@@ -3913,18 +3910,18 @@ class Rounds:
     """
 
     def __init__(self, record: Msg, responses: Msg) -> None:
-        #: the same in all rounds of one call; the client cannot choose it
+        #: the same in all rounds; the client cannot choose it
         self.call_id: str = record.get("call") or os.urandom(16).hex()
         # spec: basic/patterns/mrtr#error-handling -- a response without a question is ignored
         new = {name: [digest, responses[name]] for name, digest in record.get("asked", {}).items()
                if isinstance(responses.get(name), dict)}  # fmt: skip
-        #: by name: the digest of a question, and its answer; the first answer stays
+        #: by name: the digest of a question, and its first answer
         self.answers: dict[str, list[Any]] = {**new, **record.get("answers", {})}
         self.done: Msg = dict(record.get("done", {}))  # the results of once(), by name
         self.questions: Msg = {}  # of this round
         self.names: set[str] = set()  # which this run has used
         self.custom: JSON = record.get("custom")  # the state of an InputRequired
-        self.asked = False  # whether this run is to end with a question
+        self.asked = False  # whether a question ends this run
 
     def claim(self, name: str) -> str:
         """Return a name that this run has not used: "roots", then "roots-2"."""
@@ -3938,7 +3935,7 @@ class Rounds:
     def answer(
         self, name: str, method: str, params: Msg, read: Callable[[Msg], Any] = dict
     ) -> Any:
-        """Return the answer to this very question, as `read` makes it; or note the question."""
+        """Return the answer to this very question, as `read` makes it, or raise Suspended."""
         name, digest = self.claim(name), digest_of(method, params)
         given, answer = self.answers.pop(name, ("", {}))
         if given == digest:
@@ -3952,19 +3949,19 @@ class Rounds:
         raise Suspended
 
     def record(self) -> Msg:
-        """Return the record for the next round."""
+        """Return what the next round has to know."""
         asked = {name: digest_of(**question) for name, question in self.questions.items()}
         record = without_none(call=self.call_id, custom=self.custom)
         return {**record, "answers": self.answers, "asked": asked, "done": self.done}
 
 
 def mark_of(fn: Function, args: Sequence[Any]) -> str:
-    """Return a text that tells one call of once() from another: the function, a digest of `args`.
+    """Return a text that tells one call of once() from another.
 
-    An argument that has no JSON form counts by its type: connections differ from run to run.
+    An argument without a JSON form, a connection, say, counts by its type.
 
-    >>> mark_of(len, ["abc"]) == mark_of(len, ["abc"]), mark_of(len, ["abd"])
-    (True, 'builtins.len:0(2ae93b990b686442)')
+    >>> mark_of(len, ["abc"])
+    'builtins.len:0(79596615c01078e0)'
     """
     named: Any = fn
     while isinstance(named, partial):
@@ -3982,11 +3979,7 @@ def mark_of(fn: Function, args: Sequence[Any]) -> str:
 
 
 def digest_of(method: str, params: Msg) -> str:
-    """Return a digest of a method and its parameters, without those that change between rounds.
-
-    >>> digest_of("ping", {"a": 1}) == digest_of("ping", {"a": 1, "_meta": {}})
-    True
-    """
+    """Return a digest of a method and its parameters, without those that change between rounds."""
     import hashlib
 
     bare = without(params, "_meta", "inputResponses", "requestState")
@@ -3995,7 +3988,7 @@ def digest_of(method: str, params: Msg) -> str:
 
 
 def mac_of(key: bytes, bound: Sequence[str], body: bytes) -> bytes:
-    """Return the code that proves who made a body, and for which request and principal. RFC 2104"""
+    """Return the code that proves who made a body, and for whom. RFC 2104"""
     import hmac
 
     return base64.urlsafe_b64encode(hmac.digest(key, json.dumps(bound).encode() + body, "sha256"))
@@ -4005,12 +3998,11 @@ def seal(key: bytes, bound: Sequence[str], record: Msg) -> str:
     """Return a requestState: a record that only the same request can bring back, and soon.
 
     `bound` is the digest of the request, and the key of its principal.
-    spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "servers MUST protect its
-    integrity"
 
     >>> unseal(b"key", ["digest", "alice"], seal(b"key", ["digest", "alice"], {"n": 1}))
     {'n': 1}
     """
+    # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "MUST protect its integrity"
     payload = {"expires": int(time.time() + STATE_SECONDS), "record": record}
     body = base64.urlsafe_b64encode(encode(payload))
     text = (body + b"." + mac_of(key, bound, body)).decode()
@@ -4021,7 +4013,7 @@ def seal(key: bytes, bound: Sequence[str], record: Msg) -> str:
 
 
 def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
-    """Return the record in a requestState; RPCError -32602 if it is not ours for this request."""
+    """Return the record in a requestState; RPCError -32602 if it is not one for this request."""
     import hmac
 
     body, _, mac = str(text).encode("ascii", "replace").partition(b".")
@@ -4038,14 +4030,13 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
 ###############################################################################
 # Problem. A handler wants to know of its request, to report while it runs, and to ask its client.
 #          It should see neither the era, nor the transport, nor the thread that it runs in.
-# Rules.   1. A Context is the request, from its arrival to its answer: no second object has to be
-#             kept in step with it.
-#          2. A question without an answer raises Suspended, which is no Exception: no handler that
-#             catches errors stops it. What counts is that the question was noted.
+# Rules.   1. A Context is the request itself, from its arrival to its answer.
+#          2. A question without an answer raises Suspended, which is no Exception, so that handlers
+#             do not catch it. Even if one does: what counts is that the question was noted.
 #          3. A `def` handler runs in a thread. There each method waits for the loop by itself.
-#          4. A log record goes to the client whose request caused it, for it may be a secret.
-# Limits.  Nothing is said after the answer. A thread that was cancelled goes on until it asks, or
-#          looks at ctx.cancelled: Python cannot end it.
+#          4. A log record may be a secret: it goes only to the client whose request caused it.
+# Limits.  Nothing is said after the answer. Python cannot end a thread that was cancelled: it goes
+#          on until it asks, or looks at ctx.cancelled.
 
 __all__ += ["Context", "SyncContext", "LogHandler"]
 
@@ -4060,7 +4051,7 @@ if TYPE_CHECKING:
 def _from_threads(
     method: Callable[Concatenate[Context, Given], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate[Context, Given], Coroutine[Any, Any, Result]]:
-    """Let a method of Context be awaited on the loop, and simply be called in a worker thread."""
+    """Let a method of Context be awaited on the loop, and called without await in a thread."""
 
     @wraps(method)
     def either(self: Context, /, *args: Given.args, **kwargs: Given.kwargs) -> Any:
@@ -4070,7 +4061,7 @@ def _from_threads(
 
 
 def is_async(fn: Any) -> bool:
-    """Return whether a callable gives a coroutine: async def, in a partial, or as a method."""
+    """Return whether a callable gives a coroutine."""
     call = getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
 
@@ -4084,23 +4075,23 @@ def _at_level(level: str) -> Callable[..., Coroutine[Any, Any, None]]:
 
 
 def _fact(path: str, doc: str) -> Any:
-    """Return a property that looks up a dotted path."""
+    """Return a property for a dotted path."""
     return property(operator.attrgetter(path), doc=doc)
 
 
 class Context(Exchange):
     """A request, as its handler sees it: its facts, messages and questions to its client.
 
-    Annotate a parameter `ctx: Context` to get it. In an `async def` handler the methods are
-    awaited; a `def` handler runs in a thread and calls them without await.
+    A parameter `ctx: Context` gets it. `async def` handlers await its methods; `def` handlers,
+    which run in threads, call them without await.
     """
 
     busy = False  # whether finish() has work to do
-    job: Any = None  # the Job, if the call goes on as a task
-    begin_task: Callable[[], None] | None = None  # makes it one
+    job: Any = None  # the Job of a call that goes on as a task
+    begin_task: Callable[[], None] | None = None
     _rounds: Rounds | None = None
     _progress = float("-inf")
-    _held: Msg | None = None  # the last report of progress, if it was not sent
+    _held: Msg | None = None  # a report of progress that was not sent
 
     server: Server = _fact("conversation.server", "The Server that serves it.")
     request_id = _fact("req_id", "The id of the request.")
@@ -4115,24 +4106,22 @@ class Context(Exchange):
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """A dict that lives as long as the client's session; in the modern era, which has none, as
-        long as the request."""
+        """A dict that lives as long as the client's session, or else, in the modern era, as the
+        request."""
         # spec: basic/index#statelessness -- "no state should be inferred from previous requests"
         return {} if self.facts.rev >= MODERN else self.conversation.state
 
     def at_end(self, fn: Action) -> None:
-        """Call a plain function when the client has gone: when its session or connection has ended.
+        """Call a plain function, once, when the client's session or connection has ended.
 
-        Modern clients over HTTP have neither: for them, that is when the server ends. A function
-        that is given twice is called once.
+        Modern clients over HTTP have neither: for them, that is when the server ends.
         """
         self.conversation.farewells[fn] = fn
 
     def require(self, *scopes: str) -> None:
-        """Raise RPCError unless whoever asks has these scopes.
+        """Raise RPCError unless whoever asks has these scopes; over HTTP that becomes 403.
 
-        Over HTTP that becomes 403, by which a client asks its user for more. Where there is no
-        network between us, as over stdio, there are no scopes either.
+        Without a network between us, as over stdio, there are no scopes.
         """
         missing = {*scopes}.difference(getattr(self.principal, "scopes", ()))
         if missing and (self.caller.address or self.principal is not None):
@@ -4142,35 +4131,35 @@ class Context(Exchange):
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody wants the answer any more; a thread should look now and then."""
+        """Whether nobody wants the answer any more; a thread is to look now and then."""
         return self.over if self.job is None else bool(self.job.status == "cancelled")
 
     @cached_property
     def unfinished(self) -> set[Any]:
-        """What must end before the answer leaves: functions of once(), messages."""
+        """What must end before the answer leaves: functions of once(), log messages."""
         self.busy = True
         return set()
 
     @cached_property
     def waiting(self) -> set[Any]:
-        """Tasks that wait for the client's answer, for threads too."""
+        """Tasks that wait for the client."""
         self.busy = True
         return set()
 
     def release(self) -> None:
-        """End what waits for the client: the handler has ended."""
+        """End all waiting for the client."""
         for task in list(self.waiting):
             task.cancel()
 
     async def finish(self) -> None:
-        """Send what was held back, after what runs beside the handler has ended."""
+        """Wait for what runs beside the handler, which has ended, and send what was held back."""
         while self.unfinished:
             await asyncio.wait(self.unfinished)
         await self.flush()
         self.release()
 
     def _on_loop(self, coro: Any) -> Any:
-        """Return a coroutine on the loop; in another thread, have it run there, and wait."""
+        """Return a coroutine on the loop; in another thread, its result."""
         if threading.get_ident() == self.conversation.thread:
             return coro
         import concurrent.futures
@@ -4180,7 +4169,7 @@ class Context(Exchange):
             try:
                 return future.result()
             except concurrent.futures.CancelledError:
-                # That one is an Exception: a handler's `except Exception` would catch it.
+                # That one is an Exception, and a handler might catch it.
                 raise asyncio.CancelledError from None
 
     # Saying.
@@ -4199,10 +4188,9 @@ class Context(Exchange):
     async def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell the client how far this is; nothing happens if it did not ask to know.
+        """Tell the client, if it asked for that, how far this is.
 
-        `progress` must grow from call to call. Many calls in a short time are thinned out, but
-        the last one always arrives.
+        `progress` must grow. Of many calls in a short time some are left out, but never the last.
         """
         if self.job is not None:
             of = f"/{total:g}" if total else ""
@@ -4216,13 +4204,13 @@ class Context(Exchange):
                 await self.flush()
 
     async def flush(self) -> None:
-        """Send the report of progress that was held back."""
+        """Send the report of progress that is held back."""
         held, self._held = self._held, None
         if held is not None:
             await self._say(held)
 
     def _log_message(self, level: str, data: JSON, logger: str | None) -> Msg | None:
-        """Return a log message, if the client wants one of this level now; from any thread."""
+        """Return a log message, if the client wants it now; from any thread."""
         if level not in LOG_LEVELS:
             raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
         least = self.log_level
@@ -4236,7 +4224,7 @@ class Context(Exchange):
 
     @_from_threads
     async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
-        """Send a log message, if the client wants its level; `data` is any JSON value."""
+        """Send a log message of any JSON value, if the client wants its level."""
         msg = self._log_message(level, data, logger)
         if msg is not None:
             await self._say(msg)
@@ -4245,7 +4233,7 @@ class Context(Exchange):
     warning, error, critical = _at_level("warning"), _at_level("error"), _at_level("critical")
 
     def log_soon(self, level: str, data: JSON, logger: str) -> None:
-        """Send a log message before the answer, without waiting for that; from any thread."""
+        """Send a log message from any thread, without waiting; it leaves before the answer."""
         msg = self._log_message(level, data, logger)
         if msg is not None and len(self.unfinished) < MAX_FEW:
             spawn = self.conversation.tasks.spawn
@@ -4253,7 +4241,7 @@ class Context(Exchange):
 
     @_from_threads
     async def notify(self, method: str, params: Msg | None = None) -> None:
-        """Send any other notification, if the client's revision has it or it is your own."""
+        """Send any other notification: your own, or one that the client's revision has."""
         if method not in METHODS or self.revision in METHODS[method].revisions:
             await self._say(notification(method, params))
 
@@ -4261,7 +4249,7 @@ class Context(Exchange):
     async def start_task(self) -> None:
         """Go on as a task, in a tool with task="manual": the client gets a handle, and polls.
 
-        Questions before this come in rounds of the request, questions after it in the task.
+        Questions before this come in rounds, questions after it in the task.
         """
         if self.begin_task is not None:
             self.begin_task()
@@ -4270,15 +4258,15 @@ class Context(Exchange):
     async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
         """End the connection that waits for this request; the client comes back for the answer.
 
-        Returns False where that cannot be: outside HTTP, and in revisions without it.
+        Returns False outside HTTP, and in revisions without that.
         spec 2025-11-25: basic/transports#sending-messages-to-the-server
         """
-        pause = getattr(self.send, "pause", None)  # which only a stream over HTTP has
+        pause = getattr(self.send, "pause", None)  # a stream over HTTP has it
         return bool(pause and await pause(retry_ms))
 
     @_from_threads
     async def read_resource(self, uri: str) -> list[Msg]:
-        """Return the `contents` of one of this server's own resources."""
+        """Return the `contents` of one of the server's own resources."""
         entry, found = self.server.find_resource(uri, self.facts.rev)
         return list((await entry.call(self, found, uri))["contents"])
 
@@ -4302,10 +4290,10 @@ class Context(Exchange):
         """Ask the person at the client for a value of a type, or of a JSON Schema.
 
         `wanted` is a dataclass, TypedDict, primitive, Literal, Enum, a list of choices, a schema,
-        or None for a confirmation, whose data is True. In the modern era, `key` names the question.
+        or None for a confirmation. `key` names the question, in the modern era.
 
-        Raises CapabilityMissing. An answer that does not fit the form is a SchemaError; in the
-        modern era the client is asked again.
+        Raises CapabilityMissing; and SchemaError for an answer that does not fit, where a modern
+        client is asked again.
         """
         form, mode = Form(wanted), "form" if self.facts.rev >= RICH else None
         params = without_none(mode=mode, message=message, requestedSchema=form.schema)
@@ -4319,7 +4307,7 @@ class Context(Exchange):
     ) -> Elicited[None]:
         """Ask the person to open a URL. "accept" means that they agreed, not that they are done.
 
-        When they are: ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
+        Say that with ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
         """
         params = without_none(mode="url", message=message, url=url, elicitationId=id)
         answer = await self._ask("elicitation/create", params, key, timeout)
@@ -4355,10 +4343,10 @@ class Context(Exchange):
 
     @_from_threads
     async def ask(self, wanted: InputRequired) -> dict[str, Msg]:
-        """Ask the client all that is wanted, and return its answers as they came: {name: answer}.
+        """Ask all that is wanted at once, and return the client's answers: {name: answer}.
 
-        In the modern era the first run ends here, by Suspended, and the next one has the answers.
-        Raises CapabilityMissing; RemoteError if the client refuses.
+        In the modern era that takes another round. Raises CapabilityMissing; RemoteError if the
+        client refuses.
         """
         rounds, questions = self.rounds, {
             name: (asked["method"], asked.get("params", {}))
@@ -4377,9 +4365,9 @@ class Context(Exchange):
         return answers
 
     async def answered(self, wanted: Any, again: Callable[[], Awaitable[Any]]) -> Any:
-        """Ask, call again(), and so on until it returns something else than an InputRequired."""
+        """Ask, and call again(), until that returns something else than an InputRequired."""
         for _ in range(MAX_TRIES):
-            for name in wanted.requests:  # what is wanted again, must be asked again
+            for name in wanted.requests:  # what is wanted again is asked again
                 self.rounds.answers.pop(name, None)
             await self.ask(wanted)
             wanted = await again()
@@ -4388,8 +4376,8 @@ class Context(Exchange):
         raise RPCError(INTERNAL_ERROR, f"{self.method} asked more than {MAX_TRIES} times")
 
     def check_question(self, method: str, params: Msg) -> None:
-        """Raise CapabilityMissing if the client, or its revision, cannot be asked this; SchemaError
-        if nobody can."""
+        """Raise CapabilityMissing for a question that the client or its revision does not know;
+        SchemaError for one that nobody can answer."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
         check_asked(method, params)
         capability, known = row.capability, rev in row.revisions
@@ -4407,14 +4395,14 @@ class Context(Exchange):
 
     @property
     def in_rounds(self) -> bool:
-        """Whether a question ends this run, and its answer begins another."""
+        """Whether a question ends this run."""
         row = METHODS.get(self.method)
         return self.job is None and self.facts.rev >= MODERN and row is not None and row.may_ask
 
     async def _ask(
         self, method: str, params: Msg, key: str | None, timeout: float, read: Any = None
     ) -> Any:
-        """Ask the client, and return what `read` makes of the answer."""
+        """Ask the client; return what `read` makes of the answer."""
         self.check_question(method, params)
         if self.cancelled:  # a thread that has not noticed
             raise asyncio.CancelledError
@@ -4439,7 +4427,7 @@ class Context(Exchange):
 
     @property
     def rounds(self) -> Rounds:
-        """The record of the earlier rounds of this call, checked."""
+        """The checked record of the earlier rounds of this call."""
         if self._rounds is None:
             params = self.params if self.facts.rev >= MODERN else {}
             responses, record = params.get("inputResponses", {}), {}
@@ -4461,11 +4449,11 @@ class Context(Exchange):
 
     @property
     def asked(self) -> bool:
-        """Whether a question ends this run, whatever its handler makes of that."""
+        """Whether a question ends this run, whatever its handler makes of it."""
         return self._rounds is not None and self._rounds.asked
 
     def input_required(self) -> Msg:
-        """Return the result of a run that a question has ended."""
+        """Return the result of a run that a question ends."""
         asked = without_none(inputRequests=self.rounds.questions or None)
         state = seal(self.server.state_key, self._bound, self.rounds.record())
         return {"resultType": "input_required", **asked, "requestState": state}
@@ -4477,23 +4465,22 @@ class Context(Exchange):
     def input_responses(self) -> Msg:
         """The client's answers by name, for handlers that return InputRequired.
 
-        The handler might now ask another question under the same name: ctx.ask() compares them.
+        Only ctx.ask() knows whether the question under that name is still the same.
         """
         return {name: answer for name, (_, answer) in self.rounds.answers.items()}
 
     def once(self, fn: Function, *args: Any) -> Any:
         """Return fn(*args), JSON, from the record if an earlier round of this call computed it.
 
-        Give `fn` all that it depends on in `args`. A client that sends one round twice runs `fn`
-        twice; give it `call_id` to find that out. The client can read the result, so it must hold
-        no secrets. In the legacy era `fn` is simply called.
+        `args` are all that `fn` depends on. The client can read the result, and by sending a round
+        twice run `fn` twice: `call_id` is the same both times. In the legacy era this just calls.
         """
         rounds = self.rounds if self.in_rounds else Rounds({}, {})
         name = rounds.claim(mark_of(fn, args))
         if is_async(fn) or threading.get_ident() == self.conversation.thread:
             return self._on_loop(self._once(rounds.done, name, fn, *args))
         if name not in rounds.done:
-            rounds.done[name] = to_json(fn(*args))  # in this thread: sqlite3, say, wants that
+            rounds.done[name] = to_json(fn(*args))  # in this thread, as sqlite3 wants it
         return to_json(rounds.done[name])
 
     async def _once(self, done: Msg, name: str, fn: Function, *args: Any) -> JSON:
@@ -4501,7 +4488,7 @@ class Context(Exchange):
             done[name] = to_json(await self.server.call(fn, *args))
 
         if name not in done:
-            # If a question beside this ends the run, the record waits until this is done.
+            # If a question beside it ends the run, finish() waits for this.
             call = asyncio.ensure_future(compute())
             self.unfinished.add(call)
             call.add_done_callback(self.unfinished.discard)
@@ -4521,10 +4508,7 @@ else:
 
 
 class LogHandler(logging.Handler):
-    """Sends log records to the client whose request caused them; see Server.log_handler().
-
-    Records that no request caused, as in a thread of the program's own, go to nobody.
-    """
+    """Sends log records to the client whose request caused them; all others go to nobody."""
 
     def __init__(self, server: Server, level: int = logging.INFO) -> None:
         super().__init__(level)
@@ -4533,7 +4517,7 @@ class LogHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Send one record; never raises, never blocks."""
         ctx = CURRENT.get(None)
-        ours = record.name.startswith("mcp_lite")  # what is logged about sending
+        ours = record.name.startswith("mcp_lite")  # may be about sending
         if ctx is None or ctx.server is not self.server or ours:
             return
         try:
@@ -4548,10 +4532,9 @@ class LogHandler(logging.Handler):
 ###############################################################################
 # Problem. An author has plain functions, and wants to offer them as tools, resources and prompts
 #          without learning the protocol.
-# Rules.   1. Everything that a function says of itself is computed when it is registered: its
-#             schema, its validator, its converters, and how it is listed.
-#          2. One path leads from arguments to a result: Entry.call(). The three kinds of entries
-#             differ in how they make a result, and in what a failure is.
+# Rules.   1. What a function says of itself is computed once, when it is registered.
+#          2. One path leads from arguments to a result: Entry.call(). The kinds of entries differ
+#             in how they make a result, and in what a failure is.
 #          3. Whatever a handler raises ends its own call alone, and its traceback goes to the log.
 # Limits.  Arguments that are nearly right ("3" for 3) are understood one by one, and only where the
 #          schema admits no text.
@@ -4560,10 +4543,10 @@ SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
 
 def scope_list(scopes: str | Iterable[str]) -> list[str]:
-    """Return scopes one by one, in whatever form they are given; ValueError for what is none.
+    """Return scopes, in whatever form they are given, as a list; ValueError for what is none.
 
-    >>> scope_list("a b"), scope_list(["a b", "c"])
-    (['a', 'b'], ['a', 'b', 'c'])
+    >>> scope_list(["a b", "c"])
+    ['a', 'b', 'c']
     """
     words = " ".join([scopes] if isinstance(scopes, str) else scopes).split()
     for word in words:
@@ -4573,11 +4556,10 @@ def scope_list(scopes: str | Iterable[str]) -> list[str]:
 
 
 def relax(given: Schema, validator: Validator) -> Schema:
-    """Return arguments as the model probably meant them; SchemaError if they are wrong even so.
+    """Return arguments as the model probably meant them; SchemaError if they are still wrong.
 
-    Models write "3" for 3, and prompts and URIs have nothing but text. Where the schema refuses the
-    string that an argument is, it is read as JSON; a null that is refused is left out.
-
+    Models write "3" for 3, and prompts and URIs have only text. A string that the schema refuses is
+    read as JSON; a null that it refuses is left out.
     >>> relax({"n": "3", "s": "3"}, compile_schema(
     ...     {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}))
     {'n': 3, 's': '3'}
@@ -4602,14 +4584,10 @@ def relax(given: Schema, validator: Validator) -> Schema:
 
 
 def is_result(value: Any) -> bool:
-    """Return whether a tool returned its result as the wire has it, and not data of its own.
-
-    The wire's result is a dict that has only the wire's members, and whose `content` is a list of
-    content blocks. An empty list says nothing: then another of the members must be there.
+    """Return whether a tool returned its result as the wire has it, and not data of its own:
+    content blocks under `content`, and beside them only members of the wire.
 
     >>> is_result({"content": [{"type": "text", "text": "hi"}]}), is_result({"content": ["hi"]})
-    (True, False)
-    >>> is_result({"content": [], "isError": True}), is_result({"content": []})
     (True, False)
     """
     others = {"structuredContent", "isError", "_meta"}
@@ -4621,12 +4599,12 @@ def is_result(value: Any) -> bool:
 
 
 class Entry:
-    """Something registered: a function, how to call it, and how it is listed."""
+    """A registered function: how it is called, and how it is listed."""
 
     what = "entry"  # a word for messages
     scopes: Sequence[str] = ()  # that a token must have
-    timeout: float | None = None  # seconds that a call may take
-    ran_again = False  # whether the log has said that a question makes it run again
+    timeout: float | None = None  # seconds for a call
+    ran_again = False  # whether the log has said so
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
@@ -4668,7 +4646,7 @@ class Entry:
             return self.failed(ctx, MCPError(problem))
 
     def run(self, ctx: Context, kwargs: Msg) -> Awaitable[Any]:
-        """Call the function, on the loop or in a thread."""
+        """Call the function: on the loop, or in a thread."""
         work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
         if self.timeout is None:
             return cast("Awaitable[Any]", work)
@@ -4676,7 +4654,7 @@ class Entry:
         return within(self.timeout, work, late)
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
-        """Return the result of the method for the value of the function."""
+        """Return the result of the method, for the value of the function."""
         raise NotImplementedError
 
     def misused(self, ctx: Context, exc: SchemaError) -> Msg:
@@ -4684,7 +4662,7 @@ class Entry:
         raise RPCError(INVALID_PARAMS, str(exc)) from exc
 
     def passes(self, ctx: Context, exc: BaseException) -> bool:
-        """Return whether an exception is no failure of its handler, and not its to answer."""
+        """Return whether an exception is no failure of the handler."""
         if isinstance(exc, CapabilityMissing):
             return bool(ctx.facts.rev >= MODERN)
         own = isinstance(exc, (asyncio.CancelledError, GeneratorExit, Suspended, RPCError))
@@ -4692,21 +4670,21 @@ class Entry:
 
     def failed(self, ctx: Context, exc: BaseException) -> Msg:
         """Answer a call whose handler raised."""
-        # These are raised for the client to read: they need no log, and are never hidden.
+        # These are for the client to read: not logged, never hidden.
         shown = isinstance(exc, (ToolError, CapabilityMissing))
-        if not shown:  # an error of this library, as when a client refuses, needs no traceback
+        if not shown:  # an error of this library needs no traceback
             trace = None if isinstance(exc, MCPError) else exc
             name = f"{self.what} {self.name!r}"
             logger.error("%s: %s failed: %r", ctx.method, name, exc, exc_info=trace)
         return self.failure(exc, shown or not ctx.server.mask_errors)
 
     def failure(self, exc: BaseException, shown: bool) -> Msg:
-        """Raise the error for a prompt or a resource; only texts of this library go to clients."""
+        """Raise the error for a prompt or a resource; clients get only texts of this library."""
         told = str(exc) if shown and isinstance(exc, MCPError) else "Internal error"
         raise RPCError(INTERNAL_ERROR, told) from exc
 
 
-#: Checks of later sections on each tool that is registered; each may raise SchemaError.
+#: What later sections check of each tool; each may raise SchemaError.
 TOOL_CHECKS: list[Callable[[Any], None]] = []
 
 
@@ -4714,7 +4692,7 @@ class Tool(Entry):
     """A registered tool."""
 
     what = "tool"
-    mirrors: Sequence[Any] = ()  # arguments that HTTP headers repeat; one of TOOL_CHECKS finds them
+    mirrors: Sequence[Any] = ()  # arguments that HTTP headers repeat; TOOL_CHECKS sets it
 
     def __init__(
         self, fn: Function, *, name: str | None = None, input_schema: Msg | None = None,
@@ -4730,7 +4708,7 @@ class Tool(Entry):
         if output_schema is None and structured:
             output_schema, self.wrapped = output_of(returns, (Content, Message))
         self.check_output = compile_schema(output_schema).check if output_schema else None
-        #: the one type that is right as it stands: such results need no conversion and no check
+        #: the one type of which results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition["inputSchema"] = self.schema
         self.definition.update(without_none(outputSchema=output_schema))
@@ -4738,7 +4716,7 @@ class Tool(Entry):
             check(self)
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
-        """Return the CallToolResult for the value of the function."""
+        """Return a CallToolResult."""
         if self.plain is not None and type(value) is self.plain and value == value:
             text = value if self.plain is str else _to_json(value)
             content = [{"type": "text", "text": text}]
@@ -4747,12 +4725,12 @@ class Tool(Entry):
         if not is_result(value):
             answer = {"content": blocks_of(value)}
             is_data = self.structured and isinstance(value, dict) and not _is_block(value)
-            # without a schema, it is a list of anything: content blocks, or data
+            # without a schema, a list is content blocks or data
             if self.wrapped and (self.check_output or not any(map(_is_block, value))):
                 answer["structuredContent"] = {"result": to_json(value)}
             elif self.check_output is not None or is_data:
                 answer["structuredContent"] = to_json(value)
-        # spec: server/tools#output-schema -- results "MUST" conform; those of failures need not
+        # spec: server/tools#output-schema -- results "MUST" conform; failures need not
         if self.check_output is not None and not answer.get("isError"):
             try:
                 self.check_output(answer.get("structuredContent"))
@@ -4761,17 +4739,17 @@ class Tool(Entry):
         return answer
 
     def misused(self, ctx: Context, exc: SchemaError) -> Msg:
-        """Answer a call with wrong arguments: the model's mistake, which it can mend."""
-        # spec: server/tools#error-handling; it was an error of the protocol before
+        """Answer a call with wrong arguments: the model can mend them."""
+        # spec: server/tools#error-handling
         if ctx.facts.rev < RICH:
             return super().misused(ctx, exc)
         return self.failed(ctx, ToolError(str(exc)))
 
     def failure(self, exc: BaseException, shown: bool) -> Msg:
-        """Return a result that says what went wrong, for the model to read."""
+        """Return a result that tells the model what went wrong."""
         text = str(exc) or type(exc).__name__
         if isinstance(exc, KeyError):
-            text = f"KeyError: {exc}"  # the text of a KeyError is only the key
+            text = f"KeyError: {exc}"  # else it is only the key
         text = text if shown else f"the tool {self.name!r} failed"
         return {"content": [{"type": "text", "text": text}], "isError": True}
 
@@ -4792,7 +4770,7 @@ class Prompt(Entry):
             self.definition["arguments"] = arguments
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
-        """Return the result of prompts/get for a text, a message, or a list of them."""
+        """Return the result of prompts/get."""
         if value is None:
             raise MCPError("return a text, a Message, or a list of them")
         answer = value if isinstance(value, dict) and "messages" in value else {"messages": value}
@@ -4801,7 +4779,7 @@ class Prompt(Entry):
 
 
 class ResourceEntry(Entry):
-    """A registered resource or resource template; `value` is its function or its contents."""
+    """A registered resource or template; `value` is its function or its contents."""
 
     what = "resource"
 
@@ -4865,7 +4843,7 @@ class Registry(dict[str, Any]):
         return fn
 
     def add(self, entry: Entry) -> None:
-        """Register an entry; one of the same name is replaced, in its place."""
+        """Register an entry; it takes the place of one of the same name."""
         if entry.name in self:
             again = "the %s %r was registered again: the last one counts"
             logger.warning(again, entry.what, entry.name)
@@ -4873,7 +4851,7 @@ class Registry(dict[str, Any]):
         self.changed(entry)
 
     def drop(self, name: str) -> None:
-        """Remove an entry; KeyError names it if it is not there."""
+        """Remove an entry; KeyError if there is none."""
         self.changed(self.pop(name))
 
     def find(self, name: str) -> Any:
@@ -4896,7 +4874,7 @@ class Route(Row):
 async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     """Call a function with as many of the values as it takes, and ctx if it wants it."""
     parameters = inspect.signature(fn).parameters.values()
-    # Annotations are read as text: these functions need no others.
+    # Annotations are read as text, for there are no others.
     contexts = [p for p in parameters if "Context" in str(p.annotation) or p.name == CONTEXT_NAME]
     kwargs = {p.name: ctx for p in contexts}
     names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p not in contexts]
@@ -4905,18 +4883,18 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 ###############################################################################
 # 18. Conversations
 ###############################################################################
-# Problem. A server talks with many clients, of any revision. A request has to be judged before its
-#          handler runs: may this client call tools/call, so often, with these parameters?
+# Problem. A server talks with many clients, of any revision. A request is judged before its handler
+#          runs: may this client call tools/call, so often, with these parameters?
 # Rules.   1. Middlewares come first: they may answer what the server itself does not have.
 #          2. Whether a question ends a run is seen from its record, never from what was raised.
-#          3. Announcements come from any thread. They wait for a client who cannot get them yet,
-#             and whoever reads too slowly for them is disconnected.
+#          3. Announcements come from any thread. They wait for a client who cannot get them yet;
+#             one who reads too slowly for them is disconnected.
 # Limits.  1,000 subscriptions for a session. Modern clients of an HTTP endpoint share one
 #          Conversation: it keeps nothing for any of them.
 
-GREETINGS = ("initialize", "ping")  # are answered before all else, and never counted
+GREETINGS = ("initialize", "ping")  # are served at any time, and never counted
 
-#: From method to the function that answers it: `await HANDLERS[method](ctx)` is the result.
+#: The function that answers a method: `await HANDLERS[method](ctx)` is the result.
 HANDLERS: dict[str, Function] = {}
 access_logger = logging.getLogger("mcp_lite.access")
 
@@ -4932,7 +4910,7 @@ def handles(*methods: str) -> Callable[[Any], Any]:
 
 
 async def log_access(ctx: Context, call_next: Any) -> Any:
-    """Write a line for each request: what was asked, how it ended, after how many milliseconds."""
+    """Log each request: what was asked, how it ended, after how many milliseconds."""
     began, ended = time.perf_counter(), "cancelled"
     try:
         answer = await call_next(ctx)
@@ -4950,11 +4928,11 @@ async def log_access(ctx: Context, call_next: Any) -> Any:
 
 
 def whole_result(ctx: Context, answer: Msg) -> Msg:
-    """Return a modern result whole: its type, who made it, how long it may be kept."""
+    """Return a modern result with its type, who made it, and how long it may be kept."""
     answer = {"resultType": "complete", **answer}
     row = METHODS.get(ctx.method)
     if row is not None and row.cacheable and answer["resultType"] == "complete":
-        # spec: server/utilities/caching#cache-key -- a result that depends on answers
+        # spec: server/utilities/caching#cache-key -- not one that depends on answers
         not_kept = {"ttlMs": 0} if ctx.used_rounds else {}
         answer = {**ctx.server.hints, **answer, **not_kept}
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
@@ -4966,26 +4944,24 @@ class Conversation(Peer):
     """One client, as the server knows it."""
 
     make = Context
-    listening = False  # whether there is a channel for announcements
-    #: ends the conversation with a client who is too slow for them
-    disconnect: Action | None = None
+    listening = False  # whether listen() was called
+    disconnect: Action | None = None  # ends the conversation with a client who is too slow
 
     def __init__(self, server: Server, name: str) -> None:
         limit = server.max_in_flight
         super().__init__(name, self.answer_request, self.take_notification, limit)
         self.server = server
-        #: functions to call when the client has gone, each once
-        self.farewells: dict[Any, Action] = {}
+        self.farewells: dict[Any, Action] = {}  # functions to call when the client has gone
         self.loop, self.thread = get_running_loop(), threading.get_ident()
-        #: announcements; they wait until there is a channel for them: see listen()
+        #: announcements; they wait for listen()
         self.outbox = Outbox(nowhere, self.tasks.spawn, self._too_slow)
         self.state: dict[str, Any] = {}  # ctx.state
         self.life = server.lives[self.loop]
-        self._admitted: dict[str, str] = {}  # methods that were let in, and for whom
+        self._admitted: dict[str, str] = {}  # methods that were let in, for a revision
 
     async def answer_request(self, ctx: Any) -> Msg:
-        """Answer one request: judge it, go through the middlewares to answer(), and fit what comes
-        of that to the client's revision."""
+        """Judge a request, go through the middlewares to answer(), and fit the result to the
+        client's revision."""
         self.judge(ctx)
         rev: str = ctx.facts.rev
         step: Any = self.answer
@@ -5014,7 +4990,7 @@ class Conversation(Peer):
         return whole_result(ctx, answer) if rev >= MODERN else answer
 
     def judge(self, ctx: Context) -> None:
-        """Give a request its facts; RPCError for one that may not be asked now, or so."""
+        """Give a request its facts; RPCError if it may not be asked now."""
         server, method = self.server, ctx.method
         if ctx.modern:
             ctx.facts = ctx.facts or check_modern_request(ctx.msg)
@@ -5029,24 +5005,24 @@ class Conversation(Peer):
             check_params(METHODS[method], ctx.params)
 
     async def answer(self, ctx: Context) -> Any:
-        """Answer a request as the server itself does, after all middlewares."""
+        """Answer a request after all middlewares."""
         self.admit(ctx.method, ctx.facts.rev)
         if "requestState" in ctx.params or "inputResponses" in ctx.params:
-            _ = ctx.rounds  # a forged one is refused, whether or not the handler asks
+            _ = ctx.rounds  # refuses a forged one, even if the handler does not ask
         handler, server = HANDLERS.get(ctx.method), self.server
         if handler is None:
             return await server.call(server.methods[ctx.method], ctx, ctx.params)
         return await handler(ctx)
 
     def admit(self, method: str, rev: str) -> None:
-        """Refuse a method that the client may not call; see admit()."""
+        """Refuse a method that the client may not call."""
         if self._admitted.get(method) != rev:
             agreed = {} if rev >= MODERN else self.session.server_capabilities
             admit(method, CLIENT, rev, agreed or self.server.declared, self.server.methods)
             self._admitted[method] = rev
 
     def note_subscription(self, ctx: Context) -> None:
-        """Note which resource a legacy client wants to know of, or no longer, whoever agreed."""
+        """Note which resources a legacy client wants to know of, whoever agreed to that."""
         if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
             wanted, uri = self.session.subscriptions, {ctx.params["uri"]}
             wanted = wanted | uri if ctx.method == "resources/subscribe" else wanted - uri
@@ -5055,7 +5031,7 @@ class Conversation(Peer):
             self.session.subscriptions = wanted
 
     async def take_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
-        """Take a notification of the client, after the requests that came before it."""
+        """Take a notification of the client."""
         if msg["method"] == "notifications/initialized" and self.session.state is not START:
             self.session.state = READY
             self._release()
@@ -5066,14 +5042,14 @@ class Conversation(Peer):
             await call_plain(listener, ctx, ctx.params)
 
     def on_lost(self) -> None:
-        """End what the client's requests have begun: it has gone."""
+        """Call the functions that at_end() was given."""
         while self.farewells:
             self.call_back(self.farewells.popitem()[1])
 
     # Announcements.
 
     def call_on_loop(self, fn: Callable[..., object], *args: Any) -> None:
-        """Call fn(*args) on this conversation's loop, from any thread."""
+        """Call fn(*args) on the loop of this conversation, from any thread."""
         if threading.get_ident() == self.thread:
             fn(*args)
         else:
@@ -5081,7 +5057,7 @@ class Conversation(Peer):
                 self.loop.call_soon_threadsafe(fn, *args)
 
     def listen(self, send: Send) -> None:
-        """Send announcements from now on, as soon as a handshake has ended."""
+        """Send announcements here, from the end of the handshake on."""
         self.outbox.send, self.listening = send, True
         self._release()
 
@@ -5095,8 +5071,7 @@ class Conversation(Peer):
             self.tasks.spawn(self.disconnect())
 
     def announce(self, capability: str, msg: Msg) -> None:
-        """Send a notification that no request caused, if the client may hear it and wants to; from
-        any thread."""
+        """Send a notification that no request caused, if the client wants it; from any thread."""
         session, (_, subject) = self.session, subject_of(msg)
         # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
         if session.state is not START and declares(session.server_capabilities, capability):
@@ -5109,32 +5084,32 @@ class Conversation(Peer):
 # Problem. What an author registers is to be served: to many clients at a time, over any transport,
 #          in a loop or a thread of the author's choice.
 # Rules.   1. What an author does with a server is a method of Server.
-#          2. Capabilities only grow: a client that was told of a capability may rely on it, and
-#             finds an empty list when its last entry has gone.
+#          2. Capabilities only grow: a client may rely on one, and finds an empty list when its
+#             last entry has gone.
 #          3. Each event loop has one lifespan. The first conversation opens it, the last closes it,
-#             and a task of its own does both, as many libraries demand.
-# Limits.  An option that nobody knows is Python's TypeError. A server that is told to end answers
-#          what it does not finish, and the process ends even if a handler blocks it.
+#             and one task does both, as many libraries demand.
+# Limits.  A server that is told to end answers what it does not finish with an error, and the
+#          process ends even if a handler blocks it.
 
 __all__ += ["Server"]
 
-SHUTTING_DOWN = "the server is shutting down"  # answers a request that its end cuts off
+SHUTTING_DOWN = "the server is shutting down"  # answers what its end cuts off
 
-#: The transports that Server.run() knows by name: serve(server, ready, options, signals), which
-#: calls ready(URL or None) when it has begun. With `signals`, one that ends a program ends it.
+#: What Server.run() knows by name: serve(server, ready, options, signals) calls ready(URL or None)
+#: when it has begun. With `signals`, one that ends a program ends it.
 RUNNERS: dict[str, Function] = {}
-#: Classes that Server.http() and Server.asgi make; they take the server and options.
+#: What makes Server.http() and Server.asgi, from the server and options.
 ENGINES: dict[str, Function] = {}
 
 
 class Life:
-    """The lifespan of a server on one event loop, from the first who needs it to the last."""
+    """The lifespan of a server on one event loop."""
 
-    value: Any = None  # that it yields
-    users = 0  # how many hold it
+    value: Any = None  # what it yields
+    users = 0
 
     def __init__(self, server: Server) -> None:
-        self.tasks = Tasks()  # that outlive their request
+        self.tasks = Tasks()  # outlive their requests
         self.entered, self.end = asyncio.Event(), asyncio.Event()
         self.task = asyncio.ensure_future(self._live(server))
 
@@ -5148,22 +5123,22 @@ class Life:
                 await self.end.wait()
                 await self.tasks.close()
                 if len(server.lives) == 1:
-                    # Functions that look at ctx.cancelled get the time to see it, and to clean up.
+                    # Functions that look at ctx.cancelled get the time to clean up.
                     await server.threads.close(FAREWELL_SECONDS)
         except SystemExit as exc:  # asyncio would stop the loop before any clean-up
             raise CannotServe(errno.ECANCELED, f"its lifespan ended the program: {exc}") from None
         finally:
             del server.lives[get_running_loop()]
-            self.entered.set()  # whoever waits looks whether the task has failed
+            self.entered.set()  # for those who wait, even if it failed
 
 
 Source = TypeVar("Source")
 
-if TYPE_CHECKING:  # Python itself checks these options where they are taken
+if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
     from typing_extensions import TypedDict, Unpack
 
     class PromptOptions(TypedDict, total=False):
-        """Options of a prompt, and of all that is registered."""
+        """Options of a prompt, and of all entries."""
 
         name: str | None
         title: str | None
@@ -5198,17 +5173,17 @@ class Server:
     Args:
         name, version, title, description, icons, website_url, instructions: for its clients
         lifespan: lifespan(server) is an async context manager; it yields `ctx.lifespan`
-        strict: whether requests that come before the handshake are refused
-        mask_errors: whether the text of exceptions that are not ToolError is hidden
+        strict: whether requests before the handshake are refused
+        mask_errors: whether the text of exceptions other than ToolError is hidden
         page_size: items of one page of a list
-        call_sync: runs plain functions where a host wants that: `await call_sync(job)` gives what
-            job() gives. It may be cancelled first, when the client gives up
+        call_sync: runs plain functions: `await call_sync(job)` gives what job() gives. It is
+            cancelled when the client gives up
         rate_limit: (requests, seconds) for each client, not counting initialize and ping
         max_in_flight: requests of one session at once; more wait in line
         threads: for plain functions, unless call_sync is given
-        capabilities: declared besides those that follow from what is registered
+        capabilities: declared besides those of what is registered
         ttl_ms, cache_scope: how long, and by whom ("private" or "public"), results may be kept
-        state_key: signs the record that travels between rounds of a call; replicas share it
+        state_key: signs the record that travels between rounds; replicas share it
         access_log: whether the log `mcp_lite.access` gets a line for each request
     """
 
@@ -5239,7 +5214,7 @@ class Server:
         if len(self.state_key) < 16:  # clients may try keys at leisure. RFC 2104 §3
             problem = "bytes: give 16 random ones, or more"
             raise ValueError(f"state_key has {len(self.state_key)} {problem}")
-        #: the capabilities, as they are declared to clients
+        #: the capabilities that clients are told
         self.declared: Msg = {"logging": {}, **(capabilities or {})}
         self.tools = Registry(Tool, self._changed)
         self.prompts = Registry(Prompt, self._changed)
@@ -5253,7 +5228,6 @@ class Server:
         self.audience: set[Any] = set()  # conversations, and subscriptions of modern clients
         self.jobs: dict[str, Any] = {}  # tasks of the protocol, by id
         self.lives: dict[asyncio.AbstractEventLoop, Life] = {}
-        #: what each client may still ask
         self.budgets = None if rate_limit is None else Budgets(rate_limit)
         self.threads = Threads(threads)
         self._call_sync = call_sync or self.threads.run
@@ -5278,9 +5252,9 @@ class Server:
 
         Options: name, title, description, annotations, icons, meta; input_schema, output_schema
         replace what the types say; structured=False sends text only. task=True lets it run as a
-        task where the client can, "required" only there, "manual" from ctx.start_task() on.
-        `scopes` are those that a token must have, over HTTP: see Context.require(). After `timeout`
-        seconds a call is cancelled, and fails; the time for answers to its questions counts.
+        task where the client can, "required" only there, "manual" from ctx.start_task() on. Over
+        HTTP a token must have `scopes`. A call fails after `timeout` seconds, which include the
+        time for answers to its questions.
         """
         return self.tools.offer(fn, options)
 
@@ -5303,8 +5277,8 @@ class Server:
         """Offer the value of a function as a resource, or as a template: "note://{name}".
 
         Options: name, title, description, mime_type, size, annotations, icons, meta; ttl_ms and
-        cache_scope, as those of Server. The function gives str, bytes, Resource, a list of
-        Resource, or any JSON value.
+        cache_scope as of Server. The function gives str, bytes, Resource, a list of Resource, or
+        any JSON value.
         """
         if callable(uri):
             raise TypeError('write @app.resource("scheme://path") with the URI')
@@ -5313,17 +5287,17 @@ class Server:
     def add_resource(
         self, uri: str, source: Source, **options: Unpack[ResourceOptions]
     ) -> Source:
-        """Offer a function or a value as a resource, at any time; clients that listen are told."""
+        """Offer a function or a value as a resource, at any time; clients are told."""
         entry = ResourceEntry(uri, source, **options)
         (self.templates if entry.template else self.resources).add(entry)
         return source
 
     def add_tool(self, fn: Fn, **options: Unpack[ToolOptions]) -> Fn:
-        """Offer a function as a tool, at any time; clients that listen are told."""
+        """Offer a function as a tool, at any time; clients are told."""
         return self.tools.enter(fn, **options)
 
     def add_prompt(self, fn: Fn, **options: Unpack[PromptOptions]) -> Fn:
-        """Offer a function as a prompt, at any time; clients that listen are told."""
+        """Offer a function as a prompt, at any time; clients are told."""
         return self.prompts.enter(fn, **options)
 
     def remove_tool(self, name: str) -> None:
@@ -5341,7 +5315,7 @@ class Server:
     def complete(self, ref: str, argument: str) -> Callable[[Fn], Fn]:
         """Complete an argument of a prompt (by name) or a template (by URI) with a function.
 
-        fn(value), or fn(value, arguments) to see the other arguments, gives a list of str.
+        fn(value), or fn(value, arguments) to see the others, gives a list of str.
         """
         return partial(_enter, self.completions, (ref, argument))
 
@@ -5361,9 +5335,8 @@ class Server:
         """Serve a page beside the endpoint, over HTTP: fn(request) gives str, bytes or JSON.
 
         It may also give (status, content type, body) or (status, headers, body). `public` pages
-        need no token. With `any_host`, their Host and Origin are not checked either, because
-        probes call a server by its address. Plain functions run in threads of their own, and so
-        wait for no tool. A path has no parameters.
+        need no token. `any_host` ones are for probes, which call a server by its address: Host and
+        Origin are not checked. Plain functions wait for no tool, as they have threads of their own.
         """
         where = method.upper(), path.rstrip("/")
         if where in self.routes or not path.startswith("/"):
@@ -5383,9 +5356,8 @@ class Server:
     def include(self, other: Server, prefix: str = "") -> None:
         """Offer here what another server offers now: its tools, prompts, resources, completions.
 
-        With a prefix, the names of tools and prompts become `prefix__name`; URIs stay. Its
-        middlewares, methods, pages and lifespan stay its own. So a large server can be written in
-        several files.
+        With a prefix, tools and prompts are named `prefix__name`; URIs stay. The other's
+        middlewares, methods, pages and lifespan stay its own.
         """
         import copy
 
@@ -5402,7 +5374,7 @@ class Server:
 
     @cached_property
     def warned_of_completions(self) -> None:
-        """Tell the log, once, of functions that complete what is not there."""
+        """Log, once, which completions are for nothing that is there."""
         for ref, argument in self.completions:
             entry = self.prompts.get(ref) or self.templates.get(ref)
             if entry is None or argument not in entry.schema["properties"]:
@@ -5410,7 +5382,7 @@ class Server:
                 logger.warning(problem, ref, argument)
 
     def find_resource(self, uri: str, rev: str) -> tuple[ResourceEntry, Msg]:
-        """Return the entry for a URI, and the values of its template's variables."""
+        """Return the entry for a URI, and the values of its template."""
         if uri in self.resources:
             return self.resources[uri], {}
         for entry in list(self.templates.values()):
@@ -5424,7 +5396,7 @@ class Server:
     # Announcing; from any thread.
 
     def _changed(self, entry: Entry) -> None:
-        """Declare what an entry needs, and announce that its list has changed."""
+        """Declare and announce an entry that came or went."""
         kind = f"{entry.what}s"
         more = {"subscribe": True} if kind == "resources" else {}
         self.declared.setdefault(kind, {**more, "listChanged": True})
@@ -5435,19 +5407,19 @@ class Server:
         self.list_changed(kind)
 
     def tools_changed(self) -> None:
-        """Tell the clients that listen that the list of tools changed."""
+        """Tell clients that the list of tools changed."""
         self.list_changed("tools")
 
     def prompts_changed(self) -> None:
-        """Tell the clients that listen that the list of prompts changed."""
+        """Tell clients that the list of prompts changed."""
         self.list_changed("prompts")
 
     def resources_changed(self) -> None:
-        """Tell the clients that listen that the list of resources or templates changed."""
+        """Tell clients that the list of resources or templates changed."""
         self.list_changed("resources")
 
     def list_changed(self, kind: str) -> None:
-        """Tell the clients that listen that a list changed."""
+        """Tell clients that a list changed."""
         self.tell(f"{kind}.listChanged", notification(f"notifications/{kind}/list_changed"))
 
     def resource_updated(self, uri: str) -> None:
@@ -5456,20 +5428,20 @@ class Server:
         self.tell("resources.subscribe", updated)
 
     def tell(self, capability: str, msg: Msg) -> None:
-        """Pass an announcement on to the clients of this process."""
-        encode(msg)  # here, where the program learns of what cannot be said
+        """Announce something to the clients of this process."""
+        encode(msg)  # fails here, for the program to see
         for listener in list(self.audience):  # which another thread may change
             listener.announce(capability, msg)
 
     def log_handler(self, level: int = logging.INFO) -> LogHandler:
-        """Return a logging.Handler that sends a program's own log records to its clients: each to
-        the client whose request caused it."""
+        """Return a logging.Handler that sends log records to the clients whose requests cause
+        them."""
         return LogHandler(self, level)
 
     # Serving.
 
     async def call(self, fn: Function, *args: Any, **kwargs: Any) -> Any:
-        """Return what fn(*args, **kwargs) gives: awaited on the loop, or run in a thread."""
+        """Return what a function gives: awaited on the loop, or run in a thread."""
         if is_async(fn):
             return await fn(*args, **kwargs)
         job = partial(contextvars.copy_context().run, fn, *args, **kwargs)
@@ -5477,10 +5449,10 @@ class Server:
 
     @asynccontextmanager
     async def lifespan_open(self) -> AsyncIterator[None]:
-        """Hold the lifespan open; the first to come opens it, the last to go closes it."""
+        """Hold the lifespan open."""
         loop = get_running_loop()
         while loop in self.lives and self.lives[loop].end.is_set():
-            await asyncio.wait({self.lives[loop].task})  # until the one before is left
+            await asyncio.wait({self.lives[loop].task})  # the one before is being closed
         if loop not in self.lives:
             self.lives[loop] = Life(self)
         life = self.lives[loop]
@@ -5488,7 +5460,7 @@ class Server:
         try:
             await life.entered.wait()
             if life.task.done():
-                life.task.result()  # which says why it could not be entered
+                life.task.result()  # raises what kept it from opening
             yield
         finally:
             life.users -= 1
@@ -5518,7 +5490,7 @@ class Server:
         self, transport: str | Transport, options: Msg, ready: Function = nothing,
         signals: bool = False,
     ) -> None:  # fmt: skip
-        """Serve on a transport, or on one of RUNNERS by name; `ready` hears its URL or None."""
+        """Serve on a transport, or one of RUNNERS by name; `ready` gets its URL or None."""
         if isinstance(transport, Transport):
             ready(None)
             await self.serve(transport)
@@ -5530,9 +5502,8 @@ class Server:
     def run(self, transport: str | Transport = "stdio", **options: Any) -> None:
         """Serve until the client goes away or a signal comes; blocks.
 
-        The process is ours meanwhile. Signals end it in good order, and it ends even if a handler
-        blocks the event loop or swallows its cancellation. Where it cannot listen, it ends with
-        SystemExit and one line that says why.
+        The process then ends even if a handler blocks the event loop or swallows its cancellation.
+        Where it cannot listen, it ends with SystemExit and one line that says why.
         """
         if transport == "stdio":
             hint_for_a_terminal(self.name, sys.argv[0])
@@ -5576,18 +5547,17 @@ class Server:
         await self.serve_on("http", options)
 
     def start_in_thread(self, transport: str | Transport = "http", **options: Any) -> ServerThread:
-        """Serve in a thread with a loop of its own; what is returned has `.url` and `.stop()`."""
+        """Serve in a thread with a loop of its own; returns what has `.url` and `.stop()`."""
         return ServerThread(self, transport, options)
 
 
 def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
-    """Note a function, and give it back."""
     table[key] = fn
     return fn
 
 
 def hint_for_a_terminal(name: str, target: str) -> None:
-    """Tell a person who has started a server by hand what it waits for, and what to type."""
+    """Tell a person who started a server by hand what it waits for, and what to type."""
     if sys.stdin is None or not sys.stdin.isatty():
         return
     library = os.path.relpath(globals().get("__file__", "mcp_lite.py"))
@@ -5604,8 +5574,7 @@ class ServerThread:
     def __init__(self, server: Server, transport: str | Transport, options: Msg) -> None:
         import concurrent.futures
 
-        #: the URL, once there is one
-        self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()
+        self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()  # the URL
         work = server.serve_on(transport, options, self._begin)
         name = f"mcp_lite {server.name}"
         self._thread = threading.Thread(None, self._work, name, (work,), daemon=True)
@@ -5629,7 +5598,7 @@ class ServerThread:
 
     def stop(self, timeout: float | None = 10.0) -> None:
         """End the server and wait for its thread; from any thread, any number of times."""
-        with suppress(RuntimeError):  # its loop is closed already, or this is its thread
+        with suppress(RuntimeError):  # its loop is closed, or this is its thread
             self._stop()
             self._thread.join(timeout)
 
@@ -5642,21 +5611,19 @@ class ServerThread:
 # Rules.   1. A tool says whether it may be a task, the client whether it knows tasks.
 #          2. A task belongs to its principal: for everybody else it does not exist.
 #          3. A task that has ended does not change, and keeps only its outcome.
-#          4. A name stands for one question of a task, for ever: an answer that comes late must
-#             not be taken for that of another one.
+#          4. A name stands for one question of a task, for ever: a late answer must not be taken
+#             for that of another one.
 # Limits.  1,000 tasks, and 64 MiB of results: the oldest result gives way. A task runs for as long
 #          as it takes. It is a Job here, because asyncio has tasks, too.
 
-
-
 def timestamp() -> str:
-    """Return the time of day as ISO 8601 has it."""
+    """Return the time of day in ISO 8601."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def make_room(jobs: dict[str, Job], new: int) -> None:
-    """Forget the oldest outcomes until there is room for the others, and for so many new tasks;
-    RPCError if too many are running."""
+    """Forget the oldest outcomes until there is room for so many new tasks; RPCError if too many
+    are running."""
     ended = [job for job in jobs.values() if job.over]
     size = sum(job.size for job in ended)
     while ended and (len(jobs) + new > MAX_ITEMS or size > HELD_BYTES):
@@ -5666,10 +5633,10 @@ def make_room(jobs: dict[str, Job], new: int) -> None:
 
 
 class Job:
-    """A tool call that has become a task: its client has a handle, and comes back to look."""
+    """A tool call that has become a task."""
 
     size = 0  # bytes of its outcome
-    call: asyncio.Task[Any] | None = None  # in which the tool runs; until it ends
+    call: asyncio.Task[Any] | None = None  # the running tool
 
     def __init__(self, ctx: Context) -> None:
         self.server, self.owner = ctx.server, ctx.owner
@@ -5679,7 +5646,7 @@ class Job:
         self.status, self.message = "working", ""
         self.created = self.updated = timestamp()
         self.outcome: Msg = {}  # "result" or "error", once there is one
-        #: by name: a question that has no answer yet, and the future of the answer
+        #: questions without an answer, by name, and the futures of their answers
         self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
         self.claim = Rounds({}, {}).claim  # gives each question a name of its own
         self.server.jobs[self.id] = self
@@ -5690,7 +5657,7 @@ class Job:
         return self.status not in ("working", "input_required")
 
     def change(self, status: str, message: str = "", **outcome: Msg) -> None:
-        """Note a new status, and announce it; a task that has ended does not change."""
+        """Note a new status, unless the task has ended, and announce it."""
         if self.over:
             return
         try:
@@ -5703,7 +5670,7 @@ class Job:
         self.status, self.message, self.outcome = status, message, outcome
         self.updated = timestamp()
         if self.over:
-            self.call = None  # which would keep the request
+            self.call = None  # it would keep the request
             make_room(self.server.jobs, 0)
         self.server.tell("extensions", notification("notifications/tasks", self.details()))
 
@@ -5716,7 +5683,7 @@ class Job:
         )  # fmt: skip
 
     def details(self) -> Msg:
-        """Return the task, with its questions or its outcome."""
+        """Return the handle with the questions or the outcome."""
         asked = {name: question for name, (question, _) in self.questions.items()}
         waits = {"inputRequests": asked} if self.status == "input_required" else {}
         return {**self.handle(), **waits, **self.outcome}
@@ -5724,9 +5691,9 @@ class Job:
     async def ask(
         self, key: str, method: str, params: Msg, timeout: float, read: Callable[[Msg], Any]
     ) -> Any:
-        """Ask the client, which finds the question when it looks, until the answer is right.
+        """Put a question to the client, which finds it when it looks, until the answer is right.
 
-        Raises RequestTimeout. A question that nobody waits for any more is not asked any more.
+        Raises RequestTimeout.
         """
         late = RequestTimeout(f"the client did not answer {method} within {timeout:g} seconds")
         async with Deadline(timeout, late):
@@ -5743,7 +5710,7 @@ class Job:
                     return read(answer)
 
     def update(self, responses: Msg) -> None:
-        """Take answers; those that nobody waits for are ignored."""
+        """Take answers; those to no question are ignored."""
         for name, answer in responses.items():
             if name in self.questions and isinstance(answer, dict):
                 settle_future(self.questions[name][1], answer, None)
@@ -5756,7 +5723,7 @@ class Job:
             call.cancel()
 
     def fail(self, exc: BaseException) -> None:
-        """Note the error of the protocol with which the call ended."""
+        """Note the error that ended the call."""
         problem = wire_error(exc)
         problem["code"] = fit_code(problem["code"], NEWEST)
         self.change("failed", problem["message"], error=problem)
@@ -5765,7 +5732,7 @@ class Job:
 
 
 async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
-    """Return the result of a call. Keep it, or its error, if the call is a task by then."""
+    """Return the result of a call; if the call is a task by then, keep it, or its error."""
     try:
         outcome = await tool.call(ctx, given)
         if ctx.job is not None:
@@ -5786,7 +5753,7 @@ async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
 
 
 async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
-    """Run a tool as a task if the client supports them, else as any tool."""
+    """Run a tool as a task, if the client knows them."""
     if not knows_tasks(ctx, tool.task == "required"):
         return await tool.call(ctx, given)
     begun = get_running_loop().create_future()
@@ -5813,7 +5780,7 @@ async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
 
 
 def knows_tasks(ctx: Context, required: bool = True) -> bool:
-    """Return whether the client declared the extension; RPCError -32021 if that is required."""
+    """Return whether the client knows tasks; RPCError -32021 if it must and does not."""
     # spec: basic/versioning#extension-negotiation
     known = TASKS in object_of(ctx.client_capabilities, "extensions")
     if required and not known:
@@ -5824,14 +5791,14 @@ def knows_tasks(ctx: Context, required: bool = True) -> bool:
 
 
 def job_of(ctx: Context, job_id: str) -> Job | None:
-    """Return a task of whoever asks; None if there is none."""
+    """Return a task of whoever asks, or None."""
     job: Job | None = ctx.server.jobs.get(job_id)
     return job if job is not None and job.owner == ctx.owner else None
 
 
 @handles("tasks/get", "tasks/update", "tasks/cancel")
 async def serve_task(ctx: Context) -> Msg:
-    """Look at a task, give it answers, or end it."""
+    """Look at a task, answer it, or end it."""
     knows_tasks(ctx)
     job = job_of(ctx, ctx.params["taskId"])
     if job is None:
@@ -5847,15 +5814,12 @@ async def serve_task(ctx: Context) -> Msg:
 ###############################################################################
 # 21. Methods
 ###############################################################################
-# Problem. Each method of the protocol has its answer: here, one function for each.
+# Problem. Each method of the protocol has one function here that answers it.
 # Rules.   1. A wrong request is an error, for the client. A tool that fails is a result with
 #             `isError`, for the model to read.
 #          2. A subscription is answered when it ends. Until then it says what it was asked for,
 #             first of all which part of that it grants.
-# Limits.  A list that changes between two of its pages may repeat an item, or miss one: the
-#          announcement that it changed says when to begin again.
-
-
+# Limits.  A list that changes between two of its pages may repeat an item, or miss one.
 
 @handles("initialize")
 async def initialize(ctx: Context) -> Msg:
@@ -5866,12 +5830,12 @@ async def initialize(ctx: Context) -> Msg:
     if len(encode([info, declared])) > BUFFER_BYTES:
         problem = f"clientInfo and capabilities have more than {BUFFER_BYTES} bytes"
         raise RPCError(INVALID_PARAMS, problem)
-    # spec 2025-11-25: basic/lifecycle#version-negotiation -- "the server MUST respond with another
-    # protocol version it supports. This SHOULD be the latest"
+    # spec 2025-11-25: basic/lifecycle#version-negotiation -- "another protocol version it supports.
+    # This SHOULD be the latest"
     wanted = params["protocolVersion"]
     session.rev = wanted if wanted in LEGACY else NEWEST_LEGACY
     session.client_info, session.client_capabilities = info, declared
-    # A copy, because what is declared later was not negotiated. Who gets no news is promised none.
+    # A copy: what is declared later was not negotiated. Who gets no news is promised none.
     news = ("listChanged", "subscribe") if ctx.conversation.outbox.closed else ()
     offered = {name: without(each, *news) for name, each in server.declared.items()}
     session.server_capabilities = offered
@@ -5926,7 +5890,7 @@ def get_resource(ctx: Context) -> Awaitable[Any]:
     return resource.call(ctx, found, uri)
 
 
-#: What an argument that is to be completed must have, checked like the parameters of a method.
+#: The argument that is to be completed, checked as the parameters of a method are.
 ARGUMENT = Method("argument client all - name:string value:string")
 
 
@@ -5965,7 +5929,7 @@ async def set_level(ctx: Context) -> Msg:
     return {}
 
 
-#: Which announcement a subscriber gets for which field of its filter, and the capability for it.
+#: By field of a subscriber's filter: the announcement, and the capability for it.
 #: spec: basic/patterns/subscriptions#notification-filter; `taskIds` is of the extension for tasks
 FILTERS = {
     "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
@@ -5977,14 +5941,14 @@ FILTERS = {
 
 
 class Feed:
-    """One subscriptions/listen: announcements on their way to a modern client."""
+    """One subscriptions/listen of a modern client."""
 
     def __init__(self, ctx: Context) -> None:
         self.ctx, asked = ctx, ctx.params["notifications"]
         self.ended = asyncio.Event()
         self.outbox = Outbox(self.send, ctx.conversation.tasks.spawn, self.ended.set)
         self.wanted: Msg = {}  # the part of the filter that is honoured
-        self.subjects: set[Any] = set()  # of the announcements that it lets through
+        self.subjects: set[Any] = set()  # the announcements that it lets through
         for field, (method, capability) in FILTERS.items():
             wanted = asked.get(field)
             if field.endswith("ListChanged"):
@@ -6005,7 +5969,7 @@ class Feed:
             self.ctx.conversation.call_on_loop(self.outbox.put, msg)
 
     async def send(self, msg: Msg) -> None:
-        """Send a notification, marked as belonging to this subscription."""
+        """Send a notification as one of this subscription."""
         params = msg.get("params", {})
         meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.req_id}
         await self.ctx.send(notification(msg["method"], {**params, "_meta": meta}))
@@ -6034,10 +5998,9 @@ async def listen(ctx: Context) -> Msg:
 
 
 async def tell_end(ctx: Context) -> None:
-    """Say that a subscription is over, after its result. Over HTTP its response ends instead."""
+    """Say, after its result, that a subscription is over. Over HTTP its response ends instead."""
     await asyncio.wait([ctx.task])
-    # spec: basic/patterns/cancellation -- "A server MUST send" it "when it tears down that
-    # subscription stream"
+    # spec: basic/patterns/cancellation -- "A server MUST send" it for a subscription
     over = {"requestId": ctx.req_id, "reason": "the server ended the subscription"}
     await ctx.send(notification("notifications/cancelled", over))
 
