@@ -8389,15 +8389,6 @@ def decode_header_value(text: str) -> str:
     raise mismatch("a value is neither plain ASCII nor Base64")
 
 
-def belongs_to_the_modern_era(msg: JSON, rev: str | None) -> bool:
-    """Return whether a message does, by its metadata, or by the revision that its headers name."""
-    if type(msg) is not dict:
-        return False
-    # A handshake is legacy, whatever headers a client that speaks both eras gives it.
-    by_header = rev is not None and rev >= MODERN and msg.get("method") != "initialize"
-    return by_header or is_modern(msg.get("params"))
-
-
 class Mirror(Row):
     """A tool argument that is repeated in a header."""
 
@@ -8479,12 +8470,6 @@ def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, str | int | None]:
         for mirror in () if tool is None else tool.mirrors:
             said[mirror.header] = mirrored_value(mirror.path, params.get("arguments"))
     return said
-
-
-def mirror_headers(msg: Msg, tools: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers that repeat a modern request, as they are sent."""
-    said = repeated(msg, tools).items()
-    return {name: encode_header_value(str(value)) for name, value in said if value is not None}
 
 
 def check_mirror(headers: Fields, name: str, value: str | int | None) -> None:
@@ -8843,7 +8828,6 @@ class Listener:
         self, host: str, port: int, uds: str | None = None, ssl: Any = None, sock: Any = None
     ) -> str:
         """Listen; return the URL of the root. CannotServe says what is in the way."""
-        more = Msg(backlog=MAX_IN_FLIGHT)
 
         def accept() -> asyncio.StreamReaderProtocol:
             begin: Any = Connection.begin  # a bound method would close a circle of garbage
@@ -8851,12 +8835,14 @@ class Listener:
 
         try:
             if ssl is not None:
-                more["ssl"], self.scheme = server_ssl(ssl), "https"
+                ssl, self.scheme = server_ssl(ssl), "https"
+            tls = Msg(ssl=ssl, backlog=MAX_IN_FLIGHT)
             if uds is not None:
-                self.server = await self.loop.create_unix_server(accept, uds, **more)
+                self.server = await self.loop.create_unix_server(accept, uds, **tls)
+            elif sock is not None:
+                self.server = await self.loop.create_server(accept, sock=sock, **tls)
             else:
-                more.update({"host": host, "port": port} if sock is None else {"sock": sock})
-                self.server = await self.loop.create_server(accept, **more)
+                self.server = await self.loop.create_server(accept, host, port, **tls)
         except OSError as exc:  # errors of TLS are such, too
             self._sweeper.cancel()
             where = uds or f"port {port} of {host}"
@@ -9113,13 +9099,7 @@ class HTTPSession(Conversation):
     @property
     def idle(self) -> bool:
         """Whether nothing runs and nobody reads."""
-        return not (self.incoming or (self.feed is not None and self.feed.response is not None))
-
-    @property
-    def busy(self) -> bool:
-        """Whether requests are being served, besides one whose task asks."""
-        mine = asyncio.current_task()
-        return any(item.task is not mine for item in self.incoming.values())
+        return not (self.incoming or getattr(self.feed, "response", None))
 
     def touch(self) -> None:
         """Note that the session is used."""
@@ -9174,7 +9154,7 @@ class HTTPSession(Conversation):
         self.lose(ConnectionClosed(farewell))
         await self.close(farewell)
         for exchange in list(self.incoming.values()):  # those whose answer was the farewell
-            if exchange.task is not None and exchange.task is not asyncio.current_task():
+            if exchange.task is not None:
                 exchange.task.cancel()
         await self.endpoint.quiet([self], GRACE_SECONDS)
         if self.id:
@@ -9469,7 +9449,11 @@ class Endpoint:
             notes["revision"] = name if name in REVISIONS else None
         msg, rev, size = decode(request.body), notes["revision"], len(request.body)
         request.body = b""  # what keeps the caller, a session or a task, need not keep this
-        modern = belongs_to_the_modern_era(msg, rev)
+        # A handshake is legacy, whatever headers a client that speaks both eras gives it.
+        by_header = rev is not None and rev >= MODERN
+        modern = type(msg) is dict and (
+            is_modern(msg.get("params")) or (by_header and msg.get("method") != "initialize")
+        )
         try:
             kind = None if type(msg) is list else classify(msg)
             if kind in (REQUEST, None):
@@ -9668,7 +9652,7 @@ class Endpoint:
     async def quiet(self, sessions: Iterable[HTTPSession], seconds: float) -> None:
         """Wait until these sessions serve no request, at most so long."""
         until = self.loop.time() + seconds
-        while any(session.busy for session in sessions) and self.loop.time() < until:
+        while any(each.incoming for each in sessions) and self.loop.time() < until:
             await asyncio.sleep(0.01)
 
     async def wind_up(self) -> None:
@@ -10212,7 +10196,7 @@ def proxy_for(url: URL) -> Proxy | None:
         return None
     found = re.fullmatch(r"(?:http://)?(?:([^@/]*)@)?([^/@]+)/?", text, re.IGNORECASE)
     if found is None:
-        shown = re.sub(r"^([\w+.-]+://)?.*@", r"\1", text)
+        shown = text.rpartition("@")[2]
         raise ValueError(f"not a usable proxy, http://[user:password@]host:port: {shown!r}")
     headers = {}
     if found[1] is not None:
@@ -10342,7 +10326,8 @@ class HTTPTransport(Transport):
         accept = {"accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         headers = await self.fields({**JSON_HEADERS, **accept})
         if self._modern and isinstance(msg, dict):
-            headers.update(mirror_headers(msg, self.tools))
+            said = repeated(msg, self.tools).items()
+            headers.update({k: encode_header_value(str(v)) for k, v in said if v is not None})
         send = partial(self.auth.send, "POST", self._pair or self.url.target, headers, data, None)
         try:
             answer = await send()
