@@ -2638,7 +2638,6 @@ class Document(Checking):
         self.later: list[tuple[Node, str]] = []  # references
 
     def read(self, schema: Any, scope: str = "") -> Node:
-        """Return the node of a schema; SchemaError for a bad one."""
         if self.metaschema:
             self.apply(self.metaschema, schema)
         node = self.compile(schema, scope)
@@ -2671,7 +2670,6 @@ class Document(Checking):
         return node
 
     def _argument(self, node: Node, word: str, held: Any) -> Any:
-        """Return what a node holds under a keyword."""
         form, scope = KEYWORDS[word], node.scope
         for text in held if word == "patternProperties" else [held] if word == "pattern" else ():
             self.spend(50 * len(text))
@@ -2699,7 +2697,6 @@ class Document(Checking):
         return urljoin(base, uri)
 
     def _link(self, node: Node, word: str) -> None:
-        """Join a reference to its target, once all names are known."""
         from urllib.parse import unquote
 
         ref = node.words.pop(word)
@@ -2952,7 +2949,6 @@ def read_inside(step: str | int, read: Reader, value: Any) -> Any:
 
 
 def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
-    """Return a copy of an object, with its members read."""
     values = dict(given)
     for name, read in readers.items():
         if name in values:
@@ -3136,7 +3132,6 @@ def shape_of_members(
 
 
 def _members_of(cls: Any) -> list[Member]:
-    """Return what the constructor of a record takes."""
     hints = get_type_hints(cls, None, {cls.__name__: cls}, include_extras=True)
     if not issubclass(cls, dict):
         given = inspect.signature(cls).parameters.values()
@@ -3280,7 +3275,6 @@ class Signature:
     def _read(
         self, fn: Function, inner: Any, hidden: type, schema: Schema | None
     ) -> Schema:
-        """Return the schema of the arguments, by the annotations."""
         signature = inspect.signature(fn)
         names = {hidden.__name__: hidden, **getattr(inner, "__globals__", {})}
         given = {name: p for name, p in signature.parameters.items() if name not in self.bound}
@@ -3834,7 +3828,6 @@ def fit_result(method: str, answer: Msg, rev: str) -> Msg:
 
 
 def fit_question(method: str, params: Msg, rev: str) -> Msg:
-    """Return the parameters of a question as `rev` knows them."""
     if method == "sampling/createMessage":
         return {**params, "messages": [fit_message(x, rev) for x in params["messages"]]}
     if method == "elicitation/create" and params.get("mode") == "url":
@@ -3949,7 +3942,6 @@ class Rounds:
         raise Suspended
 
     def record(self) -> Msg:
-        """Return what the next round has to know."""
         asked = {name: digest_of(**question) for name, question in self.questions.items()}
         record = without_none(call=self.call_id, custom=self.custom)
         return {**record, "answers": self.answers, "asked": asked, "done": self.done}
@@ -4061,7 +4053,6 @@ def _from_threads(
 
 
 def is_async(fn: Any) -> bool:
-    """Return whether a callable gives a coroutine."""
     call = getattr(fn, "__call__", None)  # noqa: B004 -- the method itself is wanted
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
 
@@ -4075,7 +4066,6 @@ def _at_level(level: str) -> Callable[..., Coroutine[Any, Any, None]]:
 
 
 def _fact(path: str, doc: str) -> Any:
-    """Return a property for a dotted path."""
     return property(operator.attrgetter(path), doc=doc)
 
 
@@ -4204,7 +4194,6 @@ class Context(Exchange):
                 await self.flush()
 
     async def flush(self) -> None:
-        """Send the report of progress that is held back."""
         held, self._held = self._held, None
         if held is not None:
             await self._say(held)
@@ -4402,7 +4391,6 @@ class Context(Exchange):
     async def _ask(
         self, method: str, params: Msg, key: str | None, timeout: float, read: Any = None
     ) -> Any:
-        """Ask the client; return what `read` makes of the answer."""
         self.check_question(method, params)
         if self.cancelled:  # a thread that has not noticed
             raise asyncio.CancelledError
@@ -4453,7 +4441,6 @@ class Context(Exchange):
         return self._rounds is not None and self._rounds.asked
 
     def input_required(self) -> Msg:
-        """Return the result of a run that a question ends."""
         asked = without_none(inputRequests=self.rounds.questions or None)
         state = seal(self.server.state_key, self._bound, self.rounds.record())
         return {"resultType": "input_required", **asked, "requestState": state}
@@ -4616,7 +4603,6 @@ class Entry:
             self.definition.setdefault("description", self.signature.description)
 
     async def call(self, ctx: Context, given: Msg, uri: str = "") -> Any:
-        """Return the result of a call."""
         try:
             if len(given) > MAX_ITEMS:
                 raise SchemaError("", f"more than {MAX_ITEMS} arguments")
@@ -4646,7 +4632,6 @@ class Entry:
             return self.failed(ctx, MCPError(problem))
 
     def run(self, ctx: Context, kwargs: Msg) -> Awaitable[Any]:
-        """Call the function: on the loop, or in a thread."""
         work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
         if self.timeout is None:
             return cast("Awaitable[Any]", work)
@@ -4669,7 +4654,6 @@ class Entry:
         return own or ctx.asked
 
     def failed(self, ctx: Context, exc: BaseException) -> Msg:
-        """Answer a call whose handler raised."""
         # These are for the client to read: not logged, never hidden.
         shown = isinstance(exc, (ToolError, CapabilityMissing))
         if not shown:  # an error of this library needs no traceback
@@ -4689,8 +4673,6 @@ TOOL_CHECKS: list[Callable[[Any], None]] = []
 
 
 class Tool(Entry):
-    """A registered tool."""
-
     what = "tool"
     mirrors: Sequence[Any] = ()  # arguments that HTTP headers repeat; TOOL_CHECKS sets it
 
@@ -4716,7 +4698,6 @@ class Tool(Entry):
             check(self)
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
-        """Return a CallToolResult."""
         if self.plain is not None and type(value) is self.plain and value == value:
             text = value if self.plain is str else _to_json(value)
             content = [{"type": "text", "text": text}]
@@ -4755,8 +4736,6 @@ class Tool(Entry):
 
 
 class Prompt(Entry):
-    """A registered prompt."""
-
     what = "prompt"
 
     def __init__(self, fn: Function, *, name: str | None = None, **fields: Any) -> None:
@@ -4770,7 +4749,6 @@ class Prompt(Entry):
             self.definition["arguments"] = arguments
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
-        """Return the result of prompts/get."""
         if value is None:
             raise MCPError("return a text, a Message, or a list of them")
         answer = value if isinstance(value, dict) and "messages" in value else {"messages": value}
@@ -4808,7 +4786,6 @@ class ResourceEntry(Entry):
             raise TypeError(f"resource {uri!r}: {problem}")
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
-        """Return the result of resources/read."""
         contents = contents_of(uri, value, self.definition.get("mimeType"))
         return {"contents": contents, **(self.hints if ctx.facts.rev >= MODERN else {})}
 
@@ -4838,7 +4815,6 @@ class Registry(dict[str, Any]):
         return self.enter(fn, **options)
 
     def enter(self, fn: Fn, /, **options: Any) -> Fn:
-        """Register a function, and give it back."""
         self.add(self.make(fn, **options))
         return fn
 
@@ -4900,8 +4876,6 @@ access_logger = logging.getLogger("mcp_lite.access")
 
 
 def handles(*methods: str) -> Callable[[Any], Any]:
-    """Let a function answer these methods."""
-
     def enter(fn: Any) -> Any:
         HANDLERS.update(dict.fromkeys(methods, fn))
         return fn
@@ -5015,7 +4989,6 @@ class Conversation(Peer):
         return await handler(ctx)
 
     def admit(self, method: str, rev: str) -> None:
-        """Refuse a method that the client may not call."""
         if self._admitted.get(method) != rev:
             agreed = {} if rev >= MODERN else self.session.server_capabilities
             admit(method, CLIENT, rev, agreed or self.server.declared, self.server.methods)
@@ -5031,7 +5004,6 @@ class Conversation(Peer):
             self.session.subscriptions = wanted
 
     async def take_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
-        """Take a notification of the client."""
         if msg["method"] == "notifications/initialized" and self.session.state is not START:
             self.session.state = READY
             self._release()
@@ -5138,8 +5110,6 @@ if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these opt
     from typing_extensions import TypedDict, Unpack
 
     class PromptOptions(TypedDict, total=False):
-        """Options of a prompt, and of all entries."""
-
         name: str | None
         title: str | None
         description: str | None
@@ -5147,8 +5117,6 @@ if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these opt
         meta: Msg | None
 
     class ToolOptions(PromptOptions, total=False):
-        """Options of a tool."""
-
         annotations: Msg | None
         input_schema: Msg | None
         output_schema: Msg | None
@@ -5158,8 +5126,6 @@ if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these opt
         timeout: float | None
 
     class ResourceOptions(PromptOptions, total=False):
-        """Options of a resource."""
-
         annotations: Msg | None
         mime_type: str | None
         size: int | None
@@ -5419,7 +5385,6 @@ class Server:
         self.list_changed("resources")
 
     def list_changed(self, kind: str) -> None:
-        """Tell clients that a list changed."""
         self.tell(f"{kind}.listChanged", notification(f"notifications/{kind}/list_changed"))
 
     def resource_updated(self, uri: str) -> None:
@@ -5569,8 +5534,6 @@ def hint_for_a_terminal(name: str, target: str) -> None:
 
 
 class ServerThread:
-    """A server that runs in a thread of its own."""
-
     def __init__(self, server: Server, transport: str | Transport, options: Msg) -> None:
         import concurrent.futures
 
@@ -5617,7 +5580,6 @@ class ServerThread:
 #          as it takes. It is a Job here, because asyncio has tasks, too.
 
 def timestamp() -> str:
-    """Return the time of day in ISO 8601."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
@@ -5653,7 +5615,6 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended."""
         return self.status not in ("working", "input_required")
 
     def change(self, status: str, message: str = "", **outcome: Msg) -> None:
@@ -5683,7 +5644,6 @@ class Job:
         )  # fmt: skip
 
     def details(self) -> Msg:
-        """Return the handle with the questions or the outcome."""
         asked = {name: question for name, (question, _) in self.questions.items()}
         waits = {"inputRequests": asked} if self.status == "input_required" else {}
         return {**self.handle(), **waits, **self.outcome}
@@ -5716,14 +5676,12 @@ class Job:
                 settle_future(self.questions[name][1], answer, None)
 
     def cancel(self) -> None:
-        """End the task, if it has not ended."""
         call = self.call
         self.change("cancelled")
         if call is not None:
             call.cancel()
 
     def fail(self, exc: BaseException) -> None:
-        """Note the error that ended the call."""
         problem = wire_error(exc)
         problem["code"] = fit_code(problem["code"], NEWEST)
         self.change("failed", problem["message"], error=problem)
@@ -5798,7 +5756,6 @@ def job_of(ctx: Context, job_id: str) -> Job | None:
 
 @handles("tasks/get", "tasks/update", "tasks/cancel")
 async def serve_task(ctx: Context) -> Msg:
-    """Look at a task, answer it, or end it."""
     knows_tasks(ctx)
     job = job_of(ctx, ctx.params["taskId"])
     if job is None:
@@ -5964,7 +5921,6 @@ class Feed:
                 self.subjects.update((method, name) for name in names)
 
     def announce(self, capability: str, msg: Msg) -> None:
-        """Take an announcement, from any thread."""
         if subject_of(msg) in self.subjects:
             self.ctx.conversation.call_on_loop(self.outbox.put, msg)
 
