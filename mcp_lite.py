@@ -2450,11 +2450,7 @@ def nearest(faults: Sequence[SchemaError]) -> SchemaError:
 
 @lru_cache(MAX_ITEMS)
 def pattern_of(text: str) -> re.Pattern[str]:
-    r"""Compile a regular expression of ECMA 262, as far as Python understands it.
-
-    >>> pattern_of(r"^[$]$").pattern
-    '^[$]\\Z'
-    """
+    """Compile a regular expression of ECMA 262, as far as Python understands it."""
     # Outside of escapes and classes, a dollar sign is the end of the text.
     ours = re.sub(r"(?s)(\\.|\[(?:\\.|[^]\\])*\])|\$", lambda token: token[1] or r"\Z", text)
     return re.compile(ours, re.ASCII)
@@ -2819,7 +2815,6 @@ NOTES = {
     "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
     "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}",
 }  # fmt: skip
-FORMS = ("Required", "NotRequired", "ReadOnly")  # of the members of a TypedDict
 
 
 def _words_of(note: Any, kind: Any) -> Schema:
@@ -2905,7 +2900,7 @@ def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
         if hasattr(hint, "__metadata__"):
             hint, notes = hint.__origin__, [*hint.__metadata__, *notes]
         # typing and typing_extensions each have these forms, so names are compared
-        elif getattr(get_origin(hint), "_name", "") in FORMS:
+        elif getattr(get_origin(hint), "_name", "") in ("Required", "NotRequired", "ReadOnly"):
             hint = get_args(hint)[0]
         elif hasattr(hint, "__supertype__"):
             hint = hint.__supertype__
@@ -3145,17 +3140,13 @@ def _members_of(cls: Any) -> list[Member]:
     return members
 
 
-def _fields_of(record: Any) -> Schema:
-    from dataclasses import fields
-
-    return {field.name: getattr(record, field.name) for field in fields(record)}
-
-
 #: How to make a simpler value of an object that has this attribute.
 SIMPLER: dict[str, Callable[[Any], Any]] = {
     "_value_": lambda value: value._value_,  # an Enum, which may also be an int or a str
     "_fields": lambda record: dict(zip(record._fields, record)),  # a NamedTuple
-    "__dataclass_fields__": _fields_of,
+    "__dataclass_fields__": lambda record: {
+        field.name: getattr(record, field.name)
+        for field in sys.modules["dataclasses"].fields(record)},
     "model_dump": lambda value: value.model_dump(mode="json", by_alias=True),  # pydantic
     "__struct_fields__": lambda value: sys.modules["msgspec"].to_builtins(value),
     "isoformat": lambda value: value.isoformat(),
@@ -3247,10 +3238,6 @@ class Signature:
     """How a function is called with JSON.
 
     Raises TypeError for one that JSON cannot call, and ValueError for a schema of no object.
-
-    >>> def add(a: int, b: int = 0) -> int: ...
-    >>> Signature(add, dict).schema["required"]
-    ['a']
     """
 
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None) -> None:
@@ -3492,11 +3479,7 @@ ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "op
 
 
 def no_such(what: str, name: str, there: Iterable[str]) -> str:
-    """Return that nothing has this name, and the nearest name, or all that there are.
-
-    >>> no_such("option", "titel", ["title", "meta"])
-    "no option 'titel'; did you mean title?"
-    """
+    """Say that nothing has this name: "no option 'titel'; did you mean title?"."""
     import difflib
 
     names = [*there]
@@ -3714,7 +3697,6 @@ def root_of(root: Any) -> Msg:
         return {"uri": path.as_uri(), "name": path.name}
     uri = str(root.get("uri"))
     # spec: client/roots#root -- "This MUST be a file:// URI"
-    # spec: client/roots#security-considerations -- "Validate all root URIs"
     if not uri.startswith("file://") or ".." in re.split(r"[/\\]", percent_decode(uri)):
         raise ValueError(f"roots= has {root!r:.100}: a root is a URI of file://, without ..")
     return root
@@ -3795,8 +3777,7 @@ class InputRequired(Row):
 def check_hints(hints: Msg) -> Msg:
     """Return {"ttlMs"?, "cacheScope"?}; ValueError if they are wrong."""
     ms, scope = hints.get("ttlMs", 0), hints.get("cacheScope", "private")
-    # spec: server/utilities/caching#time-to-live-ttl-field -- "MUST provide a ttlMs value that is
-    # >= 0"
+    # spec: server/utilities/caching#time-to-live-ttl-field
     if type(ms) is not int or ms < 0 or scope not in ("public", "private"):
         problem = 'give milliseconds, 0 or more, and "public" or "private"'
         raise ValueError(f"ttl_ms={ms!r}, cache_scope={scope!r}: {problem}")
@@ -3890,17 +3871,7 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
 
 
 class Rounds:
-    """The record of one call: its questions, its answers, and the results of once().
-
-    >>> name = "elicitation/create", {"message": "Name?"}
-    >>> first = Rounds({}, {})
-    >>> try: first.answer("who", *name)
-    ... except Suspended: first.questions
-    {'who': {'method': 'elicitation/create', 'params': {'message': 'Name?'}}}
-    >>> second = Rounds(first.record(), {"who": {"action": "decline"}})
-    >>> second.answer("who", *name)
-    {'action': 'decline'}
-    """
+    """The record of one call: its questions, its answers, and the results of once()."""
 
     def __init__(self, record: Msg, responses: Msg) -> None:
         #: the same in all rounds; the client cannot choose it
@@ -3990,9 +3961,6 @@ def seal(key: bytes, bound: Sequence[str], record: Msg) -> str:
     """Return a requestState: a record that only the same request can bring back, and soon.
 
     `bound` is the digest of the request, and the key of its principal.
-
-    >>> unseal(b"key", ["digest", "alice"], seal(b"key", ["digest", "alice"], {"n": 1}))
-    {'n': 1}
     """
     # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "MUST protect its integrity"
     payload = {"expires": int(time.time() + STATE_SECONDS), "record": record}
@@ -4079,7 +4047,7 @@ class Context(Exchange):
     busy = False  # whether finish() has work to do
     job: Any = None  # the Job of a call that goes on as a task
     begin_task: Callable[[], None] | None = None
-    _rounds: Rounds | None = None
+    used_rounds: Rounds | None = None  # once it was asked for
     _progress = float("-inf")
     _held: Msg | None = None  # a report of progress that was not sent
 
@@ -4096,9 +4064,8 @@ class Context(Exchange):
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """A dict that lives as long as the client's session, or else, in the modern era, as the
-        request."""
-        # spec: basic/index#statelessness -- "no state should be inferred from previous requests"
+        """A dict that lives as long as the session; in the modern era, as long as the request."""
+        # spec: basic/index#statelessness
         return {} if self.facts.rev >= MODERN else self.conversation.state
 
     def at_end(self, fn: Action) -> None:
@@ -4334,8 +4301,7 @@ class Context(Exchange):
     async def ask(self, wanted: InputRequired) -> dict[str, Msg]:
         """Ask all that is wanted at once, and return the client's answers: {name: answer}.
 
-        In the modern era that takes another round. Raises CapabilityMissing; RemoteError if the
-        client refuses.
+        Raises CapabilityMissing; RemoteError if the client refuses.
         """
         rounds, questions = self.rounds, {
             name: (asked["method"], asked.get("params", {}))
@@ -4365,8 +4331,7 @@ class Context(Exchange):
         raise RPCError(INTERNAL_ERROR, f"{self.method} asked more than {MAX_TRIES} times")
 
     def check_question(self, method: str, params: Msg) -> None:
-        """Raise CapabilityMissing for a question that the client or its revision does not know;
-        SchemaError for one that nobody can answer."""
+        """Raise CapabilityMissing if this client, SchemaError if nobody can be asked this."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
         check_asked(method, params)
         capability, known = row.capability, rev in row.revisions
@@ -4416,29 +4381,24 @@ class Context(Exchange):
     @property
     def rounds(self) -> Rounds:
         """The checked record of the earlier rounds of this call."""
-        if self._rounds is None:
+        if self.used_rounds is None:
             params = self.params if self.facts.rev >= MODERN else {}
             responses, record = params.get("inputResponses", {}), {}
             if type(responses) is not dict:
                 raise RPCError(INVALID_PARAMS, "inputResponses: expected object")
             if "requestState" in params:
                 record = unseal(self.server.state_key, self._bound, params["requestState"])
-            self._rounds = Rounds(record, responses)
-        return self._rounds
+            self.used_rounds = Rounds(record, responses)
+        return self.used_rounds
 
     @property
     def _bound(self) -> tuple[str, str]:
         return digest_of(self.method, self.params), self.owner
 
     @property
-    def used_rounds(self) -> bool:
-        """Whether the result may depend on earlier rounds of this call."""
-        return self._rounds is not None
-
-    @property
     def asked(self) -> bool:
         """Whether a question ends this run, whatever its handler makes of it."""
-        return self._rounds is not None and self._rounds.asked
+        return self.used_rounds is not None and self.used_rounds.asked
 
     def input_required(self) -> Msg:
         asked = without_none(inputRequests=self.rounds.questions or None)
@@ -4530,11 +4490,7 @@ SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
 
 def scope_list(scopes: str | Iterable[str]) -> list[str]:
-    """Return scopes, in whatever form they are given, as a list; ValueError for what is none.
-
-    >>> scope_list(["a b", "c"])
-    ['a', 'b', 'c']
-    """
+    """Return "a b", or ["a b", "c"], as a list of scopes; ValueError for what is none."""
     words = " ".join([scopes] if isinstance(scopes, str) else scopes).split()
     for word in words:
         if not re.fullmatch(SCOPE, word):
@@ -4545,8 +4501,8 @@ def scope_list(scopes: str | Iterable[str]) -> list[str]:
 def relax(given: Schema, validator: Validator) -> Schema:
     """Return arguments as the model probably meant them; SchemaError if they are still wrong.
 
-    Models write "3" for 3, and prompts and URIs have only text. A string that the schema refuses is
-    read as JSON; a null that it refuses is left out.
+    A string that the schema refuses is read as JSON: models write "3" for 3, and prompts and URIs
+    have only text. A null that it refuses is left out.
     >>> relax({"n": "3", "s": "3"}, compile_schema(
     ...     {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}))
     {'n': 3, 's': '3'}
@@ -4571,8 +4527,7 @@ def relax(given: Schema, validator: Validator) -> Schema:
 
 
 def is_result(value: Any) -> bool:
-    """Return whether a tool returned its result as the wire has it, and not data of its own:
-    content blocks under `content`, and beside them only members of the wire.
+    """Return whether a tool returned not data, but its result as the wire has it.
 
     >>> is_result({"content": [{"type": "text", "text": "hi"}]}), is_result({"content": ["hi"]})
     (True, False)
@@ -4934,8 +4889,7 @@ class Conversation(Peer):
         self._admitted: dict[str, str] = {}  # methods that were let in, for a revision
 
     async def answer_request(self, ctx: Any) -> Msg:
-        """Judge a request, go through the middlewares to answer(), and fit the result to the
-        client's revision."""
+        """Judge a request, lead it through the middlewares, and fit the result to the revision."""
         self.judge(ctx)
         rev: str = ctx.facts.rev
         step: Any = self.answer
@@ -5399,8 +5353,7 @@ class Server:
             listener.announce(capability, msg)
 
     def log_handler(self, level: int = logging.INFO) -> LogHandler:
-        """Return a logging.Handler that sends log records to the clients whose requests cause
-        them."""
+        """Return a logging.Handler that sends log records to the clients that cause them."""
         return LogHandler(self, level)
 
     # Serving.
@@ -5584,8 +5537,7 @@ def timestamp() -> str:
 
 
 def make_room(jobs: dict[str, Job], new: int) -> None:
-    """Forget the oldest outcomes until there is room for so many new tasks; RPCError if too many
-    are running."""
+    """Forget the oldest outcomes until there is room for new tasks; RPCError if there is none."""
     ended = [job for job in jobs.values() if job.over]
     size = sum(job.size for job in ended)
     while ended and (len(jobs) + new > MAX_ITEMS or size > HELD_BYTES):
@@ -5706,8 +5658,7 @@ async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
         elif not ctx.asked:  # else the question is the answer
             raise
     finally:
-        if ctx.job is not None:
-            ctx.release()
+        ctx.release()
 
 
 async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
@@ -5787,8 +5738,7 @@ async def initialize(ctx: Context) -> Msg:
     if len(encode([info, declared])) > BUFFER_BYTES:
         problem = f"clientInfo and capabilities have more than {BUFFER_BYTES} bytes"
         raise RPCError(INVALID_PARAMS, problem)
-    # spec 2025-11-25: basic/lifecycle#version-negotiation -- "another protocol version it supports.
-    # This SHOULD be the latest"
+    # spec 2025-11-25: basic/lifecycle#version-negotiation -- "SHOULD be the latest"
     wanted = params["protocolVersion"]
     session.rev = wanted if wanted in LEGACY else NEWEST_LEGACY
     session.client_info, session.client_capabilities = info, declared
