@@ -335,14 +335,13 @@ class Row(Space):
 ###############################################################################
 # Problem.  When a call fails, the first question is whose fault it was: our caller's, our own,
 #           the peer's program, the peer's protocol, or the line between us.
-# Rules.    1. The class says whose fault it was. Our caller's: TypeError, ValueError, RuntimeError,
-#              as everywhere in Python. The peer's program: RemoteError, or ToolError from a call.
-#              The peer's protocol: ProtocolError. The line: ConnectionClosed, RequestTimeout. Our
-#              own: whatever else a handler raises.
+# Rules.    1. The class says it. Our caller's: TypeError, ValueError, RuntimeError, as everywhere
+#              in Python. The peer's program: RemoteError, or ToolError from a call. The peer's
+#              protocol: ProtocolError. The line: ConnectionClosed, RequestTimeout. Our own:
+#              whatever else a handler raises.
 #           2. RPCError is ours to send; RemoteError is what a peer sent us. They are siblings, so
 #              that an error from one server never leaves our own server as if it were ours.
-#           3. An error on the wire has no traceback, and no text of an exception that was not
-#              raised for the peer.
+#           3. An error on the wire has no traceback, and only texts that were raised for the peer.
 
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
@@ -391,9 +390,6 @@ class RPCError(WireError):
     """An error of ours for the peer: raise it in a handler and it is sent as it stands.
 
     In the modern era the codes from -32099 to -32020 belong to the specification.
-
-    >>> RPCError(-32602, "b: expected integer, got string").code
-    -32602
     """
 
 
@@ -417,9 +413,6 @@ class SchemaError(MCPError):
     """A JSON value does not satisfy its schema, or a schema is not one that we can use.
 
     `path` leads to the offending value: "items[2].price", or "" for the value itself.
-
-    >>> str(SchemaError("b", "expected integer, got string"))
-    'b: expected integer, got string'
     """
 
     code = INVALID_PARAMS
@@ -473,8 +466,7 @@ class RequestTimeout(MCPError):
 class CapabilityMissing(MCPError):
     """The peer did not declare the capability that this needs, so it was not even asked.
 
-    `capability` is a dotted path such as "sampling.tools". A handler may catch it and do without.
-    `why` replaces the usual text, where there is another cause.
+    `capability` is a dotted path such as "sampling.tools". `why` replaces the usual text.
     """
 
     code = MISSING_CAPABILITY
@@ -514,12 +506,8 @@ FOR_THE_PEER = (RPCError, ProtocolError, SchemaError, CapabilityMissing, ToolErr
 def wire_error(exc: BaseException) -> Msg:
     """Return the error object that tells the peer about `exc`: {"code", "message", "data"?}.
 
-    >>> wire_error(RPCError(-32602, "b is missing"))
-    {'code': -32602, 'message': 'b is missing'}
-    >>> wire_error(CapabilityMissing("client", "sampling"))["data"]
-    {'requiredCapabilities': {'sampling': {}}}
-    >>> wire_error(KeyError("/etc/passwd"))
-    {'code': -32603, 'message': 'Internal error'}
+    >>> wire_error(RPCError(-32602, "b is missing")), wire_error(KeyError("/etc/passwd"))["message"]
+    ({'code': -32602, 'message': 'b is missing'}, 'Internal error')
     """
     if not isinstance(exc, FOR_THE_PEER):
         return {"code": INTERNAL_ERROR, "message": "Internal error"}
@@ -580,9 +568,6 @@ def classify(msg: JSON) -> str:
 
     Afterwards `method` is a str, `params` a dict if present, `id` an id, `result` a dict, and
     `error` has an int `code` and a str `message`. Raises ProtocolError otherwise.
-
-    >>> classify({"jsonrpc": "2.0", "id": 1, "method": "ping"})
-    'request'
     """
     if type(msg) is not dict or msg.get("jsonrpc") != "2.0":
         raise ProtocolError('a message must be a JSON object with "jsonrpc": "2.0"')
@@ -624,9 +609,8 @@ def readable_id(msg: JSON) -> ReqId | None:
 def encode(msg: Payload) -> bytes:
     """Return a message, or a batch, as one line of UTF-8 without its newline.
 
-    Raises TypeError or ValueError for values that JSON cannot say, and LimitExceeded if the line
-    would be longer than we would read ourselves.
-    spec: basic/transports/stdio#sending-messages
+    Raises TypeError or ValueError for values that JSON cannot say, and LimitExceeded for a line
+    that we would not read ourselves. spec: basic/transports/stdio#sending-messages
 
     >>> encode({"text": "a\\nb é"})
     b'{"text":"a\\\\nb \\xc3\\xa9"}'
@@ -671,13 +655,7 @@ _read_json = json.JSONDecoder(parse_constant=_no_constant).raw_decode
 
 
 def decode(data: bytes) -> JSON:
-    """Return the JSON value in `data`: an object, or a list for a batch.
-
-    Raises LimitExceeded or ProtocolError with code -32700; nothing else.
-
-    >>> decode(b'{"id": 1}')
-    {'id': 1}
-    """
+    """Return the JSON value in `data`; raise LimitExceeded, or ProtocolError with code -32700."""
     _check_bounds(data)
     try:
         # JSONDecoder.decode() looks for blanks with two regular expressions.
@@ -755,11 +733,7 @@ def kind_of(value: Any) -> str:
 
 
 def object_of(value: Msg, key: str) -> Msg:
-    """Return a member of an object if it is an object itself; else an empty one.
-
-    >>> object_of({"a": {"b": 1}}, "a"), object_of({"a": 1}, "a"), object_of({}, "a")
-    ({'b': 1}, {}, {})
-    """
+    """Return a member of an object if it is an object itself; else an empty one."""
     member = value.get(key)
     return member if isinstance(member, dict) else {}
 
@@ -772,10 +746,8 @@ def as_list(value: Any) -> list[Any]:
 def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
     """Return one text for all spellings of a JSON value: equal values have equal texts.
 
-    JSON Schema 2020-12, core §4.2.2, says which values are equal.
-    `spend(steps)` is called before each piece of work, and may raise: so section 10 bounds the
-    work. The result is a text, because Python hashes a str with a secret: nobody can make texts
-    collide.
+    JSON Schema 2020-12, core §4.2.2, says which are equal. `spend(steps)` is called before each
+    piece of work, and may raise. Python hashes a str with a secret: nobody can make texts collide.
 
     >>> canonical({"b": 1.0, "a": True}) == canonical({"a": True, "b": 1})
     True
@@ -929,13 +901,7 @@ CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_r
 
 
 def check_params(row: Method, params: Msg) -> None:
-    """Raise RPCError -32602 when a required parameter is missing or any is of the wrong type.
-
-    >>> check_params(METHODS["tools/call"], {"name": 5})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: tools/call: name: expected string, got integer (-32602)
-    """
+    """Raise RPCError -32602 when a required parameter is missing or any is of the wrong type."""
     for name, kind, required in row.takes:
         if name not in params:
             if required:
@@ -948,8 +914,6 @@ def check_params(row: Method, params: Msg) -> None:
 def declares(capabilities: Msg, path: str) -> bool:
     """Return whether `capabilities` declares what the dotted `path` names.
 
-    >>> declares({"resources": {"subscribe": True}}, "resources.subscribe")
-    True
     >>> declares({"tools": {}}, "tools"), declares({"tools": {}}, "tools.listChanged")
     (True, False)
     """
@@ -960,11 +924,7 @@ def declares(capabilities: Msg, path: str) -> bool:
 
 
 def without(obj: Mapping[str, Any], *names: str) -> Msg:
-    """Return an object without some of its members.
-
-    >>> without({"a": 1, "b": 2}, "b", "c")
-    {'a': 1}
-    """
+    """Return an object without some of its members."""
     return {key: value for key, value in obj.items() if key not in names}
 
 
@@ -1019,13 +979,7 @@ def fit_code(code: int, rev: str) -> int:
 
 
 def is_modern(params: JSON) -> bool:
-    """Return whether a request carries its own metadata, and so belongs to the modern era.
-
-    >>> is_modern({"_meta": {"io.modelcontextprotocol/protocolVersion": "x"}})
-    True
-    >>> is_modern({"_meta": {"progressToken": 1}})
-    False
-    """
+    """Return whether a request carries its own metadata, and so belongs to the modern era."""
     meta = params.get("_meta") if type(params) is dict else None
     return type(meta) is dict and PROTOCOL_VERSION in meta
 
@@ -1045,18 +999,14 @@ def is_modern(params: JSON) -> bool:
 
 
 class Caller:
-    """The sender of a message, as far as the channel knows it.
-
-    A pipe knows nothing of its other end: there the caller is NOBODY. Over HTTP the caller is the
-    request that brought the message.
-    """
+    """The sender of a message: NOBODY on a pipe; over HTTP, the request that brought it."""
 
     #: the HTTP headers of the request, names in lower case
     headers: Fields = types.MappingProxyType({})
     #: the value that stands for who was authenticated, or None
     principal: Any = None
-    #: a stable key of the principal, to which all is bound that belongs to the principal; the
-    #: network address; "http" or "https": each is "" where there is none
+    #: a stable key of the principal, to whom all is bound that is theirs; the network address;
+    #: "http" or "https": each is "" where there is none
     owner = address = scheme = ""
 
 
@@ -1070,27 +1020,19 @@ class Exchange:
         self, conversation: Any, msg: Msg, send: Send, caller: Caller = NOBODY,
         modern: bool | None = None,
     ) -> None:  # fmt: skip
-        #: the Peer (section 9) that serves it
-        self.conversation = conversation
-        self.msg = msg
+        self.conversation = conversation  #: the Peer (section 9) that serves it
+        self.msg, self.send, self.caller = msg, send, caller
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
         self.params: Msg = msg.get("params") or {}
-        #: the way back to the peer, for all that this request causes
-        self.send = send
-        #: who sent it
-        self.caller = caller
         #: whether it carries its own metadata, or says in a header that it does
         self.modern = is_modern(self.params) if modern is None else modern
-        #: its place among the requests that its Peer serves
-        self.key: Any = self.req_id
+        self.key: Any = self.req_id  #: its place among the requests that its Peer serves
         # All begin here: Python reads an attribute quickly that each object has from the start.
         self.over = False  #: whether it is answered or cancelled: nothing more is sent for it
         self.size = 0  #: what it counts for, in bytes
-        #: its Facts (section 6), if the transport has checked them already
-        self.facts: Any = None
-        #: the task that serves it, for whoever must cancel it
-        self.task: Any = None
+        self.facts: Any = None  #: its Facts (section 6), once they are checked
+        self.task: Any = None  #: the task that serves it
 
     @property
     def meta(self) -> Msg:
@@ -1099,11 +1041,7 @@ class Exchange:
 
     @property
     def title(self) -> str:
-        """The method, and the name of its tool, prompt or resource, for messages and logs.
-
-        >>> Exchange(None, request(1, "tools/call", {"name": "add"}), print).title
-        "tools/call of 'add'"
-        """
+        """The method, and the name of its tool, prompt or resource: "tools/call of 'add'"."""
         row = METHODS.get(self.method)
         name = self.params.get(row.mirrors) if row is not None else None
         return self.method if name is None else f"{self.method} of {repr(name)[:200]}"
@@ -1132,9 +1070,8 @@ class Budget:
 ###############################################################################
 # 6. Lifecycle
 ###############################################################################
-# Problem.  Before anything else the two ends must agree on a revision and on what each can do. The
-#           legacy revisions do so once, with a handshake that opens a session; the modern one
-#           says it again in every request.
+# Problem.  The two ends must agree on a revision, and on what each can do. The legacy revisions do
+#           so once, with a handshake that opens a session; the modern one in every request.
 # Rules.    1. A legacy session is at its START until `initialize` was answered. Then it is AGREED,
 #              and READY when the client has said so. Both ends see it alike.
 #           2. A server answers `initialize` with the revision that was asked for, or with its
@@ -1185,25 +1122,13 @@ class Session(Facts):
 
 
 def lacks(capabilities: Msg, path: str, rev: str) -> bool:
-    """Return whether `capabilities` should declare what the dotted `path` names, and does not.
-
-    A revision may not have a way to declare it; then it is taken as declared.
-
-    >>> lacks({}, "completions", LEGACY[-1]), lacks({}, "completions", NEWEST)
-    (False, True)
-    """
-    undeclared = path == "completions" and rev < COMPLETIONS
-    return bool(path) and not undeclared and not declares(capabilities, path)
+    """Return whether `capabilities` should declare what the dotted `path` names, and does not."""
+    unknown = path == "completions" and rev < COMPLETIONS  # there was no way to declare them
+    return bool(path) and not unknown and not declares(capabilities, path)
 
 
 def check_capability(whose: str, capabilities: Msg, path: str, rev: str) -> None:
-    """Raise CapabilityMissing if `capabilities` lacks what the dotted `path` names.
-
-    >>> check_capability("client", {"roots": {}}, "sampling", NEWEST_LEGACY)
-    Traceback (most recent call last):
-        ...
-    mcp_lite.CapabilityMissing: the client did not declare the capability 'sampling'
-    """
+    """Raise CapabilityMissing if `capabilities` lacks what the dotted `path` names."""
     if lacks(capabilities, path, rev):
         raise CapabilityMissing(whose, path)
 
@@ -1215,11 +1140,6 @@ def admit(
 
     `capabilities` are ours. Raises RPCError -32601 if the revision does not have the method, if
     only the other side may call it, or if it needs a capability that we did not declare.
-
-    >>> admit("tools/list", CLIENT, NEWEST_LEGACY, {})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: tools/list: the capability 'tools' was not declared (-32601)
     """
     row = METHODS.get(method)
     if row is None or row.kind != REQUEST:
@@ -1250,14 +1170,8 @@ METADATA = Method(
 def read_metadata(msg: Msg) -> Facts:
     """Return the facts in the `_meta` of a modern request; RPCError -32602 if some are missing.
 
-    A revision that we do not speak is not refused here, but by check_version(): over HTTP the
-    headers are compared first.
-
+    check_version() judges the revision: over HTTP the headers are compared before.
     spec: basic/index#_meta -- "A request missing any required field is malformed"
-
-    >>> meta = {PROTOCOL_VERSION: SUPPORTED[0], CLIENT_CAPABILITIES: {"roots": {}}}
-    >>> read_metadata({"params": {"_meta": meta}}).client_capabilities
-    {'roots': {}}
     """
     meta = object_of(msg.get("params") or {}, "_meta")
     check_params(METADATA, meta)
@@ -1273,11 +1187,6 @@ def check_version(name: str) -> None:
     """Raise RPCError -32022 unless `name` is a modern revision.
 
     spec: basic/versioning#protocol-version-negotiation
-
-    >>> check_version("the first")
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: Unsupported protocol version (-32022)
     """
     if name in LEGACY or name not in REVISIONS:
         data = {"supported": SUPPORTED, "requested": name}
@@ -1285,14 +1194,7 @@ def check_version(name: str) -> None:
 
 
 def check_modern_request(msg: Msg) -> Facts:
-    """Check the metadata of a modern request, then its revision, and return its facts.
-
-    >>> meta = {PROTOCOL_VERSION: "the first", CLIENT_CAPABILITIES: {}}
-    >>> check_modern_request({"method": "tools/list", "params": {"_meta": meta}})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: Unsupported protocol version (-32022)
-    """
+    """Check the metadata of a modern request, then its revision, and return its facts."""
     facts = read_metadata(msg)
     check_version(facts.rev)
     return facts
@@ -1307,8 +1209,8 @@ def check_modern_request(msg: Msg) -> Facts:
 #              TaskGroup nor timeout(): Tasks and Deadline do what we need of them.
 #           3. Worker threads are daemons: a tool that sleeps must not keep Ctrl-C waiting, and the
 #              threads of concurrent.futures are joined at exit.
-#           4. A thread that waits for the loop gives its place in the pool to another thread, since
-#              the loop may be waiting for one.
+#           4. A thread that waits for the loop gives its place to another, for which the loop may
+#              be waiting.
 # Limits.   All callers share the threads alike: 40 calls of one that sleep delay the others.
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
@@ -1414,9 +1316,7 @@ class Tasks:
         return {*self.running} - {asyncio.current_task()}
 
     async def drain(self, seconds: float | None) -> None:
-        """Wait until all tasks have ended of themselves, at most so long (None: for ever).
-
-        That includes tasks which others spawn before they end.
+        """Wait until all tasks have ended, and those that they spawn; at most so long, or for ever.
         """
         limit = float("inf") if seconds is None else seconds
         with suppress(RequestTimeout):
@@ -1439,23 +1339,19 @@ class Tasks:
 class Threads:
     """A bounded pool of daemon threads for functions that block.
 
-    The functions see the context variables of their caller. A call that is cancelled while it waits
-    for a thread is forgotten. If it runs, it is no longer awaited, but its thread goes on: Python
-    cannot stop it.
+    They see the context variables of their caller. A call that is cancelled while it waits for a
+    thread is forgotten; one that runs goes on, for Python cannot stop it.
     """
 
     def __init__(self, limit: int = TOOL_THREADS) -> None:
         self.limit, self.most = limit, limit + 10 * TOOL_THREADS
         self.lock = threading.Lock()
-        #: the queue.SimpleQueue from which the threads take their jobs; None before the first
-        self.jobs: Any = None
+        self.jobs: Any = None  # a SimpleQueue, once there was a job
         self.threads = 0
         self.free = 0  # threads that wait for a job, less the jobs that wait for a thread
 
     def run(self, fn: Function, *args: Any) -> asyncio.Future[Any]:
-        """Return a future of what fn(*args) returns, from a thread.
-
-        Raises RuntimeError if one more is needed and the system has none.
+        """Return a future of what fn(*args) returns, from a thread; RuntimeError if there is none.
         """
         future = get_running_loop().create_future()
         call = partial(contextvars.copy_context().run, fn, *args)
@@ -1513,10 +1409,7 @@ class Threads:
             self.free -= 1
 
     async def close(self, seconds: float) -> None:
-        """Wait until no job runs or waits, at most so long, and let the threads end.
-
-        run() starts new ones.
-        """
+        """Wait until no job runs or waits, at most so long, and let the threads end."""
         until = time.monotonic() + seconds
         while self.free < self.threads and time.monotonic() < until:
             await asyncio.sleep(0.01)
@@ -1539,14 +1432,7 @@ def settle_future(future: asyncio.Future[Any], value: Any, exc: BaseException | 
 
 
 class Budgets:
-    """A Budget for each client, by a stable key: its owner, or its address.
-
-    >>> budgets = Budgets((1, 60.0))
-    >>> for who in ("alice", "bob", "alice"): budgets.spend(who)
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: more than 1 requests in 60 seconds (429)
-    """
+    """A Budget for each client, by a stable key: its owner, or its address."""
 
     def __init__(self, rate: tuple[float, float]) -> None:
         self.rate = rate
@@ -1567,8 +1453,7 @@ class Budgets:
 def watchdog(seconds: float, status: int = 1) -> threading.Timer:
     """Return a timer that ends the process in so many seconds, unless cancel() stops it.
 
-    A handler may swallow its cancellation, or block the event loop: a server that was told to end
-    must not live on with it.
+    A handler may swallow its cancellation, or block the loop: a server must end all the same.
     """
 
     def bite() -> None:
@@ -1587,9 +1472,8 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
 #           reader who is slow: 10,000 changes of one resource, say.
 # Rules.    1. A Transport carries messages, and does not judge them. The little that a channel has
 #              to know, it is told: agreed(), abandon(), learn_tool().
-#           2. Changes that wait for a reader are bounded in number. One that says the same as
-#              another that waits takes its place. Who misses one would rely on a stale list, and is
-#              let go.
+#           2. Changes that wait for a reader are bounded in number, and one takes the place of
+#              another about the same. A reader who misses one is let go: its list would be stale.
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -1605,10 +1489,10 @@ def subject_of(msg: Msg) -> tuple[str, str | None]:
 
 
 class Outbox:
-    """Announcements of changes, on their way to one reader; for one loop only.
+    """Announcements of changes, on their way to one reader.
 
-    `spawn` runs a task that sends, by `send`, after release(): the reader is ready. `too_slow` is
-    called once, when too much waits.
+    `spawn` runs a task that sends, by `send`, after release(). `too_slow` is called once, when too
+    much waits.
     """
 
     held = True  # until the reader is ready
@@ -1742,7 +1626,7 @@ class Said(bytes):
 
 
 class Inbox:
-    """Messages that wait for one reader. Writers, who may be in other threads, wait for room."""
+    """Messages that wait for one reader. Writers, of any thread, wait for room."""
 
     def __init__(self) -> None:
         self.items: deque[Any] = deque()
