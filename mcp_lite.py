@@ -8726,19 +8726,17 @@ STREAM_HEADERS = {
 class Stream:
     """Where the answer to a POST goes; or a session's standalone stream, which nothing ends."""
 
-    __slots__ = ("session", "response", "caller", "name", "last", "sent", "since", "expires",
-                 "complete", "__weakref__")  # fmt: skip
+    #: the first part of its events' ids, which nobody can guess; "" until it is a stream
+    name = ""
+    last = sent = 0  # the number of the newest event, and of the newest that was sent
+    complete = False  # its last event has been put
+    expires = NO_DEADLINE  # when the token does that opened it: a time of day
 
     def __init__(
         self, session: HTTPSession, response: Response | None = None, caller: Caller = NOBODY
     ) -> None:
         self.session, self.response, self.caller = session, response, caller
-        #: the first part of its events' ids, which nobody can guess; "" until it is a stream
-        self.name = ""
-        self.last = self.sent = 0  # the number of the newest event, and of the newest that was sent
-        self.complete = False  # its last event has been put
         self.since = session.endpoint.now  # when something was said
-        self.expires = NO_DEADLINE  # when the token does that opened it: a time of day
         session.endpoint.open.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
@@ -8943,9 +8941,6 @@ class HTTPSession(Conversation):
         self.server.audience.discard(self)
         self.lose(ConnectionClosed(farewell))
         await self.close(farewell)
-        for exchange in list(self.incoming.values()):  # those whose answer was the farewell
-            if exchange.task is not None:
-                exchange.task.cancel()
         await self.endpoint.quiet([self], GRACE_SECONDS)
         if self.id:
             self.ended, self.kept = True, ()
@@ -9289,18 +9284,17 @@ class Endpoint:
                 work = session.reply_batch(msg, stream, request, size)
             else:
                 exchange = session.accept(msg, stream, request, modern, size)
+                exchange.facts = facts
                 work = session.reply(exchange)
         except RPCError as exc:
-            work = stream(error(msg["id"], wire_error(exc)))
-        else:
-            if modern:
-                exchange.facts = facts
-                # spec: basic/transports/streamable-http#cancellation -- closing the response is it
-                response.on_lost += ((session.stop, exchange),)
-                if msg["method"] == "subscriptions/listen":
-                    stream.expires = expiry_of(request)
-                if response.lost:
-                    session.stop(exchange)
+            work, modern = stream(error(msg["id"], wire_error(exc))), False
+        if modern:
+            # spec: basic/transports/streamable-http#cancellation -- closing the response is it
+            response.on_lost += ((session.stop, exchange),)
+            if msg["method"] == "subscriptions/listen":
+                stream.expires = expiry_of(request)
+            if response.lost:
+                session.stop(exchange)
         try:
             await work
             if batch:  # which has no answer, unless the response has begun
@@ -9619,8 +9613,20 @@ class ASGIApp(Endpoint):
         """Serve one connection of an ASGI server."""
         if scope["type"] == "lifespan":
             await self._follow_lifespan(receive, send)
-        else:
-            await self._serve_request(scope, receive, send)
+            return
+        if self.loop is None:
+            logger.warning(
+                "the lifespan of %s did not run before its first request, and nothing will end it: "
+                "pass it on, as in FastAPI(lifespan=app.asgi.lifespan)", self.server.name,
+            )  # fmt: skip
+        await self.start()
+        response, request = ASGIResponse(receive, send, self.max_body), self._request(scope)
+        response.watcher = self.tasks.spawn(response.watch())
+        self.tasks.spawn(answer_with(self.answer, request, response))
+        try:
+            await asyncio.wait([response.watcher])
+        finally:
+            response.lose()
 
     async def _follow_lifespan(self, receive: Any, send: Any) -> None:
         event = (await receive())["type"]
@@ -9658,21 +9664,6 @@ class ASGIApp(Endpoint):
             self.started = False
             await self.wind_up()
             await self.stack.aclose()
-
-    async def _serve_request(self, scope: Msg, receive: Any, send: Any) -> None:
-        if self.loop is None:
-            logger.warning(
-                "the lifespan of %s did not run before its first request, and nothing will end it: "
-                "pass it on, as in FastAPI(lifespan=app.asgi.lifespan)", self.server.name,
-            )  # fmt: skip
-        await self.start()
-        response, request = ASGIResponse(receive, send, self.max_body), self._request(scope)
-        response.watcher = self.tasks.spawn(response.watch())
-        self.tasks.spawn(answer_with(self.answer, request, response))
-        try:
-            await asyncio.wait([response.watcher])
-        finally:
-            response.lose()
 
     def _request(self, scope: Msg) -> HTTPRequest:
         headers: dict[str, str] = {}
