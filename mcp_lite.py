@@ -5818,13 +5818,9 @@ class LineDecoder:
     An item is a line without its newline, or a LimitExceeded for a line that was too long: the
     stream goes on after it. Blank lines are dropped, and so is the CR of a CRLF.
 
-    spec: basic/transports/stdio -- "Messages are delimited by newlines"
-
     >>> decoder = LineDecoder()
     >>> decoder.feed(b'{"id":1}\\r\\n\\n{"id"'), decoder.feed(b":2}\\n")
     ([b'{"id":1}'], [b'{"id":2}'])
-    >>> decoder.feed(b"cut short"), decoder.feed(b"\\n")
-    ([], [b'cut short'])
     """
 
     def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
@@ -5997,9 +5993,7 @@ class LineTransport(Transport):
 def claimed_streams() -> Generator[tuple[int, int], None, None]:
     """Take standard input and output for ourselves; give the descriptors of the real ones.
 
-    Meanwhile descriptor 0 is the null device and descriptor 1 is stderr, for Python, for C
-    libraries and for child processes; what is printed shows at once.
-
+    Meanwhile 0 is the null device and 1 is stderr, for C libraries and child processes, too.
     spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout that is not a
     valid MCP message."
     """
@@ -6052,9 +6046,9 @@ async def until_signalled(
 ) -> int:
     """Await `work`, and return the number of the signal that came meanwhile; 0 for none.
 
-    One of ENDING calls `stop`, and a second one ends the process at once. What is ignored, as
-    SIGHUP after nohup, stays ignored. For the main thread; elsewhere there are no signals. The
-    process ends, too, if the work goes on longer than the period of grace allows.
+    One of ENDING calls `stop`; a second one ends the process at once, as does work that goes on
+    when the period of grace is over. What is ignored, as SIGHUP after nohup, stays ignored. There
+    are no signals outside the main thread.
     """
     loop = get_running_loop()
     caught: list[int] = []
@@ -6085,13 +6079,10 @@ async def until_signalled(
 async def serve_stdio(
     app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
 ) -> None:
-    """Serve one client on this process's standard streams.
+    """Serve one client on this process's standard streams; spec: basic/transports/stdio#shutdown.
 
     Options: `max_message_bytes` of the client; `watch_parent`, whether to end when the process that
     started us is gone.
-
-    spec: basic/transports/stdio#shutdown -- "Servers SHOULD exit promptly when their standard input
-    is closed or reads return end-of-file."
     """
     transport, tasks = LineTransport(**without(options, "watch_parent")), Tasks()
     transport.name = "the client"
@@ -6148,9 +6139,6 @@ def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
 
 def objects(answer: Msg, key: str, needs: str = "") -> list[Msg]:
     """Return the list `key`, of objects which each have the str `needs`; ProtocolError otherwise.
-
-    >>> objects({"tools": [{"name": "add"}]}, "tools", "name")
-    [{'name': 'add'}]
     """
     found: list[Msg] = member(answer, key, list)
     for item in found:
@@ -6179,12 +6167,8 @@ async def value_from(source: Any) -> Any:
 def answer_of(answer: Any, schema: Msg | None) -> Msg:
     """Return the result of an elicitation, made of the value that a callback returned.
 
-    That is "decline", None or False; "cancel"; True to accept; or the content. Members that are
-    missing in the content get the defaults of the schema.
-
-    >>> schema = {"properties": {"age": {"type": "integer", "default": 7}}}
-    >>> answer_of({}, schema), answer_of(None, schema)
-    ({'action': 'accept', 'content': {'age': 7}}, {'action': 'decline'})
+    That is "decline", None or False; "cancel"; True to accept; or the content, in which the
+    defaults of the schema stand for members that are missing.
     """
     if answer in (None, False, "decline", "cancel"):
         return {"action": answer or "decline"}
@@ -6205,8 +6189,7 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
 def checker_of(schema: Msg) -> Callable[[JSON], None]:
     """Return a function that checks a value by a server's schema; SchemaError for an unusable one.
 
-    A schema with regular expressions is not applied at all. The text may be the server's as well,
-    and some expressions take years for some texts.
+    A schema with regular expressions is not applied: some of them take years for some texts.
     """
     risky = '"pattern' in json.dumps(schema)
     return (lambda value: None) if risky else compile_schema(schema).check
@@ -6219,9 +6202,7 @@ QUESTIONS = ("roots/list", "sampling/createMessage", "elicitation/create")
 
 
 class Answers:
-    """Answers the questions of a server, by the functions that the program has given.
-
-    `callbacks` are by capability; `ask` is one function for all questions, in their place.
+    """Answers the questions of a server, by the program's `callbacks`, by capability; or by `ask`.
     """
 
     def __init__(
@@ -6301,7 +6282,7 @@ class Answers:
 
 
 class Pace:
-    """How long to wait before a stream that ended is opened again: never less than the server says.
+    """How long to wait before a stream is opened again: never less than the server says.
 
     After a stream that brought nothing, each wait is twice the last, up to STALL_SECONDS.
     """
@@ -6318,11 +6299,10 @@ class Pace:
 
 
 class Subscription:
-    """The updates of resources and lists that a program wants to have.
+    """The updates of resources and lists that a program wants: client.subscribe(), .listen().
 
-    `async for` or `await` open it; client.subscribe() and client.listen() make them. It ends when
-    it is closed, when the connection is closed, and when the server refuses it. Over HTTP it
-    outlives a server that is started again.
+    `async for` or `await` open it. It ends with close(), with the connection, or when the server
+    refuses it. Over HTTP it outlives a server that is started again.
     """
 
     def __init__(
@@ -6332,10 +6312,9 @@ class Subscription:
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
         self.methods = {FILTERS[name][0] for name in wanted}
         self.whole = whole  # give out messages, not only their parameters
-        #: the updates, and None at the end: a Queue, made on the loop since before 3.10 it is bound
+        #: the updates, and None at the end: a Queue, which before 3.10 belongs to a loop
         self.updates: Any = None
-        #: modern: the request that brings the updates, its id, whether the server has agreed, and
-        #: how long to wait before it is asked again
+        #: modern: the request that brings the updates, its id, whether the server has agreed
         self.task: asyncio.Task[Any] | None = None
         self.req_id: ReqId = ""
         self.agreed: Any = None
@@ -6468,10 +6447,6 @@ def value_of(answer: Msg) -> Any:
 
     >>> value_of({"content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}})
     3
-    >>> value_of({"content": [{"type": "text", "text": "hello"}]})
-    'hello'
-    >>> value_of({"content": blocks_of(b"hello")})
-    b'hello'
     """
     blocks = answer.get("content", [])
     values = [block.get("text") if block.get("type") == "text" else bytes_or_block(block)
@@ -6504,11 +6479,7 @@ def is_wrapped(out: JSON, values: list[Any]) -> bool:
 
 
 def text_or_bytes(item: Msg) -> str | bytes:
-    """Return what one of the contents of a resource holds; ProtocolError if it holds neither.
-
-    >>> text_or_bytes({"uri": "x://a", "blob": "aGk="})
-    b'hi'
-    """
+    """Return what one of the contents of a resource holds; ProtocolError if it holds neither."""
     if "blob" not in item:
         return str(member(item, "text", str, "resource"))
     try:
@@ -6521,11 +6492,8 @@ def text_or_bytes(item: Msg) -> str | bytes:
 def poll_seconds(told_ms: JSON, waited: float) -> float:
     """Return how long to wait before the next look at a task that has run for `waited` seconds.
 
-    At least as long as the server says, in milliseconds; and a tenth of the time that the task has
-    taken so far, up to a second.
-
-    >>> poll_seconds(1, 0.0), poll_seconds(1, 2.0), poll_seconds(1, 60.0), poll_seconds(5000, 60.0)
-    (0.001, 0.2, 1.0, 5.0)
+    At least as long as the server says, in milliseconds; and a tenth of the time so far, up to a
+    second.
     """
     wish_ms = told_ms if type(told_ms) is int and told_ms > 0 else RETRY_MS
     return max(min(wish_ms / 1000, STALL_SECONDS), min(waited / 10, 1.0))
@@ -6574,16 +6542,11 @@ class ClientSession:
     progress: Callback
     answers: Answers
     instructions: str | None = None
-    #: as set_log_level() was told
-    log_level: str | None = None
-    #: READY when it is connected, DONE when the program has closed it
-    state = START
-    #: connects; in a task, for close() to end it
-    _connecting: asyncio.Task[None] | None = None
-    #: the Transport, once there is one
-    transport: Any = None
-    #: the last task that began a session anew
-    _renewal: asyncio.Task[Any] | None = None
+    log_level: str | None = None  #: as set_log_level() was told
+    state = START  #: READY when it is connected, DONE when the program has closed it
+    _connecting: asyncio.Task[None] | None = None  # a task, for close() to end it
+    transport: Any = None  #: the Transport, once there is one
+    _renewal: asyncio.Task[Any] | None = None  # the last task that began a session anew
 
     def __init__(self, target: Any, reach: Action, revision: str | None, info: Msg) -> None:
         self.target, self.reach, self.pinned, self.info = target, reach, revision, info
@@ -6796,10 +6759,10 @@ class ClientSession:
     ) -> Msg:  # fmt: skip
         """Send any request and return its result.
 
-        `timeout` seconds begin again with each progress(progress, total, message); all in all it
-        takes no longer than the Client's max_timeout, or `timeout` if that is more. `send` takes
-        the message, in place of the connection. Raises RemoteError, RequestTimeout,
-        ConnectionClosed; CapabilityMissing before anything is sent.
+        `timeout` seconds begin again with each progress(progress, total, message), up to the
+        Client's max_timeout, or `timeout` if that is more. `send` takes the message, in place of
+        the connection. Raises RemoteError, RequestTimeout, ConnectionClosed; CapabilityMissing
+        before anything is sent.
         """
         self._check(method)
         session, clock = self.peer.session, get_running_loop().time
@@ -7035,8 +6998,8 @@ class Client(ClientSession):
     async def batch(self, calls: Iterable[tuple[str, Msg | None]]) -> list[Any]:
         """Send several requests together; return results and RemoteErrors in their order.
 
-        They travel as one array where the revision has batches, one by one elsewhere. Any other
-        error of one, such as a timeout, is raised at once, and the others are cancelled.
+        They travel as one array where the revision has batches. Any other error of one, such as a
+        timeout, is raised at once, and the others are cancelled.
         """
         calls = list(calls)
         for method, _ in calls:
@@ -7120,16 +7083,15 @@ class Client(ClientSession):
     async def call(self, name: str, arguments: Msg | None = None, **options: Any) -> Any:
         """Call a tool and return its value; raise ToolError if it failed.
 
-        The value is the structured output if there is one. Else it is the content: a text, the
-        bytes that the tool gave, a block of another kind, or a list of these. Options as for
-        request().
+        The value is the structured output, or else the content: a text, the bytes that the tool
+        gave, a block of another kind, or a list of these. Options as for request().
         """
         return value_of(await self.call_tool(name, arguments, **options))
 
     async def call_tool(self, name: str, arguments: Msg | None = None, **options: Any) -> Msg:
-        """Call a tool and return its result as sent; options as for request().
+        """Call a tool and return its result as sent; it is checked once list_tools() was called.
 
-        Structured output is checked if list_tools() has told of the tool's output schema.
+        Options as for request().
         """
         params = {"name": name, "arguments": to_json({} if arguments is None else arguments)}
         if type(params["arguments"]) is not dict:
@@ -7232,8 +7194,7 @@ class Client(ClientSession):
 __all__ += ["StdioTransport"]
 
 
-# Variables that a child may see: enough to run and to find its files and the network, none
-# of the secrets that happen to be there.
+# Variables that a child may see: enough to run, and to find files and the network; no secrets.
 INHERITED_VARIABLES = """
     HOME LOGNAME PATH SHELL TERM USER  LANG LC_ALL LC_CTYPE TZ TMPDIR XDG_RUNTIME_DIR
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
@@ -7249,11 +7210,7 @@ Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]
 
 
 def inherited(environment: Fields) -> dict[str, str]:
-    """Return the part of an environment that a child may see, without secrets.
-
-    >>> inherited({"HTTPS_PROXY": "http://me:secret@proxy:3128", "API_KEY": "secret", "LANG": "C"})
-    {'LANG': 'C'}
-    """
+    """Return the part of an environment that a child may see, without secrets."""
     # "() { ..." is a function, which an old bash would run.
     return {name: value for name, value in environment.items()
             if name in INHERITED_VARIABLES and not value.startswith("()")
@@ -7288,11 +7245,10 @@ def command_line(command: Command, cwd: str) -> list[str]:
 
 
 class StdioTransport(LineTransport):
-    """A server that we start as a child process: the client's end.
+    """A server that we start as a child process: the client's end. close() ends the child.
 
     `command` is a string, a list of arguments, or the path of a .py file. Of our environment, the
     child sees what INHERITED_VARIABLES names: PATH, HOME, the locale, proxies without passwords.
-    The last lines of its stderr are kept for messages. close() ends the child.
 
     Args:
         env: variables for it: what it needs besides PATH and HOME, an API key or PYTHONPATH say
@@ -7355,8 +7311,8 @@ class StdioTransport(LineTransport):
             source.close()
             raise
         self._keeper = asyncio.ensure_future(self._until_exited())
-        # Perhaps our loop ends, and nobody has called close(). Not in `except`: a task that is
-        # cancelled before its first step runs none.
+        # Our loop may end without close(). Not in `except`: a task that is cancelled before its
+        # first step runs none.
         self._keeper.add_done_callback(lambda task: self._drop() if task.cancelled() else None)
 
     async def _until_exited(self) -> None:
@@ -7478,11 +7434,7 @@ class StdioTransport(LineTransport):
 
 
 def is_command(target: Any) -> bool:
-    """Return whether a target is a command, a list of arguments, or the path of a .py file.
-
-    >>> is_command("python3 server.py"), is_command(["server"]), is_command("https://a/mcp")
-    (True, True, False)
-    """
+    """Return whether a target is a command, a list of arguments, or the path of a .py file."""
     is_url = re.match("[A-Za-z]+://", str(target))
     return isinstance(target, (str, os.PathLike, list, tuple)) and not is_url
 
