@@ -2208,9 +2208,9 @@ class Peer(Asker):
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
 #           3. Work is paid for before it is done, from one budget, because schema and value
 #              multiply. A budget that is spent is no SchemaError, so no `not` can catch it.
-# Limits.   2020-12 and what draft-07 wrote otherwise; `$ref` stays in the document; `format` and
-#           `content*` say nothing. Patterns get 10,000 characters at most, and section 24 applies
-#           none of a stranger's, because an expression can take Python years.
+# Limits.   2020-12, and what draft-07 wrote otherwise. `$ref` stays in the document; `format` and
+#           `content*` say nothing. A pattern is applied to 10,000 characters at most, and one of a
+#           stranger in section 24 not at all, because an expression can take Python years.
 
 __all__ += ["compile_schema", "Validator"]
 
@@ -2319,12 +2319,12 @@ def usable(make: Function, *args: Any) -> Any:
 
 
 def inside(step: str | int, fault: SchemaError) -> SchemaError:
-    """Return the error of a member or an item, under the path of the whole."""
+    """Return the error of a member or an item, with the step to it before its path."""
     return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
 
 
 def nearest(faults: Sequence[SchemaError]) -> SchemaError:
-    """Return one error for those of all alternatives: if one was meant, then its own."""
+    """Return one error for those of all alternatives: that of the one that was meant, if any."""
     near = [fault for fault in faults if fault.path or not fault.expected]
     if near:
         return max(near, key=lambda fault: len(fault.path))
@@ -2820,7 +2820,7 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_inside(step: str | int, read: Reader, value: Any) -> Any:
-    """Read a member or an item; an error has its path."""
+    """Read a member or an item; an error names the way to it."""
     try:
         return read(value) if read else value
     except Exception as exc:
@@ -3213,8 +3213,8 @@ def check_numbers(**options: Any) -> None:
 ###############################################################################
 # 13. URI templates
 ###############################################################################
-# Problem.  "note://{name}" names a family of resources. A URI, whoever wrote it, is taken apart to
-#           values, and a handler may open files with them.
+# Problem.  "note://{name}" names a family of resources. A URI, whoever wrote it, becomes values,
+#           with which a handler may open files.
 # Rules.    1. A template is one regular expression with a single way to match: CVE-2026-0621 made a
 #              server hang by a URI that backtracks.
 #           2. Values are percent-decoded once, after matching.
@@ -3341,8 +3341,8 @@ class Template:
 #              list is content only if one of its items is a block, or bytes.
 #           2. A form has what every client can show: flat fields of primitive types. A field that
 #              may be None is not required.
-# Limits.   What a block that is a dict lacks, the client finds. Older clients do not know titles of
-#           choices, but `enumNames`.
+# Limits.   A block that is a dict is sent as it is, complete or not. Older clients do not know the
+#           titles of choices, but `enumNames`.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputRequired"]
 
