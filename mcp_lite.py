@@ -2644,7 +2644,7 @@ compile_schema = Validator
 # Problem.  A model calls a Python function with JSON: `day: date` becomes a schema that the model
 #           sees, "1969-07-20" a date, and a result JSON again.
 # Rules.    1. What JSON cannot express is an error at registration, which names the parameter and
-#              the remedy. A model's call is too late for that.
+#              the remedy: a model's call is too late for that.
 #           2. A shape is a schema and a reader. The reader gets valid JSON only, and refuses only
 #              what no schema can exclude, such as the 30th of February.
 #           3. Results go by their values, not by what their annotation promises.
@@ -3071,8 +3071,7 @@ def to_json(value: Any) -> JSON:
 ###############################################################################
 # Problem. `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
 #          about `a` is what a model needs to know.
-# Rules.   1. What partial() has bound is not for the model, nor is the context.
-#          2. An error names the function, the parameter and the remedy.
+# Rule.    What partial() has bound is not for the model, nor is the context.
 # Limits.  JSON names every argument: no *args, no parameters before "/".
 
 CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
@@ -3143,9 +3142,7 @@ class Signature:
             what = f"input_schema={schema!r:.100}"
             raise ValueError(f"{what}: arguments have names, so give an object")
 
-    def _read(
-        self, fn: Function, inner: Any, hidden: type, schema: Schema | None
-    ) -> Schema:
+    def _read(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Schema:
         signature = inspect.signature(fn)
         names = {hidden.__name__: hidden, **getattr(inner, "__globals__", {})}
         given = {name: p for name, p in signature.parameters.items() if name not in self.bound}
@@ -3780,9 +3777,7 @@ class Rounds:
         self.names.add(free)
         return free
 
-    def answer(
-        self, name: str, method: str, params: Msg, read: Callable[[Msg], Any] = dict
-    ) -> Any:
+    def answer(self, name: str, method: str, params: Msg, read: Callable[[Msg], Any]) -> Any:
         """Return the answer to this very question, as `read` makes it, or raise Suspended."""
         name, digest = self.claim(name), digest_of(method, params)
         given, answer = self.answers.pop(name, ("", {}))
@@ -4893,10 +4888,9 @@ class Conversation(Peer):
 ###############################################################################
 # Problem. What an author registers is to be served: to many clients at a time, over any transport,
 #          in a loop or a thread of the author's choice.
-# Rules.   1. What an author does with a server is a method of Server.
-#          2. Capabilities only grow: a client may rely on one, and finds an empty list when its
+# Rules.   1. Capabilities only grow: a client may rely on one, and finds an empty list when its
 #             last entry has gone.
-#          3. Each event loop has one lifespan. The first conversation opens it, the last closes it,
+#          2. Each event loop has one lifespan. The first conversation opens it, the last closes it,
 #             and one task does both, as many libraries demand.
 # Limits.  A server that is told to end answers what it does not finish with an error, and the
 #          process ends even if a handler blocks it.
@@ -5088,9 +5082,7 @@ class Server:
             raise TypeError('write @app.resource("scheme://path") with the URI')
         return partial(self.add_resource, uri, **options)
 
-    def add_resource(
-        self, uri: str, source: Source, **options: Unpack[ResourceOptions]
-    ) -> Source:
+    def add_resource(self, uri: str, source: Source, **options: Unpack[ResourceOptions]) -> Source:
         """Offer a function or a value as a resource, at any time; clients are told."""
         entry = ResourceEntry(uri, source, **options)
         (self.templates if entry.template else self.resources).add(entry)
@@ -5389,12 +5381,11 @@ class ServerThread:
     def _work(self, work: Any) -> None:
         try:
             asyncio.run(work)
-        except asyncio.CancelledError:
-            self._ready.cancel()  # unless it has begun, and was told to stop
         except BaseException as exc:
-            if self._ready.done():
+            if not self._ready.done():
+                self._ready.set_exception(exc)
+            elif not isinstance(exc, asyncio.CancelledError):  # by which stop() ends it
                 raise
-            self._ready.set_exception(exc)
 
     def stop(self, timeout: float | None = 10.0) -> None:
         """End the server and wait for its thread; from any thread, any number of times."""
