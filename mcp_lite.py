@@ -2248,7 +2248,7 @@ KEYWORDS: dict[str, Schema] = {
                     "pattern": "^https?://json-schema.org/draft(-07|/2020-12)/schema#?$"},
     }.items()
     for word in words.split()
-}  # fmt: skip
+}
 
 
 def _is_multiple(value: Any, of: Any) -> bool:
@@ -2292,7 +2292,7 @@ class Node:
         self.is_flat = self.words.keys() <= FLAT
         #: the classes whose values are all valid
         self.plain = {cls for cls, kind in KINDS.items() if self.words.keys() <= {"type"}
-                      and (not types or kind in self.kinds)}  # fmt: skip
+                      and (not types or kind in self.kinds)}
         self.cost = 4 + len(words.get("required", ())) + 60 * ("multipleOf" in words)
 
 
@@ -2692,13 +2692,13 @@ TEXTS: dict[str, tuple[Schema, Callable[[Any, Any], Any]]] = {
     "uuid.UUID": ({"format": "uuid"}, _read_text),
     "os.PathLike": ({}, _read_text),
     "decimal.Decimal": ({"type": ["string", "number"], "pattern": DECIMAL}, _read_text),
-}  # fmt: skip
+}
 #: The attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords.
 NOTES = {
     "title": "title", "description": "description", "documentation": "description",
     "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
     "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}",
-}  # fmt: skip
+}
 
 
 def _words_of(note: Any, kind: Any) -> Schema:
@@ -2873,11 +2873,11 @@ def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
     for note in notes:
         schema = {**schema, **_words_of(note, schema.get("type"))}
     bounds = {word: schema[word] for word, (kind, _, _) in MEASURES.items()
-              if kind == "number" and word in schema}  # fmt: skip
+              if kind == "number" and word in schema}
     if not bounds or schema.get("type") in ("integer", "number"):
         return schema, read
     left = {word: held for word, held in schema.items()
-            if word not in bounds or type(held) in (int, float)}  # fmt: skip
+            if word not in bounds or type(held) in (int, float)}
     return left, partial(_read_bounded, read, bounds)
 
 
@@ -3048,7 +3048,7 @@ def to_json(value: Any) -> JSON:
         return value
     if isinstance(value, Mapping):
         return {key if type(key) is str else str(to_json(key)): to_json(item)
-                for key, item in value.items()}  # fmt: skip
+                for key, item in value.items()}
     for mark, simplify in SIMPLER.items():
         if hasattr(value, mark):
             return to_json(simplify(value))
@@ -3276,7 +3276,7 @@ class Template:
         self.query = query[:-1].split(",") if query else []
         self.names = variables + self.query
         self.deep = [name for plus, name, star in zip(pieces[1::4], variables, pieces[3::4])
-                     if plus or star]  # fmt: skip
+                     if plus or star]
         bad = re.search(r"\{[^}]*\}?|\}", "".join(pieces[::4]))
         is_query = re.fullmatch(rf"({_NAME}(,{_NAME})*\}})?", query) and not (query and "?" in path)
         for remedy, is_wrong in (
@@ -3286,7 +3286,7 @@ class Template:
             ("write {?a,b} once, at the end, and no other question mark", not is_query),
             ("put text between variables, name each once, and give only one + or *",
              len(self.deep) > 1 or "" in literals[1:-1] or len({*self.names}) < len(self.names)),
-        ):  # fmt: skip
+        ):
             if is_wrong:
                 raise ValueError(f"URI template {text!r}: {remedy}")
         # RFC 8089 §2: the path of a file URI is absolute.
@@ -3356,7 +3356,7 @@ def without_none(**fields: Any) -> Msg:
 
 #: The members of `annotations`; those of anybody else have a prefix: "shop.example/red".
 ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint",
-               "audience", "priority", "lastModified")  # fmt: skip
+               "audience", "priority", "lastModified")
 
 
 def no_such(what: str, name: str, there: Iterable[str]) -> str:
@@ -3445,7 +3445,7 @@ class Message(dict[str, Any]):
 BYTES_URI = "result:bytes"
 #: The types of content blocks, and the member that tells such a dict from other data.
 BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource",
-          "resource_link": "uri", "tool_use": "input", "tool_result": "content"}  # fmt: skip
+          "resource_link": "uri", "tool_use": "input", "tool_result": "content"}
 
 
 def _is_block(value: Any) -> bool:
@@ -3678,7 +3678,7 @@ def fit_result(method: str, answer: Msg, rev: str) -> Msg:
         return {**answer, "tools": [
             tool if object_of(tool, "outputSchema").get("type") == "object"
             else without(tool, "outputSchema") for tool in answer["tools"]
-        ]}  # fmt: skip
+        ]}
     if method == "prompts/get" and rev < RICH:
         return {**answer, "messages": [fit_message(x, rev) for x in answer["messages"]]}
     if method == "tools/call":
@@ -3759,7 +3759,7 @@ class Rounds:
         self.call_id: str = record.get("call") or os.urandom(16).hex()
         # spec: basic/patterns/mrtr#error-handling -- a response without a question is ignored
         new = {name: [digest, responses[name]] for name, digest in record.get("asked", {}).items()
-               if isinstance(responses.get(name), dict)}  # fmt: skip
+               if isinstance(responses.get(name), dict)}
         #: by name: the digest of a question, and its first answer
         self.answers: dict[str, list[Any]] = {**new, **record.get("answers", {})}
         self.done: Msg = dict(record.get("done", {}))  # the results of once(), by name
@@ -4382,6 +4382,7 @@ def relax(given: Schema, validator: Validator) -> Schema:
 
     A string that the schema refuses is read as JSON: models write "3" for 3, and prompts and URIs
     have only text. A null that it refuses is left out.
+
     >>> relax({"n": "3", "s": "3"}, compile_schema(
     ...     {"properties": {"n": {"type": "integer"}, "s": {"type": "string"}}}))
     {'n': 3, 's': '3'}
@@ -5283,7 +5284,7 @@ class Server:
     async def serve_on(
         self, transport: str | Transport, options: Msg, ready: Function = nothing,
         signals: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Serve on a transport, or one of RUNNERS by name; `ready` gets its URL or None."""
         if isinstance(transport, Transport):
             ready(None)
@@ -5359,7 +5360,7 @@ def hint_for_a_terminal(name: str, target: str) -> None:
         f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
         f"Try it with: python3 {library} tools {target or 'SERVER.py'}\n"
         "End it with Ctrl-D.", file=sys.stderr,
-    )  # fmt: skip
+    )
 
 
 class ServerThread:
@@ -5468,7 +5469,7 @@ class Job:
             taskId=self.id, status=self.status, statusMessage=self.message or None,
             createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=1000 * LONGEST_SECONDS,
             pollIntervalMs=RETRY_MS,
-        )  # fmt: skip
+        )
 
     def details(self) -> Msg:
         asked = {name: question for name, (question, _) in self.questions.items()}
@@ -5623,7 +5624,7 @@ async def initialize(ctx: Context) -> Msg:
     session.server_capabilities = offered
     session.state = AGREED
     return {"protocolVersion": session.rev, "capabilities": offered, "serverInfo": server.info,
-            **without_none(instructions=server.instructions)}  # fmt: skip
+            **without_none(instructions=server.instructions)}
 
 
 @handles("ping")
