@@ -8252,7 +8252,7 @@ def check_modern_post(
 # Problem. Those who serve a request need not know who took it in: a socket of ours, or another's.
 # Rules.   1. A response is sent whole, or as a stream, by one verb; whoever writes to a slow reader
 #             waits, and to write to one who is gone does no harm.
-#          2. A response that is lost calls those who asked for it, once.
+#          2. A response that ends, or is lost, calls those who asked for it, once.
 # Limits.  A handler gets the body whole.
 
 #: for what takes longer than REQUEST_SECONDS or HEAD_SECONDS
@@ -8281,8 +8281,8 @@ class Response:
 
     cors: Fields | None = None  # headers of every answer
     begun = ended = lost = False
-    #: functions with an argument, to call when the client goes away before it has all
-    on_lost: tuple[tuple[Callable[[Any], object], Any], ...] = ()
+    #: functions with an argument, to call when all is written, or the client goes away before
+    on_end: tuple[tuple[Callable[[Any], object], Any], ...] = ()
 
     async def send(
         self, status: int, headers: Fields, data: bytes = b"", more: bool = False
@@ -8303,19 +8303,14 @@ class Response:
 
     def finish(self) -> None:
         """Note that nothing is to be written any more."""
-        self.on_lost = ()  # which knows the request, which knows this response
+        on_end, self.on_end = self.on_end, ()  # which knows the request, which knows this response
+        for fn, argument in on_end:
+            fn(argument)
 
     def lose(self) -> None:
         """Note that the client is gone."""
         self.lost = True
-        self.leave()
         self.finish()
-
-    def leave(self) -> None:
-        """Call those who asked for it, as if the client were gone."""
-        on_lost, self.on_lost = self.on_lost, ()
-        for fn, argument in on_lost:
-            fn(argument)
 
 
 #: Serves a request; a stream that it began may outlast the call.
@@ -8735,7 +8730,7 @@ class Stream:
             session.endpoint.tasks.spawn(before.send(0, {}))
         self.response, self.sent, self.since = response, self.last, session.endpoint.now
         session.endpoint.open.add(self)
-        response.on_lost += ((self.detach, response),)
+        response.on_end += ((self.detach, response),)
         if response.lost:  # while its token was looked at: lose() is not called again
             self.detach(response)
         if self.complete:
@@ -8778,13 +8773,6 @@ class Stream:
         response = self.release()
         if response is not None:
             await response.send(*((0, {}) if response.begun else (200, STREAM_HEADERS)), last)
-
-    def expire(self) -> None:
-        """End the response, since its token has expired."""
-        response = self.response
-        if response is not None:
-            response.leave()
-            self.session.endpoint.tasks.spawn(response.send(0, {}))
 
 
 def expiry_of(caller: Caller) -> float:
@@ -9234,7 +9222,7 @@ class Endpoint:
             work, modern = stream(error(msg["id"], wire_error(exc))), False
         if modern:
             # spec: basic/transports/streamable-http#cancellation -- closing the response is it
-            response.on_lost += ((session.stop, exchange),)
+            response.on_end += ((session.stop, exchange),)
             if msg["method"] == "subscriptions/listen":
                 stream.expires = expiry_of(request)
             if response.lost:
@@ -9364,8 +9352,8 @@ class Endpoint:
         """Look at everything that may have waited too long."""
         self.now = now = self.loop.time()
         for stream in list(self.open):
-            if stream.expires <= time.time():
-                stream.expire()
+            if stream.expires <= time.time() and stream.response is not None:
+                self.tasks.spawn(stream.response.send(0, {}))
             elif now - stream.since > KEEP_ALIVE_SECONDS:
                 self.tasks.spawn(stream.keep_alive())
         for session in list(self.sessions.values()):
@@ -10244,10 +10232,10 @@ class HTTPTransport(Transport):
 
     async def _read_pair(self, answer: HTTPAnswer) -> None:
         """Read the stream until it ends, and the channel with it."""
+        self.reason = "ended its stream"
         try:
             with closing(answer):
                 await self.read_events(answer, SSEDecoder(), None)
-            self.reason = "ended its stream"
         except MCPError as exc:
             self.reason = f"sent a stream that cannot be read: {exc}"
         settle_future(self._endpoint, None, ConnectionClosed(f"{self.url} {self.reason}"))
