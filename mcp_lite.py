@@ -4298,8 +4298,9 @@ class Context(Exchange):
     def once(self, fn: Function, *args: Any) -> Any:
         """Return fn(*args), JSON, from the record if an earlier round of this call computed it.
 
-        `args` are all that `fn` depends on. The client can read the result, and by sending a round
-        twice run `fn` twice: `call_id` is the same both times. In the legacy era this just calls.
+        `args` are all that `fn` depends on. The client can read the result: no secrets in it. A
+        round that is sent twice runs `fn` twice, which a `call_id` among `args` can tell. In the
+        legacy era `fn` is simply called.
         """
         rounds = self.rounds if self.in_rounds else Rounds({}, {})
         name = rounds.claim(mark_of(fn, args))
@@ -4975,8 +4976,8 @@ class Server:
         strict: whether requests before the handshake are refused
         mask_errors: whether the text of exceptions other than ToolError is hidden
         page_size: items of one page of a list
-        call_sync: runs plain functions: `await call_sync(job)` gives what job() gives. It is
-            cancelled when the client gives up
+        call_sync: runs plain functions: `await call_sync(job)` gives what job() gives, or is
+            cancelled first, when the client gives up
         rate_limit: (requests, seconds) for each client, not counting initialize and ping
         max_in_flight: requests of one session at once; more wait in line
         threads: for plain functions, unless call_sync is given
