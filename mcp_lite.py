@@ -9760,10 +9760,9 @@ class HTTPClient:
             if answer.reusable and time.time() - answer.since < STALL_SECONDS:
                 return answer
             answer.abort()
+        late = ProtocolError(f"no connection within {CONNECT_SECONDS:g} seconds")
         try:
-            return await asyncio.wait_for(self._open(), CONNECT_SECONDS)
-        except asyncio.TimeoutError:
-            reason: Any = f"no connection within {CONNECT_SECONDS:g} seconds"
+            return await within(CONNECT_SECONDS, self._open(), late)
         except (OSError, UnicodeError, ProtocolError) as exc:  # for names that no DNS can have
             reason = str(exc) or "the server ended the connection where TLS begins"
         where = f"{self.url} on {self.uds}" if self.uds else str(self.url)
@@ -9918,20 +9917,6 @@ def proxy_for(url: URL) -> Proxy | None:
 # Limits.  Shaking hands again when the session is gone is the Client's.
 
 
-#: Each makes an Authorizer, for a transport, of what `auth=` was given; or None, for the next.
-AUTHORIZERS: list[Callable[[HTTPTransport, Any], Authorizer | None]] = []
-
-
-def authorizer_of(transport: HTTPTransport, auth: Any) -> Authorizer:
-    """Return the Authorizer that `auth=` stands for, or TypeError."""
-    for make in AUTHORIZERS:
-        made = make(transport, auth)
-        if made is not None:
-            return made
-    can = 'give "oauth", an OAuth(...), a token, or a function that returns one'
-    raise TypeError(f"auth= cannot be of type {type(auth).__name__}: {can}")
-
-
 class HTTPTransport(Transport):
     """The client's end.
 
@@ -9945,6 +9930,8 @@ class HTTPTransport(Transport):
 
     outlives_server = True
     reason = "closed the connection"  # why the channel ended
+    #: makes an Authorizer of what `auth=` was given, or None; section 47 puts one here
+    authorizer_of: Any = nothing
 
     def __init__(
         self, url: str, *, headers: Fields | Action | None = None,
@@ -9955,7 +9942,10 @@ class HTTPTransport(Transport):
         self._headers = headers if callable(headers) else sendable_headers(headers)
         if not (token is None or auth is None):
             raise ValueError("token= and auth= are two ways to come in: give one of them")
-        self.auth = Authorizer(self.http, token) if auth is None else authorizer_of(self, auth)
+        self.auth = Authorizer(self.http, token) if auth is None else self.authorizer_of(auth)
+        if self.auth is None:
+            can = 'give "oauth", an OAuth(...), a token, or a function that returns one'
+            raise TypeError(f"auth= cannot be of type {type(auth).__name__}: {can}")
         self.session_id: str | None = None
         self.rev = ""  # that was agreed on
         #: by tool, the arguments that headers repeat
@@ -11685,7 +11675,7 @@ def make_authorizer(transport: HTTPTransport, auth: Any) -> Authorizer | None:
     return Authorizer(transport.http, auth) if isinstance(auth, str) or callable(auth) else None
 
 
-AUTHORIZERS.append(make_authorizer)
+HTTPTransport.authorizer_of = make_authorizer
 
 
 async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> bool:
