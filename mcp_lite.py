@@ -11991,8 +11991,8 @@ class Guard(Entrance):
 __all__ += ["UsageError", "plain"]
 
 # Escape sequences (CSI; OSC and its kin; others), control characters except tab and newline, and
-# characters that reorder text, break lines or cannot be seen: with these, a tool's description
-# could lie about the screen. The joiners U+200C and U+200D stay: scripts and emoji need them.
+# characters that reorder text, break lines or cannot be seen. The joiners U+200C and U+200D stay:
+# scripts and emoji need them.
 CONTROLS = (
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
     "|(?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\\\|\x9c)"
@@ -12079,12 +12079,7 @@ def takes_of(item: Msg) -> Msg:
 
 
 def headline(item: Msg) -> str:
-    """Return a tool, a prompt, a resource or a template as one line.
-
-    >>> a_b = {"a": {"type": "integer"}, "b": {"type": "integer", "default": 0}}
-    >>> headline({"name": "add", "inputSchema": {"properties": a_b, "required": ["a"]},
-    ...           "outputSchema": {"properties": {"result": {"type": "integer"}}}})
-    'add(a: integer, b: integer = 0) -> integer'
+    """Return a tool, a prompt, a resource or a template as one line: "add(a: integer) -> integer".
     """
     uri, out = item.get("uri") or item.get("uriTemplate"), item.get("outputSchema")
     if uri:
@@ -12144,7 +12139,7 @@ def content_text(block: Msg) -> str:
 # 50. The trace
 ###############################################################################
 # Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message; and the
-#           terminal is being filmed, or the trace goes into a bug report.
+#           trace goes into a bug report.
 # Rules.    1. A trace shows neither secrets nor pages of base64.
 #           2. It has no control characters, whatever was on the wire.
 # Limits.   A secret is known by the name beside it. One that a tool takes as `x` is shown.
@@ -12289,9 +12284,6 @@ def read_json(text: str) -> JSON:
     """Return the JSON value that a text is, as strict as the wire; the text itself if it is none.
 
     UsageError for what begins as an object or a list, and goes wrong.
-
-    >>> read_json("[1]"), read_json("NaN")
-    ([1], 'NaN')
     """
     try:
         return decode(text.encode("utf-8", "replace"))
@@ -12669,8 +12661,8 @@ OPTIONS: dict[str, tuple[Any, str]] = {
 def parse_line(words: Sequence[str], target: bool = True) -> Any:
     """Return the verb, words, target and options of a command line, as attributes.
 
-    With target=False the line has none: it is about a connection that is open already. A trace
-    that it asks for begins. Raises UsageError; SystemExit after --help, which is printed.
+    With target=False the line has none: it is about an open connection. A trace that it asks for
+    begins. Raises UsageError; SystemExit after --help, which is printed.
     """
     import argparse
 
@@ -12733,9 +12725,9 @@ def version_text() -> str:
 
 
 def client_of(args: Any, person: Person, **options: Any) -> Client:
-    """Return a Client, not connected yet, for the target and the options of a command line.
+    """Return a Client, not connected yet, for a command line; UsageError for an unusable target.
 
-    `options` are more of a Client. Raises UsageError for a target that cannot be one.
+    `options` are more of a Client.
     """
     try:
         if is_url(args.target):
@@ -12820,10 +12812,7 @@ async def talk(args: Any) -> int:
 
 
 async def interruptible(work: Awaitable[int]) -> int:
-    """Return the status that `work` ends with; a signal cancels it, and a second one kills us.
-
-    Cancelled, the client ends the server that it started.
-    """
+    """Return the status that `work` ends with; a signal cancels it, and a second one kills us."""
     task = asyncio.ensure_future(work)
     grace = 3 * GRACE_SECONDS
     number = await until_signalled(asyncio.wait([task]), task.cancel, grace)
@@ -12886,11 +12875,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def is_app(target: Any) -> bool:
-    """Return whether a target is FILE.py:APP, a file and the variable in it that is a server.
-
-    >>> is_app("my server.py:app"), is_app("server.py")
-    (True, False)
-    """
+    """Return whether a target is FILE.py:APP, a file and the variable in it that is a server."""
     return isinstance(target, str) and re.fullmatch(r".*\.py:\w+", target) is not None
 
 
