@@ -7769,17 +7769,14 @@ class Wire(asyncio.StreamReader):
         self.chunks = -1
 
 
-class Room:
-    """The bytes of all bodies that are on their way."""
-
-    taken = 0
-
-
 async def whole(
-    piece: Callable[[], Awaitable[bytes]], limit: int, room: Room | None = None
+    piece: Callable[[], Awaitable[bytes]], limit: int, room: Any = None
 ) -> bytes:
-    """Return a body that piece() gives in pieces; LimitExceeded if it is too long."""
-    body, room = bytearray(), room or Room()
+    """Return a body that piece() gives in pieces; LimitExceeded if it is too long.
+
+    `room.taken` counts the bytes of all bodies that are on their way.
+    """
+    body, room = bytearray(), room or types.SimpleNamespace(taken=0)
     try:
         while data := await piece():
             body += data
@@ -8373,7 +8370,7 @@ class SocketResponse(Response):
         expects = head.minor and head.headers.get("expect", "").lower()  # not in HTTP/1.0
         if expects == "100-continue" and not come:  # RFC 9110 §10.1.1
             wire.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        body = whole(wire.piece, wire.most, wire.listener.room)
+        body = whole(wire.piece, wire.most, wire.listener)
         return await within(REQUEST_SECONDS, body, too_slow())
 
     def _put(
@@ -8532,13 +8529,13 @@ class Listener:
 
     scheme = "http"
     stopping = False  # each connection ends with its next answer
+    taken = 0  # bytes of bodies that are on their way
     server: Any = None
 
     def __init__(self, handle: Handle, max_body: int = MAX_MESSAGE_BYTES) -> None:
         self.handle, self.max_body = handle, max_body
         self.loop = get_running_loop()
         self.connections: set[Connection] = set()
-        self.room = Room()
         self.known_head = lru_cache(MAX_FEW)(parse_request_head)
         self._sweep()
 
@@ -8715,9 +8712,9 @@ class Stream:
         if after is None and session.primes:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately send"
             first = b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), self.sent, RETRY_MS)
+        self.response, self.sent, self.since = response, self.last, session.endpoint.now
         if before is not None and before is not response:
             session.endpoint.tasks.spawn(before.send(0, {}))
-        self.response, self.sent, self.since = response, self.last, session.endpoint.now
         session.endpoint.open.add(self)
         response.on_end += ((self.detach, response),)
         if response.lost:  # while its token was looked at: lose() is not called again
@@ -9367,11 +9364,9 @@ class Endpoint:
         self.modern.on_lost()
         sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.open)}
         for session in sessions:
-            if session.feed is not None and not session.pair:
+            if session.feed is not None and session.keeps:
                 await session.feed.end()
-        until = self.loop.time() + self.grace
         await self.quiet(sessions, self.grace)
-        await self.tasks.drain(max(0, until - self.loop.time()))
         cut = sum(len(each.incoming) for each in sessions)
         for each in sessions:
             await each.end(SHUTTING_DOWN)
@@ -9418,10 +9413,9 @@ class HTTPServer(Endpoint):
 
     async def __aenter__(self) -> HTTPServer:
         await self.enter()
-        entrance, listener = self.entrance, Listener(self.answer, self.max_body)
-        self.listener = listener
+        entrance, self.listener = self.entrance, Listener(self.answer, self.max_body)
         try:
-            root = await listener.start(*self.where)
+            root = await self.listener.start(*self.where)
             host = parse_url(root).host
             if entrance.issuers and not (entrance.url or is_loopback(host)):
                 raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
@@ -10048,8 +10042,7 @@ class HTTPTransport(Transport):
 
     async def problem_of(self, answer: HTTPAnswer) -> MCPError:
         """Return the error that an HTTP status stands for; a JSON-RPC error in the body counts."""
-        status, body = answer.head.status, b""
-        problem: Msg = {}
+        status, body, problem = answer.head.status, b"", Msg()
         with suppress(ConnectionClosed, ProtocolError):  # cut short; too long; no JSON
             body = await answer.body()
             msg = decode(body)
