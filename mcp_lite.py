@@ -317,10 +317,9 @@ class Row(Space):
     """
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        fields = self.__annotations__
-        given, kind = {**dict(zip(fields, values)), **named}, type(self)
-        whole = {name: given[name] if name in given else getattr(kind, name) for name in fields}
-        vars(self).update(whole)
+        vars(self).update(zip(self.__annotations__, values), **named)
+        for name in self.__annotations__:  # the missing ones, too
+            setattr(self, name, getattr(self, name))
 
     def replace(self, **changes: Any) -> Any:
         """Return a row that differs in these values."""
@@ -1009,6 +1008,11 @@ class Caller:
     #: "http" or "https": each is "" where there is none
     owner = address = scheme = ""
 
+    @property
+    def client(self) -> str:
+        """Whose share is used up: the owner's, or that of all who come from the address."""
+        return self.owner or self.address
+
 
 NOBODY = Caller()
 
@@ -1281,6 +1285,12 @@ def nothing(*_: Any) -> Any:
     """Take any news, and do nothing."""
 
 
+def hold(held: set[Any], future: asyncio.Future[Any]) -> None:
+    """Keep a future in a set until it is done."""
+    held.add(future)
+    future.add_done_callback(held.discard)
+
+
 class Tasks:
     """A set that owns its tasks: it reports their failures, and can end them all."""
 
@@ -1288,11 +1298,8 @@ class Tasks:
         #: in order; a dict, as many are empty, and an empty set takes 150 bytes more
         self.running: dict[asyncio.Task[Any], None] = {}
 
-    def spawn(self, coro: Any, into: set[asyncio.Task[Any]] | None = None) -> asyncio.Task[Any]:
-        """Run a coroutine as a task of this set. From Python 3.12 on, it begins at once.
-
-        While it runs it is also in the set `into`, where somebody waits for it.
-        """
+    def spawn(self, coro: Any) -> asyncio.Task[Any]:
+        """Run a coroutine as a task of this set. From Python 3.12 on, it begins at once."""
         loop = get_running_loop()
         task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **_EAGER)
         if task.done():
@@ -1300,9 +1307,6 @@ class Tasks:
         else:
             self.running[task] = None
             task.add_done_callback(self._report)
-            if into is not None:
-                into.add(task)
-                task.add_done_callback(into.discard)
         return task
 
     def _report(self, task: asyncio.Task[Any]) -> None:
@@ -1801,16 +1805,21 @@ class Asker:
             raise answer
         return answer
 
-    def _abandon(self, req_id: ReqId, reason: str, into: set[Any] | None = None) -> None:
-        """Give a request up, in a task that tells the peer so; it is in the set while it runs."""
+    def _abandon(self, req_id: ReqId, reason: str) -> asyncio.Task[Any] | None:
+        """Give a request up; return the task that tells the peer so, if one has to."""
         asked = self.asked[req_id]
         if asked.answer.done() and not asked.answer.cancelled():
-            return
+            return None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         silent = asked.method == "initialize" or self.lost is not None
-        if not self.transport.abandon(req_id) and not silent:
-            params = {"requestId": req_id, "reason": reason}
-            self.tasks.spawn(asked.send(notification("notifications/cancelled", params)), into)
+        if self.transport.abandon(req_id) or silent:
+            return None
+        params = {"requestId": req_id, "reason": reason}
+        return self.tasks.spawn(asked.send(notification("notifications/cancelled", params)))
+
+    def _asked(self, req_id: JSON) -> Asked | None:
+        """Return the request of ours that a peer names; True == 1 to a dict, but is no id."""
+        return self.asked.get(req_id) if is_id(req_id) else None
 
     def settle(self, msg: Msg) -> None:
         """Give an answer to whoever waits for it; a late one is dropped."""
@@ -1819,21 +1828,20 @@ class Asker:
         elif msg.get("id") is None:
             self.warn("%s could not read a message of ours: %.500r", msg["error"])
         else:
-            code, message = msg["error"]["code"], msg["error"]["message"]
-            self.fail(msg["id"], RemoteError(code, message, msg["error"].get("data")))
+            problem = msg["error"]
+            told = RemoteError(problem["code"], problem["message"], problem.get("data"))
+            self.fail(msg["id"], told)
 
     def fail(self, req_id: JSON, outcome: MCPError | Msg) -> None:
         """Let a request of ours end so, unless it has ended already."""
-        # True == 1 to a dict, so the type is checked as well.
-        asked = self.asked.get(req_id) if is_id(req_id) else None
+        asked = self._asked(req_id)
         if asked is not None and not asked.answer.done():
             asked.answer.set_result(outcome)
 
     def progress(self, params: Msg) -> None:
         """Report progress to whoever waits, and wait longer."""
-        token: Any = params.get("progressToken")
         progress: Any = params.get("progress")
-        asked = self.asked.get(token) if is_id(token) else None
+        asked = self._asked(params.get("progressToken"))
         if asked is None or asked.answer.done() or type(progress) not in (int, float):
             return
         # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
@@ -1845,22 +1853,18 @@ class Asker:
             total, message = params.get("total"), params.get("message")
             total = total if type(total) in (int, float) else None
             message = message if isinstance(message, str) else None
-            self.call_back(asked.on_progress, progress, total, message, into=asked.reports)
+            task = self.call_back(asked.on_progress, progress, total, message)
+            if task is not None:
+                hold(asked.reports, task)
 
-    def call_back(
-        self, callback: Function, *args: Any, into: set[Any] | None = None
-    ) -> None:
-        """Call a user's callback, plain or async; what it raises goes to the log.
-
-        Tasks of async callbacks are put `into` a set while they run.
-        """
+    def call_back(self, callback: Function, *args: Any) -> asyncio.Task[Any] | None:
+        """Call a user's callback, and return the task of an async one; failures go to the log."""
         try:
             outcome = callback(*args)
         except Exception:
             logger.exception("the callback %r failed", callback)
-            return
-        if inspect.isawaitable(outcome):
-            self.tasks.spawn(maybe_await(outcome), into)
+            return None
+        return self.tasks.spawn(maybe_await(outcome)) if inspect.isawaitable(outcome) else None
 
     def warn(self, said: str, *args: Any) -> None:
         """Warn of what the peer, which is named first, has sent; at a bounded rate."""
@@ -1893,8 +1897,7 @@ class Peer(Asker):
         self.incoming: dict[Any, Exchange] = {}
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.serving = 0  # requests that have their turn
-        #: those that wait for a turn; an empty deque would take 760 bytes of each session
-        self.line: list[asyncio.Future[None]] = []
+        self.line: dict[asyncio.Future[None], None] = {}  # those that wait for a turn, in order
         self.unread = 0  # answers that are being written
 
     # A message arrives.
@@ -1913,8 +1916,7 @@ class Peer(Asker):
             req_id = find_answer(data if encoded else exc.start)
             self.refuse(exc, send, None if req_id is None else {"id": req_id, "result": None})
             return
-        if _trace is not None:
-            self.show("<", msg)
+        self.show("<", msg)
         # A message that is not encoded is of our own program: it need not count.
         size = len(data) if encoded else 0
         if type(msg) is list:
@@ -1931,8 +1933,7 @@ class Peer(Asker):
         """Return `write`, showing what it writes to the trace while there is one."""
 
         def send(msg: Any) -> Awaitable[Any]:
-            if _trace is not None:
-                self.show(">", msg)
+            self.show(">", msg)
             return write(msg)
 
         return send
@@ -1970,8 +1971,10 @@ class Peer(Asker):
     def reply_batch(
         self, batch: list[JSON], send: Send, caller: Caller, size: int = 0
     ) -> Awaitable[Any]:
-        """Take on the messages of a batch of `size` bytes; the awaitable sends their answers as one
-        batch."""
+        """Take on the messages of a batch of `size` bytes: the next message may cancel them.
+
+        Return what sends their answers as one batch.
+        """
         answers: list[Msg] = []
 
         async def put(answer: Msg) -> None:
@@ -1984,8 +1987,7 @@ class Peer(Asker):
     async def _send_batch(self, answers: list[Msg], running: set[Any], send: Any) -> None:
         if running:
             await asyncio.wait(running)
-        # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
-        if not answers:
+        if not answers:  # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
             return
         try:
             await send(answers)
@@ -2002,15 +2004,16 @@ class Peer(Asker):
         a notification whose parameters are malformed.
         """
         self.warn("%s sent what cannot be taken: %s", exc)
-        called = type(msg) is dict and "method" in msg
-        if type(msg) is dict and not called and ("result" in msg or "error" in msg):
-            asked = self.asked.get(msg["id"]) if is_id(msg.get("id")) else None
+        members = msg if type(msg) is dict else {}
+        if "method" in members:
+            # spec: basic/patterns/cancellation#error-handling -- for notifications
+            if "id" not in members and exc.code == INVALID_PARAMS:
+                return None
+        elif "result" in members or "error" in members:
+            asked = self._asked(members.get("id"))
             if asked is not None:
                 problem = f"{self.name} answered {asked.method} with a malformed message: {exc}"
-                self.fail(msg["id"], type(exc)(problem))
-            return None
-        # spec: basic/patterns/cancellation#error-handling -- "Malformed notifications" are ignored
-        if called and "id" not in msg and exc.code == INVALID_PARAMS:
+                self.fail(members["id"], type(exc)(problem))
             return None
         return self.tasks.spawn(send(error(readable_id(msg), wire_error(exc))))
 
@@ -2031,13 +2034,12 @@ class Peer(Asker):
             # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
             raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
         exchange.size = size + 2048  # for its task, or its place in line
-        who = caller.owner or caller.address
-        load = self.loads.get(who, 0) + exchange.size
+        load = self.loads.get(caller.client, 0) + exchange.size
         if load > HELD_BYTES:
             # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
             problem = f"the requests that run or wait would take more than {HELD_BYTES} bytes"
             raise RPCError(TOO_BUSY, problem)
-        self.loads[who] = load
+        self.loads[caller.client] = load
         self.incoming[exchange.key] = exchange
         return exchange
 
@@ -2048,19 +2050,21 @@ class Peer(Asker):
         try:
             if exchange.over:  # cancelled before this task could start
                 return
+            turn = None
             try:
                 if self.serving < self.limit or exchange.method == "ping":
                     self.serving += 1
-                else:
-                    await self._line_up()
-                try:
-                    answer = result(exchange.req_id, await self.serve(exchange))
-                finally:
-                    self._pass_turn()
+                else:  # a semaphore loses turns before Python 3.11
+                    turn = get_running_loop().create_future()
+                    self.line[turn] = None
+                    await turn
+                answer = result(exchange.req_id, await self.serve(exchange))
             except GeneratorExit:  # the loop has ended, and Python ends what it has left
                 raise
             except BaseException as exc:  # a handler ends neither the process nor another request
                 answer = self._failure(exchange, exc)
+            finally:
+                self._end_turn(turn)
             # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
             if exchange.over:
                 return
@@ -2077,30 +2081,20 @@ class Peer(Asker):
                 self.unread -= 1
         finally:  # only now: answers that are not read count, too
             del self.incoming[exchange.key]
-            who = exchange.caller.owner or exchange.caller.address
-            load = self.loads.pop(who) - exchange.size
-            if load:
-                self.loads[who] = load
+            client = exchange.caller.client
+            self.loads[client] -= exchange.size
+            if not self.loads[client]:
+                del self.loads[client]
 
-    async def _line_up(self) -> None:
-        """Wait for a turn. A semaphore loses turns before Python 3.11."""
-        turn = get_running_loop().create_future()
-        self.line.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                with suppress(ValueError):  # it was its turn just now
-                    self.line.remove(turn)
-            else:
-                self._pass_turn()
-            raise
-
-    def _pass_turn(self) -> None:
-        """End a turn, and give it to the next in line before a newcomer can take it."""
+    def _end_turn(self, turn: asyncio.Future[None] | None) -> None:
+        """Give a turn to the next in line, before a newcomer can take it."""
+        if turn is not None and turn.cancelled():  # it was still waiting
+            self.line.pop(turn, None)
+            return
         self.serving -= 1
         while self.line and self.serving < self.limit:
-            turn = self.line.pop(0)
+            turn = next(iter(self.line))
+            del self.line[turn]
             if not turn.done():
                 turn.set_result(None)
                 self.serving += 1
@@ -2179,9 +2173,9 @@ class Peer(Asker):
     async def close(self, farewell: str = "") -> None:
         """End the conversation: give up what we asked for, and tell the peer so; cancel what we
         serve, with an error that says `farewell` if that is given."""
-        self.farewell, waited = farewell, set[Any]()
-        for req_id in list(self.asked):
-            self._abandon(req_id, "the caller has gone", waited)
+        self.farewell = farewell
+        gone = "the caller has gone"
+        waited: set[Any] = {self._abandon(req_id, gone) for req_id in [*self.asked]}
         self.lose(ConnectionClosed(f"this program has closed the connection to {self.name}"))
         # A task that is cancelled before it begins, as it can be before Python 3.12, ends nothing.
         await asyncio.sleep(0)
@@ -2190,6 +2184,7 @@ class Peer(Asker):
             task.cancel()
         if farewell:  # a second cancellation ends those whom nobody reads
             waited |= running
+        waited.discard(None)
         if waited:
             await asyncio.wait(waited, timeout=FAREWELL_SECONDS)
         await self.tasks.close()
@@ -4068,7 +4063,7 @@ class Context(Exchange):
         msg = self._log_message(level, data, logger)
         if msg is not None and len(self.unfinished) < MAX_FEW:
             spawn = self.conversation.tasks.spawn
-            self.conversation.call_on_loop(lambda: spawn(self._say(msg), self.unfinished))
+            self.conversation.call_on_loop(lambda: hold(self.unfinished, spawn(self._say(msg))))
 
     @_from_threads
     async def notify(self, method: str, params: Msg | None = None) -> None:
@@ -4313,8 +4308,7 @@ class Context(Exchange):
         if name not in done:
             # If a question beside it ends the run, finish() waits for this.
             call = asyncio.ensure_future(compute())
-            self.unfinished.add(call)
-            call.add_done_callback(self.unfinished.discard)
+            hold(self.unfinished, call)
             await call
         return to_json(done[name])
 
@@ -4721,7 +4715,7 @@ async def log_access(ctx: Context, call_next: Any) -> Any:
     finally:
         ended = "input_required" if ctx.asked else ended
         took = (time.perf_counter() - began) * 1000
-        who = ctx.owner or ctx.caller.address or ctx.conversation.name
+        who = ctx.caller.client or ctx.conversation.name
         access_logger.info("%r %s %s %.1f ms", who, ctx.title, ended, took)
 
 
@@ -4797,7 +4791,7 @@ class Conversation(Peer):
                 # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"
                 raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
         if server.budgets is not None and method not in GREETINGS:
-            server.budgets.spend(ctx.owner or ctx.caller.address or str(id(self)))
+            server.budgets.spend(ctx.caller.client or str(id(self)))
         if method in HANDLERS and ctx.facts.rev in METHODS[method].revisions:
             check_params(METHODS[method], ctx.params)
 
