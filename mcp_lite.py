@@ -8332,11 +8332,11 @@ async def answer_with(
 #
 #     the next request           IDLE_SECONDS                        it is closed
 #     the rest of a head         HEAD_SECONDS from its first byte    408, then as refused
-#     the rest of a body         REQUEST_SECONDS from its head          408, then as refused
+#     the rest of a body         REQUEST_SECONDS from its head       408, then as refused
 #     a handler                  no deadline of the connection's own
 #     a slow reader              STALL_SECONDS                       so long again if it has taken
 #                                                                    anything, else it is cut off
-#     input after a refusal      PROBE_SECONDS                      it is cut off
+#     input after a refusal      PROBE_SECONDS                       it is cut off
 
 NO_DEADLINE = float("inf")
 NO_HEAD = RequestHead("", "", "", {}, 0, 1, False, {})  # of what was refused before it had one
@@ -9669,7 +9669,8 @@ class HTTPAnswer(Wire):
         if self.chunks >= 0 and not self.left and self.buffer[self.at :] == b"\r\n0\r\n\r\n":
             self.take(7)
             self.chunks = -1
-        if self.reusable and len(self.client.idle) < MAX_IDLE:
+        in_use = self in self.client.busy  # a second call must not give it back twice
+        if in_use and self.reusable and len(self.client.idle) < MAX_IDLE:
             self.since = time.time()
             self.client.busy.discard(self)
             self.client.idle.append(self)
