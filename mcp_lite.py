@@ -148,8 +148,7 @@ NOTATION
 #              where they are needed, so that `import mcp_lite` costs little more than asyncio.
 #           2. `__all__` is the contract, and grows with the sections. Other names are there to be
 #              read, not to be relied on.
-#           3. All limits stand here. Each is checked before memory is spent. What is no danger,
-#              and what few would change, shares a number with its like.
+#           3. All limits stand here. Each is checked before memory is spent.
 
 from __future__ import annotations
 
@@ -218,7 +217,6 @@ else:
 
 __version__ = "0.2.0"
 
-#: The public names; each section adds its own.
 __all__: list[str] = []
 
 logger = logging.getLogger("mcp_lite")
@@ -565,8 +563,8 @@ def is_id(value: JSON) -> bool:
 def classify(msg: JSON) -> str:
     """Return which of REQUEST, NOTIFICATION, RESULT, ERROR a decoded message is.
 
-    Afterwards `method` is a str, `params` a dict if present, `id` an id, `result` a dict, and
-    `error` has an int `code` and a str `message`. Raises ProtocolError otherwise.
+    Afterwards `method` is a str, `params` and `result` are dicts, `id` is an id, and `error` has an
+    int `code` and a str `message`. Raises ProtocolError otherwise.
     """
     if type(msg) is not dict or msg.get("jsonrpc") != "2.0":
         raise ProtocolError('a message must be a JSON object with "jsonrpc": "2.0"')
@@ -622,28 +620,18 @@ def encode(msg: Payload) -> bytes:
     return data
 
 
-def _one_encoder() -> Callable[[JSON], str]:
-    """Return a function from value to JSON text.
-
-    JSONEncoder.encode() builds a C encoder for each call, which is a third of a short message.
-    """
-    whole = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    make = json.encoder.c_make_encoder  # type: ignore[attr-defined]
-    if make is None:  # no C accelerator, as on PyPy
-        return whole.encode
-    quote = json.encoder.encode_basestring
-    pieces = make(None, whole.default, quote, None, ":", ",", False, False, False)
-
-    def to_text(value: JSON) -> str:
-        try:
-            return "".join(pieces(value, 0))
-        except RecursionError:
-            raise ValueError("it contains itself, or is nested too deep for JSON") from None
-
-    return to_text
+# JSONEncoder.encode() makes a C encoder for each call: that is a third of a short message.
+_json_pieces = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+    None, json.JSONEncoder().default, json.encoder.encode_basestring, None, ":", ",",
+    False, False, False,  # neither sorted keys, nor skipped ones, nor NaN
+)  # fmt: skip
 
 
-_to_json = _one_encoder()
+def _to_json(value: JSON) -> str:
+    try:
+        return "".join(_json_pieces(value, 0))
+    except RecursionError:
+        raise ValueError("it contains itself, or is nested too deep for JSON") from None
 
 
 def _no_constant(text: str) -> NoReturn:
@@ -1008,11 +996,6 @@ class Caller:
     #: "http" or "https": each is "" where there is none
     owner = address = scheme = ""
 
-    @property
-    def client(self) -> str:
-        """Whose share is used up: the owner's, or that of all who come from the address."""
-        return self.owner or self.address
-
 
 NOBODY = Caller()
 
@@ -1035,6 +1018,8 @@ class Exchange:
         # All begin here: Python reads an attribute quickly that each object has from the start.
         self.over = False  #: whether it is answered or cancelled: nothing more is sent for it
         self.size = 0  #: what it counts for, in bytes
+        #: for whom it counts: its owner, or all who come from its address
+        self.client_key = caller.owner or caller.address
         self.facts: Any = None  #: its Facts (section 6), once they are checked
         self.task: Any = None  #: the task that serves it
 
@@ -1320,8 +1305,7 @@ class Tasks:
         return {*self.running} - {asyncio.current_task()}
 
     async def drain(self, seconds: float | None) -> None:
-        """Wait until all tasks have ended, and those that they spawn; at most so long, or for ever.
-        """
+        """Wait until all tasks, and those that they spawn, have ended; None is for ever."""
         limit = float("inf") if seconds is None else seconds
         with suppress(RequestTimeout):
             async with Deadline(limit, RequestTimeout()):
@@ -1355,8 +1339,7 @@ class Threads:
         self.free = 0  # threads that wait for a job, less the jobs that wait for a thread
 
     def run(self, fn: Function, *args: Any) -> asyncio.Future[Any]:
-        """Return a future of what fn(*args) returns, from a thread; RuntimeError if there is none.
-        """
+        """Return a future of what fn(*args) gives in a thread; RuntimeError if none can start."""
         future = get_running_loop().create_future()
         call = partial(contextvars.copy_context().run, fn, *args)
         with self.lock:
@@ -1684,11 +1667,9 @@ class MemoryTransport(Transport):
         self.inbox = Inbox()
 
     async def read(self) -> list[Any]:
-        """Return the messages that have come."""
         return await self.inbox.take()
 
     async def write(self, msg: Payload) -> None:
-        """Put a message into the other end's inbox, when there is room."""
         said = Said(encode(msg))
         ctx = CURRENT.get(None)
         if ctx is not None:  # it speaks for the sender of the request that this task serves
@@ -1697,7 +1678,6 @@ class MemoryTransport(Transport):
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
 
     async def close(self) -> None:
-        """End both directions."""
         self.inbox.close()
         self.other.inbox.close()
 
@@ -1755,7 +1735,7 @@ class Asked:
 
 
 class Asker:
-    """The half of a conversation that asks: requests of ours, and what becomes of them."""
+    """The half of a conversation that asks."""
 
     #: why nothing more can be sent, once the channel has ended
     lost: ConnectionClosed | None = None
@@ -1916,7 +1896,8 @@ class Peer(Asker):
             req_id = find_answer(data if encoded else exc.start)
             self.refuse(exc, send, None if req_id is None else {"id": req_id, "result": None})
             return
-        self.show("<", msg)
+        if _trace is not None:
+            self.show("<", msg)
         # A message that is not encoded is of our own program: it need not count.
         size = len(data) if encoded else 0
         if type(msg) is list:
@@ -1925,15 +1906,15 @@ class Peer(Asker):
             self.dispatch(msg, send, caller, size)
 
     def show(self, direction: str, msg: Any) -> None:
-        """Show a message to the trace, if there is one."""
         if _trace is not None:
             _trace(direction, self.name, msg)
 
     def traced(self, write: Send) -> Send:
-        """Return `write`, showing what it writes to the trace while there is one."""
+        """Return `write`, which shows what it writes to the trace as well."""
 
         def send(msg: Any) -> Awaitable[Any]:
-            self.show(">", msg)
+            if _trace is not None:
+                self.show(">", msg)
             return write(msg)
 
         return send
@@ -2034,12 +2015,12 @@ class Peer(Asker):
             # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
             raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
         exchange.size = size + 2048  # for its task, or its place in line
-        load = self.loads.get(caller.client, 0) + exchange.size
+        load = self.loads.get(exchange.client_key, 0) + exchange.size
         if load > HELD_BYTES:
             # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
             problem = f"the requests that run or wait would take more than {HELD_BYTES} bytes"
             raise RPCError(TOO_BUSY, problem)
-        self.loads[caller.client] = load
+        self.loads[exchange.client_key] = load
         self.incoming[exchange.key] = exchange
         return exchange
 
@@ -2081,10 +2062,9 @@ class Peer(Asker):
                 self.unread -= 1
         finally:  # only now: answers that are not read count, too
             del self.incoming[exchange.key]
-            client = exchange.caller.client
-            self.loads[client] -= exchange.size
-            if not self.loads[client]:
-                del self.loads[client]
+            load = self.loads.pop(exchange.client_key) - exchange.size
+            if load:
+                self.loads[exchange.client_key] = load
 
     def _end_turn(self, turn: asyncio.Future[None] | None) -> None:
         """Give a turn to the next in line, before a newcomer can take it."""
@@ -4715,7 +4695,7 @@ async def log_access(ctx: Context, call_next: Any) -> Any:
     finally:
         ended = "input_required" if ctx.asked else ended
         took = (time.perf_counter() - began) * 1000
-        who = ctx.caller.client or ctx.conversation.name
+        who = ctx.client_key or ctx.conversation.name
         access_logger.info("%r %s %s %.1f ms", who, ctx.title, ended, took)
 
 
@@ -4791,7 +4771,7 @@ class Conversation(Peer):
                 # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"
                 raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
         if server.budgets is not None and method not in GREETINGS:
-            server.budgets.spend(ctx.caller.client or str(id(self)))
+            server.budgets.spend(ctx.client_key or str(id(self)))
         if method in HANDLERS and ctx.facts.rev in METHODS[method].revisions:
             check_params(METHODS[method], ctx.params)
 
@@ -9947,7 +9927,6 @@ class HTTPTransport(Transport):
         self._endpoint: Any = None  # a future of that, once there is such a stream
 
     async def read(self) -> list[Any]:
-        """Return the messages that have come."""
         return await self.inbox.take()
 
     async def write(self, msg: Payload) -> None:
