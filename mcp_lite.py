@@ -140,6 +140,9 @@ NOTATION
     and II first, then "Rounds": the one idea that is not obvious, how a call that asks runs again.
 """
 
+# A formatter of the program that this file is copied into leaves it as it is.
+# fmt: off
+
 ###############################################################################
 # 1. Names
 ###############################################################################
@@ -224,7 +227,7 @@ logger = logging.getLogger("mcp_lite")
 if __name__ == "__main__":  # the end of the file takes this back
     atexit.register(os._exit, 2)
     atexit.register(print, "this copy of mcp_lite was cut before Part VIII, the command line: "
-                    "import it", file=sys.stderr)  # fmt: skip
+                    "import it", file=sys.stderr)
 
 #: Control characters, but for tab and newline, and those that break lines or reorder text.
 HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
@@ -344,7 +347,7 @@ __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
     "LimitExceeded", "ConnectionClosed", "SessionExpired", "RequestTimeout", "CapabilityMissing",
     "Suspended", "AuthError", "CannotServe",
-]  # fmt: skip
+]
 
 PARSE_ERROR = -32700  # not JSON
 INVALID_REQUEST = -32600  # JSON, but not a message that is allowed here
@@ -624,7 +627,7 @@ def encode(msg: Payload) -> bytes:
 _json_pieces = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
     None, json.JSONEncoder().default, json.encoder.encode_basestring, None, ":", ",",
     False, False, False,  # neither sorted keys, nor skipped ones, nor NaN
-)  # fmt: skip
+)
 
 
 def _to_json(value: JSON) -> str:
@@ -703,7 +706,7 @@ def find_answer(data: bytes) -> ReqId | None:
 
 #: The types of JSON, by the class of the Python value.
 KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
-         bool: "boolean", type(None): "null"}  # fmt: skip
+         bool: "boolean", type(None): "null"}
 
 
 def kind_of(value: Any) -> str:
@@ -846,7 +849,7 @@ tasks/cancel                          client modern -  taskId:string
 notifications/tasks                   server modern -
 """
 _ERAS = {"all": REVISIONS, "legacy": LEGACY, "modern": (MODERN,), "forms": REVISIONS[2:],
-         "pages": (V25_11,)}  # fmt: skip
+         "pages": (V25_11,)}
 #: The lists in results: the member that is the list, and the str that each of its objects has.
 LISTED = {
     "tools/list": ("tools", "name"),
@@ -1006,7 +1009,7 @@ class Exchange:
     def __init__(
         self, conversation: Any, msg: Msg, send: Send, caller: Caller = NOBODY,
         modern: bool | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.conversation = conversation  #: the Peer (section 9) that serves it
         self.msg, self.send, self.caller = msg, send, caller
         self.req_id: ReqId = msg["id"]
@@ -1217,7 +1220,7 @@ class Deadline:
     def __init__(
         self, seconds: float, problem: MCPError, longest: float = 0,
         paused: Callable[[], bool] = bool,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.seconds, self.problem, self.paused = seconds, problem, paused
         self.loop = get_running_loop()
         self.last = self.loop.time() + max(seconds, longest)
@@ -1750,7 +1753,7 @@ class Asker:
     async def ask(
         self, method: str, params: Msg | None, send: Send, *, patience: float = REQUEST_SECONDS,
         longest: float = LONGEST_SECONDS, on_progress: Function | None = None,
-    ) -> Msg:  # fmt: skip
+    ) -> Msg:
         """Send a request and return its result.
 
         Raises RemoteError, RequestTimeout or ConnectionClosed. When the caller is cancelled or
@@ -1869,7 +1872,7 @@ class Peer(Asker):
     def __init__(
         self, name: str, serve: Callable[[Exchange], Awaitable[Msg]],
         on_notification: Function, limit: int = MAX_IN_FLIGHT,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(name)
         self.serve, self.on_notification, self.limit = serve, on_notification, limit
         self.session = Session()
@@ -1922,7 +1925,7 @@ class Peer(Asker):
     def dispatch(
         self, msg: JSON, send: Send, caller: Caller = NOBODY, size: int = 0,
         put: Send | None = None,
-    ) -> asyncio.Task[Any] | None:  # fmt: skip
+    ) -> asyncio.Task[Any] | None:
         """Do what one message of so many bytes asks for; return the task that answers it.
 
         The answer goes to `put`, or like all else to `send`.
@@ -2003,7 +2006,7 @@ class Peer(Asker):
     def accept(
         self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None,
         size: int = 0,
-    ) -> Exchange:  # fmt: skip
+    ) -> Exchange:
         """Take a request on; from now on it can be cancelled. reply() must follow.
 
         Raises RPCError if its id is taken, or too many bytes of requests run or wait.
@@ -5993,7 +5996,7 @@ async def end_with_parent(transport: LineTransport, parent: int) -> None:
 
 #: Signals that end a program in good order; Windows has not all of them.
 ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
-          if hasattr(signal, name)]  # fmt: skip
+          if hasattr(signal, name)]
 
 
 async def until_signalled(
@@ -6162,7 +6165,7 @@ class Answers:
 
     def __init__(
         self, model: str, callbacks: dict[str, Any], ask: Callback, capabilities: Msg | None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.model = model  # which has sampled, unless an answer names another
         self.callbacks, self.ask = callbacks, ask
         #: besides those that follow from the callbacks
@@ -6262,7 +6265,7 @@ class Subscription:
 
     def __init__(
         self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.client, self.wanted, self.callback = client, wanted, callback
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
         self.methods = {FILTERS[name][0] for name in wanted}
@@ -6405,7 +6408,7 @@ def value_of(answer: Msg) -> Any:
     """
     blocks = answer.get("content", [])
     values = [block.get("text") if block.get("type") == "text" else bytes_or_block(block)
-              for block in blocks]  # fmt: skip
+              for block in blocks]
     if answer.get("isError"):
         text = "\n".join(value for value in values if isinstance(value, str))
         raise ToolError(text or "the tool failed without a message", answer)
@@ -6650,7 +6653,7 @@ class ClientSession:
         self.transport.agreed(None)
         session.client_capabilities = self.answers.declare(wanted)
         params = {"protocolVersion": wanted, "capabilities": session.client_capabilities,
-                  "clientInfo": self.info}  # fmt: skip
+                  "clientInfo": self.info}
         answer = await self.peer.ask("initialize", params, self.send, patience=patience)
         # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
         rev: Any = answer.get("protocolVersion")
@@ -6682,7 +6685,7 @@ class ClientSession:
         """Begin a session, with the log level and the subscriptions that the old one had."""
         await self._handshake(rev, self.timeout)
         asks = [("resources/subscribe", {"uri": uri})
-                for item in self.subscriptions for uri in item.uris]  # fmt: skip
+                for item in self.subscriptions for uri in item.uris]
         if self.log_level is not None:
             asks.append(("logging/setLevel", {"level": self.log_level}))
         for method, params in asks:
@@ -6711,7 +6714,7 @@ class ClientSession:
     async def request(
         self, method: str, params: Msg | None = None, *, timeout: float | None = None,
         progress: Callback = None, meta: Msg | None = None, send: Send | None = None,
-    ) -> Msg:  # fmt: skip
+    ) -> Msg:
         """Send any request and return its result.
 
         `timeout` seconds begin again with each progress(progress, total, message), up to the
@@ -6725,7 +6728,7 @@ class ClientSession:
         said: Msg = {}
         if session.rev >= MODERN:  # spec: basic/index#_meta
             said = {PROTOCOL_VERSION: session.rev, CLIENT_INFO: self.info,
-                    CLIENT_CAPABILITIES: session.client_capabilities}  # fmt: skip
+                    CLIENT_CAPABILITIES: session.client_capabilities}
             if "notifications/message" in self.listeners:
                 said[LOG_LEVEL] = self.log_level or "info"
         params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
@@ -6734,7 +6737,7 @@ class ClientSession:
         ask = partial(
             self.peer.ask, method, send=send or self.send, patience=patience, longest=longest,
             on_progress=progress or self.progress,
-        )  # fmt: skip
+        )
         try:
             if session.state is not READY:  # it could not be renewed before
                 raise SessionExpired(f"there is no session with {self.peer.name}")
@@ -6809,7 +6812,7 @@ class ClientSession:
         if task.get("status") == "completed":
             return object_of(task, "result")
         problem = {"code": INTERNAL_ERROR, "message": f"the task is {task.get('status')}",
-                   **object_of(task, "error")}  # fmt: skip
+                   **object_of(task, "error")}
         raise RemoteError(problem["code"], problem["message"], problem.get("data"))
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
@@ -6835,7 +6838,7 @@ class ClientSession:
         """Modern: subscribe to the changes that somebody listens for."""
         wanted: Msg = {name: True for name, (method, capability) in FILTERS.items()
                        if method in self.listeners and method.endswith("/list_changed")
-                       and declares(self.server_capabilities, capability)}  # fmt: skip
+                       and declares(self.server_capabilities, capability)}
         if wanted and self.modern:
             changes = Subscription(self, wanted, nothing, True)
             late = RequestTimeout(f"no answer in {PROBE_SECONDS:g} seconds")
@@ -6916,13 +6919,13 @@ class Client(ClientSession):
         on_resource_updated: Callback = None,
         timeout: float = REQUEST_SECONDS, max_timeout: float = LONGEST_SECONDS,
         capabilities: Msg | None = None, **options: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
         check_numbers(timeout=timeout, max_timeout=max_timeout)
         callbacks = without_none(roots=roots, sampling=sample, **{
             "elicitation.form": elicit, "elicitation.url": elicit_url,
-        })  # fmt: skip
+        })
         if ask is not None and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
         if isinstance(roots, (str, bytes, Mapping)):
@@ -7085,7 +7088,7 @@ class Client(ClientSession):
     async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> Msg:
         """Return a prompt: {"messages": [{"role", "content"}], "description"?}."""
         texts = {key: value if isinstance(value, str) else _to_json(to_json(value))
-                 for key, value in (arguments or {}).items()}  # fmt: skip
+                 for key, value in (arguments or {}).items()}
         return await self.request("prompts/get", {"name": name, "arguments": texts})
 
     async def complete(
@@ -7096,7 +7099,7 @@ class Client(ClientSession):
         params = without_none(
             ref={"type": f"ref/{kind}", key: ref}, argument={"name": argument, "value": value},
             context={"arguments": dict(context)} if context else None,
-        )  # fmt: skip
+        )
         found: Msg = member(await self.request("completion/complete", params), "completion", dict)
         values: list[str] = member(found, "values", list)
         if not all(isinstance(text, str) for text in values):
@@ -7110,7 +7113,7 @@ class Client(ClientSession):
     def listen(
         self, *, tools: bool = False, prompts: bool = False, resources: bool = False,
         uris: Iterable[str] = (), callback: Callback = None,
-    ) -> Subscription:  # fmt: skip
+    ) -> Subscription:
         """Hear of changed lists and resources: `async for msg in client.listen(tools=True)`.
 
         `resources` is about the list of resources; `uris` are those whose updates are wanted.
@@ -7169,7 +7172,7 @@ def inherited(environment: Fields) -> dict[str, str]:
     # "() { ..." is a function, which an old bash would run.
     return {name: value for name, value in environment.items()
             if name in INHERITED_VARIABLES and not value.startswith("()")
-            and not ("proxy" in name.lower() and "@" in value)}  # fmt: skip
+            and not ("proxy" in name.lower() and "@" in value)}
 
 
 def command_line(command: Command, cwd: str) -> list[str]:
@@ -7218,7 +7221,7 @@ class StdioTransport(LineTransport):
         self, command: Command, *, env: Fields | None = None, env_replace: bool = False,
         cwd: str | os.PathLike[str] | None = None, stderr: Any = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = GRACE_SECONDS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(max_message_bytes)
         if not (stderr is None or stderr == "null" or callable(stderr)):
             raise TypeError(f"stderr={stderr!r}: give a function of each line, or \"null\"")
@@ -7249,7 +7252,7 @@ class StdioTransport(LineTransport):
         try:
             # spec: basic/transports/stdio -- "the client launches the MCP server as a subprocess"
             child: Any = Popen([program, *words], bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE,
-                               cwd=self.cwd, env=self.env, **apart)  # fmt: skip
+                               cwd=self.cwd, env=self.env, **apart)
         except (OSError, ValueError) as exc:
             url = "; a URL begins with http:// or https://" if ":" in program else ""
             raise ConnectionClosed(f"cannot start {program!r}: {exc}{url}") from exc
@@ -7931,9 +7934,9 @@ class Gate:
         host, origin = (headers.get(name, "").lower() for name in ("host", "origin"))
         free = "*" in self.hosts or self.addresses and (locked or re.fullmatch(ADDRESS, host))
         site = re.sub("^https?://", "", origin)
-        if host and not (free or self._is_ours(host)):
+        if "host" in headers and not (free or self._is_ours(host)):
             what = "host"
-        elif origin and not (self._is_ours(site) or {origin, "*"} & self.origins):
+        elif "origin" in headers and not (self._is_ours(site) or {origin, "*"} & self.origins):
             what = "origin"
         else:
             return
@@ -7982,7 +7985,7 @@ def header_revision(headers: Fields) -> str:
     spec: basic/transports/streamable-http#protocol-version-header -- with the supported versions
     """
     name = headers.get(VERSION_HEADER, "")
-    if name not in ("", *REVISIONS):
+    if name not in REVISIONS and VERSION_HEADER in headers:
         problem = f"revision {name[:40]!r} is not one of {', '.join(REVISIONS)}"
         data = {"supported": SUPPORTED, "requested": name[:40]}
         raise ProtocolError(problem, UNSUPPORTED_VERSION, data=data)
@@ -8047,7 +8050,7 @@ SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells f
 MODERN_STATUS = {
     METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
     HEADER_MISMATCH: 400, MISSING_CAPABILITY: 400, UNSUPPORTED_VERSION: 400,
-}  # fmt: skip
+}
 
 
 def encode_header_value(text: str) -> str:
@@ -8995,7 +8998,7 @@ class Endpoint:
         session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
         legacy_sse: bool = True, healthz: bool = False, grace: float = GRACE_SECONDS,
         max_body: int = MAX_MESSAGE_BYTES,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if not path.startswith("/"):
             raise ValueError(f"path={path!r}: a path begins with a slash")
         if auth is not None and not isinstance(auth, Entrance):
@@ -9112,7 +9115,7 @@ class Endpoint:
             "allow": allowed, "access-control-allow-methods": allowed,
             "access-control-allow-headers": wanted or "Content-Type, Authorization",
             "access-control-max-age": "600",
-        })  # fmt: skip
+        })
 
     # Messages.
 
@@ -9377,7 +9380,7 @@ class HTTPServer(Endpoint):
     def __init__(
         self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
         sock: Any = None, ssl: Any = None, **options: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         check_numbers(port=port)
         super().__init__(server, **options)
         if not host or port > 65535:
@@ -9400,7 +9403,7 @@ class HTTPServer(Endpoint):
             logger.warning(
                 "serving %s without authentication: anybody who can reach it can use its tools; "
                 "pass token= or verify=, or bind to 127.0.0.1", host,
-            )  # fmt: skip
+            )
         self.url = root + self.path
         entrance.url = entrance.url or self.url
         return self
@@ -9507,7 +9510,7 @@ class ASGIApp(Endpoint):
             logger.warning(
                 "the lifespan of %s did not run before its first request, and nothing will end it: "
                 "pass it on, as in FastAPI(lifespan=app.asgi.lifespan)", self.server.name,
-            )  # fmt: skip
+            )
         await self.start()
         response, request = ASGIResponse(receive, send, self.max_body), self._request(scope)
         response.watcher = self.tasks.spawn(response.watch())
@@ -9669,7 +9672,7 @@ class HTTPClient:
     def __init__(
         self, url: URL, *, ssl: Any = None, uds: str | None = None,
         admit: Callable[[str], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         check_uds(uds)
         self.url, self.uds = url, uds
         #: looks at the address that was reached, unless by a proxy, and raises ConnectionClosed if
@@ -9683,7 +9686,7 @@ class HTTPClient:
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes = b"",
         patience: float | None = REQUEST_SECONDS, redirects: int = MAX_RETRIES,
-    ) -> HTTPAnswer:  # fmt: skip
+    ) -> HTTPAnswer:
         """Send a request; return its answer when the head is there, or raise ConnectionClosed."""
         for _ in range(redirects + 1):
             answer = await self._send(method, target, headers, body, patience)
@@ -9701,7 +9704,7 @@ class HTTPClient:
     async def _send(
         self, method: str, target: str, headers: Fields, body: bytes,
         patience: float | None,
-    ) -> HTTPAnswer:  # fmt: skip
+    ) -> HTTPAnswer:
         url, fields = self.url.replace(target=target), {"host": self.url.authority}
         if self.proxy and url.scheme == "http":
             target = str(url)
@@ -9828,7 +9831,7 @@ class Authorizer:
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes = b"",
         patience: float | None = REQUEST_SECONDS,
-    ) -> HTTPAnswer:  # fmt: skip
+    ) -> HTTPAnswer:
         """Send a request with what authorizes it, once more where a refusal has been mended."""
         steps: list[str] = []
         while True:
@@ -9905,7 +9908,7 @@ class HTTPTransport(Transport):
     def __init__(
         self, url: str, *, headers: Fields | Action | None = None,
         token: Any = None, ssl: Any = None, uds: str | None = None, auth: Any = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.url, self.name, self.ssl = parse_url(url), url, ssl
         self.http = HTTPClient(self.url, ssl=ssl, uds=uds)
         self._headers = headers if callable(headers) else sendable_headers(headers)
@@ -10402,7 +10405,7 @@ def same_issuer(given: JSON, asked: str) -> bool:
     return given == asked or bool(
         isinstance(given, str) and re.fullmatch(r"https?://[^/]+/?", given)
         and given.rstrip("/") == asked.rstrip("/")
-    )  # fmt: skip
+    )
 
 
 def check_server(doc: Msg, issuer: str, where: str) -> Msg:
@@ -10410,7 +10413,7 @@ def check_server(doc: Msg, issuer: str, where: str) -> Msg:
     if not same_issuer(doc.get("issuer"), issuer):
         raise AuthError(f"{where}: issuer is {show(doc.get('issuer'))}, not {issuer}")
     for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint",
-                 "revocation_endpoint", "jwks_uri"):  # fmt: skip
+                 "revocation_endpoint", "jwks_uri"):
         if doc.get(name) is not None:
             oauth_url(doc[name], f"{where}: {name}")
     return doc
@@ -10443,7 +10446,7 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
     can = [each for each in listed if each in SECRET_METHODS]
     if not can and "none" not in listed:
         raise AuthError(f"{server['issuer']}: token_endpoint_auth_methods_supported is "
-                        f"{show(listed)}: we know none, {', '.join(SECRET_METHODS)}")  # fmt: skip
+                        f"{show(listed)}: we know none, {', '.join(SECRET_METHODS)}")
     return {
         "client_name": name,
         "redirect_uris": [redirect_uri],
@@ -10465,7 +10468,7 @@ def read_client(doc: Msg, asked: Msg, where: str) -> Msg:
         raise AuthError(f"{where}: client_id is {show(id)}, not a name")
     if method != "none" and (method not in SECRET_METHODS or not isinstance(secret, str)):
         raise AuthError(f"{where}: token_endpoint_auth_method is {show(method)}: without "
-                        "client_secret, or we do not know it")  # fmt: skip
+                        "client_secret, or we do not know it")
     secret = {"client_secret": secret} if secret else {}
     return {"client_id": id, "token_endpoint_auth_method": method, **secret}
 
@@ -10596,7 +10599,7 @@ def read_tokens(doc: Msg, now: float, scope: str, scheme: str, where: str) -> Ms
     token, kind = doc.get("access_token"), doc.get("token_type")
     if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
         raise AuthError(f"{where}: access_token is not a text of {MAX_TOKEN_BYTES} bytes at most "
-                        "that a header can carry")  # fmt: skip
+                        "that a header can carry")
     # RFC 6749 §7.1 -- "The client MUST NOT use an access token if it does not understand the type"
     if str(kind).lower() != scheme.lower():
         raise AuthError(f"{where}: token_type is {show(kind)}, not {scheme}")
@@ -10773,7 +10776,7 @@ def keys_for(jwt: JWT, jwks: Sequence[JSON]) -> list[Msg]:
         jwk for jwk in jwks
         if isinstance(jwk, dict) and kid in (None, jwk.get("kid")) and jwk.get("alg", alg) == alg
         and jwk.get("kty") == KEY_KINDS[alg] and jwk.get("use", "sig") == "sig"
-    ][:MAX_TRIES]  # fmt: skip
+    ][:MAX_TRIES]
 
 
 def check_claims(
@@ -10820,7 +10823,7 @@ STORE_VARIABLE = "MCP_LITE_TOKENS"  # names the folder of logins
 PAGE_HEADERS = {
     "content-type": "text/html; charset=utf-8", "content-security-policy": "default-src 'none'",
     "cache-control": "no-store", "referrer-policy": "no-referrer",
-}  # fmt: skip
+}
 DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 <p>That is all. You can close this page, and go back to the program."""
 
@@ -10996,7 +10999,7 @@ class Redirect:
             return uri or root + self.path
         if problem is not None:
             raise AuthError(f"port {url.port} for the redirect cannot be had: {problem}; "
-                            "OAuth(redirect_uri=) chooses another")  # fmt: skip
+                            "OAuth(redirect_uri=) chooses another")
         return uri
 
     async def serve(self, request: HTTPRequest, response: Response) -> None:
@@ -11111,7 +11114,7 @@ class Fetcher:
         """Send one request of OAuth, and read the answer; MCPError."""
         self.check(url)
         sent = {"accept": JSON_TYPE, "accept-encoding": "identity",
-                "user-agent": f"mcp_lite/{__version__}", **headers}  # fmt: skip
+                "user-agent": f"mcp_lite/{__version__}", **headers}
         http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
         # What is posted, a code or a secret, goes nowhere else.
         redirects = 3 if method == "GET" else 0
@@ -11123,7 +11126,7 @@ class Fetcher:
 
         began = time.monotonic()
         late = ConnectionClosed(f"{url}, or all servers of this login together, took longer than "
-                                f"{HEAD_SECONDS:g} seconds")  # fmt: skip
+                                f"{HEAD_SECONDS:g} seconds")
         trace_head(">", f"{method} {url}", headers)
         try:
             answer, body = await within(max(self.left, 0), exchange(), late)
@@ -11189,7 +11192,7 @@ FROM_METADATA = "(from metadata)"  # stands for the resource that the server nam
 #: A client ID that is the URL of a document. draft-ietf-oauth-client-id-metadata-document §3
 DOCUMENT_ID = r"(?!.*/\.{1,2}(?:[/?]|$))https://[^/?#@\s]+/[^#\s]+"
 SECRET_FIELDS = ("code", "code_verifier", "refresh_token", "client_secret", "assertion",
-                 "client_assertion", "subject_token", "token")  # fmt: skip
+                 "client_assertion", "subject_token", "token")
 
 
 class TokenRefused(AuthError):
@@ -11235,7 +11238,7 @@ class OAuth(Authorizer):
         extra: Fields | None = None, assertion: Callable[[str], Any] | None = None,
         assume_pkce: bool = False, allow_private: bool = False, timeout: float = 300.0,
         interactive: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.client_id, self.assertion = client_id, assertion
         secret = {"client_secret": client_secret} if client_secret else {}
         self.client = {"client_id": client_id, **secret} if client_id else None
@@ -11254,7 +11257,7 @@ class OAuth(Authorizer):
         # spec: basic/authorization/client-registration#client-id-metadata-documents
         if client_metadata_url and not re.fullmatch(DOCUMENT_ID, client_metadata_url):
             raise AuthError(f"client_metadata_url={client_metadata_url!r}: give https and a path, "
-                            "without . or .. in it, user, password and #fragment")  # fmt: skip
+                            "without . or .. in it, user, password and #fragment")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.client_id or ''}>"
@@ -11399,7 +11402,7 @@ class OAuth(Authorizer):
             if "refresh_token" not in old:
                 return False
             form = {"grant_type": "refresh_token", "refresh_token": old["refresh_token"],
-                    **self.about(login["resource"])}  # fmt: skip
+                    **self.about(login["resource"])}
             try:
                 doc = await self.token_request(server, login["client"], form)
             except TokenRefused as exc:
@@ -11411,7 +11414,7 @@ class OAuth(Authorizer):
                 self.login = None
                 return False
             tokens = {"refresh_token": old["refresh_token"],
-                      **self.read(doc, old.get("scope", ""), server)}  # fmt: skip
+                      **self.read(doc, old.get("scope", ""), server)}
             await self.keep({**login, "tokens": tokens})
         return True
 
@@ -11440,7 +11443,7 @@ class OAuth(Authorizer):
                 "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
                 # Its audience is the issuer: a token endpoint could be anybody's.
                 "client_assertion": str(await maybe_await(self.assertion(server["issuer"]))),
-            }  # fmt: skip
+            }
         form = {**fields, **more}
         status, _, doc = await self.fetcher.post_form(url, headers, form)
         if status == 200 and doc:
@@ -11467,7 +11470,7 @@ class OAuth(Authorizer):
             await self.store.save(("client", server["issuer"]), None)
             raise
         await self.keep({"tokens": tokens, "asked": scope, "client": client, "server": server,
-                         "resource": resource})  # fmt: skip
+                         "resource": resource})
 
     async def discover(self, named: str | None) -> tuple[str, list[str], Msg]:
         """Return the name of the resource, its scopes, and its authorization server's metadata."""
@@ -11532,14 +11535,14 @@ class OAuth(Authorizer):
                 **self.extra, "response_type": "code", "client_id": client["client_id"],
                 "redirect_uri": uri, "state": state, "code_challenge": code_challenge(verifier),
                 "code_challenge_method": "S256", **({"scope": scope} if scope else {}), **about,
-            })  # fmt: skip
+            })
             self.fetcher.check(parse_url(page))
             late = AuthError(f"nobody logged in within {self.timeout:g} seconds")
             answer = await within(self.timeout, self.ask_person(page, redirect), late)
         finally:
             await redirect.close()
         form = {"grant_type": "authorization_code", "code": code_of(answer, server),
-                "redirect_uri": uri, "code_verifier": verifier, **about}  # fmt: skip
+                "redirect_uri": uri, "code_verifier": verifier, **about}
         return client, self.read(await self.token_request(server, client, form), scope, server)
 
     async def ask_person(self, page: str, redirect: Redirect) -> Fields:
@@ -11559,7 +11562,7 @@ class OAuth(Authorizer):
         if not isinstance(address, str) or not address.strip():
             if redirect.listener is None:
                 raise AuthError(f"redirect_uri={self.redirect_uri} is not on this machine: "
-                                "open_browser= must return where the browser ended up")  # fmt: skip
+                                "open_browser= must return where the browser ended up")
             return await redirect.answer
         answer = answer_in(address.strip().partition("#")[0].rpartition("?")[2], redirect.state)
         if answer is None:
@@ -11680,7 +11683,7 @@ class Principal:
     def __init__(
         self, issuer: str, subject: str, client_id: str = "", scopes: Iterable[str] = (),
         expires_at: float | None = None, claims: Msg | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.name = self.issuer, self.subject, self.client_id = issuer, subject, client_id
         self.scopes, self.expires_at, self.claims = frozenset(scopes), expires_at, claims or {}
 
@@ -11758,7 +11761,7 @@ def jwt_verifier(
     issuer: str, *, audience: str | Sequence[str], jwks_uri: str | None = None,
     keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS,
     leeway: float = 30.0, ssl: Any = None,
-) -> Judge:  # fmt: skip
+) -> Judge:
     """Return a judge of the JWTs of an issuer that are meant for `audience`: for Guard(verify=).
 
     The keys come from `keys` (JWKs), from `jwks_uri`, or from the issuer's metadata. Clocks may
@@ -11797,7 +11800,7 @@ def jwt_verifier(
 def introspection(
     endpoint: str, client_id: str, client_secret: str, *, audience: str | Sequence[str] | None,
     issuer: str | None = None, ssl: Any = None,
-) -> Judge:  # fmt: skip
+) -> Judge:
     """Return a judge that asks an authorization server about each token. RFC 7662
 
     `audience` must be in the answer; None lets every token of that server in, whomever it is for.
@@ -11847,7 +11850,7 @@ class Guard(Entrance):
         self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
         resource_url: str | None = None, scopes: str | Iterable[str] = (),
         offered: str | Iterable[str] = (), documentation: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(None, verify)
         if resource_url is not None:
             oauth_url(resource_url, "resource_url")
@@ -11934,12 +11937,12 @@ class Guard(Entrance):
         headers = {
             "content-type": JSON_TYPE, "cache-control": "max-age=3600",
             "access-control-allow-origin": "*", "access-control-allow-headers": "*",
-        }  # fmt: skip
+        }
         doc = without_none(
             resource=self.url, authorization_servers=self.issuers or None,
             scopes_supported=list(dict.fromkeys((*self.scopes, *self.offered))) or None,
             bearer_methods_supported=["header"], resource_documentation=self.documentation,
-        )  # fmt: skip
+        )
         return 200, headers, json.dumps(doc)
 
 # =============================================================================
@@ -12414,7 +12417,7 @@ class Person:
 Shown = tuple[JSON, Union[str, bytes]]
 #: The lists of a server, by the verbs that show them, and the key of each in its result.
 LISTS = {"tools": "tools", "resources": "resources", "templates": "resourceTemplates",
-         "prompts": "prompts"}  # fmt: skip
+         "prompts": "prompts"}
 
 
 async def listed(c: Client, kind: str) -> list[Msg]:
@@ -12432,11 +12435,11 @@ async def do_info(c: Client, args: Any) -> Shown:
     """Tell who the server is, what it speaks, and all that it offers."""
     name, version = c.server_info.get("name"), c.server_info.get("version") or ""
     lines = [one_line(f"{name} {version}, revision {c.revision}"),
-             one_line(f"capabilities: {', '.join(c.server_capabilities)}")]  # fmt: skip
+             one_line(f"capabilities: {', '.join(c.server_capabilities)}")]
     lines += wrapped(c.instructions or "", 0)
     found: Msg = {"revision": c.revision, "serverInfo": c.server_info,
                   "capabilities": c.server_capabilities,
-                  "instructions": c.instructions}  # fmt: skip
+                  "instructions": c.instructions}
     for kind, key in LISTS.items():
         found[key] = await listed(c, kind)
         lines += ["", kind.upper(), listing(found[key])] if found[key] else []
@@ -12553,7 +12556,7 @@ def load_app(target: str) -> Any:
     path = stem if stem.endswith(".py") else f"{stem}.py"
     # By its name: another copy of this file, beside the program, has a Server class of its own.
     servers = {name: value for name, value in vars(load_file(path)).items()
-               if type(value).__name__ == "Server"}  # fmt: skip
+               if type(value).__name__ == "Server"}
     if not wanted and len({*map(id, servers.values())}) == 1:
         return next(iter(servers.values()))
     return pick(f"Server in {path} that is named", wanted, servers)
@@ -12585,7 +12588,7 @@ VERBS: dict[str, tuple[Function, str, str]] = {
     "login": (do_login, "", "log in to a URL, in a browser; it is remembered"),
     "logout": (do_logout, "", "forget the login to a URL"),
     "serve": (do_serve, "", "be the server in FILE.py[:APP], on stdin and stdout or over HTTP"),
-}  # fmt: skip
+}
 
 ###############################################################################
 # 53. Options and main
@@ -12706,7 +12709,7 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
             args.target, revision=args.revision, roots=args.root or None,
             timeout=float(args.timeout), elicit=person.elicit, elicit_url=person.elicit_url,
             sample=person.sample, log=person.log, progress=person.progress, **options,
-        )  # fmt: skip
+        )
     except (TypeError, ValueError) as exc:
         raise UsageError(str(exc)) from exc
 
@@ -12723,7 +12726,7 @@ def auth_of(args: Any, headers: Msg) -> Any:
     return OAuth(
         client_id=args.client_id, interactive=args.verb == "login" or terminal,
         **(show if args.no_browser else {}),
-    )  # fmt: skip
+    )
 
 
 async def perform(client: Client, args: Any, person: Person) -> int:

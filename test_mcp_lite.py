@@ -9001,7 +9001,7 @@ HOSTS_AND_ORIGINS = [  # options, Host, Origin, status of a ping without a sessi
     ({}, "[::1]:80", None, 400), ({}, "evil.example", None, 403), ({}, "localhost.evil.example", None, 403),
     ({}, "192.0.2.7", None, 400), ({}, "[2001:db8::1]:81", None, 400), ({}, "1.2.3.4.evil.example", None, 403),
     ({}, "localhost", "http://localhost:3000", 400), ({}, "localhost", "https://evil.example", 403),
-    ({}, "localhost", "null", 403), ({}, "localhost", "nonsense", 403),
+    ({}, "localhost", "null", 403), ({}, "localhost", "nonsense", 403), ({}, "localhost", "", 403),
     ({"allowed_hosts": "a.example"}, "A.example:81", None, 400), ({"allowed_hosts": "a.example"}, "b.example", None, 403),
     ({"allowed_hosts": "a.example"}, "192.0.2.7", None, 403), ({"allowed_hosts": "a.example"}, "localhost", None, 400),
     ({"allowed_hosts": "a.example"}, "a.example", "https://a.example", 400),
