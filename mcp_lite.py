@@ -107,14 +107,15 @@ THE LIFE OF ONE CALL, as a server on stdio sees it
 
     LineTransport reads bytes from a pipe, and LineDecoder cuts them into lines.
     Peer.receive() takes a line, with `send`, the way back. decode() checks its bounds and parses
-    it; classify() says that it is a request. It gets a task, and can be cancelled from now on.
-    Peer.accept() makes a Context of it, and answer_request() adds the facts of the session,
-    or of the request itself. That leads through the author's middlewares, asks whether this may be
-    called, and calls call_tool().
+    it; classify() says that it is a request. Peer.accept() makes an Exchange of it, in a server a
+    Context, which is one: it can be cancelled from now on. Peer.reply() serves it, in a task of its
+    own, by Conversation.answer_request(). That adds the facts of the session, or of the request
+    itself, leads through the author's middlewares, asks whether this may be called, and calls
+    call_tool().
     Tool checks the arguments against the schema and makes Python values of them. The function runs,
     on the loop or in a thread. What it reports meanwhile goes out by `send`: progress, logs,
-    questions. Of what it returns, Tool makes content and structured output.
-    Peer.reply() gives the answer to `send`, unless the request was cancelled.
+    questions. Of what it returns, Tool makes content and structured output. Peer.reply() gives the
+    answer to `send`, unless the request was cancelled.
 
     And as its client sees it: Client.call() checks that the server has declared what is needed.
     Peer.ask() gives the request an id, a deadline and a future, and writes it. Progress that comes
@@ -224,8 +225,8 @@ __all__: list[str] = []
 
 logger = logging.getLogger("mcp_lite")
 
-if __name__ == "__main__":  # the end of the file takes this back
-    atexit.register(os._exit, 2)
+if __name__ == "__main__":  # where the last lines of the file are not cut off, they take this back
+    atexit.register(os._exit, 2)  # called last: the functions are called in reverse
     atexit.register(print, "this copy of mcp_lite was cut before Part VIII, the command line: "
                     "import it", file=sys.stderr)
 
@@ -995,9 +996,10 @@ class Caller:
     headers: Fields = types.MappingProxyType({})
     #: the value that stands for who was authenticated, or None
     principal: Any = None
-    #: a stable key of the principal, to whom all is bound that is theirs; the network address;
-    #: "http" or "https": each is "" where there is none
-    owner = address = scheme = ""
+    #: a key that stays the same for a principal: sessions, tasks and questions are bound to it
+    owner = ""
+    address = ""  #: of the network
+    scheme = ""  #: "http" or "https"
 
 
 NOBODY = Caller()
@@ -1201,8 +1203,8 @@ def check_modern_request(msg: Msg) -> Facts:
 #              TaskGroup nor timeout(): Tasks and Deadline do what we need of them.
 #           3. Worker threads are daemons: a tool that sleeps must not keep Ctrl-C waiting, and the
 #              threads of concurrent.futures are joined at exit.
-#           4. A thread that waits for the loop gives its place to another, for which the loop may
-#              be waiting.
+#           4. While a thread waits for the loop, one more thread may run. Otherwise 40 threads that
+#              wait for the loop would keep out the thread for which the loop waits.
 # Limits.   All callers share the threads alike: 40 calls of one that sleep delay the others.
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
@@ -1463,7 +1465,8 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
 # Rules.    1. A Transport carries messages, and does not judge them. The little that a channel has
 #              to know, it is told: agreed(), abandon(), learn_tool().
 #           2. Changes that wait for a reader are bounded in number, and one takes the place of
-#              another about the same. A reader who misses one is let go: its list would be stale.
+#              another about the same. A reader for whom there is no room is disconnected: without
+#              one of them, its list would be stale.
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -1807,15 +1810,15 @@ class Asker:
     def settle(self, msg: Msg) -> None:
         """Give an answer to whoever waits for it; a late one is dropped."""
         if "result" in msg:
-            self.fail(msg["id"], msg["result"])
+            self.conclude(msg["id"], msg["result"])
         elif msg.get("id") is None:
             self.warn("%s could not read a message of ours: %.500r", msg["error"])
         else:
             problem = msg["error"]
             told = RemoteError(problem["code"], problem["message"], problem.get("data"))
-            self.fail(msg["id"], told)
+            self.conclude(msg["id"], told)
 
-    def fail(self, req_id: JSON, outcome: MCPError | Msg) -> None:
+    def conclude(self, req_id: JSON, outcome: MCPError | Msg) -> None:
         """Let a request of ours end so, unless it has ended already."""
         asked = self._asked(req_id)
         if asked is not None and not asked.answer.done():
@@ -1897,6 +1900,7 @@ class Peer(Asker):
         except ProtocolError as exc:
             self.show("<", exc)
             req_id = find_answer(data if encoded else exc.start)
+            # If it answers a request of ours, an answer stands for it: it is not answered, then.
             self.refuse(exc, send, None if req_id is None else {"id": req_id, "result": None})
             return
         if _trace is not None:
@@ -1997,7 +2001,7 @@ class Peer(Asker):
             asked = self._asked(members.get("id"))
             if asked is not None:
                 problem = f"{self.name} answered {asked.method} with a malformed message: {exc}"
-                self.fail(members["id"], type(exc)(problem))
+                self.conclude(members["id"], type(exc)(problem))
             return None
         return self.tasks.spawn(send(error(readable_id(msg), wire_error(exc))))
 
@@ -2125,7 +2129,7 @@ class Peer(Asker):
         `grace` is how many seconds the requests that we serve get to finish; None for any number.
         `farewell` is the error that answers those that did not.
         """
-        self.transport, transport.failed = transport, self.fail
+        self.transport, transport.failed = transport, self.conclude
         send = self.traced(transport.write)
         try:
             while items := await transport.read():
@@ -2151,7 +2155,7 @@ class Peer(Asker):
             self.lost = reason
             self.on_lost()
         for req_id in list(self.asked):
-            self.fail(req_id, self.lost)
+            self.conclude(req_id, self.lost)
 
     async def close(self, farewell: str = "") -> None:
         """End the conversation: give up what we asked for, and tell the peer so; cancel what we
@@ -6335,7 +6339,7 @@ class Subscription:
         if method == "notifications/cancelled":
             # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
             problem = f"{self.client.peer.name} cancelled it: {params.get('reason')}"
-            self.client.peer.fail(self.req_id, ProtocolError(problem))
+            self.client.peer.conclude(self.req_id, ProtocolError(problem))
         elif method == "notifications/subscriptions/acknowledged":
             self._agree(object_of(params, "notifications"))
         # An update may name a part of the resource that was subscribed to: x://a/1 for x://a.
@@ -7443,7 +7447,8 @@ class RequestHead(Row):
     size: int  #: of the body in bytes, or CHUNKED
     minor: int  #: the version is HTTP/1.minor
     keep_alive: bool
-    notes: dict[Any, Any]  #: what follows from the head alone, for all requests with the same
+    #: what was found out from the head alone. A connection whose next head is the same keeps it.
+    notes: dict[Any, Any]
 
 
 class ResponseHead(Row):

@@ -13244,7 +13244,7 @@ class TestReadme:
                             m.StdioTransport, m.HTTPTransport)
             for word in inspect.signature(fn).parameters
         }  # fmt: skip
-        assert {*re.findall(r"\b(\w+)=", ours)} - options == {"ge"}  # of Field(ge=0)
+        assert {*re.findall(r"\b(\w+)=", ours)} - options == {"ge", "multiple_of"}  # of Field()
 
     def test_every_verb_and_option_is_mentioned(self, cli):
         for verb in m.VERBS:
