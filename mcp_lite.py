@@ -3855,7 +3855,7 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
 # Limits.  Nothing is said after the answer. Python cannot end a thread that was cancelled: it goes
 #          on until it asks, or looks at ctx.cancelled.
 
-__all__ += ["Context", "SyncContext", "LogHandler"]
+__all__ += ["Context", "SyncContext"]
 
 
 if TYPE_CHECKING:
@@ -3950,7 +3950,7 @@ class Context(Exchange):
 
     @cached_property
     def unfinished(self) -> set[Any]:
-        """What must end before the answer leaves: functions of once(), log messages."""
+        """Functions of once(), which must end before the answer leaves."""
         self.busy = True
         return set()
 
@@ -4022,35 +4022,21 @@ class Context(Exchange):
         if held is not None:
             await self._say(held)
 
-    def _log_message(self, level: str, data: JSON, logger: str | None) -> Msg | None:
-        """Return a log message, if the client wants it now; from any thread."""
+    @_from_threads
+    async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
+        """Send a log message of any JSON value, if the client wants its level."""
         if level not in LOG_LEVELS:
             raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
         least = self.log_level
         if least is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(least):
-            return None
+            return
         # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
-        if not self._rate.take(time.monotonic()):
-            return None
-        params = {**without_none(level=level, logger=logger), "data": to_json(data)}
-        return notification("notifications/message", params)
-
-    @_from_threads
-    async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
-        """Send a log message of any JSON value, if the client wants its level."""
-        msg = self._log_message(level, data, logger)
-        if msg is not None:
-            await self._say(msg)
+        if self._rate.take(time.monotonic()):
+            params = {**without_none(level=level, logger=logger), "data": to_json(data)}
+            await self._say(notification("notifications/message", params))
 
     debug, info, notice = _at_level("debug"), _at_level("info"), _at_level("notice")
     warning, error, critical = _at_level("warning"), _at_level("error"), _at_level("critical")
-
-    def log_soon(self, level: str, data: JSON, logger: str) -> None:
-        """Send a log message from any thread, without waiting; it leaves before the answer."""
-        msg = self._log_message(level, data, logger)
-        if msg is not None and len(self.unfinished) < MAX_FEW:
-            spawn = self.conversation.tasks.spawn
-            self.conversation.call_on_loop(lambda: hold(self.unfinished, spawn(self._say(msg))))
 
     @_from_threads
     async def notify(self, method: str, params: Msg | None = None) -> None:
@@ -4309,27 +4295,6 @@ if TYPE_CHECKING:
 
 else:
     SyncContext = Context
-
-
-class LogHandler(logging.Handler):
-    """Sends log records to the client whose request caused them; all others go to nobody."""
-
-    def __init__(self, server: Server, level: int = logging.INFO) -> None:
-        super().__init__(level)
-        self.server = server
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Send one record; never raises, never blocks."""
-        ctx = CURRENT.get(None)
-        ours = record.name.startswith("mcp_lite")  # may be about sending
-        if ctx is None or ctx.server is not self.server or ours:
-            return
-        try:
-            level = record.levelname.lower()  # a program may have levels of its own
-            level = level if level in LOG_LEVELS else "info"
-            ctx.log_soon(level, self.format(record), record.name)
-        except Exception:
-            self.handleError(record)
 
 ###############################################################################
 # 17. Entries
@@ -5199,9 +5164,6 @@ class Server:
         for listener in list(self.audience):  # which another thread may change
             listener.announce(capability, msg)
 
-    def log_handler(self, level: int = logging.INFO) -> LogHandler:
-        """Return a logging.Handler that sends log records to the clients that cause them."""
-        return LogHandler(self, level)
 
     # Serving.
 

@@ -4499,33 +4499,6 @@ A modern client is told of what it listens for and of nothing else, after an ack
                 await c.call("forget")
         assert "return await call_next(ctx)" in caplog.text
 
-    async def test_the_programs_log_reaches_the_client_whose_request_caused_it_and_nobody_else(self):
-        app, log = m.Server(), logging.getLogger("t17.program")
-        handler = app.log_handler(logging.DEBUG)
-
-        @app.tool
-        def work():
-            log.info("from %s", "a thread")
-            logging.getLogger("mcp_lite").error("never this")
-            return "done"
-
-        said, unsaid = [], []
-        log.addHandler(handler)
-        logging.getLogger("mcp_lite").addHandler(handler)
-        log.setLevel(logging.DEBUG)
-        try:
-            for era in ("2025-11-25", "2026-07-28"):
-                options = {"revision": era, "log": lambda *args: said.append(args)}
-                async with m.Client(app, **options) as c:
-                    async with m.Client(app, revision=era, log=lambda *args: unsaid.append(args)) as other:
-                        assert await c.call("work") == "done"
-                        assert said.pop() == ("info", "from a thread", "t17.program")
-                        await other.ping()
-            assert (said, unsaid) == ([], [])
-        finally:
-            log.removeHandler(handler)
-            logging.getLogger("mcp_lite").removeHandler(handler)
-
     async def test_what_a_session_holds_is_bounded(self):
         app = m.Server()
         app.add_resource("x://{n}", lambda n: n, name="n")
@@ -13206,7 +13179,7 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "find_resource lifespan_open list_changed serve_on tell warned_of_completions",
-        m.Context: "answered asked begin_task busy check_question finish flush in_rounds input_required job log_soon "
+        m.Context: "answered asked begin_task busy check_question finish flush in_rounds input_required job "
                    "release rounds title unfinished used_rounds waiting",
         m.Client: "catch_up modern",
     }  # fmt: skip
@@ -15978,31 +15951,24 @@ class TestAnnouncements:
         assert len(found) <= 4, "the first may be on its way already"
 
     async def test_log_lines_for_a_slow_reader_are_dropped_and_what_it_watches_is_not(self):
-        app, log = watched_app(), logging.getLogger("t93.flood")
-        handler = app.log_handler()
+        app = watched_app()
 
         @app.tool
-        async def flood() -> str:
+        async def flood(ctx: m.Context) -> str:
             for n in range(20_000):
-                log.warning("line %d", n)
+                await ctx.warning(f"line {n}")
             app.resource_updated("note://a")
             return "done"
 
-        log.addHandler(handler)
-        log.propagate = False
-        try:
-            async with lines_to(app) as lines:
-                lines.put({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe",
-                           "params": {"uri": "note://a"}})  # fmt: skip
-                assert "result" in await lines.take()
-                lines.reading.clear()
-                lines.call(2, "flood")
-                await idle()
-                lines.reading.set()
-                found = [msg.get("method") for msg in await lines.answers()]
-        finally:
-            log.removeHandler(handler)
-            log.propagate = True
+        async with lines_to(app) as lines:
+            lines.put({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe",
+                       "params": {"uri": "note://a"}})  # fmt: skip
+            assert "result" in await lines.take()
+            lines.reading.clear()
+            lines.call(2, "flood")
+            await idle()
+            lines.reading.set()
+            found = [msg.get("method") for msg in await lines.answers()]
         assert "notifications/resources/updated" in found
         assert 0 < found.count("notifications/message") < 20_000
 
@@ -16044,84 +16010,25 @@ class TestAnnouncements:
         assert seen == ["alice"]
 
 
-class TestLogsOfOthers:
-    """What the program logs for one client does not reach another."""
+class TestLogs:
+    """What one request says to the client is bounded."""
 
-    async def test_a_record_goes_to_the_client_whose_request_caused_it(self):
-        app, log = watched_app(), logging.getLogger("t93.secret")
-        handler, heard = app.log_handler(), {"alice": [], "bob": []}
-
-        @app.tool
-        async def work() -> str:
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(None, log.warning, "of nobody's request")
-            log.warning("for whom it is")
-            return "done"
-
-        log.addHandler(handler)
-        log.propagate = False
-        try:
-            async with app.http(port=0, token={"a": "alice", "b": "bob"}) as server:
-                clients = [
-                    m.Client(server.url, token=name[0], revision="2025-11-25",
-                             log=lambda *args, to=heard[name]: to.append(args[1]))
-                    for name in heard
-                ]  # fmt: skip
-                async with clients[0] as alice, clients[1] as bob:
-                    assert await alice.call("work") == "done"
-                    assert await bob.call("one") == "1"
-                    await until(lambda: heard["alice"])
-        finally:
-            log.removeHandler(handler)
-            log.propagate = True
-        assert heard == {"alice": ["for whom it is"], "bob": []}
-
-    async def test_records_of_a_request_that_wait_are_bounded(self):
-        app, log = watched_app(), logging.getLogger("t93.thread")
-        handler = app.log_handler()
+    async def test_log_messages_of_a_request_are_bounded(self):
+        app = watched_app()
 
         @app.tool
-        def flood() -> str:
-            for n in range(20_000):
-                log.warning("line %d", n)
+        def flood(ctx: m.SyncContext) -> str:
+            for n in range(5_000):
+                ctx.warning(f"line {n}")
             return "done"
 
-        log.addHandler(handler)
-        log.propagate = False
-        try:
-            async with lines_to(app) as lines:
-                lines.call(1, "flood")
-                found = [msg.get("method") for msg in [await lines.take()]]
-                while found[-1] is not None:
-                    found.append((await lines.take()).get("method"))
-        finally:
-            log.removeHandler(handler)
-            log.propagate = True
+        async with lines_to(app) as lines:
+            lines.call(1, "flood")
+            found = [msg.get("method") for msg in [await lines.take()]]
+            while found[-1] is not None:
+                found.append((await lines.take()).get("method"))
         assert 0 < found.count("notifications/message") < 1000
 
-    async def test_two_servers_in_one_process_do_not_mix_their_logs(self):
-        one, two = watched_app(), watched_app()
-        log, handlers = logging.getLogger("t93.two"), [one.log_handler(), two.log_handler()]
-
-        @one.tool
-        async def work() -> str:
-            log.warning("a line of one")
-            return "done"
-
-        first, second = [], []
-        for handler in handlers:
-            log.addHandler(handler)
-        try:
-            async with m.Client(one, log=lambda *args: first.append(args[1])) as c:
-                async with m.Client(two, log=lambda *args: second.append(args[1])) as d:
-                    await c.set_log_level("info")
-                    await d.set_log_level("info")
-                    assert await c.call("work") == "done"
-                    assert await d.call("one") == "1"
-        finally:
-            for handler in handlers:
-                log.removeHandler(handler)
-        assert (first, second) == (["a line of one"], [])
 
 
 class TestBudgets:
@@ -17647,9 +17554,7 @@ KEPT = table(r"""
     a subscription is acknowledged before anything else | A modern client is told of what it listens for and of nothing else, after an acknowledgment.
     on a pipe a subscription's end: result, then cancellation | TestServing.a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation
     subscriptions end when their client is lost | TestServing.a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation
-    a log record goes to the client whose request caused it | TestLogsOfOthers.a_record_goes_to_the_client_whose_request_caused_it
-    log records that one request sends are limited in number | TestLogsOfOthers.records_of_a_request_that_wait_are_bounded
-    the library's own log goes to no client | TestHandlersOnTheWire.the_programs_log_reaches_the_client_whose_request_caused_it_and_nobody_else
+    log messages that one request sends are limited in number | TestLogs.log_messages_of_a_request_are_bounded
     one task of its own enters and leaves a lifespan | TestServing.a_lifespan_is_entered_and_left_by_one_task_and_never_twice_at_a_time
     a new lifespan waits until the old one is left | TestLifespans.a_client_that_comes_while_a_lifespan_is_left_waits_for_the_next
     a lifespan that failed to start can be tried again | TestLifespans.a_lifespan_that_fails_to_start_can_be_tried_again

@@ -12,7 +12,6 @@ import asyncio
 import base64
 import datetime
 import json
-import logging
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,18 @@ from typing import Annotated, Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # mcp_lite.py is one level up
 
-from mcp_lite import Audio, Context, Image, Link, Message, Resource, RPCError, Server, ToolError
+from mcp_lite import (
+    Audio,
+    Context,
+    Image,
+    Link,
+    Message,
+    Resource,
+    RPCError,
+    Server,
+    SyncContext,
+    ToolError,
+)
 
 app = Server(
     "everything",
@@ -28,9 +38,6 @@ app = Server(
     title="Everything",
     instructions="One tool, resource and prompt for each thing that a server can do.",
 )
-log = logging.getLogger("everything")
-log.setLevel(logging.INFO)
-log.addHandler(app.log_handler())  # what a program logs anyway reaches the clients, too
 
 RED_DOT = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
@@ -171,10 +178,10 @@ async def test_tool_with_logging(ctx: Context) -> str:
 
 
 @app.tool
-def test_logging_tool() -> str:
-    """Log as any program does; clients get it if they want this level."""
-    log.info("The logging tool was called")
-    return "A record was logged."
+def test_logging_tool(ctx: SyncContext) -> str:
+    """Log from a thread; clients get it if they want this level."""
+    ctx.info("The logging tool was called")
+    return "A message was sent."
 
 
 @app.tool
