@@ -4635,10 +4635,9 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 #          2. Whether a question ends a run is seen from its record, never from what was raised.
 #          3. Announcements come from any thread. They wait for a client who cannot get them yet;
 #             one who reads too slowly for them is disconnected.
-# Limits.  1,000 subscriptions for a session. Modern clients of an HTTP endpoint share one
-#          Conversation: it keeps nothing for any of them.
+# Limits.  1,000 subscriptions for a session. A request may come before the handshake. Modern
+#          clients of an HTTP endpoint share one Conversation: it keeps nothing for any of them.
 
-GREETINGS = ("initialize", "ping")  # are served at any time, and never counted
 
 #: The function that answers a method: `await HANDLERS[method](ctx)` is the result.
 HANDLERS: dict[str, Function] = {}
@@ -4739,10 +4738,7 @@ class Conversation(Peer):
             ctx.facts = ctx.facts or check_modern_request(ctx.msg)
         else:
             ctx.facts = self.session
-            if server.strict and ctx.facts.state is START and method not in GREETINGS:
-                # spec 2025-11-25: basic/lifecycle#initialization -- "MUST be the first interaction"
-                raise RPCError(INVALID_REQUEST, f"{method} came before initialize: send that first")
-        if server.budgets is not None and method not in GREETINGS:
+        if server.budgets is not None and method not in ("initialize", "ping"):
             server.budgets.spend(ctx.client_key or str(id(self)))
         if method in HANDLERS and ctx.facts.rev in METHODS[method].revisions:
             check_params(METHODS[method], ctx.params)
@@ -4907,7 +4903,7 @@ class Server:
     Args:
         name, version, title, description, icons, website_url, instructions: for its clients
         lifespan: lifespan(server) is an async context manager; it yields `ctx.lifespan`
-        strict: whether requests before the handshake are refused
+
         mask_errors: whether the text of exceptions other than ToolError is hidden
         page_size: items of one page of a list
         call_sync: runs plain functions: `await call_sync(job)` gives what job() gives, or is
@@ -4925,8 +4921,8 @@ class Server:
         self, name: str = "mcp_lite", version: str = __version__, *, title: str | None = None,
         description: str | None = None, icons: Sequence[Msg] | None = None,
         website_url: str | None = None, instructions: str | None = None,
-        lifespan: Callable[[Any], Any] | None = None, strict: bool = False,
-        mask_errors: bool = False, page_size: int = MAX_FEW,
+        lifespan: Callable[[Any], Any] | None = None, mask_errors: bool = False,
+        page_size: int = MAX_FEW,
         call_sync: Callable[[Action], Awaitable[Any]] | None = None,
         rate_limit: tuple[float, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
@@ -4940,7 +4936,7 @@ class Server:
             name=name, version=version, title=title, description=description, icons=icons,
             websiteUrl=website_url,
         )
-        self.strict, self.mask_errors, self.page_size = strict, mask_errors, page_size
+        self.mask_errors, self.page_size = mask_errors, page_size
         self.max_in_flight, self.open_lifespan = max_in_flight, lifespan
         self.hints = check_hints({"ttlMs": ttl_ms, "cacheScope": cache_scope})
         key = os.urandom(32) if state_key is None else state_key
@@ -5163,7 +5159,6 @@ class Server:
         encode(msg)  # fails here, for the program to see
         for listener in list(self.audience):  # which another thread may change
             listener.announce(capability, msg)
-
 
     # Serving.
 

@@ -4529,16 +4529,6 @@ A modern client is told of what it listens for and of nothing else, after an ack
             (answer,) = await lines.answers()
             assert answer["error"]["code"] == -32601
 
-    async def test_a_strict_server_wants_its_handshake(self):
-        door = MemoryDoor(lambda: m.Server(strict=True), "2025-11-25", {"bare": True})
-        await door.open()
-        await door.say({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-        answer = await door.next()
-        assert answer["error"]["code"] == -32600 and "initialize" in answer["error"]["message"]
-        await door.say({"jsonrpc": "2.0", "id": 2, "method": "ping"})
-        assert (await door.next())["result"] == {}
-        await door.close()
-
     async def test_requests_are_rationed_for_each_client(self):
         app = m.Server(rate_limit=(3, 3600.0))
         app.tool(lambda: "done", name="work")
@@ -17569,7 +17559,6 @@ KEPT = table(r"""
     a task exists for its owner only | TestTasks.a_task_is_its_principals
     questions come in rounds before start_task(), then in the task | TestTasks.questions_before_a_task_begins_come_in_rounds_and_later_ones_in_the_task
     a piped line needs no handshake | A request may be piped into a server without a handshake.
-    a strict server wants a handshake, but answers ping | TestHandlersOnTheWire.a_strict_server_wants_its_handshake
     tools may be registered from any thread while lists are read | TestServing.tools_are_registered_from_any_thread_while_lists_are_read
     # Part IV
     a thread that sleeps does not keep the process alive | TestServerEnds.the_end_of_input_ends_a_server_whatever_runs
