@@ -10790,7 +10790,7 @@ DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 <p>That is all. You can close this page, and go back to the program."""
 
 
-Key = tuple[str, ...]  # of a login or a registration: what it is, and the URL that it is for
+Key = tuple[str, ...]  # of a login: what it is, and the URL that it is for
 
 
 class TokenStore:
@@ -10941,28 +10941,22 @@ class Redirect:
         self.answer: asyncio.Future[Fields] = get_running_loop().create_future()
         self.listener: Listener | None = None
 
-    async def open(self, given: str | None, former: str) -> str:
-        """Listen at `given`, else where we did formerly if that is free, else anywhere; the URI."""
-        problem: OSError | None = None
-        for uri in [given] if given else [former, ""] if former else [""]:
-            url = parse_url(uri or "http://127.0.0.1/callback")
-            if url.scheme != "http" or not is_loopback(url.host):
-                break  # open_browser= will say where the browser ended up
-            listener = Listener(self.serve, max_body=0)
-            # RFC 8252 §8.3 -- the name may stand for other addresses, too
-            host = "127.0.0.1" if url.host == "localhost" else url.host
-            try:
-                root = await listener.start(host, url.port if uri else 0)
-            except OSError as exc:
-                problem = exc
-                continue
-            listener.stopping = True  # each connection ends with its answer
-            self.listener, self.path = listener, url.target.partition("?")[0]
-            return uri or root + self.path
-        if problem is not None:
-            raise AuthError(f"port {url.port} for the redirect cannot be had: {problem}; "
-                            "OAuth(redirect_uri=) chooses another")
-        return uri
+    async def open(self, given: str | None) -> str:
+        """Listen at the URI that is given, else at any port; return the URI."""
+        url = parse_url(given or "http://127.0.0.1/callback")
+        if url.scheme != "http" or not is_loopback(url.host):
+            return str(given)  # open_browser= will say where the browser ended up
+        listener = Listener(self.serve, max_body=0)
+        # RFC 8252 §8.3 -- the name may stand for other addresses, too
+        host = "127.0.0.1" if url.host == "localhost" else url.host
+        try:
+            root = await listener.start(host, url.port if given else 0)
+        except OSError as exc:
+            raise AuthError(f"port {url.port} for the redirect cannot be had: {exc}; "
+                            "OAuth(redirect_uri=) chooses another") from exc
+        listener.stopping = True  # each connection ends with its answer
+        self.listener, self.path = listener, url.target.partition("?")[0]
+        return given or root + self.path
 
     async def serve(self, request: HTTPRequest, response: Response) -> None:
         """Answer a request with a page that says nothing of what came."""
@@ -11146,6 +11140,7 @@ class Fetcher:
 #           4. One request costs one consent. A network that fails loses nothing.
 # Limits.   Nobody logs in over a Unix socket. No device codes, of which the specification knows
 #           nothing. Nothing is signed: examples/authorization/keys.py signs assertions and DPoP.
+#           Where we register ourselves, each login does so anew.
 
 __all__ += ["OAuth", "paste_redirect"]
 
@@ -11371,8 +11366,6 @@ class OAuth(Authorizer):
                 if exc.error not in ("invalid_grant", "invalid_client"):
                     raise
                 await self.store.save(self.place, None)
-                if exc.error == "invalid_client":
-                    await self.store.save(("client", server["issuer"]), None)
                 self.login = None
                 return False
             tokens = {"refresh_token": old["refresh_token"],
@@ -11426,11 +11419,7 @@ class OAuth(Authorizer):
         scope = self.wanted_scope(challenge.get("scope", ""), scopes, server, before)
         if before and set(scope.split()) == set(before.split()):
             raise AuthError(f"{self.url} wants scope {show(scope)}, which was asked for already")
-        try:
-            client, tokens = await self.obtain(server, scope, self.about(resource))
-        except MCPError:  # we may be known there no longer, which some say on their page alone
-            await self.store.save(("client", server["issuer"]), None)
-            raise
+        client, tokens = await self.obtain(server, scope, self.about(resource))
         await self.keep({"tokens": tokens, "asked": scope, "client": client, "server": server,
                          "resource": resource})
 
@@ -11490,9 +11479,8 @@ class OAuth(Authorizer):
         state, verifier = token_urlsafe(32), token_urlsafe(48)  # 64 characters: RFC 7636 §4.1
         redirect = Redirect(state)
         try:
-            kept = await self.store.load(("client", server["issuer"])) or {}
-            uri = await redirect.open(self.redirect_uri, kept.get("redirect_uri", ""))
-            client = await self.client_for(server, kept, uri, scope)
+            uri = await redirect.open(self.redirect_uri)
+            client = await self.client_for(server, uri, scope)
             page = authorization_url(server, {
                 **self.extra, "response_type": "code", "client_id": client["client_id"],
                 "redirect_uri": uri, "state": state, "code_challenge": code_challenge(verifier),
@@ -11531,20 +11519,17 @@ class OAuth(Authorizer):
             raise AuthError("the redirect is not the answer to this login: state is different")
         return answer
 
-    async def client_for(self, server: Msg, kept: Msg, uri: str, scope: str) -> Msg:
+    async def client_for(self, server: Msg, uri: str, scope: str) -> Msg:
         """Be a client that may name a redirect URI; register as one if need be.
 
         spec: basic/authorization/client-registration -- registered by the user, named by a
         document, registered by us; else the user is told what to do
         """
-        client, issuer = self.client, server["issuer"]
-        named = self.client_metadata_url
-        if client is None and named and server.get("client_id_metadata_document_supported") is True:
-            client = {"client_id": named, "token_endpoint_auth_method": "none"}
-        if client is None and kept.get("redirect_uri") == uri:
-            client = without(kept, "redirect_uri")
-        if client is not None:
-            return client
+        named, issuer = self.client_metadata_url, server["issuer"]
+        if self.client is not None:
+            return self.client
+        if named and server.get("client_id_metadata_document_supported") is True:
+            return {"client_id": named, "token_endpoint_auth_method": "none"}
         if not server.get("registration_endpoint"):
             raise AuthError(
                 f"{issuer} registers nobody by itself: register {uri} there, and pass "
@@ -11557,9 +11542,7 @@ class OAuth(Authorizer):
         if status not in (200, 201):
             remedy = f"if {self.url} has a fixed token, give that: token=, or --token"
             raise AuthError(f"{url} did not register us: {status}, {said(doc)}; {remedy}")
-        client = read_client(doc, asked, str(url))
-        await self.store.save(("client", issuer), {**client, "redirect_uri": uri})
-        return client
+        return read_client(doc, asked, str(url))
 
 ###############################################################################
 # 47. Ways to a token

@@ -10159,8 +10159,7 @@ async def listening(handle):
 #   the resource covers our URL; one slash         a_lie_ends_the_login..., an_issuer_is_compared_as_it_is...
 #   whose the client ID is, for all who share it   a_secret_is_shown_to_its_issuer_alone
 #   refreshing: locked, saved, shielded            programs_that_share..., what_a_refresh_gave..., a_refused_refresh...
-#   a failed login forgets the registration        a_login_that_fails_forgets_the_registration
-#   the redirect's port is kept; 127.0.0.1         a_registration_is_kept..., we_listen_where_redirect_uri_says...
+#   localhost is 127.0.0.1                         we_listen_where_redirect_uri_says...
 #   4xx goes on, 5xx stops; bounds of a fetch      metadata_are_looked_for..., an_outage..., a_document_...
 #   JWTs                                           TestTokens, TestJudges
 #   503, the cache, the query, scopes held         TestGuard
@@ -10683,36 +10682,8 @@ class TestLoggingIn:
             await world.log_in(auth)
             assert world.asked[0]["redirect_uri"] == world.forms()[0]["redirect_uri"] == uri
 
-    async def test_a_registration_is_kept_with_its_port_for_its_issuer(self):
-        async with World().running() as world:
-            auth = world.oauth()
-            for _ in range(2):
-                await world.log_in(auth)
-                world.forget()
-            assert world.count("POST /register") == 1
-            assert world.asked[0]["redirect_uri"] == world.asked[1]["redirect_uri"]
-            port = int(re.search(r":(\d+)/callback", world.asked[0]["redirect_uri"])[1])
-            taken = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", port)
-            await world.log_in(auth)
-            taken.close()
-            assert world.count("POST /register") == 2, "another port, another registration"
-            async with World().running() as other:
-                other.resource["authorization_servers"] = [other.root]
-                await other.log_in(other.oauth(store=auth.store))
-                assert other.count("POST /register") == 1
-
-    async def test_a_login_that_fails_forgets_the_registration(self):
-        """Some servers say on their page alone that they know a client no longer."""
-        async with World().running() as world:
-            auth = world.oauth()
-            await world.log_in(auth)
-            world.forget()
-            nobody = world.oauth(store=auth.store, open_browser=lambda url: None, timeout=0.05)
-            await world.refused("nobody", nobody)
-            await world.log_in(auth)
-            assert world.count("POST /register") == 2
-
-    async def test_a_client_that_is_unknown_at_the_token_endpoint_is_registered_anew_the_next_time(self):
+    async def test_each_login_registers_anew(self):
+        """So nothing depends on whether the server still knows who registered formerly."""
         async with World().running() as world:
             auth, answer = world.oauth(), {"error": "invalid_client"}
             world.pages["/token"] = lambda request: (401, answer) if b"client_id=client-1" in request.body else None
@@ -17705,8 +17676,7 @@ KEPT = table(r"""
     what a refresh gave is saved before it is used | TestTokensInUse.what_a_refresh_gave_is_not_used_before_it_is_kept
     a refresh survives its request's cancellation, and close() waits | TestTokensInUse.what_a_refresh_gave_is_kept_before_it_is_used_though_its_request_is_cancelled
     invalid_grant forgets the login, outages do not | TestTokensInUse.a_refused_refresh_costs_a_login_and_an_outage_none
-    a failed login forgets the registered client | TestLoggingIn.a_login_that_fails_forgets_the_registration
-    the redirect's port is kept with the registration, tried first | TestLoggingIn.a_registration_is_kept_with_its_port_for_its_issuer
+    each login registers anew where we register ourselves | TestLoggingIn.each_login_registers_anew
     a redirect to localhost is listened for at 127.0.0.1 | TestLoggingIn.we_listen_where_redirect_uri_says_or_say_who_does
     4xx or a page makes the client look at the next place | TestLoggingIn.metadata_are_looked_for_in_one_order
     5xx ends the search for metadata | TestLoggingIn.an_outage_leads_to_no_other_place
