@@ -10607,8 +10607,8 @@ def from_base64url(text: JSON) -> bytes:
 P = 2**256 - 2**224 + 2**192 + 2**96 - 1
 N = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # points of the curve
 B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B  # y^2 = x^3 - 3x + B
-#: A point (X : Y : Z) is x = X / Z^2, y = Y / Z^3, which spares divisions: with them a token would
-#: take four times as long, on the event loop. Z = 0 is infinity.
+#: A point (X : Y : Z) is x = X / Z, y = Y / Z, which spares divisions: with them a token would take
+#: several times as long, on the event loop. Z = 0 is infinity.
 Point = tuple[int, int, int]
 G: Point = (
     0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
@@ -10617,27 +10617,17 @@ G: Point = (
 )
 
 
-def double_point(point: Point) -> Point:
-    x, y, z = point
-    yy = y * y % P
-    s, m = 4 * x * yy % P, 3 * (x - z * z) * (x + z * z) % P
-    xx = (m * m - 2 * s) % P
-    return xx, (m * (s - xx) - 8 * yy * yy) % P, 2 * y * z % P
-
-
 def add_points(one: Point, two: Point) -> Point:
-    if not one[2] or not two[2]:
-        return two if not one[2] else one
+    """Return the sum of any two points, the same one twice and infinity among them.
+
+    Renes, Costello and Batina, "Complete addition formulas for prime order elliptic curves", §2
+    """
     (x1, y1, z1), (x2, y2, z2) = one, two
-    a, b = z1 * z1 % P, z2 * z2 % P
-    u1, s1 = x1 * b % P, y1 * z2 * b % P
-    h, r = (x2 * a - u1) % P, (y2 * z1 * a - s1) % P
-    if not h:
-        return (1, 1, 0) if r else double_point(one)
-    hh = h * h % P
-    hhh, v = h * hh % P, u1 * hh % P
-    x3 = (r * r - hhh - 2 * v) % P
-    return x3, (r * (v - x3) - s1 * hhh) % P, z1 * z2 * h % P
+    xx, yy, zz = x1 * x2, y1 * y2, z1 * z2 % P
+    xy, yz, xz = x1 * y2 + x2 * y1, y1 * z2 + y2 * z1, (x1 * z2 + x2 * z1) % P
+    r, s, t = 3 * (B * zz - xz) % P, 3 * (B * xz - xx - 3 * zz) % P, 3 * (xx - zz) % P
+    less, more = (yy - r) % P, (yy + r) % P
+    return (xy * less - yz * s) % P, (less * more + t * s) % P, (yz * more + xy * t) % P
 
 
 def signed_with_p256(x: int, y: int, data: bytes, signature: bytes) -> bool:
@@ -10646,14 +10636,14 @@ def signed_with_p256(x: int, y: int, data: bytes, signature: bytes) -> bool:
     on_curve = 0 <= x < P and 0 <= y < P and (y * y - x * x * x + 3 * x - B) % P == 0
     if not on_curve or len(signature) != 64 or not (0 < r < N and 0 < s < N):  # RFC 8725 §3.4
         return False
-    w, point, total = pow(s, -1, N), (x, y, 1), (1, 1, 0)
+    w, point, total = pow(s, -1, N), (x, y, 1), (0, 1, 0)
     u, v = int.from_bytes(digest("256", data), "big") * w % N, r * w % N
     terms = (None, G, point, add_points(G, point))
     for i in reversed(range(256)):  # Shamir's trick: u * G + v * point in one pass
-        total = double_point(total)
+        total = add_points(total, total)
         term = terms[(u >> i & 1) + 2 * (v >> i & 1)]
         total = add_points(total, term) if term else total
-    return bool(total[2]) and total[0] * pow(total[2], -2, P) % P % N == r
+    return bool(total[2]) and total[0] * pow(total[2], -1, P) % P % N == r
 
 
 #: The bytes of a signature that name the hash which was signed. RFC 8017 §9.2, note 1
