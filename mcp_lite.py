@@ -291,7 +291,8 @@ STATE_SECONDS = 900.0  # a requestState is good: people take their time to answe
 ASK_SECONDS = 600.0  # for an answer from a person; the keys of an issuer are fetched anew
 IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
 REQUEST_SECONDS = 60.0  # for an answer, or the next sign of progress; for a body
-STALL_SECONDS = 30.0  # for a peer to take what we write; the longest pause between two attempts
+#: for a peer to take what we write; the longest pause between two attempts; by which clocks differ
+STALL_SECONDS = 30.0
 HEAD_SECONDS = 20.0  # for a request's head; for all that a login fetches
 KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
 CONNECT_SECONDS = 10.0  # to reach a server
@@ -10731,12 +10732,10 @@ def keys_for(jwt: JWT, jwks: Sequence[JSON]) -> list[Msg]:
     ][:MAX_TRIES]
 
 
-def check_claims(
-    claims: Msg, issuer: str, audience: Sequence[str] | None, now: float, leeway: float = 30.0
-) -> None:
+def check_claims(claims: Msg, issuer: str, audience: Sequence[str] | None, now: float) -> None:
     """Raise AuthError unless the claims are an issuer's, for us, and for now. RFC 9068 §4
 
-    None as `audience` takes what is for anybody; clocks may differ by `leeway` seconds.
+    None as `audience` takes what is for anybody.
 
     >>> check_claims({"iss": "i", "aud": ["a", "b"], "exp": 100}, "i", ["b"], 99)
     """
@@ -10750,9 +10749,9 @@ def check_claims(
     for name, value in times.items():
         if type(value) not in (int, float) or not abs(value) < 1e15:
             raise AuthError(f"{name} is {show(value)}, not a time")
-    if now >= times.get("exp", 0) + leeway:
+    if now >= times.get("exp", 0) + STALL_SECONDS:
         raise AuthError("it has expired, or does not say when it will")
-    if max(times.get("nbf", now), times.get("iat", now)) > now + leeway:
+    if max(times.get("nbf", now), times.get("iat", now)) > now + STALL_SECONDS:
         raise AuthError("nbf or iat is in the future")
 
 ###############################################################################
@@ -11694,13 +11693,12 @@ class KeySet:
 
 def jwt_verifier(
     issuer: str, *, audience: str | Sequence[str], jwks_uri: str | None = None,
-    keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS,
-    leeway: float = 30.0, ssl: Any = None,
+    keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS, ssl: Any = None,
 ) -> Judge:
     """Return a judge of the JWTs of an issuer that are meant for `audience`: for Guard(verify=).
 
-    The keys come from `keys` (JWKs), from `jwks_uri`, or from the issuer's metadata. Clocks may
-    differ by `leeway` seconds, 60 at most. RFC 9068 §4, RFC 8725
+    The keys come from `keys` (JWKs), from `jwks_uri`, or from the issuer's metadata. RFC 9068 §4,
+    RFC 8725
     """
     meant = [audience] if isinstance(audience, str) else list(audience)
     # spec: basic/authorization/security-considerations#access-token-privilege-restriction
@@ -11708,8 +11706,6 @@ def jwt_verifier(
         raise ValueError("audience= is needed: without it, tokens for other servers come in")
     if not algorithms or not KEY_KINDS.keys() >= set(algorithms):
         raise ValueError(f"algorithms={algorithms!r}: there are {', '.join(KEY_KINDS)}")
-    if not 0 <= leeway <= 60:
-        raise ValueError(f"leeway={leeway}: give 0 to 60 seconds")
     key_set = KeySet(issuer, jwks_uri, ssl)
 
     async def verify(token: str) -> Principal | None:
@@ -11721,7 +11717,7 @@ def jwt_verifier(
             signed = jwt.header["alg"], jwt.signed, jwt.signature
             if not any(signed_by(jwk, *signed) for jwk in found):
                 raise AuthError(f"none of {len(found)} keys has signed it")
-            check_claims(jwt.claims, issuer, meant, time.time(), leeway)
+            check_claims(jwt.claims, issuer, meant, time.time())
             if "cnf" in jwt.claims:  # RFC 7800 §3 -- whoever stole it could not prove possession
                 raise AuthError("it is bound to a key, and no proof is checked here")
             return principal_of(jwt.claims, issuer)
@@ -11778,13 +11774,13 @@ class Guard(Entrance):
         resource_url: our URL as clients know it; not needed where only this machine can reach us
         scopes: needed by every request
         offered: scopes to name besides
-        documentation: the URL of a page for people
+
     """
 
     def __init__(
         self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
         resource_url: str | None = None, scopes: str | Iterable[str] = (),
-        offered: str | Iterable[str] = (), documentation: str | None = None,
+        offered: str | Iterable[str] = (),
     ) -> None:
         super().__init__(None, verify)
         if resource_url is not None:
@@ -11796,7 +11792,7 @@ class Guard(Entrance):
         if "offline_access" in (*self.scopes, *self.offered):
             raise ValueError("offline_access is no scope of a server")
         self.url, self.issuers = resource_url or "", list(issuers)
-        self.documentation = documentation
+
         #: by the hash of a token: until when it needs no judge, and whose it is
         self.cache: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
 
@@ -11876,7 +11872,7 @@ class Guard(Entrance):
         doc = without_none(
             resource=self.url, authorization_servers=self.issuers or None,
             scopes_supported=list(dict.fromkeys((*self.scopes, *self.offered))) or None,
-            bearer_methods_supported=["header"], resource_documentation=self.documentation,
+            bearer_methods_supported=["header"],
         )
         return 200, headers, json.dumps(doc)
 
