@@ -280,7 +280,7 @@ MAX_CLIENTS = 10_000  # connections, sessions, tokens, rates: a few KiB each
 MAX_WAITING = 2500  # changes that wait for one reader: all that it may watch, at once
 MAX_IN_FLIGHT = 1024  # requests of one peer that run at once; more wait for their turn
 MAX_ITEMS = 1000  # tasks; subscriptions, arguments, messages of a batch, pages of a list
-MAX_FEW = 100  # items of a page, fields of a head, questions, lines of a log that wait
+MAX_FEW = 100  # items of a page, fields of a head, questions, reports of progress that wait
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_IDLE = 32  # connections to one server that a client keeps
 MAX_TRIES = 16  # rounds of questions, keys for a token that names none
@@ -7164,6 +7164,11 @@ def command_line(command: Command, cwd: str) -> list[str]:
     return argv
 
 
+def write_stderr(line: str) -> None:
+    """Write a line on our stderr."""
+    print(line, file=sys.stderr, flush=True)
+
+
 class StdioTransport(LineTransport):
     """A server that we start as a child process: the client's end. close() ends the child.
 
@@ -7172,27 +7177,25 @@ class StdioTransport(LineTransport):
 
     Args:
         env: variables for it: what it needs besides PATH and HOME, an API key or PYTHONPATH say
-        env_replace: whether it sees `env` alone
         cwd: its working directory
-        stderr: a function of each line, or "null" for nowhere; else our stderr
+        stderr: a function of each line; else it is our stderr
         max_message_bytes: of a message that it sends
         exit_seconds: for it to end by itself when its input is closed, and then by SIGTERM
     """
 
     def __init__(
-        self, command: Command, *, env: Fields | None = None, env_replace: bool = False,
-        cwd: str | os.PathLike[str] | None = None, stderr: Any = None,
+        self, command: Command, *, env: Fields | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        stderr: Callable[[str], object] | None = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = GRACE_SECONDS,
     ) -> None:
         super().__init__(max_message_bytes)
-        if not (stderr is None or stderr == "null" or callable(stderr)):
-            raise TypeError(f"stderr={stderr!r}: give a function of each line, or \"null\"")
         self.cwd = os.path.abspath(cwd or "")
         self.argv = argv = command_line(command, self.cwd)
         program = next((part for part in argv if part.endswith(".py")), argv[0])
         self.name = f"the server {os.path.basename(program)!r}"
-        ours = {} if env_replace else inherited(os.environ)
-        self.env, self.stderr, self.exit_seconds = {**ours, **(env or {})}, stderr, exit_seconds
+        self.env = {**inherited(os.environ), **(env or {})}
+        self.stderr, self.exit_seconds = stderr or write_stderr, exit_seconds
         self.process: Any = None
         self.garbage = ""  # the first line of its stdout that is no message
         #: the last lines of its stderr
@@ -7257,10 +7260,7 @@ class StdioTransport(LineTransport):
     def _say(self, line: str) -> None:
         self.last_words.append(line)
         try:
-            if callable(self.stderr):
-                self.stderr(line)
-            elif self.stderr is None:
-                print(line, file=sys.stderr, flush=True)
+            self.stderr(line)
         except Exception:
             logger.exception("the stderr callback failed")
 
@@ -8547,11 +8547,6 @@ class Listener:
         self._sweeper.cancel()
 
 
-def check_uds(path: str | None) -> None:
-    """Raise ValueError for a path that no Unix socket can have."""
-    if path is not None and not (path and hasattr(asyncio, "open_unix_connection")):
-        raise ValueError(f"uds={path!r}: give a path, where Python has Unix sockets")
-
 
 def server_ssl(ssl: Any) -> Any:
     """Return an SSLContext from one, or from the paths of a certificate and its key."""
@@ -8595,7 +8590,6 @@ class Stream:
     name = ""
     last = sent = 0  # the number of the newest event, and of the newest that was sent
     complete = False  # its last event has been put
-    expires = NO_DEADLINE  # when the token does that opened it: a time of day
 
     def __init__(
         self, session: HTTPSession, response: Response | None = None, caller: Caller = NOBODY
@@ -8700,10 +8694,6 @@ class Stream:
         if response is not None:
             await response.send(*((0, {}) if response.begun else (200, STREAM_HEADERS)), last)
 
-
-def expiry_of(caller: Caller) -> float:
-    """Return when the token of a caller expires: a time of day."""
-    return getattr(caller.principal, "expires_at", None) or NO_DEADLINE
 
 
 class HTTPSession(Conversation):
@@ -8928,8 +8918,9 @@ async def serve_page(
 # Rules.   1. Who sends a request is known before its body is read, its body before it is served.
 #          2. Sessions have ids that nobody can guess, belong to whoever opened them, and expire
 #             when idle. Who asks for somebody else's learns only that it is not there.
-# Limits.  Of too many sessions, the one that was idle longest ends. In the modern era a client
-#          sends no responses, and none of the protocol's notifications.
+# Limits.  Of too many sessions, the one that was idle longest ends. A stream may outlive the token
+#          that opened it. In the modern era a client sends no responses, and none of the
+#          protocol's notifications.
 
 PAIR_PATH = "/messages"  # where the first revision's transport takes messages
 
@@ -8944,10 +8935,11 @@ class Endpoint:
         auth: a Guard, for tokens that an authorization server gives
         allowed_hosts: names in Host to let in, besides loopback names; "*" is any
         allowed_origins: origins of web pages to let in, besides this machine's; "*" is any
-        sessions: False keeps nothing between requests, for a server behind a balancer
+        sessions: False keeps nothing between requests, for a server behind a balancer, and does not
+            serve the transport of the first revision, at /sse and /messages
         session_seconds: for which a session may be idle
         session_prefix: of the ids of sessions, by which a balancer finds the process
-        legacy_sse: whether the transport of the first revision is served, at /sse and /messages
+
         healthz: whether there are pages for probes, /healthz and /readyz
         grace: seconds that running requests get when the server is to end
         max_body: bytes of a request; no more than MAX_MESSAGE_BYTES, 16 MiB
@@ -8959,8 +8951,7 @@ class Endpoint:
         allowed_hosts: str | Iterable[str] | None = None,
         allowed_origins: str | Iterable[str] = (), sessions: bool = True,
         session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
-        legacy_sse: bool = True, healthz: bool = False, grace: float = GRACE_SECONDS,
-        max_body: int = MAX_MESSAGE_BYTES,
+        healthz: bool = False, grace: float = GRACE_SECONDS, max_body: int = MAX_MESSAGE_BYTES,
     ) -> None:
         if not path.startswith("/"):
             raise ValueError(f"path={path!r}: a path begins with a slash")
@@ -8975,7 +8966,7 @@ class Endpoint:
         self.entrance: Entrance = Entrance(token, verify) if auth is None else auth
         self.gate = Gate(allowed_hosts, allowed_origins)
         self.stateful, self.session_seconds = sessions, session_seconds
-        self.session_prefix, self.legacy_sse = session_prefix, legacy_sse
+        self.session_prefix = session_prefix
         self.healthz, self.grace, self.max_body = healthz, grace, max_body
         self._add_routes()
 
@@ -9008,7 +8999,6 @@ class Endpoint:
         if self.stateful:
             self.add("GET", self.path, Route(self.get))
             self.add("DELETE", self.path, Route(self.delete))
-        if self.legacy_sse:
             self.add("GET", "/sse", Route(self.open_pair))
             self.add("POST", PAIR_PATH, Route(self.post_to_pair))
         for where in ("/healthz", "/readyz") if self.healthz else ():
@@ -9149,8 +9139,6 @@ class Endpoint:
         if modern:
             # spec: basic/transports/streamable-http#cancellation -- closing the response is it
             response.on_end += ((session.stop, exchange),)
-            if msg["method"] == "subscriptions/listen":
-                stream.expires = expiry_of(request)
             if response.lost:
                 session.stop(exchange)
         try:
@@ -9226,7 +9214,6 @@ class Endpoint:
             if kept is None or kept.session is not session:
                 raise ProtocolError("the stream of last-event-id is not kept")
             stream, after = kept, int(number)
-        stream.expires = expiry_of(request)
         await stream.begin(response, after)
 
     def session_of_legacy(self, request: HTTPRequest) -> HTTPSession:
@@ -9248,10 +9235,9 @@ class Endpoint:
         self.check_open()
         session = self.open_session(request, pair=True)
         where = f"{request.root}{PAIR_PATH}?session_id={session.id}"
-        stream = session.standalone()
-        stream.expires = expiry_of(request)
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
-        await stream.begin(response, first=f"event: endpoint\ndata: {where}\n\n".encode())
+        first = f"event: endpoint\ndata: {where}\n\n".encode()
+        await session.standalone().begin(response, first=first)
 
     async def post_to_pair(self, request: HTTPRequest, response: Response) -> None:
         """Take a message of HTTP+SSE; its answer comes on the stream."""
@@ -9278,9 +9264,7 @@ class Endpoint:
         """Look at everything that may have waited too long."""
         self.now = now = self.loop.time()
         for stream in list(self.open):
-            if stream.expires <= time.time() and stream.response is not None:
-                self.tasks.spawn(stream.response.send(0, {}))
-            elif now - stream.since > KEEP_ALIVE_SECONDS:
+            if now - stream.since > KEEP_ALIVE_SECONDS:
                 self.tasks.spawn(stream.keep_alive())
         for session in list(self.sessions.values()):
             if now - session.used <= self.session_seconds:
@@ -9348,7 +9332,8 @@ class HTTPServer(Endpoint):
         super().__init__(server, **options)
         if not host or port > 65535:
             raise ValueError(f"host={host!r}, port={port}: give an address, and 65535 at most")
-        check_uds(uds)
+        if uds is not None and not (uds and hasattr(asyncio, "start_unix_server")):
+            raise ValueError(f"uds={uds!r}: give a path, where Python has Unix sockets")
         self.where = host, port, uds, ssl, sock
 
     async def __aenter__(self) -> HTTPServer:
@@ -9633,16 +9618,14 @@ class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
     def __init__(
-        self, url: URL, *, ssl: Any = None, uds: str | None = None,
-        admit: Callable[[str], None] | None = None,
+        self, url: URL, *, ssl: Any = None, admit: Callable[[str], None] | None = None,
     ) -> None:
-        check_uds(uds)
-        self.url, self.uds = url, uds
+        self.url = url
         #: looks at the address that was reached, unless by a proxy, and raises ConnectionClosed if
         #: nothing may be sent there
         self.admit = admit
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
-        self.proxy = None if uds else proxy_for(url)
+        self.proxy = proxy_for(url)
         self.idle: list[HTTPAnswer] = []
         self.busy: set[HTTPAnswer] = set()
 
@@ -9700,9 +9683,8 @@ class HTTPClient:
             return await within(CONNECT_SECONDS, self._open(), late)
         except (OSError, UnicodeError, ProtocolError) as exc:  # for names that no DNS can have
             reason = str(exc) or "the server ended the connection where TLS begins"
-        where = f"{self.url} on {self.uds}" if self.uds else str(self.url)
-        where += f" through the proxy {self.proxy.url}" if self.proxy else ""
-        raise ConnectionClosed(f"cannot reach {where}: {reason}")
+        through = f" through the proxy {self.proxy.url}" if self.proxy else ""
+        raise ConnectionClosed(f"cannot reach {self.url}{through}: {reason}")
 
     async def _open(self) -> HTTPAnswer:
         """Return a new connection to the server."""
@@ -9711,18 +9693,15 @@ class HTTPClient:
         secure: Msg = {}
         if self.ssl and not self.proxy:
             secure = {"ssl": self.ssl, "server_hostname": self.url.host}
-        if self.uds is not None:
-            await loop.create_unix_connection(lambda: protocol, self.uds, **secure)
-        else:
-            url = self.proxy.url if self.proxy else self.url
-            if not is_loopback(url.host):  # RFC 8305 §5 -- of two addresses, one may be dead
-                secure["happy_eyeballs_delay"] = 0.25
-            await loop.create_connection(lambda: protocol, url.host, url.port, **secure)
+        url = self.proxy.url if self.proxy else self.url
+        if not is_loopback(url.host):  # RFC 8305 §5 -- of two addresses, one may be dead
+            secure["happy_eyeballs_delay"] = 0.25
+        await loop.create_connection(lambda: protocol, url.host, url.port, **secure)
         try:
             keep_watch(answer.transport.get_extra_info("socket"))
             if self.proxy is not None and self.ssl:
                 await self._tunnel(answer, self.proxy)
-            if self.uds is None and self.proxy is None and self.admit is not None:
+            if self.proxy is None and self.admit is not None:
                 self.admit(answer.transport.get_extra_info("peername")[0])
         except BaseException:
             answer.abort()
@@ -9859,7 +9838,6 @@ class HTTPTransport(Transport):
         headers: of each request; a mapping, or a function, plain or async, that gives one
         token: a bearer token, or a function that gives one
         ssl: an ssl.SSLContext, or the path of a file with certificates to trust
-        uds: the path of a Unix socket to connect to
         auth: how to log in: "oauth", or an OAuth, ClientCredentials or the like
     """
 
@@ -9870,10 +9848,10 @@ class HTTPTransport(Transport):
 
     def __init__(
         self, url: str, *, headers: Fields | Action | None = None,
-        token: Any = None, ssl: Any = None, uds: str | None = None, auth: Any = None,
+        token: Any = None, ssl: Any = None, auth: Any = None,
     ) -> None:
         self.url, self.name, self.ssl = parse_url(url), url, ssl
-        self.http = HTTPClient(self.url, ssl=ssl, uds=uds)
+        self.http = HTTPClient(self.url, ssl=ssl)
         self._headers = headers if callable(headers) else sendable_headers(headers)
         if not (token is None or auth is None):
             raise ValueError("token= and auth= are two ways to come in: give one of them")
@@ -11127,9 +11105,9 @@ class Fetcher:
 #           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
 #              used: a refresh token that is shown twice ends the whole family.
 #           4. One request costs one consent. A network that fails loses nothing.
-# Limits.   Nobody logs in over a Unix socket. No device codes, of which the specification knows
-#           nothing. Nothing is signed: examples/authorization/keys.py signs assertions and DPoP.
-#           Where we register ourselves, each login does so anew.
+# Limits.   No device codes, of which the specification knows nothing. Nothing is signed:
+#           examples/authorization/keys.py signs assertions and DPoP. Where we register ourselves,
+#           each login does so anew.
 
 __all__ += ["OAuth", "paste_redirect"]
 
@@ -12320,17 +12298,6 @@ class Person:
         page = f"{message}\n  Open {url}\n  It is a page of {place.rpartition('@')[2]}{doubt}"
         return await self.elicit(page, {})
 
-    async def sample(self, params: Msg) -> str:
-        """Let the person answer in the place of a model."""
-        for message in params["messages"]:
-            for block in as_list(message["content"]):
-                self.say(f"{message['role']}: {content_text(block)}")
-        title = "The server asks a model; you answer for it"
-        answer = await self.fill_in("sample", {"type": "string", "title": title}, True)
-        if answer is None:
-            # spec 2025-11-25: client/sampling#error-handling
-            raise RPCError(-1, "User rejected sampling request")
-        return str(answer[0])
 
 ###############################################################################
 # 52. Verbs
@@ -12639,7 +12606,7 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
         return Client(
             args.target, revision=args.revision, roots=args.root or None,
             timeout=float(args.timeout), elicit=person.elicit, elicit_url=person.elicit_url,
-            sample=person.sample, log=person.log, progress=person.progress, **options,
+            log=person.log, progress=person.progress, **options,
         )
     except (TypeError, ValueError) as exc:
         raise UsageError(str(exc)) from exc

@@ -7382,8 +7382,6 @@ class TestChild:
         assert "SECRET_TOKEN" not in seen and "TERM" not in seen
         assert "secret" not in seen.get("HTTPS_PROXY", "")
         assert (await environment(env={"LANG": "D"}))["LANG"] == "D"
-        if os.name != "nt":
-            assert set(await environment(env={"MINE": "1"}, env_replace=True)) <= {"MINE", "LC_CTYPE"}
 
     async def test_the_folder_is_chosen_by_cwd(self, tmp_path):
         async with child(RAW + "serve(lambda msg: text(msg['id'], os.getcwd()))", cwd=tmp_path) as c:
@@ -7407,7 +7405,7 @@ class TestChild:
         for target in (["server"], m.Server(), "https://127.0.0.1/mcp"):
             with pytest.raises(TypeError, match="Client: no option 'elict'; did you mean elicit?"):
                 m.Client(target, elict=print)
-        with pytest.raises(TypeError, match="Client: no option 'cwd'; there is: .*, headers, token, ssl, uds, auth$"):
+        with pytest.raises(TypeError, match="Client: no option 'cwd'; there is: .*, headers, token, ssl, auth$"):
             m.Client("https://127.0.0.1/mcp", cwd="/")
 
     @pytest.mark.parametrize("target", ["", []])
@@ -7478,11 +7476,6 @@ class TestChildEnds:
         with pytest.raises((m.ConnectionClosed, RuntimeError), match="has closed the connection|connects once"):
             await connecting
         assert c.transport is None or c.transport.process is None or c.transport.process.poll() is not None
-
-    def test_where_the_stderr_of_a_child_goes_is_checked(self):
-        for wrong in ("inherit", sys.stderr, 7):
-            with pytest.raises(TypeError, match="give a function of each line"):
-                m.StdioTransport("python3", stderr=wrong)
 
     @pytest.mark.parametrize("wait", ["", "p.wait()"])
     async def test_what_the_server_has_started_is_ended_too(self, wait):
@@ -8928,7 +8921,7 @@ class TestStreamsOverHTTP:
             events.drop()
             await eventually(lambda: app.log == ["g begins", "g cancelled"])
             assert await caller.status("POST", INITIALIZED, where) == 404
-        async with http_calling(opened=False, legacy_sse=False) as (caller, _):
+        async with http_calling(opened=False, sessions=False) as (caller, _):
             assert await caller.status("GET", b"", "/sse") == 404
 
     async def test_who_does_not_read_the_stream_of_the_pair_asks_nothing_more(self):
@@ -9126,8 +9119,6 @@ class TestRunningAPort:
             async with sample_app().http(uds=path) as server, Caller(server.url, uds=path) as caller:
                 await caller.open()
                 assert (await caller.post(PING))[0] == 200
-                async with m.Client(server.url, uds=path) as client:
-                    assert await client.call("echo", {"text": "x"}) == "x"
 
     async def test_a_socket_of_somebody_elses(self):
         sock = socket.create_server(("127.0.0.1", 0))
@@ -11718,21 +11709,6 @@ class TestGuard:
             assert status == 503 and int(headers["retry-after"]) > 0 and "www-authenticate" not in headers
             assert b"database" not in body and "database" in caplog.text
 
-    @pytest.mark.parametrize("era", ["legacy", "modern"])
-    async def test_a_stream_ends_with_the_token_that_opened_it(self, era):
-        ends = time.time() + 0.3
-        who = m.Principal(*ALICE, scopes=["read"], expires_at=ends)
-        async with guarded_app().http(port=0, auth=guard_of(verify=lambda token: who)) as server:
-            door = Guest(server.url, era)
-            if era == "legacy":
-                await door.hello("t")
-                got = {"accept": "text/event-stream", "authorization": "Bearer t", **door.session}
-                status, _, _ = await ask(server.url, **got)
-            else:
-                params = {"notifications": {"toolsListChanged": True}}
-                status, _, _ = await door.post("t", "subscriptions/listen", params)
-            assert status == 200 and ends <= time.time() < ends + 10
-
     async def test_without_a_guard_nobody_may_call_what_needs_a_scope_but_in_this_process(self):
         for options in ({}, {"token": "t"}):
             async with guarded_app().http(port=0, **options) as server:
@@ -12135,8 +12111,7 @@ Where nobody is there to answer, a question is declined.
     !   It is a page of example.com
     ! declined; ...
     $ call think shop.py
-    ! user: why?
-    ! error: User rejected sampling request (-1)
+    ! error: ...the client did not declare the capability 'sampling'...
     [3]
 
 A question can be answered in advance; what a form does not need takes its default.
@@ -12157,9 +12132,6 @@ A question can be answered in advance; what a form does not need takes its defau
     $ call leave --answer agree=no shop.py
     decline
     ! The server asks: Really?
-    $ call think --answer sample=because shop.py
-    because
-    ! user: why?
 
 What the server is told: its folder, its environment, the revision, the roots.
     $ call where --cwd FOLDER --env COLOUR=red --revision 2025-03-26 --root FOLDER shop.py

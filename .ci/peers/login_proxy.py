@@ -31,7 +31,7 @@ def log_in(url):
 async def use(url, environ):
     """Let an application call a tool; return the names of the tools."""
     command = [*PROGRAM, "gateway", url]
-    async with m.Client(command, env=environ, stderr="null") as application:
+    async with m.Client(command, env=environ, stderr=lambda line: None) as application:
         names = [tool["name"] for tool in await application.list_tools()]
         if names:
             said = await application.call(names[0], {})

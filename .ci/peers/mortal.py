@@ -57,7 +57,7 @@ async def main(near):
         server = [sys.executable, str(folder / "server.py"), str(HERE.parents[2]), name]
         gateway = [sys.executable, str(HERE.parents[2] / "mcp_lite.py"), "gateway", "--", *server]
         numbers = iter(range(CALLS))
-        async with m.Client(gateway, revision=near, stderr="null") as c:
+        async with m.Client(gateway, revision=near, stderr=lambda line: None) as c:
 
             async def work():
                 for number in numbers:

@@ -450,7 +450,7 @@ def test_a_configuration_that_names_the_gateway_itself_ends(tmp_path, near):
     config.write_text(json.dumps({"mcpServers": {"me": mine, "far": {"command": sys.executable, "args": COMMAND[1:]}}}))
 
     async def main():
-        async with m.Client([*GATEWAY, str(config)], revision=near, stderr="null") as c:
+        async with m.Client([*GATEWAY, str(config)], revision=near, stderr=lambda line: None) as c:
             assert {tool["name"].partition("__")[0] for tool in await c.list_tools()} == {"far"}
             with pytest.raises(m.RemoteError, match="me: "):
                 await c.call("me__far__add", {"a": 1})
