@@ -10217,7 +10217,7 @@ async def web(answer, ssl=None):
             pass  # the client has gone, or we go: asyncio would complain of a task that is cancelled
         finally:
             writer.close()
-            with contextlib.suppress(OSError, asyncio.TimeoutError):  # it would complain of these, too
+            with contextlib.suppress(OSError, asyncio.TimeoutError, asyncio.CancelledError):  # these, too
                 await asyncio.wait_for(writer.wait_closed(), 5)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=ssl)
