@@ -243,11 +243,16 @@ ReqId = Union[int, str]
 Send = Callable[[Msg], Awaitable[Any]]
 #: What is sent at once: a message, or a batch of messages.
 Payload = Union[Msg, list[Msg]]
-#: The fields of a head of HTTP, of a form, or of a query.
+#: Texts by their names: the fields of a head of HTTP, of a form, of a query.
 Fields = Mapping[str, str]
+#: One name, or several: of scopes, of hosts.
+Names = Union[str, Iterable[str]]
 #: A function of an author's or of ours, plain or async; and one without arguments.
 Function = Callable[..., Any]
 Action = Callable[[], Any]
+#: What runs in an event loop, and what is waited for in one.
+Task = asyncio.Task[Any]
+Future = asyncio.Future[Any]
 
 
 PREFIX = "io.modelcontextprotocol/"  # of the keys in `_meta` that the specification owns
@@ -1276,7 +1281,7 @@ def nothing(*_: Any) -> Any:
     """Take any news, and do nothing."""
 
 
-def hold(held: set[Any], future: asyncio.Future[Any]) -> None:
+def hold(held: set[Any], future: Future) -> None:
     """Keep a future in a set until it is done."""
     held.add(future)
     future.add_done_callback(held.discard)
@@ -1287,12 +1292,12 @@ class Tasks:
 
     def __init__(self) -> None:
         #: in order; a dict, as many are empty, and an empty set takes 150 bytes more
-        self.running: dict[asyncio.Task[Any], None] = {}
+        self.running: dict[Task, None] = {}
 
-    def spawn(self, coro: Any) -> asyncio.Task[Any]:
+    def spawn(self, coro: Any) -> Task:
         """Run a coroutine as a task of this set. From Python 3.12 on, it begins at once."""
         loop = get_running_loop()
-        task: asyncio.Task[Any] = asyncio.Task(coro, loop=loop, **_EAGER)
+        task: Task = asyncio.Task(coro, loop=loop, **_EAGER)
         if task.done():
             self._report(task)
         else:
@@ -1300,13 +1305,13 @@ class Tasks:
             task.add_done_callback(self._report)
         return task
 
-    def _report(self, task: asyncio.Task[Any]) -> None:
+    def _report(self, task: Task) -> None:
         self.running.pop(task, None)
         exc = None if task.cancelled() else task.exception()
         if exc is not None and not isinstance(exc, MCPError):  # those, the other end can cause
             logger.error("a background task failed", exc_info=exc)
 
-    def others(self) -> set[asyncio.Task[Any]]:
+    def others(self) -> set[Task]:
         """Return the running tasks, without the one that asks."""
         return {*self.running} - {asyncio.current_task()}
 
@@ -1344,7 +1349,7 @@ class Threads:
         self.threads = 0
         self.free = 0  # threads that wait for a job, less the jobs that wait for a thread
 
-    def run(self, fn: Function, *args: Any) -> asyncio.Future[Any]:
+    def run(self, fn: Function, *args: Any) -> Future:
         """Return a future of what fn(*args) gives in a thread; RuntimeError if none can start."""
         future = get_running_loop().create_future()
         call = partial(contextvars.copy_context().run, fn, *args)
@@ -1410,7 +1415,7 @@ class Threads:
             self.shrink(0)
 
 
-def settle_future(future: asyncio.Future[Any], value: Any, exc: BaseException | None) -> None:
+def settle_future(future: Future, value: Any, exc: BaseException | None) -> None:
     """Give a future its value or its exception, unless it has one or is cancelled."""
     if future.done():
         return
@@ -1493,7 +1498,7 @@ class Outbox:
     sending = closed = False  # whether a task sends; whether nothing more is taken
 
     def __init__(
-        self, send: Send, spawn: Callable[[Any], Any], too_slow: Action
+        self, send: Send, spawn: Function, too_slow: Action
     ) -> None:
         self.send, self.spawn, self.too_slow = send, spawn, too_slow
         self.waiting: dict[Any, Msg] = {}  # by subject
@@ -1555,7 +1560,7 @@ class Transport:
     grace: float | None = GRACE_SECONDS
     #: whether it waits for a person who logs in: no request is given up meanwhile
     waits_for_person = False
-    _closing: asyncio.Future[None] | None = None
+    _closing: Future | None = None
 
     async def open(self) -> None:
         """Connect; raise ConnectionClosed with the reason if that fails."""
@@ -1626,7 +1631,7 @@ class Inbox:
         self.items: deque[Any] = deque()
         self.closed = False
         #: futures of those who wait for an item, or for room
-        self.sleepers: deque[asyncio.Future[None]] = deque()
+        self.sleepers: deque[Future] = deque()
 
     async def take(self) -> list[Any]:
         """Wait for messages, and return all that are there; [] when it is closed and empty."""
@@ -1792,7 +1797,7 @@ class Asker:
             raise answer
         return answer
 
-    def _abandon(self, req_id: ReqId, reason: str) -> asyncio.Task[Any] | None:
+    def _abandon(self, req_id: ReqId, reason: str) -> Task | None:
         """Give a request up; return the task that tells the peer so, if one has to."""
         asked = self.asked[req_id]
         if asked.answer.done() and not asked.answer.cancelled():
@@ -1844,7 +1849,7 @@ class Asker:
             if task is not None:
                 hold(asked.reports, task)
 
-    def call_back(self, callback: Function, *args: Any) -> asyncio.Task[Any] | None:
+    def call_back(self, callback: Function, *args: Any) -> Task | None:
         """Call a user's callback, and return the task of an async one; failures go to the log."""
         try:
             outcome = callback(*args)
@@ -1884,7 +1889,7 @@ class Peer(Asker):
         self.incoming: dict[Any, Exchange] = {}
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.serving = 0  # requests that have their turn
-        self.line: dict[asyncio.Future[None], None] = {}  # those that wait for a turn, in order
+        self.line: dict[Future, None] = {}  # those that wait for a turn, in order
         self.unread = 0  # answers that are being written
 
     # A message arrives.
@@ -1930,7 +1935,7 @@ class Peer(Asker):
     def dispatch(
         self, msg: JSON, send: Send, caller: Caller = NOBODY, size: int = 0,
         put: Send | None = None,
-    ) -> asyncio.Task[Any] | None:
+    ) -> Task | None:
         """Do what one message of so many bytes asks for; return the task that answers it.
 
         The answer goes to `put`, or like all else to `send`.
@@ -1986,7 +1991,7 @@ class Peer(Asker):
 
     def refuse(
         self, exc: MCPError, send: Send, msg: JSON = None
-    ) -> asyncio.Task[Any] | None:
+    ) -> Task | None:
         """Send the error for a message that cannot be taken, in a task, if it may be answered.
 
         An answer is never answered: the caller who waits for it gets an exception instead. Nor is
@@ -2074,7 +2079,7 @@ class Peer(Asker):
             if load:
                 self.loads[exchange.client_key] = load
 
-    def _end_turn(self, turn: asyncio.Future[None] | None) -> None:
+    def _end_turn(self, turn: Future | None) -> None:
         """Give a turn to the next in line, before a newcomer can take it."""
         if turn is not None and turn.cancelled():  # it was still waiting
             self.line.pop(turn, None)
@@ -2637,7 +2642,7 @@ __all__ += ["Header", "converter"]
 
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
 #: From JSON to the value; None where they are the same.
-Reader = Optional[Callable[[Any], Any]]
+Reader = Optional[Function]
 Shape = tuple[Schema, Reader]
 #: Name, annotation and default of a member or a parameter. The default of a required one is EMPTY;
 #: it is `...` for one that may be absent.
@@ -3006,7 +3011,7 @@ def _members_of(cls: Any) -> list[Member]:
 
 
 #: How to make a simpler value of an object that has this attribute.
-SIMPLER: dict[str, Callable[[Any], Any]] = {
+SIMPLER: dict[str, Function] = {
     "_value_": lambda value: value._value_,  # an Enum, which may also be an int or a str
     "_fields": lambda record: dict(zip(record._fields, record)),  # a NamedTuple
     "__dataclass_fields__": lambda record: {
@@ -3058,7 +3063,7 @@ def to_json(value: Any) -> JSON:
 CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
 
 
-def read_docstring(text: str) -> tuple[str, dict[str, str]]:
+def read_docstring(text: str) -> tuple[str, Fields]:
     """Return a docstring without its "Args:", and the description of each parameter.
 
     A block with anything else in it stays in the docstring, too: nothing gets lost.
@@ -3279,7 +3284,7 @@ class Template:
         #: what every URI of it begins with, up to an escape, which has two spellings
         self.start = literals[0].partition("%")[0]
 
-    def match(self, uri: str) -> dict[str, str] | None:
+    def match(self, uri: str) -> Fields | None:
         """Return the decoded values by name; None if `uri` is not of this template."""
         # A server asks all of its templates, so most must say no quickly.
         if not uri.startswith(self.start) or len(uri) > MAX_URI_CHARS:
@@ -3756,7 +3761,7 @@ class Rounds:
         self.names.add(free)
         return free
 
-    def answer(self, name: str, method: str, params: Msg, read: Callable[[Msg], Any]) -> Any:
+    def answer(self, name: str, method: str, params: Msg, read: Function) -> Any:
         """Return the answer to this very question, as `read` makes it, or raise Suspended."""
         name, digest = self.claim(name), digest_of(method, params)
         given, answer = self.answers.pop(name, ("", {}))
@@ -3904,7 +3909,7 @@ class Context(Exchange):
 
     busy = False  # whether finish() has work to do
     job: Any = None  # the Job of a call that goes on as a task
-    begin_task: Callable[[], None] | None = None
+    begin_task: Action | None = None
     used_rounds: Rounds | None = None  # once it was asked for
     _progress = float("-inf")
     _held: Msg | None = None  # a report of progress that was not sent
@@ -4163,7 +4168,7 @@ class Context(Exchange):
             rounds.answers[name] = [digest_of(*questions[name]), answer]
         return answers
 
-    async def answered(self, wanted: Any, again: Callable[[], Awaitable[Any]]) -> Any:
+    async def answered(self, wanted: Any, again: Action) -> Any:
         """Ask, and call again(), until that returns something else than an InputRequired."""
         for _ in range(MAX_TRIES):
             for name in wanted.requests:  # what is wanted again is asked again
@@ -4312,7 +4317,7 @@ else:
 SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
 
-def scope_list(scopes: str | Iterable[str]) -> list[str]:
+def scope_list(scopes: Names) -> list[str]:
     """Return "a b", or ["a b", "c"], as a list of scopes; ValueError for what is none."""
     words = " ".join([scopes] if isinstance(scopes, str) else scopes).split()
     for word in words:
@@ -4440,7 +4445,7 @@ class Entry:
 
 
 #: What later sections check of each tool; each may raise SchemaError.
-TOOL_CHECKS: list[Callable[[Any], None]] = []
+TOOL_CHECKS: list[Function] = []
 
 
 class Tool(Entry):
@@ -4645,7 +4650,7 @@ HANDLERS: dict[str, Function] = {}
 access_logger = logging.getLogger("mcp_lite.access")
 
 
-def handles(*methods: str) -> Callable[[Any], Any]:
+def handles(*methods: str) -> Function:
     def enter(fn: Any) -> Any:
         HANDLERS.update(dict.fromkeys(methods, fn))
         return fn
@@ -5354,7 +5359,7 @@ class Job:
     """A tool call that has become a task."""
 
     size = 0  # bytes of its outcome
-    call: asyncio.Task[Any] | None = None  # the running tool
+    call: Task | None = None  # the running tool
 
     def __init__(self, ctx: Context) -> None:
         self.server, self.owner = ctx.server, ctx.owner
@@ -5365,7 +5370,7 @@ class Job:
         self.created = self.updated = timestamp()
         self.outcome: Msg = {}  # "result" or "error", once there is one
         #: questions without an answer, by name, and the futures of their answers
-        self.questions: dict[str, tuple[Msg, asyncio.Future[Any]]] = {}
+        self.questions: dict[str, tuple[Msg, Future]] = {}
         self.claim = Rounds({}, {}).claim  # gives each question a name of its own
         self.server.jobs[self.id] = self
 
@@ -5405,7 +5410,7 @@ class Job:
         return {**self.handle(), **waits, **self.outcome}
 
     async def ask(
-        self, key: str, method: str, params: Msg, timeout: float, read: Callable[[Msg], Any]
+        self, key: str, method: str, params: Msg, timeout: float, read: Function
     ) -> Any:
         """Put a question to the client, which finds it when it looks, until the answer is right.
 
@@ -5765,7 +5770,7 @@ class LineDecoder:
         return problem
 
 
-def in_thread(work: Action) -> asyncio.Future[Any]:
+def in_thread(work: Action) -> Future:
     """Run a function in a thread of its own, which ends with it; return its future."""
     threads = Threads(1)
     future = threads.run(work)
@@ -5796,7 +5801,7 @@ class LineTransport(Transport):
         #: read no more: what has come can still be read
         self.end_input: Action = nothing
         #: settled when the other end has all that was written, or takes no more
-        self.written: asyncio.Future[Any]
+        self.written: Future
 
     async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
         """Read from one file and write to another; the transport owns both from now on."""
@@ -6235,7 +6240,7 @@ class Subscription:
         #: the updates, and None at the end: a Queue, which before 3.10 belongs to a loop
         self.updates: Any = None
         #: modern: the request that brings the updates, its id, whether the server has agreed
-        self.task: asyncio.Task[Any] | None = None
+        self.task: Task | None = None
         self.req_id: ReqId = ""
         self.agreed: Any = None
         self.pace = Pace()
@@ -6464,14 +6469,14 @@ class ClientSession:
     instructions: str | None = None
     log_level: str | None = None  #: as set_log_level() was told
     state = START  #: READY when it is connected, DONE when the program has closed it
-    _connecting: asyncio.Task[None] | None = None  # a task, for close() to end it
+    _connecting: Task | None = None  # a task, for close() to end it
     transport: Any = None  #: the Transport, once there is one
-    _renewal: asyncio.Task[Any] | None = None  # the last task that began a session anew
+    _renewal: Task | None = None  # the last task that began a session anew
 
     def __init__(self, target: Any, reach: Action, revision: str | None, info: Msg) -> None:
         self.target, self.reach, self.pinned, self.info = target, reach, revision, info
         #: by notification: functions of its parameters
-        self.listeners: dict[str, list[Callable[[Msg], Any]]] = {}
+        self.listeners: dict[str, list[Function]] = {}
         #: from the answer to initialize or server/discover, as are the instructions
         self.server_info: Msg = {}
         self.server_capabilities: Msg = {}
@@ -6787,7 +6792,7 @@ class ClientSession:
 
     # Announcements.
 
-    def on(self, method: str) -> Callable[[Any], Any]:
+    def on(self, method: str) -> Function:
         """Hear a notification of the server: fn(params), plain or async."""
 
         def decorate(fn: Any) -> Any:
@@ -7129,7 +7134,7 @@ CREATE_NEW_PROCESS_GROUP = 0x200
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
 
-def inherited(environment: Fields) -> dict[str, str]:
+def inherited(environment: Fields) -> Fields:
     """Return the part of an environment that a child may see, without secrets."""
     # "() { ..." is a function, which an old bash would run.
     return {name: value for name, value in environment.items()
@@ -7201,7 +7206,7 @@ class StdioTransport(LineTransport):
         #: the last lines of its stderr
         self.last_words: deque[str] = deque(maxlen=10)
         self._group_lives = True
-        self._ends: list[asyncio.Future[Any]] = []  # of the child, and of what it says on stderr
+        self._ends: list[Future] = []  # of the child, and of what it says on stderr
 
     async def open(self) -> None:
         """Start the child; raise ConnectionClosed if that is impossible."""
@@ -7414,7 +7419,7 @@ class ResponseHead(Row):
 
     status: int
     reason: str
-    headers: dict[str, str]
+    headers: Fields
     minor: int
 
 
@@ -7883,12 +7888,12 @@ class Gate:
     """
 
     def __init__(
-        self, hosts: str | Iterable[str] | None = None, origins: str | Iterable[str] = ()
+        self, hosts: Names | None = None, origins: Names = ()
     ) -> None:
         self.addresses = hosts is None
         self.hosts, self.origins = self._names(hosts or ()), self._names(origins)
 
-    def _names(self, given: str | Iterable[str]) -> set[str]:
+    def _names(self, given: Names) -> set[str]:
         names = [given] if isinstance(given, str) else given
         return {name.lower().rstrip("/") for name in names}
 
@@ -7914,7 +7919,7 @@ class Gate:
         return is_loopback(name.strip("[]")) or not self.hosts.isdisjoint((host, name))
 
 
-def cors_headers(origin: str) -> dict[str, str]:
+def cors_headers(origin: str) -> Fields:
     """Return what lets a page of an origin that the gate let in read our answer."""
     return {
         "access-control-allow-origin": origin,
@@ -7968,7 +7973,7 @@ def sendable_token(token: Any) -> Any:
     return token
 
 
-def sendable_headers(headers: Any) -> dict[str, str]:
+def sendable_headers(headers: Any) -> Fields:
     """Return headers by their names in lower case; ValueError for what no request can carry."""
     given = {name.lower(): value for name, value in dict(headers or {}).items()}
     header_lines((*given.items(),))
@@ -8292,7 +8297,7 @@ class SocketResponse(Response):
     """A response that goes out on a connection of ours."""
 
     #: makes it, and nothing else holds it
-    task: asyncio.Task[None]
+    task: Task
     chunked = False
 
     def __init__(self, connection: Connection, head: RequestHead) -> None:
@@ -8723,7 +8728,7 @@ class HTTPSession(Conversation):
         return self.id != "" and not self.pair
 
     @property
-    def headers(self) -> dict[str, str]:
+    def headers(self) -> Fields:
         """The headers of the answer that opens the session, and of its streams."""
         return {SESSION_HEADER: self.id} if self.keeps else {}
 
@@ -8875,7 +8880,7 @@ class Entrance:
         """Return a principal with its stable key."""
         return Identity(principal, owner_of(principal))
 
-    def wants(self, scope: str, principal: Any) -> dict[str, str]:
+    def wants(self, scope: str, principal: Any) -> Fields:
         """Return the header that tells a principal of a missing scope. RFC 6750 §3.1"""
         return {"www-authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
 
@@ -8948,8 +8953,8 @@ class Endpoint:
     def __init__(
         self, server: Server, *, path: str = "/mcp", token: Any = None,
         verify: Callable[[str], Any] | None = None, auth: Any = None,
-        allowed_hosts: str | Iterable[str] | None = None,
-        allowed_origins: str | Iterable[str] = (), sessions: bool = True,
+        allowed_hosts: Names | None = None,
+        allowed_origins: Names = (), sessions: bool = True,
         session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
         healthz: bool = False, grace: float = GRACE_SECONDS, max_body: int = MAX_MESSAGE_BYTES,
     ) -> None:
@@ -9395,7 +9400,7 @@ class ASGIResponse(Response):
     """A response that an ASGI server sends, and what that tells of the request."""
 
     #: ends when the client is gone, or the response is over
-    watcher: asyncio.Task[None]
+    watcher: Task
 
     def __init__(self, receive: Any, send: Any, max_body: int) -> None:
         self._receive, self._send, self.max_body = receive, send, max_body
@@ -9752,7 +9757,7 @@ class Authorizer:
         self.http, self.token = http, token if callable(token) else sendable_token(token)
         self.closing = False  # whether nobody is to be asked any more
 
-    async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
+    async def headers(self, method: str, target: str, ask: bool) -> Fields:
         """Return what to send with a request to the server; a person may be asked if `ask`."""
         token = sendable_token(await value_from(self.token))
         return {} if token is None else {"authorization": f"Bearer {token}"}  # RFC 6750 §2.1
@@ -9795,7 +9800,7 @@ class Proxy(Row):
     """A proxy: its URL, and the headers that it wants to see."""
 
     url: URL
-    headers: dict[str, str]
+    headers: Fields
 
 
 def proxy_for(url: URL) -> Proxy | None:
@@ -9866,7 +9871,7 @@ class HTTPTransport(Transport):
         self.inbox, self.tasks = Inbox(), Tasks()
         #: who sees to requests of ours, and which of them have no answer yet
         self.running: dict[Any, set[ReqId]] = {}
-        self._listening: asyncio.Task[Any] | None = None  # who reads the standalone stream
+        self._listening: Task | None = None  # who reads the standalone stream
         self._pair: str | None = None  # where to POST, if it is HTTP+SSE that the server speaks
         self._endpoint: Any = None  # a future of that, once there is such a stream
 
@@ -9913,7 +9918,7 @@ class HTTPTransport(Transport):
     def _modern(self) -> bool:
         return self.rev >= MODERN
 
-    async def fields(self, more: Fields) -> dict[str, str]:
+    async def fields(self, more: Fields) -> Fields:
         """Return the headers of a request, with some more."""
         ours = {"user-agent": f"mcp_lite/{__version__}"}
         out = {**ours, **sendable_headers(await value_from(self._headers)), **more}
@@ -9927,11 +9932,11 @@ class HTTPTransport(Transport):
     async def _post(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
         """POST messages, and read the answer until `ids` are answered."""
         opening = method_of(msg) == "initialize"
-        accept = {"accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
-        headers = await self.fields({**JSON_HEADERS, **accept})
+        more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         if self._modern and isinstance(msg, dict):
-            said = repeated(msg, self.tools).items()
-            headers.update({k: encode_header_value(str(v)) for k, v in said if v is not None})
+            said = without_none(**repeated(msg, self.tools)).items()
+            more.update({name: encode_header_value(str(value)) for name, value in said})
+        headers = await self.fields(more)
         send = partial(self.auth.send, "POST", self._pair or self.url.target, headers, data, None)
         try:
             answer = await send()
@@ -10063,7 +10068,7 @@ class HTTPTransport(Transport):
         self._listening = self.tasks.spawn(self._keep_listening(opened))
         await asyncio.wait([opened], timeout=GRACE_SECONDS)
 
-    async def _keep_listening(self, opened: asyncio.Future[Any]) -> None:
+    async def _keep_listening(self, opened: Future) -> None:
         """Keep the stream open, for as long as the server has one."""
         pace, clock = Pace(), get_running_loop().time
         events, ever = SSEDecoder(), False  # how far the stream has come; whether it was ever there
@@ -10778,7 +10783,7 @@ class TokenStore:
         else:
             self.kept[key] = json.dumps(value)
 
-    def try_lock(self, key: Key) -> Callable[[], None] | None:
+    def try_lock(self, key: Key) -> Action | None:
         """Return a function that gives the lock back; None if somebody else has the lock."""
         if key in self.locked:
             return None
@@ -10847,7 +10852,7 @@ class FileStore(TokenStore):
             logger.warning(problem, self.path, exc, STORE_VARIABLE)
             await super().save(key, value)
 
-    def try_lock(self, key: Key) -> Callable[[], None] | None:
+    def try_lock(self, key: Key) -> Action | None:
         """Lock a file beside the entry, which stays: the system unlocks it if we die."""
         file = None
         try:
@@ -11154,7 +11159,7 @@ class OAuth(Authorizer):
     def __init__(
         self, *, client_id: str | None = None, client_secret: str | None = None,
         issuer: str | None = None, client_metadata_url: str | None = None,
-        client_name: str = "mcp_lite", scopes: str | Iterable[str] | None = None,
+        client_name: str = "mcp_lite", scopes: Names | None = None,
         resource: str | None = FROM_METADATA, redirect_uri: str | None = None,
         store: TokenStore | None = None, open_browser: Callable[[str], Any] = open_browser,
         extra: Fields | None = None, assertion: Callable[[str], Any] | None = None,
@@ -11194,7 +11199,7 @@ class OAuth(Authorizer):
         #: {"tokens", "asked" (the scope), "client", "server" (its metadata), "resource"}
         self.login: Msg | None = None
         self.loaded, self.place = False, ("login", str(self.url))
-        self.work: asyncio.Task[str] | None = None  # the login or the refresh under way
+        self.work: Task | None = None  # the login or the refresh under way
 
     # For the transport.
 
@@ -11209,7 +11214,7 @@ class OAuth(Authorizer):
         good = time.time() < self.tokens.get("expires_at", NEVER)
         return str(self.tokens.get("access_token", "")) if good else ""
 
-    async def headers(self, method: str, target: str, ask: bool) -> dict[str, str]:
+    async def headers(self, method: str, target: str, ask: bool) -> Fields:
         """Return the header with the token, refreshed if it is about to expire."""
         if not self.loaded:
             self.login, self.loaded = await self.load(), True
@@ -11638,7 +11643,7 @@ class KeySet:
         self.fetcher = Fetcher(where, ssl, allow_private=True)
         self.keys: list[JSON] | None = None
         self.fetched = self.tried = float("-inf")
-        self.work: asyncio.Task[None] | None = None
+        self.work: Task | None = None
 
     async def get(self, anew: bool = False) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was done just now; Refused without any."""
@@ -11719,8 +11724,8 @@ class Guard(Entrance):
 
     def __init__(
         self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
-        resource_url: str | None = None, scopes: str | Iterable[str] = (),
-        offered: str | Iterable[str] = (),
+        resource_url: str | None = None, scopes: Names = (),
+        offered: Names = (),
     ) -> None:
         super().__init__(None, verify)
         if resource_url is not None:
@@ -11736,7 +11741,7 @@ class Guard(Entrance):
         #: by the hash of a token: until when it needs no judge, and whose it is
         self.cache: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
 
-    def challenge(self, error: str = "", scope: str | None = None) -> dict[str, str]:
+    def challenge(self, error: str = "", scope: str | None = None) -> Fields:
         """Return the header that says what is wanted. RFC 6750 §3, RFC 9728 §5.1
 
         A request without a token has made no error, and hears of none.
@@ -11784,7 +11789,7 @@ class Guard(Entrance):
             raise Refused("the token is not valid here", 401, self.challenge("invalid_token"))
         return principal
 
-    def wants(self, scope: str, principal: Any) -> dict[str, str]:
+    def wants(self, scope: str, principal: Any) -> Fields:
         """Return the header that tells of a missing scope, and of all that we need anyway.
 
         spec: basic/authorization/index#runtime-insufficient-scope-errors
@@ -11891,7 +11896,7 @@ def type_words(schema: JSON) -> str:
     return " | ".join(words[:9]) + " | ..." * (len(words) > 9)
 
 
-def parameters(schema: Msg) -> dict[str, str]:
+def parameters(schema: Msg) -> Fields:
     """Return the properties of an object as parameters, each with its description.
 
     A `?` marks what may be left out.
