@@ -144,9 +144,9 @@ NOTATION
 # A formatter of the program that this file is copied into leaves it as it is.
 # fmt: off
 
-###############################################################################
+#######################################
 # 1. Names
-###############################################################################
+#######################################
 # Problem.  A reader wants every import and every alias in one place.
 # Rules.    1. Imports that only some users need (ssl, hashlib, argparse, subprocess ...) are made
 #              where they are needed, so that `import mcp_lite` costs little more than asyncio.
@@ -333,13 +333,13 @@ class Row(Space):
         """Return a row that differs in these values."""
         return type(self)(**{**vars(self), **changes})
 
-# =============================================================================
+# =====================================
 # Part I. Messages
-# =============================================================================
+# =====================================
 
-###############################################################################
+#######################################
 # 2. Errors
-###############################################################################
+#######################################
 # Problem.  When a call fails, the first question is whose fault it was: our caller's, our own,
 #           the peer's program, the peer's protocol, or the line between us.
 # Rules.    1. The class says it. Our caller's: TypeError, ValueError, RuntimeError, as everywhere
@@ -521,9 +521,9 @@ def wire_error(exc: BaseException) -> Msg:
     problem = {"code": exc.code, "message": exc.args[0]}
     return problem if exc.data is None else {**problem, "data": exc.data}
 
-###############################################################################
+#######################################
 # 3. JSON-RPC
-###############################################################################
+#######################################
 # Problem.  Two programs exchange JSON objects: requests, answers and notifications. Any of them
 #           may be malformed, enormous or hostile: `{"id": 1, "method": 5}`, 16 MB of "[".
 # Rules.    1. A message is the JSON object itself, as a dict: every field survives, known or not.
@@ -783,9 +783,9 @@ def join_path(step: str | int, path: str = "") -> str:
         step = f"[{show_json(step)}]"
     return step + path if not path or path[0] == "[" else f"{step}.{path}"
 
-###############################################################################
+#######################################
 # 4. Revisions and methods
-###############################################################################
+#######################################
 # Problem.  A peer may speak any of five revisions: one has batches, one has no `elicitation/create`
 #           yet, and one answers a missing resource with another code.
 # Rules.    1. A revision is its date, a string: a later one is greater. What a date means has a
@@ -980,13 +980,13 @@ def is_modern(params: JSON) -> bool:
     meta = params.get("_meta") if type(params) is dict else None
     return type(meta) is dict and PROTOCOL_VERSION in meta
 
-# =============================================================================
+# =====================================
 # Part II. One conversation
-# =============================================================================
+# =====================================
 
-###############################################################################
+#######################################
 # 5. Requests in flight
-###############################################################################
+#######################################
 # Problem.  A request of the peer lives from its arrival until its answer is written, or until the
 #           peer cancels it; and whoever sent it may send too many.
 # Rules.    1. A request is over when it is answered or cancelled. Then nothing more is said for it:
@@ -1067,9 +1067,9 @@ class Budget:
             self.used, self.since = used, now
         return used <= self.calls
 
-###############################################################################
+#######################################
 # 6. Lifecycle
-###############################################################################
+#######################################
 # Problem.  The two ends must agree on a revision, and on what each can do. The legacy revisions do
 #           so once, with a handshake that opens a session; the modern one in every request.
 # Rules.    1. A legacy session is at its START until `initialize` was answered. Then it is AGREED,
@@ -1199,9 +1199,9 @@ def check_modern_request(msg: Msg) -> Facts:
     check_version(facts.rev)
     return facts
 
-###############################################################################
+#######################################
 # 7. Tasks and threads
-###############################################################################
+#######################################
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
 #           that block must not run on the loop, nor keep the process alive when it should end.
 # Rules.    1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
@@ -1463,9 +1463,9 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
     timer.start()
     return timer
 
-###############################################################################
+#######################################
 # 8. Channels
-###############################################################################
+#######################################
 # Problem.  A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
 #           reader who is slow: 10,000 changes of one resource, say.
 # Rules.    1. A Transport carries messages, and does not judge them. The little that a channel has
@@ -1700,9 +1700,9 @@ def memory_transports() -> tuple[Transport, Transport]:
     ours.other, theirs.other = theirs, ours
     return ours, theirs
 
-###############################################################################
+#######################################
 # 9. Peer
-###############################################################################
+#######################################
 # Problem.  Both ends of a conversation ask, answer and cancel at the same time, and each may lose
 #           patience, its caller, or the channel. A client may send 5,000 calls and read nothing.
 # Rules.    1. A Peer knows no channel: `send`, the way back, comes with each message. On a pipe it
@@ -2182,13 +2182,13 @@ class Peer(Asker):
             await asyncio.wait(waited, timeout=FAREWELL_SECONDS)
         await self.tasks.close()
 
-# =============================================================================
+# =====================================
 # Part III. A server
-# =============================================================================
+# =====================================
 
-###############################################################################
+#######################################
 # 10. JSON Schema
-###############################################################################
+#######################################
 # Problem.  A tool is described to a model by a JSON Schema, and what the model sends is checked
 #           against it: `{"type": "integer", "minimum": 1}` and "x" give "expected integer, got
 #           string". Values come from strangers, and so do some of the schemas.
@@ -2625,9 +2625,9 @@ class Validator:
 
 compile_schema = Validator
 
-###############################################################################
+#######################################
 # 11. Types
-###############################################################################
+#######################################
 # Problem.  A model calls a Python function with JSON: `day: date` becomes a schema that the model
 #           sees, "1969-07-20" a date, and a result JSON again.
 # Rules.    1. What JSON cannot express is an error at registration, which names the parameter and
@@ -3052,9 +3052,9 @@ def to_json(value: Any) -> JSON:
         return str(value)
     raise TypeError(f"{cls.__name__} has no JSON form: convert it first")
 
-###############################################################################
+#######################################
 # 12. Functions
-###############################################################################
+#######################################
 # Problem. `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
 #          about `a` is what a model needs to know.
 # Rule.    What partial() has bound is not for the model, nor is the context.
@@ -3193,9 +3193,9 @@ def check_numbers(**options: Any) -> None:
         if not isinstance(value, (int, float)) or not value >= 0:  # or NaN
             raise ValueError(f"{name}={value!r:.100}: give a number, 0 or more")
 
-###############################################################################
+#######################################
 # 13. URI templates
-###############################################################################
+#######################################
 # Problem.  "note://{name}" names a family of resources. A URI, whoever wrote it, becomes values,
 #           with which a handler may open files.
 # Rules.    1. A template is one regular expression with a single way to match: CVE-2026-0621 made a
@@ -3313,9 +3313,9 @@ class Template:
         is_absolute = len(parts) > 1 and re.fullmatch("([A-Za-z]:)?", parts[0])
         return not is_absolute or (self.absolute and name in self.deep)
 
-###############################################################################
+#######################################
 # 14. Content and forms
-###############################################################################
+#######################################
 # Problem.  Authors return texts, images and records; the wire wants content blocks. And a person is
 #           asked by a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
 # Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one. A
@@ -3682,9 +3682,9 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
         return {"elicitationId": os.urandom(16).hex(), **params}
     return params
 
-###############################################################################
+#######################################
 # 15. Rounds
-###############################################################################
+#######################################
 # Problem. A modern server sends no requests. A tool that must ask "Delete a.txt?" ends its request
 #          with the question. The client sends the request again with the answer, and the tool runs
 #          again from the top.
@@ -3848,9 +3848,9 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
     raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
 
 
-###############################################################################
+#######################################
 # 16. Context
-###############################################################################
+#######################################
 # Problem. A handler wants to know of its request, to report while it runs, and to ask its client.
 #          It should see neither the era, nor the transport, nor the thread that it runs in.
 # Rules.   1. A Context is the request itself, from its arrival to its answer.
@@ -4302,9 +4302,9 @@ if TYPE_CHECKING:
 else:
     SyncContext = Context
 
-###############################################################################
+#######################################
 # 17. Entries
-###############################################################################
+#######################################
 # Problem. An author has plain functions, and wants to offer them as tools, resources and prompts
 #          without learning the protocol.
 # Rules.   1. What a function says of itself is computed once, when it is registered.
@@ -4632,9 +4632,9 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p not in contexts]
     return await ctx.server.call(fn, **dict(zip(names, values)), **kwargs)
 
-###############################################################################
+#######################################
 # 18. Conversations
-###############################################################################
+#######################################
 # Problem. A server talks with many clients, of any revision. A request is judged before its handler
 #          runs: may this client call tools/call, so often, with these parameters?
 # Rules.   1. Middlewares come first: they may answer what the server itself does not have.
@@ -4821,9 +4821,9 @@ class Conversation(Peer):
             if subject is None or subject in session.subscriptions:
                 self.call_on_loop(self.outbox.put, msg)
 
-###############################################################################
+#######################################
 # 19. Server
-###############################################################################
+#######################################
 # Problem. What an author registers is to be served: to many clients at a time, over any transport,
 #          in a loop or a thread of the author's choice.
 # Rules.   1. Capabilities only grow: a client may rely on one, and finds an empty list when its
@@ -5327,9 +5327,9 @@ class ServerThread:
             self._stop()
             self._thread.join(timeout)
 
-###############################################################################
+#######################################
 # 20. Tasks
-###############################################################################
+#######################################
 # Problem. Some tools run for hours, and no request should be open for so long. A call that becomes
 #          a task is answered at once, with a handle. The client comes back to look (tasks/get), to
 #          answer questions (tasks/update) or to end it (tasks/cancel).
@@ -5528,9 +5528,9 @@ async def serve_task(ctx: Context) -> Msg:
         job.cancel()
     return {}
 
-###############################################################################
+#######################################
 # 21. Methods
-###############################################################################
+#######################################
 # Problem. Each method of the protocol has one function here that answers it.
 # Rules.   1. A wrong request is an error, for the client. A tool that fails is a result with
 #             `isError`, for the model to read.
@@ -5719,13 +5719,13 @@ async def tell_end(ctx: Context) -> None:
     over = {"requestId": ctx.req_id, "reason": "the server ended the subscription"}
     await ctx.send(notification("notifications/cancelled", over))
 
-# =============================================================================
+# =====================================
 # Part IV. stdio
-# =============================================================================
+# =====================================
 
-###############################################################################
+#######################################
 # 22. Lines and pipes
-###############################################################################
+#######################################
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow, or gone.
 # Rules.    1. A line has a limit, which is checked before more of it is kept.
@@ -5901,9 +5901,9 @@ class LineTransport(Transport):
         self.end_input()
         self.writer.close()
 
-###############################################################################
+#######################################
 # 23. Standard streams
-###############################################################################
+#######################################
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
 # Rules.    1. The server takes both streams for itself: meanwhile descriptor 0 is empty and 1 is
@@ -6032,13 +6032,13 @@ async def serve_stdio(
 
 RUNNERS["stdio"] = serve_stdio
 
-# =============================================================================
+# =====================================
 # Part V. A client
-# =============================================================================
+# =====================================
 
-###############################################################################
+#######################################
 # 24. Answers and announcements
-###############################################################################
+#######################################
 # Problem.  A server answers with anything, and asks, and announces. A connection breaks while a
 #           program waits for updates of a resource.
 # Rules.    1. Results are checked for their shape: a server can make a call fail with an MCPError,
@@ -6358,9 +6358,9 @@ class Subscription:
         self.req_id = msg.get("id", self.req_id)  # a cancellation has none
         await self.client.send(msg)
 
-###############################################################################
+#######################################
 # 25. Values of results
-###############################################################################
+#######################################
 # Problem.  The result of a tool is a message with content; a program wants the number in it.
 # Rules.    1. Structured output comes before text, and `{"result": 3}` stands for 3, as servers
 #              wrap what is no object.
@@ -6423,9 +6423,9 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
     wish_ms = told_ms if type(told_ms) is int and told_ms > 0 else RETRY_MS
     return max(min(wish_ms / 1000, STALL_SECONDS), min(waited / 10, 1.0))
 
-###############################################################################
+#######################################
 # 26. Sessions of a client
-###############################################################################
+#######################################
 # Problem.  A program wants to reach a server, ask it, and answer what it asks; the session may end
 #           at any moment.
 # Rules.    1. The newest revision that both ends speak is used, of any era. A client that was told
@@ -6841,9 +6841,9 @@ class ClientSession:
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
         return {} if exchange.method == "ping" else await self.answers.to(exchange.msg, session)
 
-###############################################################################
+#######################################
 # 27. Client
-###############################################################################
+#######################################
 # Problem.  A program wants one line for each thing to do: list, call, read, subscribe.
 # Rules.    1. Capabilities are declared from the callbacks that were given.
 #           2. Lists are read page by page, to the last one.
@@ -7103,9 +7103,9 @@ class Client(ClientSession):
         if not self.modern:  # there, the server asks when it needs them
             await self.notify("notifications/roots/list_changed")
 
-###############################################################################
+#######################################
 # 28. Child processes
-###############################################################################
+#######################################
 # Problem.  A client starts a server as a child process. The program that was started is often not
 #           the server: npx, uv or a shell starts the server as a child of its own, and a signal
 #           that ends the one leaves the other running.
@@ -7366,13 +7366,13 @@ def is_command(target: Any) -> bool:
 
 CONNECTORS.append((is_command, StdioTransport))
 
-# =============================================================================
+# =====================================
 # Part VI. HTTP
-# =============================================================================
+# =====================================
 
-###############################################################################
+#######################################
 # 29. HTTP/1.1
-###############################################################################
+#######################################
 # Problem. Two programs that read the same bytes as different messages can be played against each
 #          other: what a proxy takes for a body, the server behind it takes for the next request.
 # Rules.   1. One grammar, no lenient mode: whatever RFC 9112 lets a recipient repair is refused,
@@ -7585,9 +7585,9 @@ def parse_url(url: str) -> URL:
     target = quote(found[5].removeprefix("/"), safe="%/?:@!$&'()*+,;=~[]")
     return URL(scheme, authority, name.strip("[]"), port, "/" + target)
 
-###############################################################################
+#######################################
 # 30. Input
-###############################################################################
+#######################################
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is no chunk yet, and the byte after a
 #          body may begin the next message.
 # Rules.   1. Both ends read with the same class, so they find the same end of each body.
@@ -7735,9 +7735,9 @@ async def whole(
     finally:
         room.taken -= len(body)
 
-###############################################################################
+#######################################
 # 31. Server-sent events
-###############################################################################
+#######################################
 # Problem. A response that never ends carries messages; after a cut the client must say which one it
 #          saw last.
 # Rules.   1. The grammar is WHATWG's, HTML §9.2.6, where every input is valid: unknown fields and
@@ -7816,9 +7816,9 @@ class SSEDecoder:
         elif name == "retry" and re.fullmatch("[0-9]+", value):
             self.retry_ms = int(min(float(value), 1000 * LONGEST_SECONDS))
 
-###############################################################################
+#######################################
 # 32. HTTP rules
-###############################################################################
+#######################################
 # Problem. Anybody can send us a request: a browser on behalf of a web site, a client of another
 #          revision, a thief of session ids.
 # Rules.   1. A refusal names the setting that would allow it.
@@ -8003,9 +8003,9 @@ def owner_of(principal: Any) -> str:
         raise TypeError(f"{problem}: give it issuer and subject") from None
     return text
 
-###############################################################################
+#######################################
 # 33. Mirrored headers
-###############################################################################
+#######################################
 # Problem. Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
 #          body in headers, and nobody may be fooled by headers that say something else.
 # Rules.   1. Header and body must agree. The order of the checks decides which fault is told.
@@ -8177,9 +8177,9 @@ def check_modern_post(
         notes["mirrors"] = facts.rev, said
     return facts
 
-###############################################################################
+#######################################
 # 34. Requests and responses
-###############################################################################
+#######################################
 # Problem. Those who serve a request need not know who took it in: a socket of ours, or another's.
 # Rules.   1. A response is sent whole, or as a stream, by one verb; whoever writes to a slow reader
 #             waits, and to write to one who is gone does no harm.
@@ -8270,9 +8270,9 @@ async def answer_with(
     if not (response.begun or response.lost):
         await response.send(500, {"content-type": "text/plain"}, b"The server's log says why.\n")
 
-###############################################################################
+#######################################
 # 35. Connections
-###############################################################################
+#######################################
 # Problem. Clients send a byte a minute, or do not read, or are half gone.
 # Rules.   1. A connection serves one request at a time, each in a task of its own, which begins at
 #             the head: so who may come in is decided before the body is read. The answer's last
@@ -8461,9 +8461,9 @@ class Connection(Wire):
             self.await_reader()
 
 
-###############################################################################
+#######################################
 # 36. Listeners
-###############################################################################
+#######################################
 # Problem. Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
 # Rules.   1. At the bound of connections, the one that was idle longest makes room, as in nginx.
 # Limits.  Where a process may open no more files, asyncio pauses for a second. A Unix socket has
@@ -8568,9 +8568,9 @@ def server_ssl(ssl: Any) -> Any:
         raise OSError(exc.errno, f"no certificate with its key: {files}: {exc}") from None
     return context
 
-###############################################################################
+#######################################
 # 37. Streams and sessions
-###############################################################################
+#######################################
 # Problem. Every message of the client is a POST, every answer a JSON body or a stream of events,
 #          and connections may be cut at any byte.
 # Rules.   1. An answer is JSON, unless something must be said before it: then the response becomes
@@ -8802,9 +8802,9 @@ class HTTPSession(Conversation):
 
     disconnect = end
 
-###############################################################################
+#######################################
 # 38. Entrances and pages
-###############################################################################
+#######################################
 # Problem. Somebody sends a request: who is it, and may they come in?
 # Rules.   1. Host, Origin and token are checked in this order, before the body is read.
 #          2. A token is right or wrong; known ones are all compared, each in constant time.
@@ -8916,9 +8916,9 @@ async def serve_page(
     status, headers, body = read_page(await maybe_await(await work(request)))
     await response.send(status, headers, body)
 
-###############################################################################
+#######################################
 # 39. The endpoint
-###############################################################################
+#######################################
 # Problem. Requests arrive from any engine: which message is it, and whose session?
 # Rules.   1. Who sends a request is known before its body is read, its body before it is served.
 #          2. Sessions have ids that nobody can guess, belong to whoever opened them, and expire
@@ -9306,9 +9306,9 @@ class Endpoint:
         self.sweeper.cancel()
 
 
-###############################################################################
+#######################################
 # 40. Engines
-###############################################################################
+#######################################
 # Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server,
 #          such as uvicorn or the one in which FastAPI runs.
 # Rules.   1. Lifespan, endpoint and listener begin in this order, and end in reverse, whatever
@@ -9528,9 +9528,9 @@ class ASGIApp(Endpoint):
 
 ENGINES["asgi"] = ASGIApp
 
-###############################################################################
+#######################################
 # 41. HTTP client
-###############################################################################
+#######################################
 # Problem. A client wants its request answered, over connections that are kept alive, through
 #          proxies and TLS, by servers that may close at any moment.
 # Rules.   1. A request is sent once: without an answer, nobody knows whether it was served.
@@ -9826,9 +9826,9 @@ def proxy_for(url: URL) -> Proxy | None:
         headers["proxy-authorization"] = f"Basic {secret}"  # RFC 7617 §2
     return Proxy(parse_url(f"http://{found[2]}"), headers)
 
-###############################################################################
+#######################################
 # 42. Streamable HTTP, the client's end
-###############################################################################
+#######################################
 # Problem. Every message is a POST, answers come as JSON or events, and connections may be cut.
 # Rules.   1. A stream that was cut is taken up again after its last event, if the revision can.
 #          2. Each request is answered or failed, whatever becomes of its connection. One that may
@@ -10195,13 +10195,13 @@ def is_url(target: Any) -> bool:
 
 CONNECTORS.append((is_url, HTTPTransport))
 
-# =============================================================================
+# =====================================
 # Part VII. Authorization
-# =============================================================================
+# =====================================
 
-###############################################################################
+#######################################
 # 43. OAuth rules
-###############################################################################
+#######################################
 # Problem.  A server answers 401. Its client must find out who gives tokens for this server, and get
 #           one that is good for nothing else. On the way it reads documents of strangers: a server
 #           may name another server's resource, or an issuer who collects codes.
@@ -10558,9 +10558,9 @@ def read_tokens(doc: Msg, now: float, scope: str, scheme: str, where: str) -> Ms
         kept.update(expires_at=now + left, refresh_at=now + left - min(STALL_SECONDS, left / 10))
     return kept
 
-###############################################################################
+#######################################
 # 44. Keys and tokens
-###############################################################################
+#######################################
 # Problem.  A token is worth what its signature is worth, and the standard library has hashes, but
 #           no signatures. A token says itself how it is signed: believed, that is no signature.
 # Rules.    1. A token is believed in one order: its form, the algorithm (from our list, fitting the
@@ -10735,9 +10735,9 @@ def check_claims(claims: Msg, issuer: str, audience: Sequence[str], now: float) 
     if max(times.get("nbf", now), times.get("iat", now)) > now + STALL_SECONDS:
         raise AuthError("nbf or iat is in the future")
 
-###############################################################################
+#######################################
 # 45. Keeping, listening, fetching
-###############################################################################
+#######################################
 # Problem.  A login needs a place for what must not be lost or read by others, a way back for the
 #           browser, and documents at addresses that a server names. A server on the Internet may
 #           name http://169.254.169.254/, where a cloud keeps its keys.
@@ -11096,9 +11096,9 @@ class Fetcher:
                 raise ConnectionClosed(f"{url} answered {status}: no {what}")
         return "", {}
 
-###############################################################################
+#######################################
 # 46. Logging in
-###############################################################################
+#######################################
 # Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
 #           take minutes; and nobody wants to be asked again tomorrow.
 # Rules.    1. A token goes to the origin of its server, in the one header, and nowhere else: into
@@ -11514,9 +11514,9 @@ class OAuth(Authorizer):
             raise AuthError(f"{url} did not register us: {status}, {said(doc)}; {remedy}")
         return read_client(doc, asked, str(url))
 
-###############################################################################
+#######################################
 # 47. Ways to a token
-###############################################################################
+#######################################
 # Problem.  A token comes from a person at a browser, from a secret of a program, or from another
 #           token; and some users bring one along. A program in a cluster has no browser.
 # Rules.    1. A way is a subclass of OAuth that says what it shows for a token: grant().
@@ -11571,9 +11571,9 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
     finally:
         await bound.close()
 
-###############################################################################
+#######################################
 # 48. Guarding a server
-###############################################################################
+#######################################
 # Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
 #           they are right, that they are meant for it and not for its neighbour, and what their
 #           owner may do; and it must tell a client where to get one.
@@ -11821,13 +11821,13 @@ class Guard(Entrance):
         )
         return 200, headers, json.dumps(doc)
 
-# =============================================================================
+# =====================================
 # Part VIII. The command line
-# =============================================================================
+# =====================================
 
-###############################################################################
+#######################################
 # 49. Showing
-###############################################################################
+#######################################
 # Problem.  What a server says is shown to a person at a terminal, or goes into a pipe. A tool whose
 #           description has the bytes `ESC ]52;c;...` writes into the clipboard of whoever lists it.
 # Rules.    1. A server's text goes to a terminal through plain(), whatever it says of itself.
@@ -11981,9 +11981,9 @@ def content_text(block: Msg) -> str:
     what = f"{inner.get('uri') or block.get('type')} {inner.get('mimeType', '')}"
     return one_line(f"[{what}, {len(binary_of(block) or b''):,} bytes]")
 
-###############################################################################
+#######################################
 # 50. The trace
-###############################################################################
+#######################################
 # Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message; and the
 #           trace goes into a bug report.
 # Rules.    1. A trace shows neither secrets nor pages of base64.
@@ -12094,9 +12094,9 @@ def start_trace(where: str) -> None:
 if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
-###############################################################################
+#######################################
 # 51. The person
-###############################################################################
+#######################################
 # Problem.  While a verb is at work, a person wants to see how far it is and what the server logs;
 #           and the server may ask: "Deploy to production?"
 # Rules.    1. All of it goes to stderr, for stdout has the answer alone.
@@ -12266,9 +12266,9 @@ class Person:
         return await self.elicit(page, {})
 
 
-###############################################################################
+#######################################
 # 52. Verbs
-###############################################################################
+#######################################
 # Problem.  A person at a shell wants to see what a server offers, call it, log in to it, or be one;
 #           a script wants the same as JSON, with an exit status.
 # Rules.    1. A verb is a function: async fn(client, args) returns the result as it was sent, and
@@ -12455,9 +12455,9 @@ VERBS: dict[str, tuple[Function, str, str]] = {
     "serve": (do_serve, "", "be the server in FILE.py[:APP], on stdin and stdout or over HTTP"),
 }
 
-###############################################################################
+#######################################
 # 53. Options and main
-###############################################################################
+#######################################
 # Problem.  Whoever types a command line wrong wants one sentence that says what is wrong. Whoever
 #           starts it from a script wants to know how it ended, and that no process is left.
 # Rules.    1. The target is the last word, or the command after `--`.

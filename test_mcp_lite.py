@@ -247,9 +247,9 @@ import pytest
 
 import mcp_lite as m
 
-###############################################################################
+#######################################
 # T0. Tools
-###############################################################################
+#######################################
 
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX has it, Windows has not")
 
@@ -783,9 +783,9 @@ class TestTools:
             feed_every_way(Broken, b"one\ntwo\n", exact=True)
 
 
-###############################################################################
+#######################################
 # T0b. Conversations
-###############################################################################
+#######################################
 #
 # A conversation is a text: a promise in plain words, the revisions that make it with the page of
 # the specification it stands on, and what goes over the wire.
@@ -1632,9 +1632,9 @@ An error of the server is raised with its code and text.
                 run(main())
 
 
-###############################################################################
+#######################################
 # T2. Messages
-###############################################################################
+#######################################
 
 
 class Lines(m.Transport):
@@ -2067,9 +2067,9 @@ A client of 2025-06-18 or later gets every type of content as it is.
 """, every_content)
 
 
-###############################################################################
+#######################################
 # T9. One conversation
-###############################################################################
+#######################################
 
 CALLS = """
 Requests are served at the same time, and each is answered when it is ready.
@@ -2844,9 +2844,9 @@ class TestAsking:
             assert await c.call("echo", {"text": "still here"}) == "still here"
 
 
-###############################################################################
+#######################################
 # T10. JSON Schema
-###############################################################################
+#######################################
 
 
 # A schema, the values that it admits, those that it does not.
@@ -3208,9 +3208,9 @@ class TestValidation:
         assert compiled > 500
 
 
-###############################################################################
+#######################################
 # T13. URI templates
-###############################################################################
+#######################################
 
 # A template, a URI, and the values of the variables; - if the URI is not one of its.
 MATCHES = table(r"""
@@ -3390,9 +3390,9 @@ class TestTemplates:
                 assert values is None or {*values} <= {"a", "b", "c", "d"}
 
 
-###############################################################################
+#######################################
 # T15. A server
-###############################################################################
+#######################################
 
 BOTH_ERAS = pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
 TASKS_KNOWN = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
@@ -5295,9 +5295,9 @@ class TestServing:
         assert ended.returncode == 1
 
 
-###############################################################################
+#######################################
 # T21. Handlers
-###############################################################################
+#######################################
 
 
 class TestHooks:
@@ -5707,9 +5707,9 @@ class TestCutting:
         assert m.fit_message(answer, V1) == fitted
 
 
-###############################################################################
+#######################################
 # T22. Lines and pipes
-###############################################################################
+#######################################
 
 
 class TestLines:
@@ -5750,9 +5750,9 @@ def wait_until(condition):
         time.sleep(0.002)
 
 
-###############################################################################
+#######################################
 # T23. Standard streams
-###############################################################################
+#######################################
 
 PRELUDE = f"""
 import asyncio, json, logging, os, signal, subprocess, sys, threading, time
@@ -6155,9 +6155,9 @@ m.Server("t17", lifespan=lifespan).run()
         assert (status, texts(out), err) == (0, {1: "1"}, b"")
 
 
-###############################################################################
+#######################################
 # T27. Client
-###############################################################################
+#######################################
 
 SUBSCRIPTION = META + "subscriptionId"
 TASKS_EXTENSION = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
@@ -7195,9 +7195,9 @@ A subscription ends with its connection.
             run(main())
 
 
-###############################################################################
+#######################################
 # T28. Child processes
-###############################################################################
+#######################################
 
 # A server in a process of its own, which needs no mcp_lite and no time to start. It speaks one era.
 RAW = """
@@ -7579,9 +7579,9 @@ app.run()
         assert log.read_text() == "cancelled"
 
 
-###############################################################################
+#######################################
 # T42. HTTP
-###############################################################################
+#######################################
 # All of Part VI, seen from a socket, from an ASGI server, or from a Client. Nothing that is not public
 # is used but SSEDecoder, a grammar that no wire shows whole.
 
@@ -10136,9 +10136,9 @@ async def listening(handle):
         await listener.stop(0)
 
 
-###############################################################################
+#######################################
 # T48. Authorization
-###############################################################################
+#######################################
 # Sections 47 to 52. A real Client logs in at an authorization server that tells the truth, or one
 # lie; a real Server is guarded. Documents, challenges and tokens stand as text in tables.
 #
@@ -11745,9 +11745,9 @@ class TestGuard:
         await app.close()
 
 
-###############################################################################
+#######################################
 # T53. The command line
-###############################################################################
+#######################################
 
 #: What stands beside a person who types: a server, one that is slow to end, one of somebody else.
 CLI_FILES = {
@@ -13172,9 +13172,9 @@ class TestReadme:
             assert f"{limit:,}" in table
 
 
-###############################################################################
+#######################################
 # T90. Features, over every transport
-###############################################################################
+#######################################
 #
 # Whatever works must work for every revision over every channel, so the tests of features take a
 # `link`: one revision over one transport. Tests of what no channel can change use memory alone.
@@ -14678,9 +14678,9 @@ class TestElicitation:
         assert of_method(sent, "initialize")[0]["capabilities"]["elicitation"] == {"url": {}}
 
 
-###############################################################################
+#######################################
 # T92. The two eras
-###############################################################################
+#######################################
 #
 # The stateless revision beside the others: one server, one pipe, one endpoint, one handler. What is
 # said here follows the pages of 2026-07-28, unless it names others.
@@ -15847,9 +15847,9 @@ ERAS = [
     (m.ConnectionClosed("404"), "legacy"), (m.ProtocolError("nonsense"), "legacy"),
 ]  # fmt: skip
 
-###############################################################################
+#######################################
 # T93. One server, many clients
-###############################################################################
+#######################################
 # Announcements, rates, lifespans and logs, where several clients, loops or threads meet.
 
 
@@ -16221,9 +16221,9 @@ asyncio.run(main())""",
                 await call
 
 
-###############################################################################
+#######################################
 # T94. Functions
-###############################################################################
+#######################################
 
 
 @dataclasses.dataclass
@@ -16755,14 +16755,14 @@ class TestSignatures:
                 assert await value_of(lambda **given: given, given, input_schema=schema) == given
 
 
-###############################################################################
+#######################################
 # T99. The book itself
-###############################################################################
+#######################################
 #
 # mcp_lite.py is to be read from top to bottom. What that needs and a machine can see is checked
 # here; the thresholds were measured on the protocol code that is most admired for being readable.
 
-BANNER = re.compile(r"^#{79}\n# (T?)(\d+)\. (.+)\n#{79}\n", re.M)
+BANNER = re.compile(r"^#{39}\n# (T?)(\d+)\. (.+)\n#{39}\n", re.M)
 SOURCE = pathlib.Path(m.__file__).read_text(encoding="utf-8")
 LINES = SOURCE.splitlines()
 
@@ -17018,7 +17018,7 @@ class TestCuts(OfTheBook):
 
     def test_a_part_begins_with_three_lines(self):
         parts = re.findall(r"^# (Part [IVX]+)\. ", SOURCE, re.M)
-        banners = re.findall(r"^# ={77}\n# (Part [IVX]+)\. \w.*\n# ={77}\n\n#{79}\n", SOURCE, re.M)
+        banners = re.findall(r"^# ={37}\n# (Part [IVX]+)\. \w.*\n# ={37}\n\n#{39}\n", SOURCE, re.M)
         assert parts == banners and len(parts) > 5
 
     @pytest.mark.parametrize("name", re.findall(r"^# (Part [IVX]+)\.", SOURCE, re.M)[1:])
@@ -17333,9 +17333,9 @@ class TestImport:
         said = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=True).stdout
         assert set(said.decode().split()) - self.ALLOWED == set()
 
-###############################################################################
+#######################################
 # T100. What must not be lost
-###############################################################################
+#######################################
 #
 # What whoever writes a part of mcp_lite.py anew is likely to lose, and the test that would notice:
 # Class.name for Class.test_name, a file of .ci/programs and the name of its test, or the first line
