@@ -1497,9 +1497,7 @@ class Outbox:
     held = True  # until the reader is ready
     sending = closed = False  # whether a task sends; whether nothing more is taken
 
-    def __init__(
-        self, send: Send, spawn: Function, too_slow: Action
-    ) -> None:
+    def __init__(self, send: Send, spawn: Function, too_slow: Action) -> None:
         self.send, self.spawn, self.too_slow = send, spawn, too_slow
         self.waiting: dict[Any, Msg] = {}  # by subject
 
@@ -1989,9 +1987,7 @@ class Peer(Asker):
             problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be answered: {exc}"}
             await send([error(answer.get("id"), problem) for answer in answers])
 
-    def refuse(
-        self, exc: MCPError, send: Send, msg: JSON = None
-    ) -> Task | None:
+    def refuse(self, exc: MCPError, send: Send, msg: JSON = None) -> Task | None:
         """Send the error for a message that cannot be taken, in a task, if it may be answered.
 
         An answer is never answered: the caller who waits for it gets an exception instead. Nor is
@@ -7714,9 +7710,7 @@ class Wire(asyncio.StreamReader):
         self.chunks = -1
 
 
-async def whole(
-    piece: Callable[[], Awaitable[bytes]], limit: int, room: Any = None
-) -> bytes:
+async def whole(piece: Callable[[], Awaitable[bytes]], limit: int, room: Any = None) -> bytes:
     """Return a body that piece() gives in pieces; LimitExceeded if it is too long.
 
     `room.taken` counts the bytes of all bodies that are on their way.
@@ -7887,9 +7881,7 @@ class Gate:
     mcp_lite.ProtocolError: the host 'evil.example.com' is not allowed here: see allowed_hosts
     """
 
-    def __init__(
-        self, hosts: Names | None = None, origins: Names = ()
-    ) -> None:
+    def __init__(self, hosts: Names | None = None, origins: Names = ()) -> None:
         self.addresses = hosts is None
         self.hosts, self.origins = self._names(hosts or ()), self._names(origins)
 
@@ -8953,8 +8945,7 @@ class Endpoint:
     def __init__(
         self, server: Server, *, path: str = "/mcp", token: Any = None,
         verify: Callable[[str], Any] | None = None, auth: Any = None,
-        allowed_hosts: Names | None = None,
-        allowed_origins: Names = (), sessions: bool = True,
+        allowed_hosts: Names | None = None, allowed_origins: Names = (), sessions: bool = True,
         session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
         healthz: bool = False, grace: float = GRACE_SECONDS, max_body: int = MAX_MESSAGE_BYTES,
     ) -> None:
