@@ -12370,11 +12370,6 @@ async def do_complete(c: Client, args: Any) -> Shown:
     return {"completion": {"values": values}}, "\n".join(values)
 
 
-async def do_ping(c: Client, args: Any) -> Shown:
-    """Measure how long an answer takes."""
-    seconds = await c.ping()
-    return {"seconds": seconds}, f"an answer took {1000 * seconds:.1f} ms"
-
 
 async def do_login(c: Client, args: Any) -> Shown:
     """Say that we are let in: to connect was to log in, where that was wanted."""
@@ -12440,7 +12435,6 @@ VERBS: dict[str, tuple[Function, str, str]] = {
     "prompt": (do_prompt, "NAME [KEY=VALUE ...]", "show the messages of a prompt"),
     "complete": (do_complete, "REF KEY=BEGUN [KEY=VALUE ...]",
                  "complete an argument of a prompt, or of a template"),
-    "ping": (do_ping, "", "measure how long an answer takes"),
     "login": (do_login, "", "log in to a URL, in a browser; it is remembered"),
     "logout": (do_logout, "", "forget the login to a URL"),
     "serve": (do_serve, "", "be the server in FILE.py[:APP], on stdin and stdout or over HTTP"),
@@ -12516,7 +12510,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     needed = len(re.sub(r"\[.*?\]", "", form).split())
     fits = len(args.words) == needed or len(args.words) > needed and "..." in form
     if not fits or target and (not args.target or re.match(r"\w+=", str(args.target))):
-        raise UsageError(f"as in: {usage}")
+        raise UsageError(f"a word is missing, or one too many; as in: {usage}")
     if args.trace:
         start_trace(args.trace)
     return args

@@ -12030,13 +12030,13 @@ What does not exist is told with the nearest that does.
 
 A wrong command line is one sentence that says what is wrong.
     $ call add shop.py a=1
-    ! error: as in: mcp_lite.py call NAME [KEY=VALUE ...] [options] TARGET
+    ! error: a word is missing, or one too many; as in: mcp_lite.py call NAME [KEY=VALUE ...] [options] TARGET
     [2]
     $ read shop.py
-    ! error: as in: mcp_lite.py read URI [options] TARGET
+    ! error: a word is missing, or one too many; as in: mcp_lite.py read URI [options] TARGET
     [2]
     $ tools
-    ! error: as in: mcp_lite.py tools [NAME ...] [options] TARGET
+    ! error: a word is missing, or one too many; as in: mcp_lite.py tools [NAME ...] [options] TARGET
     [2]
     $ call add '{"a": 1' shop.py
     ! error: {"a": 1: not JSON: ...
@@ -12070,7 +12070,7 @@ A connection that fails, and an error of the server, are status 3.
     $ tools none.py
     ! error: the server 'none.py' exited with status 0: it must call app.run() at its end (or, in a shell, write FILE.py:APP)
     [3]
-    $ ping --timeout 0.4 -- sed d
+    $ info --timeout 0.4 -- sed d
     ! error: the server 'sed' did not answer initialize within 0.2 seconds; --timeout N waits longer
     [3]
     $ tools localhost:80/mcp
@@ -12092,12 +12092,6 @@ A resource, a prompt, a completion; the answer may go into a file.
     $ complete offer item=m tone=loud shop.py
     milk
     melon
-    $ ping shop.py
-    an answer took ... ms
-    $ ping --json URL
-    {
-      "seconds": ...
-    }
 
 Where nobody is there to answer, a question is declined.
     $ call order shop.py
@@ -12301,12 +12295,12 @@ class TestTranscripts:
         assert ("hunter2" in stream.getvalue()) != secret
 
     def test_any_program_is_traced_to_a_file_by_the_environment(self, counter):
-        script = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite as m; m.main(['ping', 'shop.py'])"
+        script = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite as m; m.main(['tools', 'shop.py'])"
         env = {**os.environ, "MCP_LITE_TRACE": str(counter / "trace"), "PYTHONWARNINGS": "error"}
         done = subprocess.run([sys.executable, "-c", script], cwd=counter, env=env, timeout=30, capture_output=True)
         assert (done.returncode, done.stderr) == (0, b"")
         steps = re.findall("(-->|<--) (?:result of )?([a-z/]+)", (counter / "trace").read_text())
-        assert steps == 2 * [("-->", "server/discover"), ("<--", "server/discover")]
+        assert steps == [(way, name) for name in ("server/discover", "tools/list") for way in ("-->", "<--")]
 
     @pytest.mark.parametrize("full", [False, True])
     def test_anything_can_be_traced(self, full):
