@@ -2308,11 +2308,18 @@ def inside(step: str | int, fault: SchemaError) -> SchemaError:
 
 def nearest(faults: Sequence[SchemaError]) -> SchemaError:
     """Return one error for those of all alternatives: that of the one that was meant, if any."""
-    near = [fault for fault in faults if fault.path or not fault.expected]
-    if near:
-        return max(near, key=lambda fault: len(fault.path))
-    expected = " or ".join(dict.fromkeys(fault.expected for fault in faults))[:400]
-    return _mismatch(expected, faults[0].message.rpartition(", got ")[2])
+
+    def nearness(fault: SchemaError) -> tuple[Any, ...]:
+        # Where only one text is right, "cat", it is a tag: another alternative was meant.
+        tag = re.fullmatch('"[^"]*"', fault.expected)
+        return bool(fault.path or not fault.expected), not tag, len(fault.path)
+
+    best = max(faults, key=nearness)
+    wanted = dict.fromkeys(fault.expected for fault in faults if fault.path == best.path)
+    if "" in wanted or len(wanted) < 2:
+        return best
+    expected, got = " or ".join(wanted)[:400], best.message.rpartition(", got ")[2]
+    return SchemaError(best.path, f"expected {expected}, got {got}", expected)
 
 
 @lru_cache(MAX_ITEMS)

@@ -2973,6 +2973,9 @@ REPORTS = table(r"""
     {"oneOf": [{"const": "a"}, {"const": "b"}]} | "c" | - | expected "a" or "b", got "c"
     # the alternative that was meant
     {"anyOf": [{"type": "object", "required": ["id"]}, {"type": "null"}]} | {} | id | is required
+    {"anyOf": [{"properties": {"k": {"const": "cat"}, "l": {}}}, {"properties": {"k": {"const": "dog"}}, "required": ["n"]}]} | {"k": "dog"} | n | is required
+    {"anyOf": [{"properties": {"k": {"const": "cat"}}}, {"properties": {"k": {"const": "dog"}, "n": {"type": "string"}}}]} | {"k": "dog", "n": 1} | n | expected string, got integer
+    {"anyOf": [{"properties": {"k": {"const": "cat"}}}, {"properties": {"k": {"const": "dog"}}}]} | {"k": "cow"} | k | expected "cat" or "dog", got "cow"
     {"items": {"maxLength": 2}} | ["a", "abc"] | [1] | at most 2 characters
     {"properties": {"a": {"uniqueItems": true}}} | {"a": [1, 2, 1]} | a | same
 """)
