@@ -8386,6 +8386,8 @@ class Connection(Wire):
         try:
             if size > MAX_HEAD_BYTES:
                 raise LimitExceeded("the head is too long", http_status=431)
+            if self.buffer.startswith(b"\x16", self.at):
+                raise ProtocolError("this is TLS, and the port speaks plain HTTP")
             if end < 4:  # no later byte renews the deadline
                 self.deadline = min(self.deadline, self.listener.now + HEAD_SECONDS)
                 return

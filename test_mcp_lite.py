@@ -8172,6 +8172,12 @@ class TestServedConnections:
             else:
                 assert await wire.everything() == b""
 
+    async def test_who_begins_tls_at_a_plain_port_need_not_wait(self):
+        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
+            wire.send(b"\x16\x03\x01\x02\x00\x01")  # and more of a ClientHello, which need not come
+            status, _, body = await wire.answer()
+            assert status == 400 and b"TLS" in body
+
     async def test_who_waits_for_100_continue_gets_it_unless_the_head_is_reason_to_refuse(self):
         """RFC 9110 §10.1.1"""
         async with pages().http(port=0, max_body=20) as server:
