@@ -3186,16 +3186,6 @@ def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | 
         return schema, False
     return {"type": "object", "properties": {"result": schema}, "required": ["result"]}, True
 
-
-def check_numbers(**options: Any) -> None:
-    """Raise ValueError for an option that is no number, 0 or more.
-
-    Other kinds of options are not checked: Python says what is wrong with them.
-    """
-    for name, value in options.items():
-        if not isinstance(value, (int, float)) or not value >= 0:  # or NaN
-            raise ValueError(f"{name}={value!r:.100}: give a number, 0 or more")
-
 #######################################
 # 13. URI templates
 #######################################
@@ -3355,6 +3345,16 @@ def no_such(what: str, name: str, there: Iterable[str]) -> str:
     listed = ", ".join(names[:40]) + ", ..." * (len(names) > 40)
     hint = f"did you mean {near[0]}?" if near else f"there is: {listed or 'none'}"
     return f"no {what} {name!r}; {hint}"
+
+
+def check_numbers(**options: Any) -> None:
+    """Raise ValueError for an option that is no number, 0 or more.
+
+    Other kinds of options are not checked: Python says what is wrong with them.
+    """
+    for name, value in options.items():
+        if not isinstance(value, (int, float)) or not value >= 0:  # or NaN
+            raise ValueError(f"{name}={value!r:.100}: give a number, 0 or more")
 
 
 def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
