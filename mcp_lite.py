@@ -6588,8 +6588,7 @@ class ClientSession:
                 raise ProtocolError(f"{what}: {exc}") from exc
             slow = isinstance(exc, RequestTimeout)
         if self.lost is not None:  # some old servers end when they read `server/discover`
-            why = "%s has ended, as some old servers do: it is started again"
-            logger.warning(why, self.peer.name)
+            logger.warning("%s has ended, as some old servers do: restarting it", self.peer.name)
             self.peer = Peer("the server", self._serve, self._on_notification)
             await self._open()
         try:
