@@ -1243,8 +1243,8 @@ class Deadline:
         """Let the seconds begin now."""
         if self.timer is not None:
             self.timer.cancel()
-        until = min(self.loop.time() + self.seconds, self.last)
-        self.timer = self.loop.call_at(until, self._expire)
+        seconds = min(self.seconds, self.last - self.loop.time())
+        self.timer = self.loop.call_later(max(0, seconds), self._expire)
 
     def _expire(self) -> None:
         if self.paused():

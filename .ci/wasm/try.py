@@ -1,10 +1,20 @@
 """Is run by Pyodide, in whose Python there are no threads, sockets and processes."""
 import doctest
+import logging
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, "/work")
 import mcp_lite as m  # noqa: E402 -- it was not on the path before
+
+
+class Strict(logging.Handler):
+    """Keep what is logged as a warning or worse: none is expected."""
+
+    said = []
+
+    def emit(self, record):
+        self.said.append(self.format(record))
 
 
 async def inline(job):
@@ -29,6 +39,7 @@ async def greet(ctx: m.Context) -> str:
 
 async def main():
     """Try it; `run.mjs` awaits this."""
+    logging.getLogger().addHandler(Strict(logging.WARNING))
     done, failed = 0, 0
     for finder in doctest.DocTestFinder(exclude_empty=True).find(m, "mcp_lite"):
         outcome = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(finder)
@@ -45,3 +56,4 @@ async def main():
             if can_ask:
                 assert await c.call("greet") == "Hello, Ann!"
         print(f"   {revision}: a call{' and a question' if can_ask else ''}")
+    assert not Strict.said, "\n".join(Strict.said)
