@@ -8575,10 +8575,10 @@ def server_ssl(ssl: Any) -> Any:
 # Problem. Every message of the client is a POST, every answer a JSON body or a stream of events,
 #          and connections may be cut at any byte.
 # Rules.   1. An answer is JSON, unless something must be said before it: then the response becomes
-#             a stream. If a handler takes long, a comment is sent, to keep the connection.
+#             a stream. If a handler takes long, a comment makes one, to keep the connection.
 #          2. In a session a lost connection cancels nothing. Events are numbered per stream and
-#             kept; a GET with Last-Event-ID goes on exactly after the last one. In the modern era
-#             closing the response is the cancellation.
+#             kept; a GET with Last-Event-ID goes on after the last one. In the modern era closing
+#             the response is the cancellation.
 # Limits.  A session keeps its newest events, up to a share of HELD_BYTES.
 
 STREAM_HEADERS = {
@@ -8601,7 +8601,7 @@ class Stream:
         self, session: HTTPSession, response: Response | None = None, caller: Caller = NOBODY
     ) -> None:
         self.session, self.response, self.caller = session, response, caller
-        self.since = session.endpoint.now  # when something was said
+        self.since = session.endpoint.now  # when something was said last
         session.endpoint.open.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
@@ -8665,7 +8665,6 @@ class Stream:
         await response.send(200, headers, first + b"".join(missed), not self.complete)
 
     def detach(self, response: Response) -> None:
-        """Note that a reader is gone."""
         session = self.session
         if self.response is response:
             self.release()
@@ -8681,7 +8680,6 @@ class Stream:
         return response
 
     async def keep_alive(self) -> None:
-        """Say something that means nothing."""
         self.since = self.session.endpoint.now
         if self.name and self.response is not None:
             await self.response.send(0, {}, COMMENT, True)
@@ -8695,11 +8693,9 @@ class Stream:
         return self.session.primes
 
     async def end(self, last: bytes = b"") -> None:
-        """End the response, if there is one still."""
         response = self.release()
         if response is not None:
             await response.send(*((0, {}) if response.begun else (200, STREAM_HEADERS)), last)
-
 
 
 class HTTPSession(Conversation):
@@ -8714,9 +8710,8 @@ class HTTPSession(Conversation):
 
     pair = ended = False
     feed: Stream | None = None  #: the standalone stream, for what no request caused
-    #: events, oldest first: a deque, once there is one; and their size in bytes
-    kept: Any = ()
-    size = 0
+    kept: Any = ()  #: events, oldest first: a deque, once there is one
+    size = 0  #: of these, in bytes
 
     def __init__(self, endpoint: Endpoint, caller: Caller, id: str = "") -> None:
         super().__init__(endpoint.server, caller.address)
@@ -8740,11 +8735,9 @@ class HTTPSession(Conversation):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing runs and nobody reads."""
         return not (self.incoming or getattr(self.feed, "response", None))
 
     def touch(self) -> None:
-        """Note that the session is used."""
         self.used = self.endpoint.now
         if self.id in self.endpoint.sessions:
             self.endpoint.sessions.move_to_end(self.id)
@@ -8762,8 +8755,6 @@ class HTTPSession(Conversation):
             return 403, {**JSON_HEADERS, **wants}
         return MODERN_STATUS.get(code, 200) if self.many_clients else 200, JSON_HEADERS
 
-    # Streams.
-
     def enter(self, stream: Stream) -> None:
         """Give a stream its name, by which a client can ask for it."""
         from secrets import token_hex
@@ -8774,7 +8765,7 @@ class HTTPSession(Conversation):
             self.endpoint.streams[stream.name] = stream
 
     def keep(self, stream: Stream, data: bytes) -> None:
-        """Keep the newest event of a stream, and forget old ones beyond the bound."""
+        """Keep the newest event of a stream; where sessions are few, each keeps 4 MiB of them."""
         self.kept = self.kept or deque()
         self.kept.append((stream, stream.last, data))
         self.size += len(data)
@@ -8782,7 +8773,6 @@ class HTTPSession(Conversation):
             self.size -= len(self.kept.popleft()[2])
 
     def standalone(self) -> Stream:
-        """Return the standalone stream."""
         if self.feed is None:
             self.feed = Stream(self)
             self.enter(self.feed)
@@ -8808,7 +8798,7 @@ class HTTPSession(Conversation):
 #######################################
 # Problem. Somebody sends a request: who is it, and may they come in?
 # Rules.   1. Host, Origin and token are checked in this order, before the body is read.
-#          2. A token is right or wrong; known ones are all compared, each in constant time.
+#          2. Known tokens are all compared, each in constant time.
 #          3. A token is for us, and for nobody whom a handler may call: no handler sees it.
 # Limits.  A principal without a subject is its own key: a value that changes makes it another one.
 
@@ -8823,11 +8813,7 @@ ANYBODY = Identity()
 
 
 def principals_by_token(given: Any) -> Mapping[str, Any]:
-    """Return the principals that token= stands for; ValueError for what is unusable.
-
-    >>> principals_by_token(["t1", "t2"])
-    {'t1': 'bearer-1', 't2': 'bearer-2'}
-    """
+    """Return the principals that token= stands for: it may leave them to be called "bearer-1"."""
     if isinstance(given, Mapping):
         found: Mapping[str, Any] = given
     else:
@@ -8840,19 +8826,15 @@ def principals_by_token(given: Any) -> Mapping[str, Any]:
 
 
 class Entrance:
-    """Decides who may come in: see `token` and `verify` of Endpoint.
+    """Decides who may come in, by `token` and `verify` of Endpoint. Section 48 derives Guard."""
 
-    A Guard (section 48) is an entrance that knows who gives tokens out.
-    """
-
-    issuers: Sequence[str] = ()  # who gives tokens out, for its pages to say
+    issuers: Sequence[str] = ()  # who gives tokens out
 
     def __init__(self, token: Any = None, verify: Callable[[str], Any] | None = None) -> None:
         self.verify = verify
         self.url = ""  # of the endpoint, as clients know it
         self.locked = not (token is verify is None)
         known = {} if token is None else principals_by_token(token)
-        # A principal without a stable key is an error at the start.
         self.tokens = {
             sendable_token(text).encode(): self.identity_of(each) for text, each in known.items()
         }
@@ -8874,15 +8856,14 @@ class Entrance:
         raise Refused("a valid bearer token is needed", 401, {"www-authenticate": "Bearer"})
 
     async def judge(self, token: str) -> Any:
-        """Return the principal of a token that is not one of the known; else none."""
+        """Return the principal of a token that is none of the known; None for a wrong one."""
         return await maybe_await(self.verify(token)) if self.verify else None
 
     def identity_of(self, principal: Any) -> Identity:
-        """Return a principal with its stable key."""
         return Identity(principal, owner_of(principal))
 
     def wants(self, scope: str, principal: Any) -> Fields:
-        """Return the header that tells a principal of a missing scope. RFC 6750 §3.1"""
+        """Return the header that tells of a missing scope. RFC 6750 §3.1"""
         return {"www-authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
 
     def pages(self, path: str) -> dict[str, Function]:
@@ -8891,11 +8872,7 @@ class Entrance:
 
 
 def read_page(value: Any) -> tuple[int, Fields, bytes]:
-    """Return status, headers and body of what a page's function gave, or TypeError.
-
-    >>> read_page((404, "text/plain", "not here"))
-    (404, {'content-type': 'text/plain'}, b'not here')
-    """
+    """Return status, headers and body of what a page's function gave."""
     status, kind = 200, "text/plain; charset=utf-8"
     if isinstance(value, tuple):
         status, kind, value = value
@@ -8920,7 +8897,8 @@ async def serve_page(
 #######################################
 # 39. The endpoint
 #######################################
-# Problem. Requests arrive from any engine: which message is it, and whose session?
+# Problem. Requests arrive from any engine: which message is it, and whose session? answer() lets a
+#          request in, post() finds the session of its message, and _serve() runs it.
 # Rules.   1. Who sends a request is known before its body is read, its body before it is served.
 #          2. Sessions have ids that nobody can guess, belong to whoever opened them, and expire
 #             when idle. Who asks for somebody else's learns only that it is not there.
@@ -8945,7 +8923,6 @@ class Endpoint:
             serve the transport of the first revision, at /sse and /messages
         session_seconds: for which a session may be idle
         session_prefix: of the ids of sessions, by which a balancer finds the process
-
         healthz: whether there are pages for probes, /healthz and /readyz
         grace: seconds that running requests get when the server is to end
         max_body: bytes of a request; no more than MAX_MESSAGE_BYTES, 16 MiB
@@ -8987,7 +8964,7 @@ class Endpoint:
         self.open: set[Stream] = set()  # that have a response
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.tasks = Tasks()
-        self.draining = False  # whether new work is turned away, because the server is to end
+        self.draining = False  # whether new work is turned away: the server is to end
         self.modern = HTTPSession(self, NOBODY)
         self.modern.name, self.modern.many_clients = "a client", True
         self.modern.session.resume(NEWEST)
@@ -9015,14 +8992,12 @@ class Endpoint:
             self.add_page(method, where, route)
 
     def add(self, method: str, where: str, route: Route) -> None:
-        """Serve a path; ValueError if that is done already."""
         methods = self.routes.setdefault(where, {})
         if method in methods:
             raise ValueError(f"{method} {where} is served already: choose another path")
         methods[method] = route
 
     def add_page(self, method: str, where: str, page: Route) -> None:
-        """Serve a path by the function of a page."""
         route = page.replace(fn=partial(serve_page, self.pages, page.fn))
         self.add(method, where, route)
         if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
@@ -9044,7 +9019,6 @@ class Endpoint:
         return found
 
     async def answer(self, request: HTTPRequest, response: Response) -> None:
-        """Answer one request."""
         if _trace is not None:
             trace_head("<", f"{request.method} {request.path}", request.headers)
         route, cors, headers = request.notes.get(self) or self.door(request)
@@ -9060,7 +9034,7 @@ class Endpoint:
         await route.fn(request, response)
 
     async def answer_options(self, request: HTTPRequest, response: Response) -> None:
-        """Answer OPTIONS, which needs no token; ProtocolError for what is not there."""
+        """Answer OPTIONS, which needs no token, and refuse what is not there."""
         methods = self.routes.get(request.path.rstrip("/"))
         if methods is None:
             problem = f"nothing is here: the endpoint is at {request.root}{self.path or '/'}"
@@ -9119,7 +9093,7 @@ class Endpoint:
         return response.send(202, {})
 
     def check_open(self) -> None:
-        """Raise ProtocolError 503 where new work would begin, if we are to end."""
+        """Raise ProtocolError 503 if new work is turned away."""
         if self.draining:
             later = {"retry-after": str(int(GRACE_SECONDS))}
             raise Refused(SHUTTING_DOWN, 503, later, TOO_BUSY)
@@ -9172,7 +9146,7 @@ class Endpoint:
         return self.open_session(caller) if id is None and opening else self.session_of(id, caller)
 
     def session_of(self, id: str | None, caller: Caller) -> HTTPSession:
-        """Return the session with an id; ProtocolError 404 if there is none for this caller."""
+        """Return the session with an id; ProtocolError if there is none for this caller."""
         if id is None:
             raise ProtocolError(f"the header {SESSION_HEADER} is missing: send initialize first")
         session = self.sessions.get(id)
@@ -9183,7 +9157,7 @@ class Endpoint:
         return session
 
     def open_session(self, caller: Caller, pair: bool = False) -> HTTPSession:
-        """Make a session; when there are too many, one that is not used makes room."""
+        """Make a session; of too many, one that is idle makes room."""
         from secrets import token_urlsafe
 
         if len(self.sessions) >= MAX_CLIENTS:
@@ -9198,7 +9172,6 @@ class Endpoint:
         return session
 
     def end_soon(self, session: HTTPSession) -> None:
-        """End a session, without waiting for it."""
         self.sessions.pop(session.id, None)
         self.tasks.spawn(session.end())
 
@@ -9230,7 +9203,6 @@ class Endpoint:
         return self.session_of(request.headers.get(SESSION_HEADER), request)
 
     async def delete(self, request: HTTPRequest, response: Response) -> None:
-        """End a session."""
         await self.session_of_legacy(request).end()
         await response.send(204, {})
 
@@ -9266,7 +9238,6 @@ class Endpoint:
     # Time.
 
     def _sweep(self) -> None:
-        """Look at everything that may have waited too long."""
         self.now = now = self.loop.time()
         for stream in list(self.open):
             if now - stream.since > KEEP_ALIVE_SECONDS:
@@ -9281,7 +9252,7 @@ class Endpoint:
         self.sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
 
     async def quiet(self, sessions: Iterable[HTTPSession], seconds: float) -> None:
-        """Wait until these sessions serve no request, at most so long."""
+        """Wait until these sessions serve no request."""
         until = self.loop.time() + seconds
         while any(each.incoming for each in sessions) and self.loop.time() < until:
             await asyncio.sleep(0.01)
@@ -9371,8 +9342,7 @@ class HTTPServer(Endpoint):
 
 
 def say_where(name: str, url: str) -> None:
-    """Say where we serve, on stderr; the disk may be full on which that is kept."""
-    with suppress(OSError):
+    with suppress(OSError):  # the disk may be full on which stderr is kept
         print(f"{name} serves {url}", file=sys.stderr)
 
 
@@ -9399,8 +9369,7 @@ ENGINES["http"] = HTTPServer
 class ASGIResponse(Response):
     """A response that an ASGI server sends, and what that tells of the request."""
 
-    #: ends when the client is gone, or the response is over
-    watcher: Task
+    watcher: Task  #: ends when the client is gone, or the response is over
 
     def __init__(self, receive: Any, send: Any, max_body: int) -> None:
         self._receive, self._send, self.max_body = receive, send, max_body
@@ -9408,7 +9377,6 @@ class ASGIResponse(Response):
         self._came = asyncio.Event()  # the whole body
 
     async def read(self) -> bytes:
-        """Return the body, as SocketResponse does."""
         return await within(REQUEST_SECONDS, whole(self._piece, self.max_body), too_slow())
 
     async def _piece(self) -> bytes:
@@ -9424,7 +9392,6 @@ class ASGIResponse(Response):
         return data
 
     async def watch(self) -> None:
-        """Wait until the client is gone."""
         await self._came.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -9455,7 +9422,6 @@ class ASGIApp(Endpoint):
     started = False
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
-        """Serve one connection of an ASGI server."""
         if scope["type"] == "lifespan":
             await self._follow_lifespan(receive, send)
             return
@@ -9485,7 +9451,7 @@ class ASGIApp(Endpoint):
             await send({"type": event + ".complete"})
 
     async def start(self) -> None:
-        """Enter the server's lifespan, once; all requests that come meanwhile wait for it."""
+        """Enter the server's lifespan, once; requests that come meanwhile wait for it."""
         loop = get_running_loop()
         if self.loop is not loop:
             self.loop, self.started, self.turn = loop, False, asyncio.Lock()
@@ -9538,8 +9504,8 @@ ENGINES["asgi"] = ASGIApp
 #          3. An idle connection that is old, lost, or brought something unasked is not used again.
 # Limits.  Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
 
-#: For the kernel to find out that a silent server is gone: seconds of silence, seconds between its
-#: questions, and how many stay without an answer.
+#: The kernel asks a silent server whether it is there: after how many seconds, how many seconds
+#: apart, and how often without an answer.
 KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
@@ -9594,14 +9560,13 @@ class HTTPAnswer(Wire):
 
     @property
     def reusable(self) -> bool:
-        """Whether the connection can take another request."""
         # RFC 9112 §9.2 -- data that nobody asked for "MUST NOT" be taken for an answer
         clean = self.complete and not (self.buffer or self.ended or self.transport.is_closing())
         return clean and is_keep_alive(self.head.headers, self.head.minor)
 
     def close(self) -> None:
         """Give the connection back if it can be used again, else close it."""
-        # The end of a stream may have come with its last event, which is all that we want.
+        # The end of a stream may have come with the last event that we wanted.
         if self.chunks >= 0 and not self.left and self.buffer[self.at :] == b"\r\n0\r\n\r\n":
             self.take(7)
             self.chunks = -1
@@ -9614,7 +9579,6 @@ class HTTPAnswer(Wire):
             self.abort()
 
     def abort(self) -> None:
-        """Close the connection at once."""
         self.client.busy.discard(self)
         self.transport.abort()
 
@@ -9692,7 +9656,6 @@ class HTTPClient:
         raise ConnectionClosed(f"cannot reach {self.url}{through}: {reason}")
 
     async def _open(self) -> HTTPAnswer:
-        """Return a new connection to the server."""
         answer, loop = HTTPAnswer(self), get_running_loop()
         protocol = asyncio.StreamReaderProtocol(answer, loop=loop)
         secure: Msg = {}
@@ -9729,7 +9692,6 @@ class HTTPClient:
         protocol.connection_made(inside)
 
     async def close(self) -> None:
-        """Close all connections."""
         for answer in [*self.busy, *self.idle]:
             answer.abort()
         self.idle.clear()
@@ -9737,7 +9699,7 @@ class HTTPClient:
 
 
 def keep_watch(sock: Any) -> None:
-    """Let the kernel end a connection whose other end is gone: a stream may be silent for hours."""
+    """Let the kernel end a connection whose server is gone: a stream may be silent for hours."""
     import socket
 
     with suppress(OSError):  # it has closed already
@@ -9749,8 +9711,7 @@ def keep_watch(sock: Any) -> None:
 class Authorizer:
     """Adds to our requests what a server wants to see: here a bearer token, if there is one.
 
-    That is a text, or what a function, plain or async, gives each time. OAuth (section 46) derives
-    from it.
+    That is a text, or what a function gives each time. OAuth (section 46) derives from this.
     """
 
     def __init__(self, http: HTTPClient, token: Any = None) -> None:
@@ -9779,7 +9740,7 @@ class Authorizer:
         self, method: str, target: str, headers: Fields, body: bytes = b"",
         patience: float | None = REQUEST_SECONDS,
     ) -> HTTPAnswer:
-        """Send a request with what authorizes it, once more where a refusal has been mended."""
+        """Send a request with what authorizes it; once more if settle() has mended a refusal."""
         steps: list[str] = []
         while True:
             own = await self.headers(method, target, not self.closing)
@@ -9830,6 +9791,7 @@ def proxy_for(url: URL) -> Proxy | None:
 # 42. Streamable HTTP, the client's end
 #######################################
 # Problem. Every message is a POST, answers come as JSON or events, and connections may be cut.
+#          _exchange() sees to one request, _keep_listening() to what belongs to none.
 # Rules.   1. A stream that was cut is taken up again after its last event, if the revision can.
 #          2. Each request is answered or failed, whatever becomes of its connection. One that may
 #             have been served is not sent again, unless it only reads.
@@ -9866,8 +9828,7 @@ class HTTPTransport(Transport):
             raise TypeError(f"auth= cannot be of type {type(auth).__name__}: {can}")
         self.session_id: str | None = None
         self.rev = ""  # that was agreed on
-        #: by tool, the arguments that headers repeat
-        self.tools: dict[str, Any] = {}
+        self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
         #: who sees to requests of ours, and which of them have no answer yet
         self.running: dict[Any, set[ReqId]] = {}
@@ -9893,7 +9854,7 @@ class HTTPTransport(Transport):
             await self._listen()
 
     async def _exchange(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
-        """POST requests, and see to it that each is answered or failed."""
+        """POST a message or a batch, and see to it that each of `ids` is answered or failed."""
         task = asyncio.current_task()
         self.running[task] = ids
         try:
@@ -9919,7 +9880,6 @@ class HTTPTransport(Transport):
         return self.rev >= MODERN
 
     async def fields(self, more: Fields) -> Fields:
-        """Return the headers of a request, with some more."""
         ours = {"user-agent": f"mcp_lite/{__version__}"}
         out = {**ours, **sendable_headers(await value_from(self._headers)), **more}
         if self.rev >= VERSION_HEADERS:
@@ -9930,7 +9890,7 @@ class HTTPTransport(Transport):
         return out
 
     async def _post(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
-        """POST messages, and read the answer until `ids` are answered."""
+        """POST a message or a batch, and read until `ids` are answered."""
         opening = method_of(msg) == "initialize"
         more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         if self._modern and isinstance(msg, dict):
@@ -9964,7 +9924,7 @@ class HTTPTransport(Transport):
                     await asyncio.wait_for(answer.body(), PROBE_SECONDS)
 
     async def problem_of(self, answer: HTTPAnswer) -> MCPError:
-        """Return the error that an HTTP status stands for; a JSON-RPC error in the body counts."""
+        """Return the error that a status stands for; a JSON-RPC error in the body goes first."""
         status, body, problem = answer.head.status, b"", Msg()
         with suppress(ConnectionClosed, ProtocolError):  # cut short; too long; no JSON
             body = await answer.body()
@@ -9984,7 +9944,6 @@ class HTTPTransport(Transport):
     # Answers.
 
     async def _read_answer(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
-        """Read JSON or events, over many connections if need be, until `ids` are answered."""
         kind = media_type(answer.head.headers)
         if kind == JSON_TYPE:
             await self._take(await answer.body(), ids)
@@ -10023,7 +9982,7 @@ class HTTPTransport(Transport):
                 return
 
     async def _get_stream(self, last_id: str, patience: float | None) -> HTTPAnswer:
-        """Ask for a stream of events, those after the event with `last_id`."""
+        """Ask for a stream, from the event after `last_id` on."""
         more = {"last-event-id": last_id.encode().decode("latin-1")} if sendable(last_id) else {}
         headers = await self.fields({"accept": EVENT_TYPE, **more})
         return await self.auth.send("GET", self.url.target, headers, b"", patience)
@@ -10069,7 +10028,7 @@ class HTTPTransport(Transport):
         await asyncio.wait([opened], timeout=GRACE_SECONDS)
 
     async def _keep_listening(self, opened: Future) -> None:
-        """Keep the stream open, for as long as the server has one."""
+        """Open the stream again and again, for as long as the server has one."""
         pace, clock = Pace(), get_running_loop().time
         events, ever = SSEDecoder(), False  # how far the stream has come; whether it was ever there
         # `closed` is asked each time, since wait_for() may swallow a cancellation before 3.12.
@@ -10126,7 +10085,7 @@ class HTTPTransport(Transport):
         return True
 
     async def _read_pair(self, answer: HTTPAnswer) -> None:
-        """Read the stream until it ends, and the channel with it."""
+        """Read the stream until it ends, and with it the channel."""
         self.reason = "ended its stream"
         try:
             with closing(answer):
@@ -10139,22 +10098,18 @@ class HTTPTransport(Transport):
     # The end.
 
     def agreed(self, rev: str | None) -> None:
-        """Note the revision, which later requests name; or forget the session."""
         self.rev = rev or ""
         if rev is None:
             self.session_id = None
 
     def learn_tool(self, tool: Msg) -> None:
-        """Note which arguments of a tool go into headers, too."""
         mirrors = mirrors_of(tool.get("inputSchema"))
         self.tools[tool["name"]] = types.SimpleNamespace(mirrors=mirrors)
 
     def explain(self) -> str:
-        """Return why the channel ended."""
         return self.reason
 
     def end(self) -> None:
-        """Note that the channel has ended."""
         self.auth.closing = True
         self.inbox.close()
 
@@ -10173,23 +10128,19 @@ class HTTPTransport(Transport):
 
 
 def method_of(msg: Payload) -> str:
-    """Return the method of a message, "" if it has none, or is a batch."""
     return msg.get("method", "") if isinstance(msg, dict) else ""
 
 
 def sendable(event_id: str) -> bool:
-    """Return whether a header can carry an event's id."""
     unfit = r"^$|[\x00-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$"  # a header loses blanks at its ends
     return not re.search(unfit, event_id)
 
 
 def first_line(body: bytes) -> str:
-    """Return the beginning of a body, for an error message."""
     return body.decode("utf-8", "replace").strip().split("\n")[0][:200]
 
 
 def is_url(target: Any) -> bool:
-    """Return whether a target is the URL of a server."""
     return isinstance(target, str) and re.match(r"https?://", target, re.IGNORECASE) is not None
 
 
