@@ -8601,15 +8601,15 @@ class Stream:
         self, session: HTTPSession, response: Response | None = None, caller: Caller = NOBODY
     ) -> None:
         self.session, self.response, self.caller = session, response, caller
-        self.since = session.endpoint.now  # when something was said last
-        session.endpoint.open.add(self)
+        self.endpoint = session.endpoint
+        self.since = self.endpoint.now  # when something was said last
+        self.endpoint.open.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
         """Send a message; an answer to the POST is the last."""
         session = self.session
         final = "method" not in msg and self is not session.feed
-        if _trace is not None:
-            session.show(">", msg)
+        session.show(">", msg)
         if self.name or not final:
             return self.put(msg, final)
         status, headers, body = 200, JSON_HEADERS, encode(msg)
@@ -8618,7 +8618,7 @@ class Stream:
         response = self.release()
         return nowhere({}) if response is None else response.send(status, headers, body)
 
-    async def put(self, msg: Payload, final: bool = False) -> None:
+    async def put(self, msg: Payload, final: bool) -> None:
         """Number a message, keep it, and send it if somebody reads."""
         session, data = self.session, b"data: %b\n\n" % encode(msg)
         await self.open()
@@ -8630,7 +8630,7 @@ class Stream:
             session.keep(self, data)
         response = self.release() if final else self.response
         if response is not None:
-            self.sent, self.since = self.last, session.endpoint.now
+            self.sent, self.since = self.last, self.endpoint.now
             await response.send(0, {}, data, not final)
 
     async def open(self) -> None:
@@ -8652,10 +8652,10 @@ class Stream:
         if after is None and session.primes:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately send"
             first = b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), self.sent, RETRY_MS)
-        self.response, self.sent, self.since = response, self.last, session.endpoint.now
+        self.response, self.sent, self.since = response, self.last, self.endpoint.now
         if before is not None and before is not response:
-            session.endpoint.tasks.spawn(before.send(0, {}))
-        session.endpoint.open.add(self)
+            self.endpoint.tasks.spawn(before.send(0, {}))
+        self.endpoint.open.add(self)
         response.on_end += ((self.detach, response),)
         if response.lost:  # while its token was looked at: lose() is not called again
             self.detach(response)
@@ -8665,22 +8665,20 @@ class Stream:
         await response.send(200, headers, first + b"".join(missed), not self.complete)
 
     def detach(self, response: Response) -> None:
-        session = self.session
         if self.response is response:
             self.release()
-            if session.pair:  # it ends with its reader
-                session.endpoint.end_soon(session)
-            else:
-                session.touch()
+            self.session.touch()
+            if self.session.pair:  # it ends with its reader
+                self.endpoint.end_soon(self.session)
 
     def release(self) -> Response | None:
         """Return the response, which is this stream's no longer."""
         response, self.response = self.response, None
-        self.session.endpoint.open.discard(self)
+        self.endpoint.open.discard(self)
         return response
 
     async def keep_alive(self) -> None:
-        self.since = self.session.endpoint.now
+        self.since = self.endpoint.now
         if self.name and self.response is not None:
             await self.response.send(0, {}, COMMENT, True)
         await self.open()
@@ -8748,20 +8746,17 @@ class HTTPSession(Conversation):
         if problem is None:
             # spec 2025-11-25: basic/transports#session-management
             return 200, {**JSON_HEADERS, **self.headers}
-        code, data = problem["code"], object_of(problem, "data")  # another server's: any object
-        scopes = str(data.get("scope", "")).split()
-        if code == FORBIDDEN and scopes and all(re.fullmatch(SCOPE, scope) for scope in scopes):
-            wants = self.endpoint.entrance.wants(" ".join(scopes), principal)
-            return 403, {**JSON_HEADERS, **wants}
+        code = problem["code"]
+        scope = str(object_of(problem, "data").get("scope", ""))  # of another server: anything
+        if code == FORBIDDEN and re.fullmatch(f"{SCOPE}( {SCOPE})*", scope):
+            return 403, {**JSON_HEADERS, **self.endpoint.entrance.wants(scope, principal)}
         return MODERN_STATUS.get(code, 200) if self.many_clients else 200, JSON_HEADERS
 
     def enter(self, stream: Stream) -> None:
         """Give a stream its name, by which a client can ask for it."""
-        from secrets import token_hex
-
         stream.name = "-"
         if self.keeps:
-            stream.name = token_hex(8)
+            stream.name = os.urandom(8).hex()
             self.endpoint.streams[stream.name] = stream
 
     def keep(self, stream: Stream, data: bytes) -> None:
@@ -8812,17 +8807,15 @@ class Identity(Row):
 ANYBODY = Identity()
 
 
-def principals_by_token(given: Any) -> Mapping[str, Any]:
+def principals_by_token(given: Any) -> Any:
     """Return the principals that token= stands for: it may leave them to be called "bearer-1"."""
-    if isinstance(given, Mapping):
-        found: Mapping[str, Any] = given
-    else:
+    if not isinstance(given, Mapping):
         texts = [given] if isinstance(given, str) else given
-        found = {text: f"bearer-{number}" for number, text in enumerate(texts, 1)}
+        given = {text: f"bearer-{number}" for number, text in enumerate(texts, 1)}
     # Nobody could come in by none, and who comes in by one is somebody.
-    if not (found and all(found) and all(found.values())):
+    if not (given and all(given) and all(given.values())):
         raise ValueError("token= is empty, or a token or its principal is")
-    return found
+    return given
 
 
 class Entrance:
@@ -8871,28 +8864,23 @@ class Entrance:
         return {}
 
 
-def read_page(value: Any) -> tuple[int, Fields, bytes]:
-    """Return status, headers and body of what a page's function gave."""
-    status, kind = 200, "text/plain; charset=utf-8"
-    if isinstance(value, tuple):
-        status, kind, value = value
-    elif not isinstance(value, (str, bytes)):
-        kind, value = JSON_TYPE, _to_json(to_json(value))  # which may be longer than a message
-    body = value.encode("utf-8", "replace") if isinstance(value, str) else value
-    headers = kind if isinstance(kind, dict) else {"content-type": kind}
-    if type(status) is not int or not 200 <= status <= 599 or not isinstance(body, bytes):
-        raise TypeError("a page gives a status from 200 to 599, its headers, and str or bytes")
-    header_lines((*headers.items(),))
-    return status, headers, b"" if status in (204, 304) else body
-
-
 async def serve_page(
     threads: Threads, fn: Function, request: HTTPRequest, response: Response
 ) -> None:
     """Serve a page: str, bytes, a JSON value, or (status, content type or headers, body)."""
     work = fn if is_async(fn) else partial(threads.run, fn)
-    status, headers, body = read_page(await maybe_await(await work(request)))
-    await response.send(status, headers, body)
+    body = await maybe_await(await work(request))
+    status, kind = 200, "text/plain; charset=utf-8"
+    if isinstance(body, tuple):
+        status, kind, body = body
+    elif not isinstance(body, (str, bytes)):
+        kind, body = JSON_TYPE, _to_json(to_json(body))  # which may be longer than a message
+    body = body.encode("utf-8", "replace") if isinstance(body, str) else body
+    headers = kind if isinstance(kind, dict) else {"content-type": kind}
+    if type(status) is not int or not 200 <= status <= 599 or not isinstance(body, bytes):
+        raise TypeError("a page gives a status from 200 to 599, its headers, and str or bytes")
+    header_lines((*headers.items(),))  # refuses those that would not arrive
+    await response.send(status, headers, b"" if status in (204, 304) else body)
 
 #######################################
 # 39. The endpoint
@@ -8948,8 +8936,8 @@ class Endpoint:
         self.entrance: Entrance = Entrance(token, verify) if auth is None else auth
         self.gate = Gate(allowed_hosts, allowed_origins)
         self.stateful, self.session_seconds = sessions, session_seconds
-        self.session_prefix = session_prefix
-        self.healthz, self.grace, self.max_body = healthz, grace, max_body
+        self.session_prefix, self.healthz = session_prefix, healthz
+        self.grace, self.max_body = grace, max_body
         self._add_routes()
 
     async def enter(self) -> None:
@@ -8965,10 +8953,9 @@ class Endpoint:
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.tasks = Tasks()
         self.draining = False  # whether new work is turned away: the server is to end
-        self.modern = HTTPSession(self, NOBODY)
-        self.modern.name, self.modern.many_clients = "a client", True
-        self.modern.session.resume(NEWEST)
-        self.modern.limit = MAX_CLIENTS
+        self.modern = modern = HTTPSession(self, NOBODY)  # of all clients of the modern era
+        modern.name, modern.many_clients, modern.limit = "a client", True, MAX_CLIENTS
+        modern.session.resume(NEWEST)
         self._sweep()
 
     # Routes.
@@ -9026,7 +9013,7 @@ class Endpoint:
         if route is None:
             await self.answer_options(request, response)
             return
-        if headers is not request.headers:
+        if headers is not request.headers:  # it takes a token
             who = await self.entrance.identify(request.headers, request.query)
             request.principal, request.owner = who.principal, who.owner
             request.headers = headers
@@ -9042,11 +9029,10 @@ class Endpoint:
         allowed = ", ".join(dict.fromkeys((*methods, "OPTIONS")))
         if request.method != "OPTIONS":  # RFC 9110 §15.5.6 -- "MUST generate an Allow header field"
             raise Refused(f"{request.method[:20]} is not served here", 405, {"allow": allowed})
-        wanted = request.headers.get("access-control-request-headers")
+        wanted = request.headers.get("access-control-request-headers", "*")
         await response.send(204, {
             "allow": allowed, "access-control-allow-methods": allowed,
-            "access-control-allow-headers": wanted or "Content-Type, Authorization",
-            "access-control-max-age": "600",
+            "access-control-allow-headers": wanted, "access-control-max-age": "600",
         })
 
     # Messages.
@@ -9057,14 +9043,13 @@ class Endpoint:
         if "revision" not in notes:
             check_json(headers)
             check_accept(headers, JSON_TYPE, EVENT_TYPE)
-            name = headers.get(VERSION_HEADER)
-            notes["revision"] = name if name in REVISIONS else None
+            rev = headers.get(VERSION_HEADER)
+            notes["revision"] = rev if rev in REVISIONS else ""
         msg, rev, size = decode(request.body), notes["revision"], len(request.body)
         request.body = b""  # what keeps the caller, a session or a task, need not keep this
         # A handshake is legacy, whatever headers a client that speaks both eras gives it.
-        by_header = rev is not None and rev >= MODERN
         modern = type(msg) is dict and (
-            is_modern(msg.get("params")) or (by_header and msg.get("method") != "initialize")
+            is_modern(msg.get("params")) or rev >= MODERN and msg.get("method") != "initialize"
         )
         try:
             kind = None if type(msg) is list else classify(msg)
@@ -9095,8 +9080,7 @@ class Endpoint:
     def check_open(self) -> None:
         """Raise ProtocolError 503 if new work is turned away."""
         if self.draining:
-            later = {"retry-after": str(int(GRACE_SECONDS))}
-            raise Refused(SHUTTING_DOWN, 503, later, TOO_BUSY)
+            raise Refused(SHUTTING_DOWN, 503, {"retry-after": f"{GRACE_SECONDS:g}"}, TOO_BUSY)
 
     async def _serve(
         self, msg: Any, session: HTTPSession, request: HTTPRequest, response: Response, size: int
@@ -9133,7 +9117,7 @@ class Endpoint:
 
     # Sessions.
 
-    def find(self, caller: Caller, rev: str | None, opening: bool) -> HTTPSession:
+    def find(self, caller: Caller, rev: str, opening: bool) -> HTTPSession:
         """Return the session of a request; ProtocolError 400 or 404 if it has none."""
         if not self.stateful:
             session = HTTPSession(self, caller)
@@ -9158,14 +9142,12 @@ class Endpoint:
 
     def open_session(self, caller: Caller, pair: bool = False) -> HTTPSession:
         """Make a session; of too many, one that is idle makes room."""
-        from secrets import token_urlsafe
-
         if len(self.sessions) >= MAX_CLIENTS:
             victim = next((each for each in self.sessions.values() if each.idle), None)
             if victim is None:
                 raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
             self.end_soon(victim)
-        session = HTTPSession(self, caller, self.session_prefix + token_urlsafe(16))
+        session = HTTPSession(self, caller, self.session_prefix + os.urandom(16).hex())
         session.pair = pair
         self.sessions[session.id] = session
         self.server.audience.add(session)
@@ -9504,11 +9486,6 @@ ENGINES["asgi"] = ASGIApp
 #          3. An idle connection that is old, lost, or brought something unasked is not used again.
 # Limits.  Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
 
-#: The kernel asks a silent server whether it is there: after how many seconds, how many seconds
-#: apart, and how often without an answer.
-KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
-
-
 def client_ssl(ssl: Any) -> Any:
     """Return an SSLContext from one, from the path of a CA file, or with the system's roots."""
     from ssl import SSLContext, create_default_context
@@ -9570,11 +9547,12 @@ class HTTPAnswer(Wire):
         if self.chunks >= 0 and not self.left and self.buffer[self.at :] == b"\r\n0\r\n\r\n":
             self.take(7)
             self.chunks = -1
-        in_use = self in self.client.busy  # a second call must not give it back twice
-        if in_use and self.reusable and len(self.client.idle) < MAX_IDLE:
+        client = self.client
+        # A second call must not give it back twice.
+        if self in client.busy and self.reusable and len(client.idle) < MAX_IDLE:
             self.since = time.time()
-            self.client.busy.discard(self)
-            self.client.idle.append(self)
+            client.busy.discard(self)
+            client.idle.append(self)
         else:
             self.abort()
 
@@ -9586,15 +9564,11 @@ class HTTPAnswer(Wire):
 class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
-    def __init__(
-        self, url: URL, *, ssl: Any = None, admit: Callable[[str], None] | None = None,
-    ) -> None:
-        self.url = url
-        #: looks at the address that was reached, unless by a proxy, and raises ConnectionClosed if
-        #: nothing may be sent there
+    def __init__(self, url: URL, *, ssl: Any = None, admit: Function | None = None) -> None:
+        self.url, self.proxy = url, proxy_for(url)
+        #: looks at the address that was reached, unless by a proxy, and may raise ConnectionClosed
         self.admit = admit
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
-        self.proxy = proxy_for(url)
         self.idle: list[HTTPAnswer] = []
         self.busy: set[HTTPAnswer] = set()
 
@@ -9609,7 +9583,7 @@ class HTTPClient:
             if where is None or status not in (301, 302, 303, 307, 308):
                 return answer
             answer.close()
-            url = self.url.replace(target=target).join(where)
+            url = answer.url.join(where)
             if url is None or (method != "GET" and status < 307):  # RFC 9110 §15.4
                 problem = f"redirects to another origin, or a {method} elsewhere: {where}"
                 raise ConnectionClosed(f"{answer.url} {problem}")
@@ -9617,8 +9591,7 @@ class HTTPClient:
         raise ConnectionClosed(f"{self.url} redirects more than {redirects} times")
 
     async def _send(
-        self, method: str, target: str, headers: Fields, body: bytes,
-        patience: float | None,
+        self, method: str, target: str, headers: Fields, body: bytes, patience: float | None
     ) -> HTTPAnswer:
         url, fields = self.url.replace(target=target), {"host": self.url.authority}
         if self.proxy and url.scheme == "http":
@@ -9656,20 +9629,18 @@ class HTTPClient:
         raise ConnectionClosed(f"cannot reach {self.url}{through}: {reason}")
 
     async def _open(self) -> HTTPAnswer:
-        answer, loop = HTTPAnswer(self), get_running_loop()
-        protocol = asyncio.StreamReaderProtocol(answer, loop=loop)
-        secure: Msg = {}
-        if self.ssl and not self.proxy:
-            secure = {"ssl": self.ssl, "server_hostname": self.url.host}
-        url = self.proxy.url if self.proxy else self.url
+        answer, proxy = HTTPAnswer(self), self.proxy
+        protocol = asyncio.StreamReaderProtocol(answer)
+        url, options = (proxy.url, Msg()) if proxy else (self.url, Msg(ssl=self.ssl))
         if not is_loopback(url.host):  # RFC 8305 §5 -- of two addresses, one may be dead
-            secure["happy_eyeballs_delay"] = 0.25
-        await loop.create_connection(lambda: protocol, url.host, url.port, **secure)
+            options["happy_eyeballs_delay"] = 0.25
+        loop = get_running_loop()
+        await loop.create_connection(lambda: protocol, url.host, url.port, **options)
         try:
             keep_watch(answer.transport.get_extra_info("socket"))
-            if self.proxy is not None and self.ssl:
-                await self._tunnel(answer, self.proxy)
-            if self.proxy is None and self.admit is not None:
+            if proxy is not None and self.ssl:
+                await self._tunnel(answer, proxy)
+            if proxy is None and self.admit is not None:
                 self.admit(answer.transport.get_extra_info("peername")[0])
         except BaseException:
             answer.abort()
@@ -9684,9 +9655,8 @@ class HTTPClient:
         await answer.ask(proxy.url, "CONNECT", encode_request("CONNECT", target, fields))
         if answer.head.status >= 300:
             raise ConnectionClosed(f"the proxy {proxy.url} refused: status {answer.head.status}")
-        loop = get_running_loop()
-        protocol = asyncio.StreamReaderProtocol(answer, loop=loop)
-        inside: Any = await loop.start_tls(
+        protocol = asyncio.StreamReaderProtocol(answer)
+        inside: Any = await get_running_loop().start_tls(
             answer.transport, protocol, self.ssl, server_hostname=self.url.host
         )
         protocol.connection_made(inside)
@@ -9704,8 +9674,10 @@ def keep_watch(sock: Any) -> None:
 
     with suppress(OSError):  # it has closed already
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name in KEEPALIVE.keys() & vars(socket).keys():
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), KEEPALIVE[name])
+        # It asks after 60 seconds of silence, 4 times, 15 seconds apart.
+        for name, value in {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}.items():
+            if hasattr(socket, name):
+                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class Authorizer:
@@ -9758,10 +9730,8 @@ class Authorizer:
 
 
 class Proxy(Row):
-    """A proxy: its URL, and the headers that it wants to see."""
-
     url: URL
-    headers: Fields
+    headers: Fields  # that it wants to see
 
 
 def proxy_for(url: URL) -> Proxy | None:
@@ -9810,6 +9780,11 @@ class HTTPTransport(Transport):
 
     outlives_server = True
     reason = "closed the connection"  # why the channel ended
+    session_id: str | None = None
+    rev = ""  # that was agreed on
+    _listening: Task | None = None  # reads the standalone stream
+    _pair: str | None = None  # where to POST, if it is HTTP+SSE that the server speaks
+    _endpoint: Any = None  # a future of that, once there is such a stream
     #: makes an Authorizer of what `auth=` was given, or None; section 47 puts one here
     authorizer_of: Any = nothing
 
@@ -9826,15 +9801,10 @@ class HTTPTransport(Transport):
         if self.auth is None:
             can = 'give "oauth", an OAuth(...), a token, or a function that returns one'
             raise TypeError(f"auth= cannot be of type {type(auth).__name__}: {can}")
-        self.session_id: str | None = None
-        self.rev = ""  # that was agreed on
         self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
         #: who sees to requests of ours, and which of them have no answer yet
         self.running: dict[Any, set[ReqId]] = {}
-        self._listening: Task | None = None  # who reads the standalone stream
-        self._pair: str | None = None  # where to POST, if it is HTTP+SSE that the server speaks
-        self._endpoint: Any = None  # a future of that, once there is such a stream
 
     async def read(self) -> list[Any]:
         return await self.inbox.take()
@@ -9873,15 +9843,11 @@ class HTTPTransport(Transport):
             if ids == {req_id}:  # no other request shares the answer
                 task.cancel()
             ids.discard(req_id)
-        return self._modern
-
-    @property
-    def _modern(self) -> bool:
         return self.rev >= MODERN
 
     async def fields(self, more: Fields) -> Fields:
-        ours = {"user-agent": f"mcp_lite/{__version__}"}
-        out = {**ours, **sendable_headers(await value_from(self._headers)), **more}
+        given = sendable_headers(await value_from(self._headers))
+        out = {"user-agent": f"mcp_lite/{__version__}", **given, **more}
         if self.rev >= VERSION_HEADERS:
             out[VERSION_HEADER] = self.rev
         if self.session_id is not None:
@@ -9893,7 +9859,7 @@ class HTTPTransport(Transport):
         """POST a message or a batch, and read until `ids` are answered."""
         opening = method_of(msg) == "initialize"
         more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
-        if self._modern and isinstance(msg, dict):
+        if self.rev >= MODERN and isinstance(msg, dict):
             said = without_none(**repeated(msg, self.tools)).items()
             more.update({name: encode_header_value(str(value)) for name, value in said})
         headers = await self.fields(more)
@@ -9960,7 +9926,7 @@ class HTTPTransport(Transport):
         pace, good, events = Pace(), True, SSEDecoder()
         await self.read_events(answer, events, ids)
         # spec: basic/transports/streamable-http#receiving-messages -- "not supported", any more
-        while ids and sendable(events.last_id) and not self._modern:
+        while ids and sendable(events.last_id) and self.rev < MODERN:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
             await pace.rest(good, events.retry_ms)
             before, good = events.last_id, False
@@ -10029,11 +9995,11 @@ class HTTPTransport(Transport):
 
     async def _keep_listening(self, opened: Future) -> None:
         """Open the stream again and again, for as long as the server has one."""
-        pace, clock = Pace(), get_running_loop().time
-        events, ever = SSEDecoder(), False  # how far the stream has come; whether it was ever there
+        pace, ever = Pace(), False  # whether the stream was ever there
+        events = SSEDecoder()  # how far it has come
         # `closed` is asked each time, since wait_for() may swallow a cancellation before 3.12.
         while not self.inbox.closed:
-            since, before, problem = clock(), events.last_id, None
+            since, before, problem = time.monotonic(), events.last_id, None
             try:
                 with closing(await self._get_stream(before, None)) as answer:
                     settle_future(opened, None, None)
@@ -10062,7 +10028,7 @@ class HTTPTransport(Transport):
                 if ever or isinstance(problem, AuthError):
                     logger.warning("%s announces nothing any more: %s", self.url, problem)
                 return
-            good = clock() - since >= PROBE_SECONDS or events.last_id != before
+            good = time.monotonic() - since >= PROBE_SECONDS or events.last_id != before
             await pace.rest(good, events.retry_ms)
 
     # HTTP+SSE, the transport of the first revision: one stream on which everything comes.
@@ -10141,7 +10107,7 @@ def first_line(body: bytes) -> str:
 
 
 def is_url(target: Any) -> bool:
-    return isinstance(target, str) and re.match(r"https?://", target, re.IGNORECASE) is not None
+    return isinstance(target, str) and target.lower().startswith(("http://", "https://"))
 
 
 CONNECTORS.append((is_url, HTTPTransport))
