@@ -9162,26 +9162,25 @@ class Endpoint:
         check_accept(request.headers, EVENT_TYPE)
         self.check_open()
         session = self.session_of_legacy(request)
-        last_id, after = request.headers.get("last-event-id"), None
+        last_id = request.headers.get("last-event-id")
         if last_id is None:
-            stream = session.standalone()
-            if stream.response is not None:
+            feed = session.standalone()
+            if feed.response is not None:
                 # Who only knows the session's id must not take its stream away.
                 raise ProtocolError("this session's stream is being read", http_status=409)
-        else:
-            name, _, number = last_id.rpartition("-")
-            kept = self.streams.get(name) if re.fullmatch("[0-9]{1,15}", number) else None
-            if kept is None or kept.session is not session:
-                raise ProtocolError("the stream of last-event-id is not kept")
-            stream, after = kept, int(number)
-        await stream.begin(response, after)
+            await feed.begin(response)
+            return
+        name, _, number = last_id.rpartition("-")
+        stream = self.streams.get(name) if re.fullmatch("[0-9]{1,15}", number) else None
+        if stream is None or stream.session is not session:
+            raise ProtocolError("the stream of last-event-id is not kept")
+        await stream.begin(response, int(number))
 
     def session_of_legacy(self, request: HTTPRequest) -> HTTPSession:
         """Return the session of a GET or a DELETE; ProtocolError for a revision that has none."""
         if header_revision(request.headers) >= MODERN:
             # spec: basic/transports/streamable-http#earlier-streamable-http-revisions
-            problem = f"this revision has no {request.method}"
-            raise Refused(problem, 405, {"allow": "POST, OPTIONS"})
+            raise Refused(f"this revision has no {request.method}", 405, {"allow": "POST, OPTIONS"})
         return self.session_of(request.headers.get(SESSION_HEADER), request)
 
     async def delete(self, request: HTTPRequest, response: Response) -> None:
@@ -9193,10 +9192,9 @@ class Endpoint:
         check_accept(request.headers, EVENT_TYPE)
         self.check_open()
         session = self.open_session(request, pair=True)
-        where = f"{request.root}{PAIR_PATH}?session_id={session.id}"
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
-        first = f"event: endpoint\ndata: {where}\n\n".encode()
-        await session.standalone().begin(response, first=first)
+        where = f"{request.root}{PAIR_PATH}?session_id={session.id}".encode()
+        await session.standalone().begin(response, first=b"event: endpoint\ndata: %b\n\n" % where)
 
     async def post_to_pair(self, request: HTTPRequest, response: Response) -> None:
         """Take a message of HTTP+SSE; its answer comes on the stream."""
