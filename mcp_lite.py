@@ -8702,10 +8702,9 @@ class HTTPSession(Conversation):
     With an `id` it is a legacy session, kept by the endpoint, or a `pair`: one of HTTP+SSE, whose
     answers all come on its one stream. Without an id it serves one legacy request, where the server
     keeps no sessions; or, with `many_clients`, the modern era.
-
-    Python is fast with objects of up to 30 attributes, and this one has nearly as many.
     """
 
+    # Python is fast with objects of up to 30 attributes, and this one has nearly as many.
     pair = ended = False
     feed: Stream | None = None  #: the standalone stream, for what no request caused
     kept: Any = ()  #: events, oldest first: a deque, once there is one
@@ -8798,8 +8797,6 @@ class HTTPSession(Conversation):
 # Limits.  A principal without a subject is its own key: a value that changes makes it another one.
 
 class Identity(Row):
-    """The sender of a request, as its token says."""
-
     principal: Any = None
     owner: str = ""  # the stable key of the principal
 
@@ -8833,7 +8830,7 @@ class Entrance:
         }
 
     async def identify(self, headers: Fields, query: str) -> Identity:
-        """Return whose token a request has; ProtocolError 401 without a right one."""
+        """Return whose token a request has; Refused without a right one."""
         from hmac import compare_digest
 
         token = bearer_of(headers)
@@ -8941,7 +8938,6 @@ class Endpoint:
         self._add_routes()
 
     async def enter(self) -> None:
-        """Enter the lifespan of the server, and begin to serve in this event loop."""
         self.stack = AsyncExitStack()
         await self.stack.enter_async_context(self.server.lifespan_open())
         self._add_routes()  # pages may have come since
@@ -8991,8 +8987,7 @@ class Endpoint:
             self.routes[where].setdefault("HEAD", route)
 
     def door(self, request: HTTPRequest) -> Any:
-        """Return where the head of a request leads, the headers for CORS, and those that a handler
-        may see; ProtocolError if it is not let in."""
+        """Return the route of a request, the headers for CORS, and those that a handler may see."""
         route = self.routes.get(request.path.rstrip("/"), {}).get(request.method)
         guarded = self.entrance.locked and route is not None and not route.public
         headers = request.headers
@@ -9118,7 +9113,6 @@ class Endpoint:
     # Sessions.
 
     def find(self, caller: Caller, rev: str, opening: bool) -> HTTPSession:
-        """Return the session of a request; ProtocolError 400 or 404 if it has none."""
         if not self.stateful:
             session = HTTPSession(self, caller)
             session.outbox.close()  # nothing is announced after the answer
@@ -9130,7 +9124,7 @@ class Endpoint:
         return self.open_session(caller) if id is None and opening else self.session_of(id, caller)
 
     def session_of(self, id: str | None, caller: Caller) -> HTTPSession:
-        """Return the session with an id; ProtocolError if there is none for this caller."""
+        """Return the session with an id, if it is this caller's."""
         if id is None:
             raise ProtocolError(f"the header {SESSION_HEADER} is missing: send initialize first")
         session = self.sessions.get(id)
@@ -9177,7 +9171,7 @@ class Endpoint:
         await stream.begin(response, int(number))
 
     def session_of_legacy(self, request: HTTPRequest) -> HTTPSession:
-        """Return the session of a GET or a DELETE; ProtocolError for a revision that has none."""
+        """Return the session of a GET or a DELETE, which the modern era does not have."""
         if header_revision(request.headers) >= MODERN:
             # spec: basic/transports/streamable-http#earlier-streamable-http-revisions
             raise Refused(f"this revision has no {request.method}", 405, {"allow": "POST, OPTIONS"})
@@ -9210,7 +9204,6 @@ class Endpoint:
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
     async def probe(self, request: HTTPRequest) -> Any:
-        """Say that this process lives, or whether it takes on new work."""
         ready = not self.draining or request.path != "/readyz"
         headers = {"content-type": "text/plain", "cache-control": "no-store"}
         return (200, headers, "ok\n") if ready else (503, headers, "draining\n")
@@ -9238,8 +9231,7 @@ class Endpoint:
             await asyncio.sleep(0.01)
 
     async def wind_up(self) -> None:
-        """Turn away new work, end what only listens, let running requests finish within the grace
-        period, and answer the others with an error."""
+        """Let running requests finish within the grace period; answer the others with an error."""
         self.draining = True
         self.modern.on_lost()
         sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.open)}
@@ -9260,8 +9252,7 @@ class Endpoint:
 #######################################
 # 40. Engines
 #######################################
-# Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server,
-#          such as uvicorn or the one in which FastAPI runs.
+# Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.   1. Lifespan, endpoint and listener begin in this order, and end in reverse, whatever
 #             fails.
 #          2. Under an ASGI server a request has a task of its own: whatever becomes of its
@@ -9329,7 +9320,7 @@ def say_where(name: str, url: str) -> None:
 async def serve_http(
     app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
 ) -> None:
-    """Serve on a port until cancelled or, with `signals`, until one comes."""
+    """Serve until cancelled or, with `signals`, until one comes."""
     end, server = asyncio.Event(), HTTPServer(app, **options)
 
     async def serving() -> None:
@@ -9485,7 +9476,7 @@ ENGINES["asgi"] = ASGIApp
 # Limits.  Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
 
 def client_ssl(ssl: Any) -> Any:
-    """Return an SSLContext from one, from the path of a CA file, or with the system's roots."""
+    """Return an SSLContext: the one given, or one of a CA file, or of the system's roots."""
     from ssl import SSLContext, create_default_context
 
     if isinstance(ssl, SSLContext):
@@ -9508,7 +9499,6 @@ class HTTPAnswer(Wire):
         self.client = client  # to which it is given back
 
     async def ask(self, url: URL, method: str, data: bytes) -> None:
-        """Send a request, and read the head of its answer."""
         self.url = url
         self.transport.write(data)
         status = 100
@@ -9523,14 +9513,13 @@ class HTTPAnswer(Wire):
         self.head = head
 
     async def next_piece(self) -> bytes:
-        """Return the next piece of the body, b"" at its end; ConnectionClosed if it is cut."""
+        """Return the next piece of the body, b"" at its end."""
         try:
             return await self.piece()
         except (OSError, ProtocolError) as exc:
             raise ConnectionClosed(f"{self.url}: {exc}") from exc
 
     async def body(self, limit: int = MAX_MESSAGE_BYTES) -> bytes:
-        """Return the rest of the body; LimitExceeded if it is longer than `limit`."""
         return await whole(self.next_piece, limit)
 
     @property
@@ -9733,7 +9722,7 @@ class Proxy(Row):
 
 
 def proxy_for(url: URL) -> Proxy | None:
-    """Return the proxy that the environment names for a URL; ValueError for one without HTTP."""
+    """Return the proxy that the environment names for a URL."""
     if is_loopback(url.host) or not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
     import urllib.request
@@ -9801,7 +9790,7 @@ class HTTPTransport(Transport):
             raise TypeError(f"auth= cannot be of type {type(auth).__name__}: {can}")
         self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
-        #: who sees to requests of ours, and which of them have no answer yet
+        #: tasks that see to our requests, and which of these have no answer yet
         self.running: dict[Any, set[ReqId]] = {}
 
     async def read(self) -> list[Any]:
@@ -9865,7 +9854,7 @@ class HTTPTransport(Transport):
         try:
             answer = await send()
         except ConnectionClosed:
-            # A server may end an idle connection just then: what only reads is sent once more.
+            # The server may have ended an idle connection: what only reads is sent once more.
             if not getattr(METHODS.get(method_of(msg)), "cacheable", False):
                 raise
             answer = await send()
@@ -10049,7 +10038,6 @@ class HTTPTransport(Transport):
         return True
 
     async def _read_pair(self, answer: HTTPAnswer) -> None:
-        """Read the stream until it ends, and with it the channel."""
         self.reason = "ended its stream"
         try:
             with closing(answer):
@@ -10078,7 +10066,6 @@ class HTTPTransport(Transport):
         self.inbox.close()
 
     async def _end(self) -> None:
-        """End the session, if there is one, and all connections."""
         self.end()
         if self.session_id is not None:
             with suppress(MCPError, ValueError):
