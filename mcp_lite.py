@@ -8638,9 +8638,7 @@ class Stream:
         if not self.name and self.response is not None:
             await self.begin(self.response)
 
-    async def begin(
-        self, response: Response, after: int | None = None, first: bytes = b""
-    ) -> None:
+    async def begin(self, response: Response, after: int | None = None, first: bytes = b"") -> None:
         """Send the stream to a reader: what follows event `after`, or what nobody has read."""
         session, before = self.session, self.response
         read = self.sent if after is None else after
@@ -8809,7 +8807,7 @@ def principals_by_token(given: Any) -> Any:
     if not isinstance(given, Mapping):
         texts = [given] if isinstance(given, str) else given
         given = {text: f"bearer-{number}" for number, text in enumerate(texts, 1)}
-    # Nobody could come in by none, and who comes in by one is somebody.
+    # Without a token nobody could come in; a principal that is false would be nobody.
     if not (given and all(given) and all(given.values())):
         raise ValueError("token= is empty, or a token or its principal is")
     return given
@@ -8944,7 +8942,7 @@ class Endpoint:
         self.loop = get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
-        self.streams: weakref.WeakValueDictionary[str, Stream] = weakref.WeakValueDictionary()
+        self.streams: Any = weakref.WeakValueDictionary()  # by name, while somebody holds them
         self.open: set[Stream] = set()  # that have a response
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.tasks = Tasks()
@@ -9006,8 +9004,7 @@ class Endpoint:
         route, cors, headers = request.notes.get(self) or self.door(request)
         response.cors = cors  # a page must be able to read why it is refused
         if route is None:
-            await self.answer_options(request, response)
-            return
+            return await self.answer_options(request, response)
         if headers is not request.headers:  # it takes a token
             who = await self.entrance.identify(request.headers, request.query)
             request.principal, request.owner = who.principal, who.owner
@@ -9046,23 +9043,22 @@ class Endpoint:
         modern = type(msg) is dict and (
             is_modern(msg.get("params")) or rev >= MODERN and msg.get("method") != "initialize"
         )
+        batch = type(msg) is list
         try:
-            kind = None if type(msg) is list else classify(msg)
-            if kind in (REQUEST, None):
+            kind = REQUEST if batch else classify(msg)
+            if kind is REQUEST:
                 self.check_open()
             if not (modern or rev):
                 header_revision(headers)
         except ProtocolError as exc:
             exc.req_id = readable_id(msg)
             raise
-        if modern:
-            session = self.modern
-        else:
-            session = self.find(request, rev, kind is REQUEST and msg["method"] == "initialize")
+        opening = kind is REQUEST and not batch and msg["method"] == "initialize"
+        session = self.modern if modern else self.find(request, rev, opening)
         session.show("<", msg)
-        if kind is None:
+        if batch:
             session.check_batch(msg)
-        if kind in (REQUEST, None):
+        if kind is REQUEST:
             return self._serve(msg, session, request, response, size)
         if modern and kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
@@ -9317,9 +9313,7 @@ def say_where(name: str, url: str) -> None:
         print(f"{name} serves {url}", file=sys.stderr)
 
 
-async def serve_http(
-    app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
-) -> None:
+async def serve_http(app: Server, ready: Function, options: Msg, signals: bool) -> None:
     """Serve until cancelled or, with `signals`, until one comes."""
     end, server = asyncio.Event(), HTTPServer(app, **options)
 
@@ -9394,8 +9388,7 @@ class ASGIApp(Endpoint):
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
-            await self._follow_lifespan(receive, send)
-            return
+            return await self._follow_lifespan(receive, send)
         if self.loop is None:
             logger.warning(
                 "the lifespan of %s did not run before its first request, and nothing will end it: "
@@ -9861,8 +9854,8 @@ class HTTPTransport(Transport):
         with closing(answer):
             status = answer.head.status
             # spec 2025-11-25: basic/transports#backwards-compatibility
-            odd = opening and status in (400, 404, 405) and self._pair is None
-            if odd and await self._open_pair():
+            older = opening and status in (400, 404, 405) and self._pair is None
+            if older and await self._open_pair():
                 return await self._post(msg, data, set())
             if status == 404 and SESSION_HEADER in headers:
                 raise SessionExpired(f"{self.url} knows our session no longer")
