@@ -8619,7 +8619,6 @@ class Stream:
         return nowhere({}) if response is None else response.send(status, headers, body)
 
     async def put(self, msg: Payload, final: bool) -> None:
-        """Number a message, keep it, and send it if somebody reads."""
         session, data = self.session, b"data: %b\n\n" % encode(msg)
         await self.open()
         if session.ended:
@@ -8738,7 +8737,7 @@ class HTTPSession(Conversation):
             self.endpoint.sessions.move_to_end(self.id)
 
     def head_of(self, msg: Any, principal: Any) -> tuple[int, Fields]:
-        """Return status and headers of an answer that is an error, or the first of a session."""
+        """Return the head of an answer that is an error, or the first of a session."""
         problem = msg.get("error") if type(msg) is dict else None
         if problem is None:
             # spec 2025-11-25: basic/transports#session-management
@@ -8772,7 +8771,6 @@ class HTTPSession(Conversation):
         return self.feed
 
     async def end(self, farewell: str = "the session has ended") -> None:
-        """End the session: cancel the requests that run, saying why; end the streams."""
         self.endpoint.sessions.pop(self.id, None)
         self.server.audience.discard(self)
         self.lose(ConnectionClosed(farewell))
@@ -9069,7 +9067,6 @@ class Endpoint:
         return response.send(202, {})
 
     def check_open(self) -> None:
-        """Raise ProtocolError 503 if new work is turned away."""
         if self.draining:
             raise Refused(SHUTTING_DOWN, 503, {"retry-after": f"{GRACE_SECONDS:g}"}, TOO_BUSY)
 
@@ -9120,7 +9117,6 @@ class Endpoint:
         return self.open_session(caller) if id is None and opening else self.session_of(id, caller)
 
     def session_of(self, id: str | None, caller: Caller) -> HTTPSession:
-        """Return the session with an id, if it is this caller's."""
         if id is None:
             raise ProtocolError(f"the header {SESSION_HEADER} is missing: send initialize first")
         session = self.sessions.get(id)
@@ -9131,7 +9127,6 @@ class Endpoint:
         return session
 
     def open_session(self, caller: Caller, pair: bool = False) -> HTTPSession:
-        """Make a session; of too many, one that is idle makes room."""
         if len(self.sessions) >= MAX_CLIENTS:
             victim = next((each for each in self.sessions.values() if each.idle), None)
             if victim is None:
@@ -9332,7 +9327,7 @@ ENGINES["http"] = HTTPServer
 
 
 class ASGIResponse(Response):
-    """A response that an ASGI server sends, and what that tells of the request."""
+    """A response that an ASGI server sends."""
 
     watcher: Task  #: ends when the client is gone, or the response is over
 
@@ -9443,7 +9438,7 @@ class ASGIApp(Endpoint):
     def _request(self, scope: Msg) -> HTTPRequest:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
-            # RFC 9110 §5.5 -- white space around a value is none of it; not all servers know
+            # RFC 9110 §5.5 -- blanks around a value are none of it; not all servers know
             key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
         root = scope.get("root_path", "").rstrip("/")
@@ -9506,7 +9501,6 @@ class HTTPAnswer(Wire):
         self.head = head
 
     async def next_piece(self) -> bytes:
-        """Return the next piece of the body, b"" at its end."""
         try:
             return await self.piece()
         except (OSError, ProtocolError) as exc:
@@ -9556,7 +9550,7 @@ class HTTPClient:
         self, method: str, target: str, headers: Fields, body: bytes = b"",
         patience: float | None = REQUEST_SECONDS, redirects: int = MAX_RETRIES,
     ) -> HTTPAnswer:
-        """Send a request; return its answer when the head is there, or raise ConnectionClosed."""
+        """Send a request; return its answer when the head is there."""
         for _ in range(redirects + 1):
             answer = await self._send(method, target, headers, body, patience)
             status, where = answer.head.status, answer.head.headers.get("location")
@@ -9671,7 +9665,7 @@ class Authorizer:
         self.closing = False  # whether nobody is to be asked any more
 
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
-        """Return what to send with a request to the server; a person may be asked if `ask`."""
+        """Return what to send with a request; a person may be asked if `ask`."""
         token = sendable_token(await value_from(self.token))
         return {} if token is None else {"authorization": f"Bearer {token}"}  # RFC 6750 §2.1
 
@@ -9818,7 +9812,6 @@ class HTTPTransport(Transport):
             del self.running[task]
 
     def abandon(self, req_id: ReqId) -> bool:
-        """Stop waiting for an answer; in the modern era that tells the server."""
         for task, ids in self.running.items():
             if ids == {req_id}:  # no other request shares the answer
                 task.cancel()
