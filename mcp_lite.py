@@ -8801,7 +8801,7 @@ ANYBODY = Identity()
 
 
 def principals_by_token(given: Any) -> Any:
-    """Return the principals that token= stands for: it may leave them to be called "bearer-1"."""
+    """Return {token: principal} for token=; without a principal, the first is "bearer-1"."""
     if not isinstance(given, Mapping):
         texts = [given] if isinstance(given, str) else given
         given = {text: f"bearer-{number}" for number, text in enumerate(texts, 1)}
