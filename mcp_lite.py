@@ -8574,8 +8574,8 @@ def server_ssl(ssl: Any) -> Any:
 #######################################
 # Problem. Every message of the client is a POST, every answer a JSON body or a stream of events,
 #          and connections may be cut at any byte.
-# Rules.   1. An answer is JSON, unless something must be said before it: then the response becomes
-#             a stream. If a handler takes long, a comment makes one, to keep the connection.
+# Rules.   1. An answer is JSON, unless something must be said before it, or a handler takes long:
+#             then the response becomes a stream, and comments keep the connection.
 #          2. In a session a lost connection cancels nothing. Events are numbered per stream and
 #             kept; a GET with Last-Event-ID goes on after the last one. In the modern era closing
 #             the response is the cancellation.
