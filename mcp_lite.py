@@ -8955,7 +8955,7 @@ class Endpoint:
     def _add_routes(self) -> None:
         #: by path and method; each serves by fn(request, response)
         self.routes: dict[str, dict[str, Route]] = {}
-        self.pages = Threads(4)
+        self.threads = Threads(4)  # for pages
         self.add("POST", self.path, Route(self.post))
         if self.stateful:
             self.add("GET", self.path, Route(self.get))
@@ -8977,7 +8977,7 @@ class Endpoint:
         methods[method] = route
 
     def add_page(self, method: str, where: str, page: Route) -> None:
-        route = page.replace(fn=partial(serve_page, self.pages, page.fn))
+        route = page.replace(fn=partial(serve_page, self.threads, page.fn))
         self.add(method, where, route)
         if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
             self.routes[where].setdefault("HEAD", route)
@@ -9236,7 +9236,7 @@ class Endpoint:
         if cut:
             logger.warning("%s is shut down: %d requests were cut off", self.server.name, cut)
         await self.tasks.close()
-        await self.pages.close(0)
+        await self.threads.close(0)
         self.sweeper.cancel()
 
 
