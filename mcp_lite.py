@@ -10092,17 +10092,15 @@ CONNECTORS.append((is_url, HTTPTransport))
 #######################################
 # Problem.  A server answers 401. Its client must find out who gives tokens for this server, and get
 #           one that is good for nothing else. On the way it reads documents of strangers: a server
-#           may name another server's resource, or an issuer who collects codes.
-# Rules.    1. A document counts only if it names its own subject: the metadata of a resource name
-#              the resource, the metadata of an authorization server name the issuer.
+#           may name another server's resource, or an issuer that collects codes.
+# Rules.    1. Metadata count only if they name what they were asked for: the resource, the issuer.
 #           2. Names are compared as they are. same_issuer() says where one slash does not count.
-#           3. An answer that anybody could have sent is no answer: `state` and `iss` decide before
-#              anything else in it is looked at.
+#           3. Anybody can send a browser to us: `state` and `iss` of a redirect are checked before
+#              anything else in it is read.
 # Limits.   Of challenges one scheme is read. Of a scope, words with quotes are dropped.
 #
 # The *resource* is the MCP server. The *authorization server* gives tokens for it, and its name is
 # its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
-
 
 ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{1,8192}"  # no quotes, no commas
 #: A parameter, plain or quoted, or else a scheme, perhaps with a text of its own. RFC 9110 §11.2
@@ -10136,16 +10134,12 @@ def challenge_of(text: str, scheme: str = "bearer") -> Fields:
 
 
 def show(value: JSON) -> str:
-    """Return a value of the other side for an error message: one line, bounded, no controls."""
+    """Return a value of the other side for a message: one short line, without control characters."""
     return json.dumps(value, default=str)[:200]
 
 
 def said(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
-    """Return the words of an error of OAuth, without the secrets that they may repeat.
-
-    >>> said({"error": "invalid_grant", "error_description": "x7 is unknown"}, ["x7"])
-    '"invalid_grant", "... is unknown"'
-    """
+    """Return the words of an error of OAuth, without the secrets that they may repeat."""
     words = ", ".join(show(doc[name]) for name in ("error", "error_description") if name in doc)
     for secret in filter(None, secrets):
         words = words.replace(secret, "...")
@@ -10153,11 +10147,7 @@ def said(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
 
 
 def strings(doc: Msg, name: str) -> list[str]:
-    """Return a member that is a list of strings, without what is none.
-
-    >>> strings({"a": ["x", 1, "x"]}, "a"), strings({}, "a")
-    (['x'], [])
-    """
+    """Return the strings in a member, each once; [] if it is no list."""
     value = doc.get(name)
     items = value if isinstance(value, list) else []
     return list(dict.fromkeys(item for item in items if isinstance(item, str)))
@@ -10167,11 +10157,6 @@ def oauth_url(value: JSON, what: str) -> URL:
     """Return a URL that a document or a user named, as `what`; AuthError if it must not be used.
 
     spec: basic/authorization/security-considerations#communication-security
-
-    >>> oauth_url("http://as.example/token", "token_endpoint")
-    Traceback (most recent call last):
-        ...
-    mcp_lite.AuthError: token_endpoint is "http://as.example/token": it must begin with https://
     """
     try:
         url = parse_url(value if isinstance(value, str) else "")
@@ -10183,11 +10168,7 @@ def oauth_url(value: JSON, what: str) -> URL:
 
 
 def resource_metadata_urls(server: URL) -> list[str]:
-    """Return where a server's metadata are, if its challenge names no place. RFC 9728 §3.1
-
-    >>> resource_metadata_urls(parse_url("https://a.example/mcp"))[0]
-    'https://a.example/.well-known/oauth-protected-resource/mcp'
-    """
+    """Return where a server's metadata are, if its challenge names no place. RFC 9728 §3.1"""
     # spec: basic/authorization/authorization-server-discovery
     # #protected-resource-metadata-discovery-requirements -- the path form, then the root form
     path = server.target.rstrip("/") if "?" not in server.target else server.target
@@ -10198,10 +10179,8 @@ def resource_metadata_urls(server: URL) -> list[str]:
 def covers(resource: URL, server: URL) -> bool:
     """Return whether a resource is the server's URL, or a parent of it on the same origin.
 
-    RFC 9728 §3.3 wants them to be equal. Servers of MCP publish parents, too.
-
-    >>> covers(parse_url("https://a.example/mcp"), parse_url("https://a.example/mcp2"))
-    False
+    RFC 9728 §3.3 wants them to be equal. Servers of MCP publish parents, too, in whole segments:
+    /mcp is no parent of /mcp2.
     """
     path = server.target.partition("?")[0].rstrip("/") + "/"
     inside = resource.target == server.target or path.startswith(resource.target.rstrip("/") + "/")
@@ -10229,12 +10208,9 @@ def server_metadata_urls(issuer: str) -> list[str]:
 def same_issuer(given: JSON, asked: str) -> bool:
     """Return whether metadata name the issuer that they were asked of: identical, RFC 8414 §3.3.
 
-    One slash may differ at the end of an issuer without a path: Google's servers publish
-    `https://accounts.google.com/` as the resource's issuer and name themselves without the slash;
-    others do the reverse. Both forms have the same well-known URL, so no other document is meant.
-
-    >>> same_issuer("https://a", "https://a/"), same_issuer("https://a/t/", "https://a/t")
-    (True, False)
+    One slash may differ after an issuer without a path: Google's resources name the issuer
+    `https://accounts.google.com/`, and Google's metadata have no slash; others do the reverse.
+    Both forms have the same well-known URL.
     """
     return given == asked or bool(
         isinstance(given, str) and re.fullmatch(r"https?://[^/]+/?", given)
@@ -10274,9 +10250,11 @@ def default_server(server: URL) -> Msg:
 
 
 def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
-    """Return the request that registers us as a client: a program on somebody's machine."""
+    """Return the request that registers us: without a secret, if the server allows that.
+
+    Else by the method that the server lists first: some know that one best.
+    """
     listed = strings(server, "token_endpoint_auth_methods_supported") or ["none"]
-    # Without a secret, if that may be; else the server's first: some know their first one best.
     can = [each for each in listed if each in SECRET_METHODS]
     if not can and "none" not in listed:
         raise AuthError(f"{server['issuer']}: token_endpoint_auth_methods_supported is "
@@ -10295,7 +10273,7 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
 
 
 def read_client(doc: Msg, asked: Msg, where: str) -> Msg:
-    """Check the answer to a registration, and return the client that we are now. RFC 7591 §3.2.1"""
+    """Return the client that a registration made of us; AuthError. RFC 7591 §3.2.1"""
     told = {**asked, **doc}
     id, method, secret = map(told.get, ("client_id", "token_endpoint_auth_method", "client_secret"))
     if not isinstance(id, str) or not id:
@@ -10310,11 +10288,8 @@ def read_client(doc: Msg, asked: Msg, where: str) -> Msg:
 def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
     """Return the headers and the form fields by which a client says who it is.
 
-    A client that was not told how takes the first way that the server lists and it can go.
+    A client that was not told how takes the first method that the server lists and it can use.
     RFC 8414 §2 -- a server that lists none takes client_secret_basic.
-
-    >>> client_credentials({"client_id": "a b", "client_secret": "c:d"}, {})[0]
-    {'authorization': 'Basic YStiOmMlM0Fk'}
     """
     from urllib.parse import quote_plus
 
@@ -10324,7 +10299,7 @@ def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
     method = client.get("token_endpoint_auth_method")
     method = method or next((each for each in known if each in can), can[0])
     if method == "client_secret_basic":
-        # Nothing of it in the form as well: strict servers take that for two ways at once.
+        # A client_id in the form as well would be a second method to strict servers.
         pair = f"{quote_plus(id)}:{quote_plus(secret)}".encode()
         return {"authorization": f"Basic {base64.b64encode(pair).decode()}"}, {}
     return {}, {"client_id": id, **({} if method == "none" else {"client_secret": secret})}
@@ -10339,18 +10314,14 @@ def base64url(data: bytes) -> str:
 
 
 def digest(bits: str, data: bytes) -> bytes:
-    """Return the SHA-2 hash of some bytes: by "256", "384" or "512"."""
+    """Return the SHA-2 hash of `bits` bits: "256", "384" or "512"."""
     import hashlib
 
     return hashlib.new(f"sha{bits}", data).digest()
 
 
 def code_challenge(verifier: str) -> str:
-    """Return the hash of a verifier: it is shown first, the verifier itself later. RFC 7636 §4.2
-
-    >>> code_challenge("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")
-    'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM'
-    """
+    """Return the hash of a verifier, which is shown first, and the verifier later. RFC 7636 §4.2"""
     return base64url(digest("256", verifier.encode()))
 
 
@@ -10368,11 +10339,7 @@ def check_pkce(server: Msg, assume: bool) -> None:
 
 
 def authorization_url(server: Msg, params: Fields) -> str:
-    """Return the URL that a browser opens, put together of parsed parts and safe characters.
-
-    >>> authorization_url({"authorization_endpoint": "https://a.example/?x='"}, {"b": "c d"})
-    'https://a.example/?x=%27&b=c+d'
-    """
+    """Return the URL that a browser opens, made of parsed parts and safe characters."""
     from urllib.parse import quote, urlencode
 
     url = oauth_url(server.get("authorization_endpoint"), "authorization_endpoint")
@@ -10386,9 +10353,6 @@ def answer_in(query: str, state: str) -> Fields | None:
     """Return the parameters of a redirect if it answers the request that had this state.
 
     spec: basic/authorization/security-considerations#open-redirection
-
-    >>> answer_in("code=a&state=s", "s"), answer_in("code=a&state=t", "s")
-    ({'code': 'a', 'state': 's'}, None)
     """
     from hmac import compare_digest
     from urllib.parse import parse_qsl
@@ -10400,17 +10364,11 @@ def answer_in(query: str, state: str) -> Fields | None:
 
 
 def code_of(params: Fields, server: Msg) -> str:
-    """Return the code of an answer whose state was right; AuthError if it has none for us.
-
-    >>> code_of({"code": "x", "iss": "evil"}, {"issuer": "https://a.example"})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.AuthError: the redirect comes from another server: iss is "evil", not https://a.example
-    """
+    """Return the code of an answer whose state was right; AuthError if it has none for us."""
     issuer = server["issuer"]
     promised = server.get("authorization_response_iss_parameter_supported") is True
     # spec: basic/authorization/index#authorization-response-validation -- an `iss` that was
-    # promised must be there, and one that is there must be right, before anything else is read
+    # promised must be there, and any must be right, before anything else is read
     if promised and "iss" not in params:
         raise AuthError(f"the redirect has no iss, which {issuer} promises to send")
     if params.get("iss", issuer) != issuer:
@@ -10424,12 +10382,7 @@ def code_of(params: Fields, server: Msg) -> str:
 
 
 def read_tokens(doc: Msg, now: float, scope: str, scheme: str, where: str) -> Msg:
-    """Check a token answer; return what is kept of it, and when to refresh. RFC 6749 §5.1
-
-    >>> doc = {"access_token": "t", "token_type": "bearer", "expires_in": "60"}
-    >>> read_tokens(doc, 1000, "a", "Bearer", "x")["refresh_at"]
-    1054.0
-    """
+    """Check a token answer; return what is kept of it, and when to refresh. RFC 6749 §5.1"""
     token, kind = doc.get("access_token"), doc.get("token_type")
     if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
         raise AuthError(f"{where}: access_token is not a text of {MAX_TOKEN_BYTES} bytes at most "
@@ -10449,14 +10402,14 @@ def read_tokens(doc: Msg, now: float, scope: str, scheme: str, where: str) -> Ms
 #######################################
 # 44. Keys and tokens
 #######################################
-# Problem.  A token is worth what its signature is worth, and the standard library has hashes, but
-#           no signatures. A token says itself how it is signed: believed, that is no signature.
-# Rules.    1. A token is believed in one order: its form, the algorithm (from our list, fitting the
-#              key), the signature, then what it says. RFC 8725 §3
+# Problem.  A token is worth what its signature is worth, and the standard library verifies none.
+#           Nor may the token itself say how it is signed: a forged one says what suits it.
+# Rules.    1. A token is checked in one order: its form, the algorithm (from our list, fitting the
+#              key), the signature, the claims. RFC 8725 §3
 #           2. Nothing is done because a token says so: no key that it brings, no address that it
 #              names, no algorithm that we did not choose.
-#           3. Signatures are verified here, and never made: verifying holds no secret, so it does
-#              not matter that Python's integers are not constant-time.
+#           3. Signatures are never made here. To verify one takes no secret, so Python's integers
+#              need not be constant-time.
 # Limits.   RS256, RS384, RS512 and ES256. No EdDSA, ES384 or PS256, no encryption, no certificates:
 #           `verify=` takes any function for those. RFC 7515, 7517, 7518 and 7519 give the names.
 
@@ -10479,8 +10432,8 @@ def from_base64url(text: JSON) -> bytes:
 P = 2**256 - 2**224 + 2**192 + 2**96 - 1
 N = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # points of the curve
 B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B  # y^2 = x^3 - 3x + B
-#: A point (X : Y : Z) is x = X / Z, y = Y / Z, which spares divisions: with them a token would take
-#: several times as long, on the event loop. Z = 0 is infinity.
+#: X, Y and Z of a point x = X / Z, y = Y / Z; Z = 0 is infinity. So an addition needs no division,
+#: which would hold up the event loop several times as long.
 Point = tuple[int, int, int]
 G: Point = (
     0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
@@ -10490,7 +10443,7 @@ G: Point = (
 
 
 def add_points(one: Point, two: Point) -> Point:
-    """Return the sum of any two points, the same one twice and infinity among them.
+    """Return the sum of any two points, equal ones and infinity among them.
 
     Renes, Costello and Batina, "Complete addition formulas for prime order elliptic curves", §2
     """
@@ -10566,11 +10519,6 @@ def read_jwt(token: str, algorithms: Sequence[str]) -> JWT:
     """Return the parts of a token; AuthError for another form, or a header that must not count.
 
     The header chooses among what we allow, and brings nothing of its own. RFC 8725 §3.1, §3.10
-
-    >>> read_jwt("eyJhbGciOiJub25lIn0.e30.", ["ES256"])
-    Traceback (most recent call last):
-        ...
-    mcp_lite.AuthError: alg is "none", not one of ES256
     """
     parts = token.split(".")
     if len(token) > MAX_TOKEN_BYTES or len(parts) != 3:
@@ -10604,10 +10552,7 @@ def keys_for(jwt: JWT, jwks: Sequence[JSON]) -> list[Msg]:
 
 
 def check_claims(claims: Msg, issuer: str, audience: Sequence[str], now: float) -> None:
-    """Raise AuthError unless the claims are an issuer's, for us, and for now. RFC 9068 §4
-
-    >>> check_claims({"iss": "i", "aud": ["a", "b"], "exp": 100}, "i", ["b"], 99)
-    """
+    """Raise AuthError unless the claims are an issuer's, for us, and for now. RFC 9068 §4"""
     if claims.get("iss") != issuer:
         raise AuthError(f"iss is {show(claims.get('iss'))}, not {issuer}")
     aud = claims.get("aud")
@@ -10629,13 +10574,13 @@ def check_claims(claims: Msg, issuer: str, audience: Sequence[str], now: float) 
 # Problem.  A login needs a place for what must not be lost or read by others, a way back for the
 #           browser, and documents at addresses that a server names. A server on the Internet may
 #           name http://169.254.169.254/, where a cloud keeps its keys.
-# Rules.    1. A login is kept by a hash of whole names, never of a part of them. What is written
-#              is there as a whole or not at all, for its owner alone. CVE-2026-51996
+# Rules.    1. A login is kept by a hash of whole names, never of a part of them. A file is there as
+#              a whole or not at all, for its owner alone. CVE-2026-51996
 #           2. A browser that comes back without the right `state` means nothing.
 #           3. A fetch is bounded in bytes, time and redirects. The address is judged where the
-#              socket connects, for a name may stand for another address the next time.
-# Limits.   A file that cannot be read as a login is a warning and a new login. Keychains of
-#           operating systems: subclass TokenStore for those.
+#              socket connects: a name may stand for another one the next time.
+# Limits.   A file that is no login is a warning and a new login. For a keychain, subclass
+#           TokenStore.
 
 __all__ += ["TokenStore", "FileStore"]
 
@@ -10652,8 +10597,8 @@ Key = tuple[str, ...]  # of a login: what it is, and the URL that it is for
 
 
 class TokenStore:
-    """A place for logins: JSON objects by keys, which are tuples of strings. This one forgets
-    them with the process; subclass it for a keychain or a database."""
+    """A place for logins: JSON objects by keys, which are tuples of strings. This one is memory;
+    subclass it for a keychain or a database."""
 
     def __init__(self) -> None:
         self.kept: dict[Key, str] = {}
@@ -10665,7 +10610,7 @@ class TokenStore:
         return None if text is None else dict(json.loads(text))
 
     async def save(self, key: Key, value: Msg | None) -> None:
-        """Keep a value; None forgets it. It is safe when this returns."""
+        """Keep a value, safely once this returns; None forgets it."""
         if value is None:
             self.kept.pop(key, None)
         else:
@@ -10693,10 +10638,10 @@ class TokenStore:
 
 
 class FileStore(TokenStore):
-    """Logins as files that nobody but their owner can read, in a folder of the owner's own.
+    """Logins as files that only their owner can read, in the folder `path`, else the one that
+    MCP_LITE_TOKENS names, else one of this user's.
 
-    The folder is `path`, else the one that MCP_LITE_TOKENS names, else one for this user. Where it
-    cannot be written, logins last as long as the process, and a warning says so.
+    If it cannot be written, logins last as long as the process, and a warning says so.
     spec: basic/authorization/security-considerations#token-theft
     """
 
@@ -10705,11 +10650,11 @@ class FileStore(TokenStore):
         self.path = os.fspath(path or os.environ.get(STORE_VARIABLE) or default_folder())
 
     def file(self, key: Key, end: str = ".json") -> str:
-        """Return the path for a key: no name of a server becomes the name of a file."""
+        """Return the path for a key. A server has no say in it."""
         return os.path.join(self.path, digest("256", encode(list(key))).hex() + end)  # type: ignore
 
     async def load(self, key: Key) -> Msg | None:
-        """Return the value in the file; None for no file, or one that is no login of ours."""
+        """Return the value that was saved; None for no file, or one that is no login of ours."""
         path = self.file(key)
         try:
             with open(path, "rb") as file:
@@ -10726,7 +10671,7 @@ class FileStore(TokenStore):
         return await super().load(key)
 
     async def save(self, key: Key, value: Msg | None) -> None:
-        """Keep or forget one login."""
+        """Keep a value in its file; None forgets it."""
         path = self.file(key)
         await super().save(key, None)
         try:
@@ -10741,7 +10686,7 @@ class FileStore(TokenStore):
             await super().save(key, value)
 
     def try_lock(self, key: Key) -> Action | None:
-        """Lock a file beside the entry, which stays: the system unlocks it if we die."""
+        """Lock a file beside the login. The file stays; if we die, the system unlocks it."""
         file = None
         try:
             os.makedirs(self.path, mode=0o700, exist_ok=True)
@@ -10752,12 +10697,12 @@ class FileStore(TokenStore):
             busy = file and exc.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
             if file:
                 file.close()
-            # Without a folder, or without locks in it, other processes cannot be kept out.
+            # In a folder without locks, or without a folder, other processes cannot be kept out.
             return None if busy else super().try_lock(key)
 
 
 def lock_file(descriptor: int) -> None:
-    """Lock a file until it is closed; OSError if somebody else has locked it."""
+    """Lock a file until it is closed; OSError if it is locked."""
     try:
         import fcntl
 
@@ -10769,10 +10714,10 @@ def lock_file(descriptor: int) -> None:
 
 
 def write_whole(path: str, data: bytes) -> None:
-    """Write beside a file and put that in its place: there is a whole one at any time; OSError."""
+    """Write a file so that at any time a whole one is there, the old or the new; OSError."""
     from secrets import token_hex
 
-    beside = f"{path}.{token_hex(8)}"  # and nobody else's: others may write into the folder
+    beside = f"{path}.{token_hex(8)}"  # others may write into the folder: no name to foresee
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     with open(os.open(beside, flags, 0o600), "wb") as file:
         file.write(data)
@@ -10782,16 +10727,15 @@ def write_whole(path: str, data: bytes) -> None:
 
 
 def default_folder() -> str:
-    """Return this user's folder of logins: state, not configuration, and not worth a backup."""
+    """Return this user's folder of logins: state, neither configuration nor worth a backup."""
     base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows
     return os.path.join(base or os.path.expanduser("~/.local/state"), "mcp_lite", "tokens")
 
 
 class Redirect:
-    """Waits on this machine for a browser to come back: RFC 8252 §7.3.
+    """Waits on this machine for a browser to come back. RFC 8252 §7.3
 
-    Whatever comes without the right `state` is answered, and means nothing: any web page can send
-    a browser here.
+    Any web page can send a browser here: what comes without the right `state` means nothing.
     """
 
     def __init__(self, state: str) -> None:
@@ -10803,9 +10747,9 @@ class Redirect:
         """Listen at the URI that is given, else at any port; return the URI."""
         url = parse_url(given or "http://127.0.0.1/callback")
         if url.scheme != "http" or not is_loopback(url.host):
-            return str(given)  # open_browser= will say where the browser ended up
+            return str(given)  # open_browser= says where the browser ended up
         listener = Listener(self.serve, max_body=0)
-        # RFC 8252 §8.3 -- the name may stand for other addresses, too
+        # RFC 8252 §8.3 -- "localhost" may stand for other addresses, too
         host = "127.0.0.1" if url.host == "localhost" else url.host
         try:
             root = await listener.start(host, url.port if given else 0)
@@ -10817,7 +10761,7 @@ class Redirect:
         return given or root + self.path
 
     async def serve(self, request: HTTPRequest, response: Response) -> None:
-        """Answer a request with a page that says nothing of what came."""
+        """Answer with a page that repeats nothing of the request."""
         found, status, page = None, 404, b"This is not what was waited for."
         if request.path == self.path and request.method == "GET":
             found = answer_in(request.query, self.state)
@@ -10827,17 +10771,16 @@ class Redirect:
         await response.send(status, PAGE_HEADERS, page)
 
     async def close(self) -> None:
-        """Listen no more."""
         if self.listener is not None:
             await self.listener.stop(PROBE_SECONDS)
 
 
 def open_browser(url: str) -> None:
-    """Open the user's browser, if there is one, in a thread: some of them block until they end."""
+    """Open the user's browser, if there is one, in a thread: some block until they end."""
     import webbrowser
 
     def work() -> None:
-        with suppress(Exception):  # there is none, or no display: the URL was printed
+        with suppress(Exception):  # the URL was printed, too
             webbrowser.open(url)
 
     threading.Thread(target=work, daemon=True).start()
@@ -10846,8 +10789,7 @@ def open_browser(url: str) -> None:
 async def typed_line() -> str:
     """Return the next line that is typed at the terminal; "" after Ctrl-D.
 
-    A line that comes after the wait was cancelled stays there, for whoever reads next. On Windows
-    a thread has to wait for it, and takes it even so.
+    A wait that is cancelled takes no line from whoever reads next; on Windows it does.
     """
     loop, typed, fd = get_running_loop(), asyncio.Event(), sys.stdin.fileno()
     # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
@@ -10864,13 +10806,13 @@ async def typed_line() -> str:
 
 
 async def paste_redirect(url: str) -> str:
-    """Ask at the terminal where a browser on another machine ended up: for OAuth(open_browser=)."""
+    """Ask at the terminal where a browser on another machine ended up: OAuth(open_browser=)."""
     sys.stderr.write("Open it there, and paste here the address where the browser ends up:\n")
     return await typed_line()
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address belongs to the Internet, not to a machine or a network in it.
+    """Return whether an IP address is one of the Internet, not of a machine or a private network.
 
     >>> is_public("93.184.216.34"), is_public("169.254.169.254"), is_public("::ffff:10.0.0.1")
     (True, False, False)
@@ -10879,7 +10821,7 @@ def is_public(address: str) -> bool:
 
     found: Any = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address):
-        # Packets for such an address go to the one inside it in the end.
+        # These lead to the IPv4 address inside them.
         inner: Any = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
         if int(found) >> 32 == 0x64FF9B << 64:  # 64:ff9b::/96, RFC 6052 §2.1
             inner = ip_address(int(found) & 0xFFFFFFFF)
@@ -10897,18 +10839,18 @@ class Fetcher:
 
     def __init__(self, server: URL, ssl: Any = None, allow_private: bool = False) -> None:
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
-        # Until we are connected. Behind a proxy nobody knows, and names may be private there.
+        # A guess until note_address(). Behind a proxy nobody knows: names may be private there.
         self.public = not (is_loopback(server.host) or proxy_for(server))
         self.left = HEAD_SECONDS
 
     def note_address(self, address: str) -> None:
-        """Note the server's own address: one on a private network may name others there."""
+        """Take the server's own address: a server on a private network may name others there."""
         self.public = is_public(address)
 
     def forbid_private(self, address: str) -> None:
         """Raise ConnectionClosed where a public server leads us into a private network.
 
-        RFC 9728 §7.7 -- its metadata name URLs, and we fetch them
+        RFC 9728 §7.7
         """
         if self.public and not self.allow_private and not is_public(address):
             problem = f"{self.server} leads to the private address {address}: refused"
@@ -10921,16 +10863,16 @@ class Fetcher:
         """
         if self.server.scheme == "https" != url.scheme and not self.allow_private:
             raise AuthError(f"{self.server} leads to {url}: it must begin with https://")
-        with suppress(ValueError):  # a name: whoever connects to it will see
+        with suppress(ValueError):  # a name is judged when we connect to it
             self.forbid_private("127.0.0.1" if is_loopback(url.host) else url.host)
 
     async def fetch(self, method: str, url: URL, headers: Fields, data: bytes = b"") -> Answered:
-        """Send one request of OAuth, and read the answer; MCPError."""
+        """Send a request, and read the answer; MCPError."""
         self.check(url)
         sent = {"accept": JSON_TYPE, "accept-encoding": "identity",
                 "user-agent": f"mcp_lite/{__version__}", **headers}
         http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
-        # What is posted, a code or a secret, goes nowhere else.
+        # A code or a secret goes nowhere but where it was posted.
         redirects = 3 if method == "GET" else 0
 
         async def exchange() -> tuple[HTTPAnswer, bytes]:
@@ -10957,7 +10899,6 @@ class Fetcher:
         return head.status, head.headers, doc if isinstance(doc, dict) else {}
 
     async def post_form(self, url: URL, headers: Fields, form: Fields) -> Answered:
-        """Send a form; as fetch()."""
         from urllib.parse import urlencode
 
         sent = {"content-type": "application/x-www-form-urlencoded", **headers}
@@ -10969,10 +10910,10 @@ class Fetcher:
         return check_server(doc, issuer, where) if where else None
 
     async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, Msg]:
-        """Return the first document that is there; ("", {}) if all answered 4xx, or with a page.
+        """Return the first document, and where it was; ("", {}) if all answers are 4xx or pages.
 
-        Anything else is an error: an outage must not lead to guesses. A page in the place of a
-        document may come from a server that has one page for all that it does not know.
+        Some servers have one page for all that they do not know. Any other answer is an error: an
+        outage must not lead to guesses.
         """
         for text in urls:
             url = oauth_url(text, what)
@@ -10994,11 +10935,10 @@ class Fetcher:
 #           2. A login is kept by the whole URL of its server, with its issuer and its client. An id
 #              or a secret is shown to the server that gave it to us, and to no other.
 #           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
-#              used: a refresh token that is shown twice ends the whole family.
+#              used: a refresh token that is shown twice may end the login.
 #           4. One request costs one consent. A network that fails loses nothing.
-# Limits.   No device codes, of which the specification knows nothing. Nothing is signed:
-#           examples/authorization/keys.py signs assertions and DPoP. Where we register ourselves,
-#           each login does so anew.
+# Limits.   No device codes: the specification has none. Nothing is signed: for assertions and DPoP
+#           see examples/authorization/keys.py. We register anew for each login.
 
 __all__ += ["OAuth", "paste_redirect"]
 
@@ -11021,7 +10961,10 @@ class TokenRefused(AuthError):
 class OAuth(Authorizer):
     """How to log in: `Client(url, auth=OAuth(...))`; `auth="oauth"` is OAuth() without arguments.
 
-    Several clients may share one: each logs in for itself, by a copy.
+    Clients may share one: each logs in for itself, by a copy.
+
+    A refusal goes through settle() to mend(), which repeats, refreshes, or calls log_in():
+    discover() finds out who gives tokens, obtain() asks a person and trades the code for tokens.
 
     Args:
         client_id, client_secret: where somebody registered us
@@ -11032,10 +10975,10 @@ class OAuth(Authorizer):
         redirect_uri: for servers that compare it
         store: where logins are kept
         open_browser: open_browser(url) shows the page; it may return the address where the browser
-            ended up, and then need not come back to this machine
+            ended up, which then need not be on this machine
         extra: more parameters for the page
         assertion: assertion(issuer) gives a signed JWT in place of a secret
-        assume_pkce: whether to take a server that does not say that it checks PKCE
+        assume_pkce: whether a server need not say that it checks PKCE
         allow_private: whether a public server may lead us into a private network
         timeout: seconds for a person to log in
         interactive: False raises AuthError where a person would have to be asked
@@ -11078,13 +11021,13 @@ class OAuth(Authorizer):
         return f"<{type(self).__name__} {self.client_id or ''}>"
 
     def bind(self, transport: HTTPTransport) -> None:
-        """Begin to log in this transport, and no other."""
+        """Log in this transport, and no other."""
         super().__init__(transport.http)
         self.transport = transport
         self.url = oauth_url(str(transport.url), "the server's URL")
         self.fetcher = Fetcher(self.url, transport.ssl, self.allow_private)
         transport.http.admit = self.fetcher.note_address
-        #: {"tokens", "asked" (the scope), "client", "server" (its metadata), "resource"}
+        #: {"tokens", "asked": the scope, "client", "server": its metadata, "resource"}
         self.login: Msg | None = None
         self.loaded, self.place = False, ("login", str(self.url))
         self.work: Task | None = None  # the login or the refresh under way
@@ -11093,17 +11036,16 @@ class OAuth(Authorizer):
 
     @property
     def tokens(self) -> Msg:
-        """The tokens that we have, perhaps none."""
         return self.login["tokens"] if self.login else {}
 
     def usable(self) -> str:
-        """Return the access token, "" if there is none, or if it has expired."""
-        # The TypeScript SDK's example answers 500 to an expired one, after which nobody logs in.
+        """Return the access token; "" without one, or if it has expired."""
+        # The TypeScript SDK's example answers 500 to an expired one, which starts no login.
         good = time.time() < self.tokens.get("expires_at", NEVER)
         return str(self.tokens.get("access_token", "")) if good else ""
 
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
-        """Return the header with the token, refreshed if it is about to expire."""
+        """Return the header with the token, refreshed if it soon expires."""
         if not self.loaded:
             self.login, self.loaded = await self.load(), True
         tokens = self.tokens
@@ -11114,7 +11056,7 @@ class OAuth(Authorizer):
         return {"authorization": f"{self.scheme} {token}"} if token else {}
 
     async def settle(self, answer: HTTPAnswer, sent: Fields, steps: list[str]) -> bool:
-        """Do what a refusal demands, as far as that may help.
+        """Mend a refusal if a token may help; return whether to send the request again.
 
         spec: basic/authorization/index#error-handling
         """
@@ -11132,29 +11074,29 @@ class OAuth(Authorizer):
         return True
 
     async def together(self, *refusal: Any) -> str:
-        """Mend a refusal for all requests that wait for it, whichever of them is cancelled."""
+        """Mend a refusal once for all requests that wait for it, even if one is cancelled."""
         if self.work is None or self.work.done():
             self.work = asyncio.ensure_future(self.mend(*refusal))
             self.work.add_done_callback(lambda task: task.cancelled() or task.exception())
         return await asyncio.shield(self.work)
 
     async def mend(self, challenge: Fields, used: str, steps: Sequence[str], more: bool) -> str:
-        """Get another token than the one that was used, the cheapest way; return which that was."""
+        """Get another token than the one used, the cheapest way; return which way that was."""
         if self.usable() not in ("", used):
-            return "repeat"  # it came while the request was under way
+            return "repeat"  # it came meanwhile
         if not more and "refresh" not in steps and await self.refresh(used):
             return "refresh"
         self.transport.waits_for_person = self.person
         try:
             await self.log_in(challenge, self.login["asked"] if self.login and more else "")
-        except ConnectionClosed as exc:  # which would be tried again, and the person with it
+        except ConnectionClosed as exc:  # that would be tried again, and ask the person again
             raise AuthError(str(exc)) from exc
         finally:
             self.transport.waits_for_person = False
         return "login"
 
     async def close(self) -> None:
-        """Stop asking; but let a token answer arrive that may hold a new refresh token."""
+        """Stop asking a person; but wait for an answer that may hold a new refresh token."""
         if self.work is not None and not self.work.done():
             if self.transport.waits_for_person:
                 self.work.cancel()
@@ -11165,7 +11107,7 @@ class OAuth(Authorizer):
     # Keeping.
 
     async def load(self) -> Msg | None:
-        """Return the login that is kept for this server, if it is for the client that we are."""
+        """Return the login that is kept for this server and this client."""
         login = await self.store.load(self.place)
         if login and self.client_id in (None, login["client"]["client_id"]):
             self.remember(login["server"]["issuer"])
@@ -11173,12 +11115,12 @@ class OAuth(Authorizer):
         return None
 
     def remember(self, issuer: str) -> None:
-        """Remember the first issuer who is shown the user's client ID: it is shown to no other."""
+        """Note the first issuer that is shown the user's client ID: it is shown to no other."""
         if self.client_id and not self.issuer:
             self.issuer.append(issuer)
 
     def choose(self, issuers: Sequence[str]) -> str:
-        """Return the issuer to use: ours, or the first. What belongs to one is shown to no other.
+        """Return the issuer to use: the one of our client ID, or else the first.
 
         spec: basic/authorization/client-registration#authorization-server-binding
         """
@@ -11190,13 +11132,13 @@ class OAuth(Authorizer):
 
     async def forget(self) -> bool:
         """Revoke the tokens if the server can, and forget them; return whether there were any."""
-        async with self.store.lock(self.place):  # after a refresh, which would keep it
+        async with self.store.lock(self.place):  # not during a refresh, which would save new ones
             login = await self.load()
             if login is None:
                 return False
             server, tokens, where = login["server"], login["tokens"], "revocation_endpoint"
             form = {"token": tokens.get("refresh_token") or tokens["access_token"]}
-            with suppress(MCPError):  # RFC 7009 -- gone here, whatever happens there
+            with suppress(MCPError):  # RFC 7009 -- forgotten here, whatever happens there
                 await self.token_request(server, login["client"], form, where)
             await self.store.save(self.place, None)
             return True
@@ -11204,12 +11146,12 @@ class OAuth(Authorizer):
     # Tokens.
 
     async def refresh(self, used: str) -> bool:
-        """Find another access token without a person, or get one; False if that cannot be."""
+        """Find or get another access token without a person; False if that cannot be."""
         self.fetcher.left = HEAD_SECONDS
         async with self.store.lock(self.place):
             known = used, self.tokens.get("access_token")
             login = self.login = await self.load()
-            if login is None:  # nobody has logged in, or somebody has logged out
+            if login is None:
                 return False
             old, server = login["tokens"], login["server"]
             if old["access_token"] not in known:  # another process was faster
@@ -11232,7 +11174,6 @@ class OAuth(Authorizer):
         return True
 
     async def keep(self, login: Msg) -> None:
-        """Save a login, then use it."""
         await self.store.save(self.place, login)
         self.login = login
 
@@ -11241,7 +11182,7 @@ class OAuth(Authorizer):
         return read_tokens(doc, time.time(), scope, self.scheme, server["token_endpoint"])
 
     def about(self, resource: str | None) -> Fields:
-        """Name the server that the token is for: RFC 8707 §2.2, unless the user says otherwise."""
+        """Name the server that the token is for. RFC 8707 §2.2"""
         resource = resource if self.resource is FROM_METADATA else self.resource
         return {"resource": resource} if resource else {}
 
@@ -11254,7 +11195,7 @@ class OAuth(Authorizer):
         if self.assertion and client["client_id"] == self.client_id:
             headers, more = {}, {
                 "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-                # Its audience is the issuer: a token endpoint could be anybody's.
+                # Its audience is the issuer: metadata may name anybody's token endpoint.
                 "client_assertion": str(await maybe_await(self.assertion(server["issuer"]))),
             }
         form = {**fields, **more}
@@ -11268,7 +11209,7 @@ class OAuth(Authorizer):
         raise ConnectionClosed(f"{url} answered {status}, and no token")
 
     async def log_in(self, challenge: Fields, before: str) -> None:
-        """Find out who gives tokens for this server, and get one: with more scope than `before`."""
+        """Find out who gives tokens for this server, and get one, of more scope than `before`."""
         if self.person and not self.interactive:
             login = f"python3 mcp_lite.py login {self.url}, or give a token"
             raise AuthError(f"{self.url} wants a login: {login}")
@@ -11284,8 +11225,7 @@ class OAuth(Authorizer):
     async def discover(self, named: str | None) -> tuple[str, list[str], Msg]:
         """Return the name of the resource, its scopes, and its authorization server's metadata."""
         # spec: basic/authorization/authorization-server-discovery
-        # #protected-resource-metadata-discovery-requirements -- the place that is named, or the
-        # usual ones
+        # #protected-resource-metadata-discovery-requirements
         where, about = await self.fetcher.first_of(
             [named] if named else resource_metadata_urls(self.url), "resource metadata"
         )
@@ -11299,7 +11239,7 @@ class OAuth(Authorizer):
             if not issuers:
                 raise AuthError(f"{where}: authorization_servers names none")
             issuer = self.choose(issuers)
-        else:  # the first revision with authorization: the server is its own
+        else:  # the server is its own, as in the first revision with authorization
             issuer = self.url.origin
             # spec: basic/authorization/index#canonical-server-uri -- "without the trailing slash"
             resource = str(self.url).rstrip("/")
@@ -11314,15 +11254,15 @@ class OAuth(Authorizer):
         return str(resource), strings(about, "scopes_supported"), server
 
     def wanted_scope(self, named: str, offered: list[str], server: Msg, before: str) -> str:
-        """Return the scope to ask for, "" for none: the user's choice, the challenge's, or all.
+        """Return the scope to ask for, "" for none: the user's and the challenge's, or else all
+        that is `offered`. What was asked for `before` stays in it.
 
-        What was asked for `before` stays in it, so that more is never less.
         spec: basic/authorization/index#scope-selection-strategy
         """
         scopes = [*before.split(), *(self.scopes or ()), *named.split()]
         if not scopes and self.scopes is None:
             scopes = [scope for scope in offered if scope != "offline_access"]
-        # spec: basic/authorization/index#refresh-tokens -- only if that server lists it
+        # spec: basic/authorization/index#refresh-tokens
         if self.scopes is None and "offline_access" in strings(server, "scopes_supported"):
             scopes.append("offline_access")
         return " ".join(dict.fromkeys(scope for scope in scopes if re.fullmatch(SCOPE, scope)))
@@ -11354,7 +11294,7 @@ class OAuth(Authorizer):
         return client, self.read(await self.token_request(server, client, form), scope, server)
 
     async def ask_person(self, page: str, redirect: Redirect) -> Fields:
-        """Show a page, and return the parameters with which the browser comes back."""
+        """Show a page; return the parameters with which the browser comes back."""
         with suppress(AttributeError, OSError, ValueError):  # stderr is gone
             sys.stderr.write(
                 f"To log in, open this page:\n\n    {page}\n\nWaiting for the browser to come "
@@ -11378,10 +11318,9 @@ class OAuth(Authorizer):
         return answer
 
     async def client_for(self, server: Msg, uri: str, scope: str) -> Msg:
-        """Be a client that may name a redirect URI; register as one if need be.
+        """Return the client that we are: the user's, that of a document, or one registered now.
 
-        spec: basic/authorization/client-registration -- registered by the user, named by a
-        document, registered by us; else the user is told what to do
+        spec: basic/authorization/client-registration
         """
         named, issuer = self.client_metadata_url, server["issuer"]
         if self.client is not None:
@@ -11405,10 +11344,9 @@ class OAuth(Authorizer):
 #######################################
 # 47. Ways to a token
 #######################################
-# Problem.  A token comes from a person at a browser, from a secret of a program, or from another
-#           token; and some users bring one along. A program in a cluster has no browser.
-# Rules.    1. A way is a subclass of OAuth that says what it shows for a token: grant().
-# Limits.   What a platform gives is shown as it is: nothing here reads it.
+# Problem.  A program in a cluster has no browser: it gets a token for a secret of its own, or for
+#           another token. Some users bring one along.
+# Rules.    1. A way is a subclass of ClientCredentials that says what it shows for a token: grant().
 
 __all__ += ["ClientCredentials", "logout"]
 
@@ -11422,12 +11360,11 @@ class ClientCredentials(OAuth):
         super().__init__(client_id=client_id, client_secret=client_secret, **options)
 
     async def obtain(self, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
-        """Ask for a token in our own name."""
         client = self.client or {}
         grant = await self.grant(server, about)
         form = {**grant, **({"scope": scope} if scope else {}), **about}
         doc = await self.token_request(server, client, form)
-        # RFC 6749 §4.4.3 -- we ask again, with what we have
+        # RFC 6749 §4.4.3 -- it is not needed: the secret gives a new token at any time
         return client, without(self.read(doc, scope, server), "refresh_token")
 
     async def grant(self, server: Msg, about: Fields) -> Fields:
@@ -11452,7 +11389,7 @@ HTTPTransport.authorizer_of = make_authorizer
 
 
 async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> bool:
-    """Forget the login to a server, and revoke it if that can be done; False if there was none."""
+    """Forget the login to a server, and revoke it if the server can; False if there was none."""
     bound: Any = HTTPTransport(url, ssl=ssl, auth=auth or "oauth")
     try:
         return bool(await bound.auth.forget())
@@ -11462,24 +11399,24 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 #######################################
 # 48. Guarding a server
 #######################################
-# Problem.  A server on the Internet takes tokens that somebody else gave out. It must know that
-#           they are right, that they are meant for it and not for its neighbour, and what their
-#           owner may do; and it must tell a client where to get one.
+# Problem.  A server takes tokens that somebody else gave out. It must know that they are genuine,
+#           that they are meant for it and not for its neighbour, and what their owner may do; and
+#           it must tell a client where to get one.
 # Rules.    1. In doubt nobody comes in. The issuer and the audience of tokens are configured, never
 #              read from a request.
-#           2. A refusal says what RFC 6750 says, and nothing of our reasons: those are in the log.
+#           2. A refusal says what RFC 6750 says. Our reasons are in the log.
 #           3. A token that cannot be judged now is 503. With 401 every client would log in again.
 #           4. Handlers see a Principal. The token itself goes no further than here.
-# Limits.   A token that is revoked counts for a minute more. Tokens are not given out here, nor is
-#           anybody asked about one: examples/authorization shows how.
+# Limits.   A token that is revoked counts for a minute more. examples/authorization shows how to
+#           give out tokens, and how to ask an issuer about one.
 
 __all__ += ["Guard", "Principal", "jwt_verifier"]
 
 
 class Principal:
-    """The sender of a request, as a token says. Equal to another by issuer, subject and client.
+    """The sender of a request, as a token says; equal by issuer, subject and client.
 
-    `scopes` are what its owner may do, `expires_at` is a time or None, `claims` is all the rest.
+    `scopes` are what it may do, `expires_at` is in seconds since 1970, `claims` are all of the token.
     """
 
     def __init__(
@@ -11500,7 +11437,6 @@ class Principal:
 
 
 def principal_of(claims: Msg, issuer: str) -> Principal:
-    """Return the principal that the claims of a token speak of."""
     # RFC 9068 §2.2: `client_id`; OpenID Connect: `azp`. RFC 8693 §4.2: `scope`; others: `scp`
     client = claims.get("client_id") or claims.get("azp") or ""
     scope = claims.get("scope", claims.get("scp", ""))
@@ -11512,21 +11448,20 @@ def principal_of(claims: Msg, issuer: str) -> Principal:
 
 
 def not_now(problem: object = "") -> Refused:
-    """Return the refusal of a token that nobody can judge at the moment."""
     if problem:
         logger.warning("tokens cannot be judged: %s", problem)
     return Refused("tokens cannot be checked at the moment", 503, {"retry-after": "10"})
 
 
-Judge = Callable[[str], Awaitable[Optional[Principal]]]  # of a token; None for one that is wrong
+Judge = Callable[[str], Awaitable[Optional[Principal]]]  # of a token; None: it is wrong
 
 
 class KeySet:
-    """The keys of one issuer, fetched when they are needed, and kept while it is down."""
+    """The keys of an issuer, fetched when they are needed, and kept while it is down."""
 
     def __init__(self, issuer: str, uri: str | None, ssl: Any) -> None:
         self.issuer, self.uri = issuer, uri
-        # The author who configured the issuer may well have it on a private network.
+        # The issuer is our own choice, and may well be on a private network.
         where = oauth_url(uri or issuer, "jwks_uri" if uri else "issuer")
         self.fetcher = Fetcher(where, ssl, allow_private=True)
         self.keys: list[JSON] | None = None
@@ -11534,7 +11469,7 @@ class KeySet:
         self.work: Task | None = None
 
     async def get(self, anew: bool = False) -> list[JSON]:
-        """Return the keys, fetched `anew` unless that was done just now; Refused without any."""
+        """Return the keys, fetched `anew` unless that was just tried; Refused without any."""
         now = time.monotonic()
         if anew or self.keys is None or now - self.fetched > ASK_SECONDS:
             if now - self.tried > PROBE_SECONDS and (self.work is None or self.work.done()):
@@ -11546,7 +11481,6 @@ class KeySet:
         return self.keys
 
     async def fetch(self) -> None:
-        """Fetch the keys, from where the metadata of the issuer say if nobody else does."""
         self.fetcher.left, uri = HEAD_SECONDS, self.uri
         try:
             if uri is None:
@@ -11563,10 +11497,9 @@ def jwt_verifier(
     issuer: str, *, audience: str | Sequence[str], jwks_uri: str | None = None,
     keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS, ssl: Any = None,
 ) -> Judge:
-    """Return a judge of the JWTs of an issuer that are meant for `audience`: for Guard(verify=).
+    """Return a function for Guard(verify=): it judges the JWTs of an issuer for `audience`.
 
-    The keys come from `keys` (JWKs), from `jwks_uri`, or from the issuer's metadata. RFC 9068 §4,
-    RFC 8725
+    The keys come from `keys` (JWKs), `jwks_uri`, or the issuer's metadata. RFC 9068 §4, RFC 8725
     """
     meant = [audience] if isinstance(audience, str) else list(audience)
     # spec: basic/authorization/security-considerations#access-token-privilege-restriction
@@ -11603,11 +11536,10 @@ class Guard(Entrance):
 
     Args:
         verify: judges a token, plain or async: verify(token) gives a Principal, or None
-        issuers: of the tokens: authorization servers, as URLs
+        issuers: URLs of the authorization servers that give out the tokens
         resource_url: our URL as clients know it; not needed where only this machine can reach us
         scopes: needed by every request
-        offered: scopes to name besides
-
+        offered: more scopes, to name in our metadata
     """
 
     def __init__(
@@ -11619,21 +11551,18 @@ class Guard(Entrance):
         if resource_url is not None:
             oauth_url(resource_url, "resource_url")
         for issuer in issuers:
-            server_metadata_urls(issuer)  # which refuses what cannot be one
+            server_metadata_urls(issuer)  # AuthError for what cannot be one
         self.scopes, self.offered = scope_list(scopes), scope_list(offered)
-        # spec: basic/authorization/index#refresh-tokens -- it is no business of a resource
+        # spec: basic/authorization/index#refresh-tokens
         if "offline_access" in (*self.scopes, *self.offered):
             raise ValueError("offline_access is no scope of a server")
         self.url, self.issuers = resource_url or "", list(issuers)
 
-        #: by the hash of a token: until when it needs no judge, and whose it is
+        #: by the hash of a token: until when its judgement counts, and whose it is
         self.cache: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
 
     def challenge(self, error: str = "", scope: str | None = None) -> Fields:
-        """Return the header that says what is wanted. RFC 6750 §3, RFC 9728 §5.1
-
-        A request without a token has made no error, and hears of none.
-        """
+        """Return the header that says what is wanted. RFC 6750 §3, RFC 9728 §5.1"""
         named = bool(self.issuers and self.url)
         fields = {
             "resource_metadata": resource_metadata_urls(parse_url(self.url))[0] if named else "",
@@ -11653,7 +11582,7 @@ class Guard(Entrance):
             raise Refused(problem, 400, self.challenge("invalid_request"))
         name = digest("256", token.encode())
         judged_until, who = self.cache.get(name, (0.0, ANYBODY))
-        if time.monotonic() >= judged_until:  # by the clock that nobody sets
+        if time.monotonic() >= judged_until:
             who = self.identity_of(await self.judge(token))
             left = (getattr(who.principal, "expires_at", None) or NEVER) - time.time()
             self.cache[name] = time.monotonic() + min(REQUEST_SECONDS, left), who
@@ -11671,7 +11600,7 @@ class Guard(Entrance):
             principal = await super().judge(token)
         except ProtocolError:
             raise
-        except Exception as exc:  # whatever it is, nobody comes in by it
+        except Exception as exc:
             raise not_now(exc) from exc
         if not principal:
             raise Refused("the token is not valid here", 401, self.challenge("invalid_token"))
@@ -11683,8 +11612,8 @@ class Guard(Entrance):
         spec: basic/authorization/index#runtime-insufficient-scope-errors
         """
         held = getattr(principal, "scopes", ())
-        # spec 2025-11-25: basic/authorization#runtime-insufficient-scope-errors -- "to prevent
-        # clients from losing previously granted permissions": they ask for what is named here
+        # Clients ask for what is named here, and would lose what is not.
+        # spec 2025-11-25: basic/authorization#runtime-insufficient-scope-errors
         kept = [each for each in self.offered if each in held]
         wanted = dict.fromkeys((*self.scopes, *kept, *scope.split()))
         return self.challenge("insufficient_scope", " ".join(wanted))
@@ -11695,8 +11624,8 @@ class Guard(Entrance):
         return dict.fromkeys(paths, self.page)
 
     async def page(self, request: Any) -> Any:
-        """Say who gives tokens for us: RFC 9728 §3.2. A page of any origin may read it."""
-        if not self.url:  # under an ASGI server: nobody told us
+        """Say who gives tokens for us, to pages of any origin, too. RFC 9728 §3.2"""
+        if not self.url:  # under an ASGI server
             return 500, "text/plain", "Guard(resource_url=) is needed here"
         headers = {
             "content-type": JSON_TYPE, "cache-control": "max-age=3600",
