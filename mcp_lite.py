@@ -10134,7 +10134,7 @@ def challenge_of(text: str, scheme: str = "bearer") -> Fields:
 
 
 def show(value: JSON) -> str:
-    """Return a value of the other side for a message: one short line, without control characters."""
+    """Return a value of the other side for a message: one short line, no control characters."""
     return json.dumps(value, default=str)[:200]
 
 
@@ -10219,7 +10219,6 @@ def same_issuer(given: JSON, asked: str) -> bool:
 
 
 def check_server(doc: Msg, issuer: str, where: str) -> Msg:
-    """Return the metadata of an authorization server; AuthError if they must not be used."""
     if not same_issuer(doc.get("issuer"), issuer):
         raise AuthError(f"{where}: issuer is {show(doc.get('issuer'))}, not {issuer}")
     for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint",
@@ -10309,19 +10308,18 @@ def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
 
 
 def base64url(data: bytes) -> str:
-    """Return data in the alphabet of URLs, without padding. RFC 7515 §2"""
+    """Return data in base64url, without padding. RFC 7515 §2"""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def digest(bits: str, data: bytes) -> bytes:
-    """Return the SHA-2 hash of `bits` bits: "256", "384" or "512"."""
     import hashlib
 
     return hashlib.new(f"sha{bits}", data).digest()
 
 
 def code_challenge(verifier: str) -> str:
-    """Return the hash of a verifier, which is shown first, and the verifier later. RFC 7636 §4.2"""
+    """Return what is shown of a verifier, before the verifier itself. RFC 7636 §4.2"""
     return base64url(digest("256", verifier.encode()))
 
 
@@ -10480,7 +10478,7 @@ DIGEST_INFO = {
 
 
 def signed_with_rsa(n: int, e: int, bits: str, data: bytes, signature: bytes) -> bool:
-    """Return whether a signature is right. RFC 8017 §8.2.2"""
+    """RFC 8017 §8.2.2"""
     size, number = (n.bit_length() + 7) // 8, int.from_bytes(signature, "big")
     fine = n.bit_length() in RSA_BITS and n % 2 and e % 2 and 3 <= e < 2**32
     if not fine or len(signature) != size or number >= n:
@@ -10654,7 +10652,6 @@ class FileStore(TokenStore):
         return os.path.join(self.path, digest("256", encode(list(key))).hex() + end)  # type: ignore
 
     async def load(self, key: Key) -> Msg | None:
-        """Return the value that was saved; None for no file, or one that is no login of ours."""
         path = self.file(key)
         try:
             with open(path, "rb") as file:
@@ -10671,7 +10668,6 @@ class FileStore(TokenStore):
         return await super().load(key)
 
     async def save(self, key: Key, value: Msg | None) -> None:
-        """Keep a value in its file; None forgets it."""
         path = self.file(key)
         await super().save(key, None)
         try:
@@ -10867,7 +10863,6 @@ class Fetcher:
             self.forbid_private("127.0.0.1" if is_loopback(url.host) else url.host)
 
     async def fetch(self, method: str, url: URL, headers: Fields, data: bytes = b"") -> Answered:
-        """Send a request, and read the answer; MCPError."""
         self.check(url)
         sent = {"accept": JSON_TYPE, "accept-encoding": "identity",
                 "user-agent": f"mcp_lite/{__version__}", **headers}
@@ -10963,9 +10958,6 @@ class OAuth(Authorizer):
 
     Clients may share one: each logs in for itself, by a copy.
 
-    A refusal goes through settle() to mend(), which repeats, refreshes, or calls log_in():
-    discover() finds out who gives tokens, obtain() asks a person and trades the code for tokens.
-
     Args:
         client_id, client_secret: where somebody registered us
         issuer: the one that they are for; by default the first that is met
@@ -11032,7 +11024,8 @@ class OAuth(Authorizer):
         self.loaded, self.place = False, ("login", str(self.url))
         self.work: Task | None = None  # the login or the refresh under way
 
-    # For the transport.
+    # For the transport: headers() before each request, settle() after it. For a refusal, mend()
+    # repeats, refreshes, or logs in.
 
     @property
     def tokens(self) -> Msg:
@@ -11143,7 +11136,8 @@ class OAuth(Authorizer):
             await self.store.save(self.place, None)
             return True
 
-    # Tokens.
+    # Tokens: refresh() asks nobody. log_in() finds out who gives tokens, discover(), and gets some
+    # by way of a person, obtain(); a subclass may have another way.
 
     async def refresh(self, used: str) -> bool:
         """Find or get another access token without a person; False if that cannot be."""
@@ -11346,7 +11340,7 @@ class OAuth(Authorizer):
 #######################################
 # Problem.  A program in a cluster has no browser: it gets a token for a secret of its own, or for
 #           another token. Some users bring one along.
-# Rules.    1. A way is a subclass of ClientCredentials that says what it shows for a token: grant().
+# Rules.    1. A way is a subclass of ClientCredentials: its grant() says what is shown for a token.
 
 __all__ += ["ClientCredentials", "logout"]
 
@@ -11416,7 +11410,7 @@ __all__ += ["Guard", "Principal", "jwt_verifier"]
 class Principal:
     """The sender of a request, as a token says; equal by issuer, subject and client.
 
-    `scopes` are what it may do, `expires_at` is in seconds since 1970, `claims` are all of the token.
+    `scopes` are what it may do, `expires_at` is a time or None, `claims` all that the token says.
     """
 
     def __init__(
