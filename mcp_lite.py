@@ -10146,9 +10146,8 @@ def said(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
     return words or "without a reason"
 
 
-def strings(doc: Msg, name: str) -> list[str]:
-    """Return the strings in a member, each once; [] if it is no list."""
-    value = doc.get(name)
+def strings(value: JSON) -> list[str]:
+    """Return the strings in a list, each once; [] for what is no list."""
     items = value if isinstance(value, list) else []
     return list(dict.fromkeys(item for item in items if isinstance(item, str)))
 
@@ -10160,10 +10159,10 @@ def oauth_url(value: JSON, what: str) -> URL:
     """
     try:
         url = parse_url(value if isinstance(value, str) else "")
+        if url.scheme != "https" and not is_loopback(url.host):
+            raise ValueError("it must begin with https://")
     except ValueError as exc:
         raise AuthError(f"{what} is {show(value)}: {exc}") from None
-    if url.scheme != "https" and not is_loopback(url.host):
-        raise AuthError(f"{what} is {show(value)}: it must begin with https://")
     return url
 
 
@@ -10253,7 +10252,7 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
 
     Else by the method that the server lists first: some know that one best.
     """
-    listed = strings(server, "token_endpoint_auth_methods_supported") or ["none"]
+    listed = strings(server.get("token_endpoint_auth_methods_supported")) or ["none"]
     can = [each for each in listed if each in SECRET_METHODS]
     if not can and "none" not in listed:
         raise AuthError(f"{server['issuer']}: token_endpoint_auth_methods_supported is "
@@ -10293,7 +10292,7 @@ def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
     from urllib.parse import quote_plus
 
     id, secret = client["client_id"], client.get("client_secret") or ""
-    known = strings(server, "token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+    known = strings(server.get("token_endpoint_auth_methods_supported")) or ["client_secret_basic"]
     can = SECRET_METHODS if secret else ("none",)
     method = client.get("token_endpoint_auth_method")
     method = method or next((each for each in known if each in can), can[0])
@@ -10328,7 +10327,7 @@ def check_pkce(server: Msg, assume: bool) -> None:
 
     spec: basic/authorization/security-considerations#authorization-code-protection -- "MUST refuse"
     """
-    methods = strings(server, "code_challenge_methods_supported")
+    methods = strings(server.get("code_challenge_methods_supported"))
     if "S256" not in methods and not (assume and not methods):
         raise AuthError(
             f"{server['issuer']}: code_challenge_methods_supported is {show(methods)}, without "
@@ -10379,7 +10378,7 @@ def code_of(params: Fields, server: Msg) -> str:
     return params["code"]
 
 
-def read_tokens(doc: Msg, now: float, scope: str, scheme: str, where: str) -> Msg:
+def read_tokens(doc: Msg, scope: str, scheme: str, where: str) -> Msg:
     """Check a token answer; return what is kept of it, and when to refresh. RFC 6749 §5.1"""
     token, kind = doc.get("access_token"), doc.get("token_type")
     if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
@@ -10393,7 +10392,7 @@ def read_tokens(doc: Msg, now: float, scope: str, scheme: str, where: str) -> Ms
     if isinstance(refresh, str) and refresh:
         kept["refresh_token"] = refresh
     with suppress(TypeError, ValueError):  # it need not say
-        left = max(float(str(life)), 0)
+        left, now = max(float(str(life)), 0), time.time()
         kept.update(expires_at=now + left, refresh_at=now + left - min(STALL_SECONDS, left / 10))
     return kept
 
@@ -10504,17 +10503,9 @@ def signed_by(jwk: Msg, alg: str, data: bytes, signature: bytes) -> bool:
         return False
 
 
-class JWT(Row):
-    """A token, taken apart; nothing in it is believed yet."""
-
-    header: Msg
-    claims: Msg
-    signed: bytes
-    signature: bytes
-
-
-def read_jwt(token: str, algorithms: Sequence[str]) -> JWT:
-    """Return the parts of a token; AuthError for another form, or a header that must not count.
+def read_jwt(token: str, algorithms: Sequence[str]) -> tuple[Msg, Msg, bytes, bytes]:
+    """Return the header and the claims of a token, what is signed, and its signature: not believed
+    yet. AuthError for another form, or for a header that must not count.
 
     The header chooses among what we allow, and brings nothing of its own. RFC 8725 §3.1, §3.10
     """
@@ -10536,12 +10527,12 @@ def read_jwt(token: str, algorithms: Sequence[str]) -> JWT:
     # RFC 8725 §3.11, RFC 9068 §4 -- another kind of JWT must not pass for an access token
     if str(kind).lower().replace("application/", "") not in ("jwt", "at+jwt"):
         raise AuthError(f"typ is {show(kind)}, not at+jwt")
-    return JWT(header, claims, token.rpartition(".")[0].encode(), raw[2])
+    return header, claims, token.rpartition(".")[0].encode(), raw[2]
 
 
-def keys_for(jwt: JWT, jwks: Sequence[JSON]) -> list[Msg]:
+def keys_for(header: Msg, jwks: Sequence[JSON]) -> list[Msg]:
     """Return which of an issuer's keys a token may be signed with. RFC 7517 §4"""
-    alg, kid = jwt.header["alg"], jwt.header.get("kid")
+    alg, kid = header["alg"], header.get("kid")
     return [
         jwk for jwk in jwks
         if isinstance(jwk, dict) and kid in (None, jwk.get("kid")) and jwk.get("alg", alg) == alg
@@ -10554,8 +10545,7 @@ def check_claims(claims: Msg, issuer: str, audience: Sequence[str], now: float) 
     if claims.get("iss") != issuer:
         raise AuthError(f"iss is {show(claims.get('iss'))}, not {issuer}")
     aud = claims.get("aud")
-    meant = as_list(aud)
-    if not any(isinstance(x, str) and x in audience for x in meant):
+    if not any(isinstance(x, str) and x in audience for x in as_list(aud)):
         raise AuthError(f"aud is {show(aud)}, not {' or '.join(audience)}")
     times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
     for name, value in times.items():
@@ -10946,11 +10936,7 @@ SECRET_FIELDS = ("code", "code_verifier", "refresh_token", "client_secret", "ass
 
 
 class TokenRefused(AuthError):
-    """A token endpoint refused with this `error`. RFC 6749 §5.2"""
-
-    def __init__(self, message: str, error: str) -> None:
-        super().__init__(message)
-        self.error = error
+    """A token endpoint says that what we show, or who we are, counts no more. RFC 6749 §5.2"""
 
 
 class OAuth(Authorizer):
@@ -11156,9 +11142,7 @@ class OAuth(Authorizer):
                     **self.about(login["resource"])}
             try:
                 doc = await self.token_request(server, login["client"], form)
-            except TokenRefused as exc:
-                if exc.error not in ("invalid_grant", "invalid_client"):
-                    raise
+            except TokenRefused:
                 await self.store.save(self.place, None)
                 self.login = None
                 return False
@@ -11172,8 +11156,7 @@ class OAuth(Authorizer):
         self.login = login
 
     def read(self, doc: Msg, scope: str, server: Msg) -> Msg:
-        """Check a token answer."""
-        return read_tokens(doc, time.time(), scope, self.scheme, server["token_endpoint"])
+        return read_tokens(doc, scope, self.scheme, server["token_endpoint"])
 
     def about(self, resource: str | None) -> Fields:
         """Name the server that the token is for. RFC 8707 §2.2"""
@@ -11183,7 +11166,7 @@ class OAuth(Authorizer):
     async def token_request(
         self, server: Msg, client: Msg, fields: Fields, where: str = "token_endpoint"
     ) -> Msg:
-        """Send a request for tokens, or about them; TokenRefused for an error. RFC 6749 §3.2"""
+        """Send a request for tokens, or about them. RFC 6749 §3.2"""
         url = oauth_url(server.get(where), where)
         headers, more = client_credentials(client, server)
         if self.assertion and client["client_id"] == self.client_id:
@@ -11199,7 +11182,8 @@ class OAuth(Authorizer):
         error = doc.get("error")
         if isinstance(error, str) and status < 500:
             words = said(doc, [form.get(name, "") for name in SECRET_FIELDS])
-            raise TokenRefused(f"{url} refused: {words}", error)
+            ended = error in ("invalid_grant", "invalid_client")
+            raise (TokenRefused if ended else AuthError)(f"{url} refused: {words}")
         raise ConnectionClosed(f"{url} answered {status}, and no token")
 
     async def log_in(self, challenge: Fields, before: str) -> None:
@@ -11226,7 +11210,7 @@ class OAuth(Authorizer):
         if named and not where:
             raise AuthError(f"{named}: the metadata that {self.url} names are not there")
         if where:
-            resource, issuers = about.get("resource"), strings(about, "authorization_servers")
+            resource, issuers = about.get("resource"), strings(about.get("authorization_servers"))
             # RFC 9728 §3.3 -- "MUST NOT be used" if it names another
             if not covers(oauth_url(resource, f"{where}: resource"), self.url):
                 raise AuthError(f"{where}: resource is {show(resource)}, not {self.url}")
@@ -11245,7 +11229,7 @@ class OAuth(Authorizer):
         oauth_url(server.get("token_endpoint"), f"{issuer}: token_endpoint")
         self.choose([server["issuer"]])
         self.remember(server["issuer"])
-        return str(resource), strings(about, "scopes_supported"), server
+        return str(resource), strings(about.get("scopes_supported")), server
 
     def wanted_scope(self, named: str, offered: list[str], server: Msg, before: str) -> str:
         """Return the scope to ask for, "" for none: the user's and the challenge's, or else all
@@ -11257,7 +11241,7 @@ class OAuth(Authorizer):
         if not scopes and self.scopes is None:
             scopes = [scope for scope in offered if scope != "offline_access"]
         # spec: basic/authorization/index#refresh-tokens
-        if self.scopes is None and "offline_access" in strings(server, "scopes_supported"):
+        if self.scopes is None and "offline_access" in strings(server.get("scopes_supported")):
             scopes.append("offline_access")
         return " ".join(dict.fromkeys(scope for scope in scopes if re.fullmatch(SCOPE, scope)))
 
@@ -11434,7 +11418,7 @@ def principal_of(claims: Msg, issuer: str) -> Principal:
     # RFC 9068 §2.2: `client_id`; OpenID Connect: `azp`. RFC 8693 §4.2: `scope`; others: `scp`
     client = claims.get("client_id") or claims.get("azp") or ""
     scope = claims.get("scope", claims.get("scp", ""))
-    scopes = scope.split() if isinstance(scope, str) else strings({"x": scope}, "x")
+    scopes = scope.split() if isinstance(scope, str) else strings(scope)
     subject = claims.get("sub") or client
     if not (isinstance(subject, str) and isinstance(client, str) and subject):
         raise AuthError("it has neither sub nor client_id")
@@ -11505,17 +11489,16 @@ def jwt_verifier(
 
     async def verify(token: str) -> Principal | None:
         try:
-            jwt = read_jwt(token, algorithms)  # a header that is refused costs no fetch
-            found = keys_for(jwt, await key_set.get() if keys is None else keys)
+            header, claims, *signed = read_jwt(token, algorithms)  # before keys are fetched for it
+            found = keys_for(header, await key_set.get() if keys is None else keys)
             if not found and keys is None:
-                found = keys_for(jwt, await key_set.get(anew=True))
-            signed = jwt.header["alg"], jwt.signed, jwt.signature
-            if not any(signed_by(jwk, *signed) for jwk in found):
+                found = keys_for(header, await key_set.get(anew=True))
+            if not any(signed_by(jwk, header["alg"], *signed) for jwk in found):
                 raise AuthError(f"none of {len(found)} keys has signed it")
-            check_claims(jwt.claims, issuer, meant, time.time())
-            if "cnf" in jwt.claims:  # RFC 7800 §3 -- whoever stole it could not prove possession
+            check_claims(claims, issuer, meant, time.time())
+            if "cnf" in claims:  # RFC 7800 §3 -- whoever stole it could not prove possession
                 raise AuthError("it is bound to a key, and no proof is checked here")
-            return principal_of(jwt.claims, issuer)
+            return principal_of(claims, issuer)
         except AuthError as exc:
             logger.info("a token is refused: %s", exc)
             return None
