@@ -10504,10 +10504,9 @@ def signed_by(jwk: Msg, alg: str, data: bytes, signature: bytes) -> bool:
 
 
 def read_jwt(token: str, algorithms: Sequence[str]) -> tuple[Msg, Msg, bytes, bytes]:
-    """Return the header and the claims of a token, what is signed, and its signature: not believed
-    yet. AuthError for another form, or for a header that must not count.
+    """Return header, claims, signed bytes and signature of a token, none of them believed yet.
 
-    The header chooses among what we allow, and brings nothing of its own. RFC 8725 §3.1, §3.10
+    AuthError for another form, or a header that must not count. RFC 8725 §3.1, §3.10
     """
     parts = token.split(".")
     if len(token) > MAX_TOKEN_BYTES or len(parts) != 3:
@@ -10564,11 +10563,9 @@ def check_claims(claims: Msg, issuer: str, audience: Sequence[str], now: float) 
 #           name http://169.254.169.254/, where a cloud keeps its keys.
 # Rules.    1. A login is kept by a hash of whole names, never of a part of them. A file is there as
 #              a whole or not at all, for its owner alone. CVE-2026-51996
-#           2. A browser that comes back without the right `state` means nothing.
-#           3. A fetch is bounded in bytes, time and redirects. The address is judged where the
+#           2. A fetch is bounded in bytes, time and redirects. The address is judged where the
 #              socket connects: a name may stand for another one the next time.
-# Limits.   A file that is no login is a warning and a new login. For a keychain, subclass
-#           TokenStore.
+# Limits.   A file that is no login costs a warning and a new login.
 
 __all__ += ["TokenStore", "FileStore"]
 
@@ -10638,7 +10635,6 @@ class FileStore(TokenStore):
         self.path = os.fspath(path or os.environ.get(STORE_VARIABLE) or default_folder())
 
     def file(self, key: Key, end: str = ".json") -> str:
-        """Return the path for a key. A server has no say in it."""
         return os.path.join(self.path, digest("256", encode(list(key))).hex() + end)  # type: ignore
 
     async def load(self, key: Key) -> Msg | None:
@@ -10947,7 +10943,7 @@ class OAuth(Authorizer):
     Args:
         client_id, client_secret: where somebody registered us
         issuer: the one that they are for; by default the first that is met
-        client_metadata_url: a client ID that is a document, for servers that take such
+        client_metadata_url: the URL of a document, our client ID for servers that take such
         client_name: of this program, where we register ourselves
         scopes, resource: in place of those that the server names; resource=None names none
         redirect_uri: for servers that compare it
@@ -10987,7 +10983,6 @@ class OAuth(Authorizer):
         self.issuer = [issuer] if issuer else []  # a list, which copies share
         if (client_secret or assertion) and not client_id:
             raise AuthError("client_secret= and assertion= belong to a client_id=: give it, too")
-        # spec: basic/authorization/security-considerations#communication-security
         if redirect_uri is not None:
             oauth_url(redirect_uri, "redirect_uri")
         # spec: basic/authorization/client-registration#client-id-metadata-documents
@@ -11202,8 +11197,6 @@ class OAuth(Authorizer):
 
     async def discover(self, named: str | None) -> tuple[str, list[str], Msg]:
         """Return the name of the resource, its scopes, and its authorization server's metadata."""
-        # spec: basic/authorization/authorization-server-discovery
-        # #protected-resource-metadata-discovery-requirements
         where, about = await self.fetcher.first_of(
             [named] if named else resource_metadata_urls(self.url), "resource metadata"
         )
@@ -11550,7 +11543,7 @@ class Guard(Entrance):
         return {"www-authenticate": f"Bearer {text}".rstrip()}
 
     async def identify(self, headers: Fields, query: str = "") -> Identity:
-        """Return the sender of a request; Refused if its token is wrong, or may do nothing here."""
+        """Return the sender of a request; Refused if its token is wrong, or has too little scope."""
         token = bearer_of(headers)
         if token is None:  # one in the query alone is none: RFC 6750 §5.3
             raise Refused("a token is needed", 401, self.challenge())
