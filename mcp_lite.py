@@ -10279,8 +10279,7 @@ def read_client(doc: Msg, asked: Msg, where: str) -> Msg:
     if method != "none" and (method not in SECRET_METHODS or not isinstance(secret, str)):
         raise AuthError(f"{where}: token_endpoint_auth_method is {show(method)}: without "
                         "client_secret, or we do not know it")
-    secret = {"client_secret": secret} if secret else {}
-    return {"client_id": id, "token_endpoint_auth_method": method, **secret}
+    return {"client_id": id, "token_endpoint_auth_method": method, "client_secret": secret}
 
 
 def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
@@ -10972,8 +10971,8 @@ class OAuth(Authorizer):
         interactive: bool = True,
     ) -> None:
         self.client_id, self.assertion = client_id, assertion
-        secret = {"client_secret": client_secret} if client_secret else {}
-        self.client = {"client_id": client_id, **secret} if client_id else None
+        client = {"client_id": client_id, "client_secret": client_secret}
+        self.client = client if client_id else None
         self.client_metadata_url, self.client_name = client_metadata_url, client_name
         self.scopes = None if scopes is None else scope_list(scopes)
         self.resource, self.redirect_uri, self.extra = resource, redirect_uri, extra or {}
@@ -11023,9 +11022,9 @@ class OAuth(Authorizer):
         if not self.loaded:
             self.login, self.loaded = await self.load(), True
         tokens = self.tokens
-        if ask and time.time() >= tokens.get("refresh_at", NEVER):
-            if "refresh_token" in tokens or not self.person:
-                await self.together({}, tokens["access_token"], [], False)
+        due = ask and time.time() >= tokens.get("refresh_at", NEVER)
+        if due and ("refresh_token" in tokens or not self.person):
+            await self.together({}, tokens["access_token"], [], False)
         token = self.usable()
         return {"authorization": f"{self.scheme} {token}"} if token else {}
 
@@ -11101,8 +11100,7 @@ class OAuth(Authorizer):
         for issuer in issuers:
             if not self.issuer or same_issuer(issuer, self.issuer[0]):
                 return issuer
-        named = f"{self.url} names {show(issuers)}"
-        raise AuthError(f"{named}; the client_id is for {self.issuer[0]} only")
+        raise AuthError(f"{self.url} names {show(issuers)}; client_id is for {self.issuer[0]} only")
 
     async def forget(self) -> bool:
         """Revoke the tokens if the server can, and forget them; return whether there were any."""
@@ -11110,10 +11108,10 @@ class OAuth(Authorizer):
             login = await self.load()
             if login is None:
                 return False
-            server, tokens, where = login["server"], login["tokens"], "revocation_endpoint"
+            server, client, tokens = login["server"], login["client"], login["tokens"]
             form = {"token": tokens.get("refresh_token") or tokens["access_token"]}
             with suppress(MCPError):  # RFC 7009 -- forgotten here, whatever happens there
-                await self.token_request(server, login["client"], form, where)
+                await self.token_request(server, client, form, "revocation_endpoint")
             await self.store.save(self.place, None)
             return True
 
@@ -11136,22 +11134,18 @@ class OAuth(Authorizer):
             form = {"grant_type": "refresh_token", "refresh_token": old["refresh_token"],
                     **self.about(login["resource"])}
             try:
-                doc = await self.token_request(server, login["client"], form)
+                new = await self.ask_tokens(server, login["client"], form, old.get("scope", ""))
             except TokenRefused:
                 await self.store.save(self.place, None)
                 self.login = None
                 return False
-            tokens = {"refresh_token": old["refresh_token"],
-                      **self.read(doc, old.get("scope", ""), server)}
+            tokens = {"refresh_token": old["refresh_token"], **new}
             await self.keep({**login, "tokens": tokens})
         return True
 
     async def keep(self, login: Msg) -> None:
         await self.store.save(self.place, login)
         self.login = login
-
-    def read(self, doc: Msg, scope: str, server: Msg) -> Msg:
-        return read_tokens(doc, scope, self.scheme, server["token_endpoint"])
 
     def about(self, resource: str | None) -> Fields:
         """Name the server that the token is for. RFC 8707 §2.2"""
@@ -11180,6 +11174,10 @@ class OAuth(Authorizer):
             ended = error in ("invalid_grant", "invalid_client")
             raise (TokenRefused if ended else AuthError)(f"{url} refused: {words}")
         raise ConnectionClosed(f"{url} answered {status}, and no token")
+
+    async def ask_tokens(self, server: Msg, client: Msg, form: Fields, scope: str) -> Msg:
+        doc = await self.token_request(server, client, form)
+        return read_tokens(doc, scope, self.scheme, server["token_endpoint"])
 
     async def log_in(self, challenge: Fields, before: str) -> None:
         """Find out who gives tokens for this server, and get one, of more scope than `before`."""
@@ -11262,7 +11260,7 @@ class OAuth(Authorizer):
             await redirect.close()
         form = {"grant_type": "authorization_code", "code": code_of(answer, server),
                 "redirect_uri": uri, "code_verifier": verifier, **about}
-        return client, self.read(await self.token_request(server, client, form), scope, server)
+        return client, await self.ask_tokens(server, client, form, scope)
 
     async def ask_person(self, page: str, redirect: Redirect) -> Fields:
         """Show a page; return the parameters with which the browser comes back."""
@@ -11273,8 +11271,7 @@ class OAuth(Authorizer):
             )
         showing = asyncio.ensure_future(maybe_await(self.open_browser(page)))
         try:
-            ways: set[Any] = {showing, redirect.answer}
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([showing, redirect.answer], return_when=asyncio.FIRST_COMPLETED)
             address = "" if redirect.answer.done() else await showing
         finally:
             showing.cancel()
@@ -11332,11 +11329,9 @@ class ClientCredentials(OAuth):
 
     async def obtain(self, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
         client = self.client or {}
-        grant = await self.grant(server, about)
-        form = {**grant, **({"scope": scope} if scope else {}), **about}
-        doc = await self.token_request(server, client, form)
+        form = {**await self.grant(server, about), **({"scope": scope} if scope else {}), **about}
         # RFC 6749 §4.4.3 -- it is not needed: the secret gives a new token at any time
-        return client, without(self.read(doc, scope, server), "refresh_token")
+        return client, without(await self.ask_tokens(server, client, form, scope), "refresh_token")
 
     async def grant(self, server: Msg, about: Fields) -> Fields:
         """Return the fields that say why we get a token."""
@@ -11424,9 +11419,6 @@ def not_now(problem: object = "") -> Refused:
     return Refused("tokens cannot be checked at the moment", 503, {"retry-after": "10"})
 
 
-Judge = Callable[[str], Awaitable[Optional[Principal]]]  # of a token; None: it is wrong
-
-
 class KeySet:
     """The keys of an issuer, fetched when they are needed, and kept while it is down."""
 
@@ -11467,7 +11459,7 @@ class KeySet:
 def jwt_verifier(
     issuer: str, *, audience: str | Sequence[str], jwks_uri: str | None = None,
     keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS, ssl: Any = None,
-) -> Judge:
+) -> Callable[[str], Awaitable[Principal | None]]:
     """Return a function for Guard(verify=): it judges the JWTs of an issuer for `audience`.
 
     The keys come from `keys` (JWKs), `jwks_uri`, or the issuer's metadata. RFC 9068 §4, RFC 8725
@@ -11514,8 +11506,7 @@ class Guard(Entrance):
 
     def __init__(
         self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
-        resource_url: str | None = None, scopes: Names = (),
-        offered: Names = (),
+        resource_url: str | None = None, scopes: Names = (), offered: Names = (),
     ) -> None:
         super().__init__(None, verify)
         if resource_url is not None:
@@ -11543,7 +11534,7 @@ class Guard(Entrance):
         return {"www-authenticate": f"Bearer {text}".rstrip()}
 
     async def identify(self, headers: Fields, query: str = "") -> Identity:
-        """Return the sender of a request; Refused if its token is wrong, or has too little scope."""
+        """Return the sender of a request; Refused if its token is wrong, or lacks a scope."""
         token = bearer_of(headers)
         if token is None:  # one in the query alone is none: RFC 6750 §5.3
             raise Refused("a token is needed", 401, self.challenge())
