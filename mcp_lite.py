@@ -10091,8 +10091,8 @@ CONNECTORS.append((is_url, HTTPTransport))
 # 43. OAuth rules
 #######################################
 # Problem.  A server answers 401. Its client must find out who gives tokens for this server, and get
-#           one that is good for nothing else. On the way it reads documents of strangers: a server
-#           may name another server's resource, or an issuer that collects codes.
+#           one that is good for nothing else. On the way it reads documents of strangers, who may
+#           name another server's resource, or an issuer that collects codes.
 # Rules.    1. Metadata count only if they name what they were asked for: the resource, the issuer.
 #           2. Names are compared as they are. same_issuer() says where one slash does not count.
 #           3. Anybody can send a browser to us: `state` and `iss` of a redirect are checked before
@@ -10169,7 +10169,7 @@ def oauth_url(value: JSON, what: str) -> URL:
 def resource_metadata_urls(server: URL) -> list[str]:
     """Return where a server's metadata are, if its challenge names no place. RFC 9728 §3.1"""
     # spec: basic/authorization/authorization-server-discovery
-    # #protected-resource-metadata-discovery-requirements -- the path form, then the root form
+    # #protected-resource-metadata-discovery-requirements
     path = server.target.rstrip("/") if "?" not in server.target else server.target
     root = server.origin + RESOURCE_METADATA
     return [root + path, root] if path else [root]
@@ -10248,10 +10248,8 @@ def default_server(server: URL) -> Msg:
 
 
 def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
-    """Return the request that registers us: without a secret, if the server allows that.
-
-    Else by the method that the server lists first: some know that one best.
-    """
+    """Return the request that registers us: without a secret if that may be, else by the method
+    that the server lists first, which some know best."""
     listed = strings(server.get("token_endpoint_auth_methods_supported")) or ["none"]
     can = [each for each in listed if each in SECRET_METHODS]
     if not can and "none" not in listed:
@@ -10683,7 +10681,7 @@ class FileStore(TokenStore):
 
 
 def lock_file(descriptor: int) -> None:
-    """Lock a file until it is closed; OSError if it is locked."""
+    """Lock a file until it is closed; OSError if somebody else has."""
     try:
         import fcntl
 
@@ -10708,7 +10706,6 @@ def write_whole(path: str, data: bytes) -> None:
 
 
 def default_folder() -> str:
-    """Return this user's folder of logins: state, neither configuration nor worth a backup."""
     base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows
     return os.path.join(base or os.path.expanduser("~/.local/state"), "mcp_lite", "tokens")
 
@@ -10829,10 +10826,7 @@ class Fetcher:
         self.public = is_public(address)
 
     def forbid_private(self, address: str) -> None:
-        """Raise ConnectionClosed where a public server leads us into a private network.
-
-        RFC 9728 §7.7
-        """
+        """Raise ConnectionClosed if a public server leads us into a private network. RFC 9728 §7.7"""
         if self.public and not self.allow_private and not is_public(address):
             problem = f"{self.server} leads to the private address {address}: refused"
             raise ConnectionClosed(f"{problem}; if that is meant, pass allow_private=True")
