@@ -10147,9 +10147,8 @@ def said(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
 
 
 def strings(value: JSON) -> list[str]:
-    """Return the strings in a list, each once; [] for what is no list."""
-    items = value if isinstance(value, list) else []
-    return list(dict.fromkeys(item for item in items if isinstance(item, str)))
+    """Return the strings in a list; [] for what is no list."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def oauth_url(value: JSON, what: str) -> URL:
@@ -10234,10 +10233,8 @@ def default_server(server: URL) -> Msg:
     """
     root = server.origin
     return {
-        "issuer": root,
-        "authorization_endpoint": root + "/authorize",
-        "token_endpoint": root + "/token",
-        "registration_endpoint": root + "/register",
+        "issuer": root, "authorization_endpoint": root + "/authorize",
+        "token_endpoint": root + "/token", "registration_endpoint": root + "/register",
         # That revision requires PKCE of everybody, so nobody announces it.
         "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": ["none", *SECRET_METHODS],
@@ -10256,10 +10253,8 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
         raise AuthError(f"{server['issuer']}: token_endpoint_auth_methods_supported is "
                         f"{show(listed)}: we know none, {', '.join(SECRET_METHODS)}")
     return {
-        "client_name": name,
-        "redirect_uris": [redirect_uri],
+        "client_name": name, "redirect_uris": [redirect_uri], "response_types": ["code"],
         "grant_types": ["authorization_code", "refresh_token"],
-        "response_types": ["code"],
         "token_endpoint_auth_method": "none" if "none" in listed else can[0],
         # spec: basic/authorization/client-registration
         # #application-type-and-redirect-uri-constraints
@@ -10326,10 +10321,9 @@ def check_pkce(server: Msg, assume: bool) -> None:
     """
     methods = strings(server.get("code_challenge_methods_supported"))
     if "S256" not in methods and not (assume and not methods):
-        raise AuthError(
-            f"{server['issuer']}: code_challenge_methods_supported is {show(methods)}, without "
-            "S256: a code could be stolen. If you know that it checks PKCE: OAuth(assume_pkce=True)"
-        )
+        raise AuthError(f"{server['issuer']}: code_challenge_methods_supported is {show(methods)}, "
+                        "without S256: a code could be stolen. If you know that it checks PKCE: "
+                        "OAuth(assume_pkce=True)")
 
 
 def authorization_url(server: Msg, params: Fields) -> str:
@@ -10583,20 +10577,19 @@ class TokenStore:
     subclass it for a keychain or a database."""
 
     def __init__(self) -> None:
-        self.kept: dict[Key, str] = {}
+        self.kept: dict[Key, Msg] = {}
         self.locked: set[Key] = set()
 
     async def load(self, key: Key) -> Msg | None:
         """Return the value that was saved, or None."""
-        text = self.kept.get(key)
-        return None if text is None else dict(json.loads(text))
+        return self.kept.get(key)
 
     async def save(self, key: Key, value: Msg | None) -> None:
         """Keep a value, safely once this returns; None forgets it."""
         if value is None:
             self.kept.pop(key, None)
         else:
-            self.kept[key] = json.dumps(value)
+            self.kept[key] = value
 
     def try_lock(self, key: Key) -> Action | None:
         """Return a function that gives the lock back; None if somebody else has the lock."""
@@ -10826,7 +10819,7 @@ class Fetcher:
         self.public = is_public(address)
 
     def forbid_private(self, address: str) -> None:
-        """Raise ConnectionClosed if a public server leads us into a private network. RFC 9728 §7.7"""
+        """Raise ConnectionClosed if a public server leads us to a private address. RFC 9728 §7.7"""
         if self.public and not self.allow_private and not is_public(address):
             problem = f"{self.server} leads to the private address {address}: refused"
             raise ConnectionClosed(f"{problem}; if that is meant, pass allow_private=True")
@@ -11290,10 +11283,8 @@ class OAuth(Authorizer):
         if named and server.get("client_id_metadata_document_supported") is True:
             return {"client_id": named, "token_endpoint_auth_method": "none"}
         if not server.get("registration_endpoint"):
-            raise AuthError(
-                f"{issuer} registers nobody by itself: register {uri} there, and pass "
-                f"OAuth(client_id=..., issuer={issuer!r}, redirect_uri=...)"
-            )
+            raise AuthError(f"{issuer} registers nobody by itself: register {uri} there, and pass "
+                            f"OAuth(client_id=..., issuer={issuer!r}, redirect_uri=...)")
         url = oauth_url(server["registration_endpoint"], "registration_endpoint")
         asked = registration(server, self.client_name, uri, scope)
         as_json = {"content-type": JSON_TYPE}
@@ -11587,7 +11578,7 @@ class Guard(Entrance):
             "access-control-allow-origin": "*", "access-control-allow-headers": "*",
         }
         doc = without_none(
-            resource=self.url, authorization_servers=self.issuers or None,
+            resource=self.url, authorization_servers=self.issuers,
             scopes_supported=list(dict.fromkeys((*self.scopes, *self.offered))) or None,
             bearer_methods_supported=["header"],
         )
