@@ -10849,10 +10849,10 @@ class TestWhoWeAre:
 
     #: How the user registered, and what the server lists; the header and the form of the token request.
     WAYS = [
-        (None, ["none"], None, "c"), (None, None, None, "c"),
-        ("s:ä", None, "Basic Yzo6cyUzQSVDMyVBNA==", None),
-        ("s", ["client_secret_basic", "client_secret_post"], "Basic Yzpz", None),
-        ("s", ["private_key_jwt", "client_secret_post"], None, "c s"),
+        (None, ["none"], None, "c d"), (None, None, None, "c d"),
+        ("s:ä", None, "c+d:s%3A%C3%A4", None),
+        ("s", ["client_secret_basic", "client_secret_post"], "c+d:s", None),
+        ("s", ["private_key_jwt", "client_secret_post"], None, "c d s"),
     ]
 
     @pytest.mark.parametrize("secret, listed, header, fields", WAYS)
@@ -10860,14 +10860,13 @@ class TestWhoWeAre:
         """RFC 6749 §2.3.1"""
         async with World().running() as world:
             world.server["token_endpoint_auth_methods_supported"] = listed
-            await world.log_in(world.oauth(client_id="c", client_secret=secret))
+            await world.log_in(world.oauth(client_id="c d", client_secret=secret))
             [request] = [each for each in world.requests if each.path == "/token"]
             form = request.form
             told = " ".join(form[name] for name in ("client_id", "client_secret") if name in form)
-            if header and ":" in (secret or ""):
-                header = "Basic " + base64.b64encode(b"c:s%3A%C3%A4").decode()
+            header = header and f"Basic {base64.b64encode(header.encode()).decode()}"
             assert (request.headers.get("authorization"), told or None) == (header, fields)
-            assert world.asked[0]["client_id"] == "c" and "POST /register" not in world.seen
+            assert world.asked[0]["client_id"] == "c d" and "POST /register" not in world.seen
 
     @pytest.mark.parametrize("listed, wanted", [
         (None, "none"), (["client_secret_post", "none"], "none"), (["client_secret_post"], "client_secret_post"),
