@@ -10090,17 +10090,16 @@ CONNECTORS.append((is_url, HTTPTransport))
 #######################################
 # 43. OAuth rules
 #######################################
-# Problem.  A server answers 401. Its client must find out who gives tokens for this server, and get
-#           one that is good for nothing else. On the way it reads documents of strangers, who may
-#           name another server's resource, or an issuer that collects codes.
-# Rules.    1. Metadata count only if they name what they were asked for: the resource, the issuer.
-#           2. Names are compared as they are. same_issuer() says where one slash does not count.
-#           3. Anybody can send a browser to us: `state` and `iss` of a redirect are checked before
-#              anything else in it is read.
-# Limits.   Of challenges one scheme is read. Of a scope, words with quotes are dropped.
-#
 # The *resource* is the MCP server. The *authorization server* gives tokens for it, and its name is
 # its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
+#
+# Problem.  After a 401 the client must find out who gives tokens for this server, and get one that
+#           is good for nothing else. On the way it reads documents of strangers, who may name
+#           another server's resource, or an issuer that collects codes.
+# Rules.    1. Metadata count only if they name what they were asked for: the resource, the issuer.
+#           2. Names are compared as they are. same_issuer() says where one slash does not count.
+#           3. Anybody can send a browser to us: `state` and `iss` of a redirect come first.
+# Limits.   Of challenges one scheme is read. A scope with quotes is dropped.
 
 ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{1,8192}"  # no quotes, no commas
 #: A parameter, plain or quoted, or else a scheme, perhaps with a text of its own. RFC 9110 §11.2
@@ -10206,9 +10205,8 @@ def server_metadata_urls(issuer: str) -> list[str]:
 def same_issuer(given: JSON, asked: str) -> bool:
     """Return whether metadata name the issuer that they were asked of: identical, RFC 8414 §3.3.
 
-    One slash may differ after an issuer without a path: Google's resources name the issuer
-    `https://accounts.google.com/`, and Google's metadata have no slash; others do the reverse.
-    Both forms have the same well-known URL.
+    After an issuer without a path a slash does not count: Google's resources name it with a slash,
+    Google's metadata without, others the reverse. Both forms have the same well-known URL.
     """
     return given == asked or bool(
         isinstance(given, str) and re.fullmatch(r"https?://[^/]+/?", given)
@@ -10391,7 +10389,6 @@ def read_tokens(doc: Msg, scope: str, scheme: str, where: str) -> Msg:
 # 44. Keys and tokens
 #######################################
 # Problem.  A token is worth what its signature is worth, and the standard library verifies none.
-#           Nor may the token itself say how it is signed: a forged one says what suits it.
 # Rules.    1. A token is checked in one order: its form, the algorithm (from our list, fitting the
 #              key), the signature, the claims. RFC 8725 §3
 #           2. Nothing is done because a token says so: no key that it brings, no address that it
@@ -10420,8 +10417,8 @@ def from_base64url(text: JSON) -> bytes:
 P = 2**256 - 2**224 + 2**192 + 2**96 - 1
 N = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # points of the curve
 B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B  # y^2 = x^3 - 3x + B
-#: X, Y and Z of a point x = X / Z, y = Y / Z; Z = 0 is infinity. So an addition needs no division,
-#: which would hold up the event loop several times as long.
+#: X, Y and Z of a point x = X / Z, y = Y / Z; Z = 0 is infinity. With divisions a token would hold
+#: up the event loop several times as long.
 Point = tuple[int, int, int]
 G: Point = (
     0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
@@ -10473,7 +10470,7 @@ def signed_with_rsa(n: int, e: int, bits: str, data: bytes, signature: bytes) ->
     fine = n.bit_length() in RSA_BITS and n % 2 and e % 2 and 3 <= e < 2**32
     if not fine or len(signature) != size or number >= n:
         return False
-    # The one right encoding is made and compared. A parser could be talked into another.
+    # A parser could be talked into another encoding than the right one, which is made here.
     end = bytes.fromhex(DIGEST_INFO[bits]) + digest(bits, data)
     wanted = b"\0\1" + b"\xff" * (size - 3 - len(end)) + b"\0" + end
     return pow(number, e, n) == int.from_bytes(wanted, "big")
@@ -10550,8 +10547,8 @@ def check_claims(claims: Msg, issuer: str, audience: Sequence[str], now: float) 
 # 45. Keeping, listening, fetching
 #######################################
 # Problem.  A login needs a place for what must not be lost or read by others, a way back for the
-#           browser, and documents at addresses that a server names. A server on the Internet may
-#           name http://169.254.169.254/, where a cloud keeps its keys.
+#           browser, and documents at addresses that a server names: http://169.254.169.254/, say,
+#           where a cloud keeps its keys.
 # Rules.    1. A login is kept by a hash of whole names, never of a part of them. A file is there as
 #              a whole or not at all, for its owner alone. CVE-2026-51996
 #           2. A fetch is bounded in bytes, time and redirects. The address is judged where the
@@ -10895,10 +10892,10 @@ class Fetcher:
 #######################################
 # 46. Logging in
 #######################################
-# Problem.  A server refuses a request. Whoever may use it must be asked, in a browser, which may
-#           take minutes; and nobody wants to be asked again tomorrow.
-# Rules.    1. A token goes to the origin of its server, in the one header, and nowhere else: into
-#              no URL, log, trace, exception or repr().
+# Problem.  A person must agree to a login, in a browser, which may take minutes; and nobody wants
+#           to be asked again tomorrow.
+# Rules.    1. A token goes to the origin of its server, in one header, and nowhere else: into no
+#              URL, log, trace, exception or repr().
 #           2. A login is kept by the whole URL of its server, with its issuer and its client. An id
 #              or a secret is shown to the server that gave it to us, and to no other.
 #           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
@@ -11350,9 +11347,8 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 #######################################
 # 48. Guarding a server
 #######################################
-# Problem.  A server takes tokens that somebody else gave out. It must know that they are genuine,
-#           that they are meant for it and not for its neighbour, and what their owner may do; and
-#           it must tell a client where to get one.
+# Problem.  A server takes tokens that somebody else gave out. It must know that they are genuine
+#           and meant for it, and what their owner may do; and tell clients where to get one.
 # Rules.    1. In doubt nobody comes in. The issuer and the audience of tokens are configured, never
 #              read from a request.
 #           2. A refusal says what RFC 6750 says. Our reasons are in the log.
