@@ -10098,7 +10098,7 @@ CONNECTORS.append((is_url, HTTPTransport))
 #           another server's resource, or an issuer that collects codes.
 # Rules.    1. Metadata count only if they name what they were asked for: the resource, the issuer.
 #           2. Names are compared as they are. same_issuer() says where one slash does not count.
-#           3. Anybody can send a browser to us: `state` and `iss` of a redirect come first.
+#           3. Anybody can send a browser to us: `state` and `iss` of a redirect are checked first.
 # Limits.   Of challenges one scheme is read. A scope with quotes is dropped.
 
 ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{1,8192}"  # no quotes, no commas
@@ -10650,8 +10650,7 @@ class FileStore(TokenStore):
             elif os.path.exists(path):
                 os.unlink(path)
         except OSError as exc:
-            problem = "logins cannot be kept in %s (%s): see %s"
-            logger.warning(problem, self.path, exc, STORE_VARIABLE)
+            logger.warning("cannot keep logins in %s (%s): see %s", self.path, exc, STORE_VARIABLE)
             await super().save(key, value)
 
     def try_lock(self, key: Key) -> Action | None:
@@ -10805,7 +10804,7 @@ Answered = tuple[int, Fields, Msg]  # status, headers, and the document; {} if t
 class Fetcher:
     """Fetches documents that a server names, and posts to endpoints that they name."""
 
-    def __init__(self, server: URL, ssl: Any = None, allow_private: bool = False) -> None:
+    def __init__(self, server: URL, ssl: Any, allow_private: bool) -> None:
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
         # A guess until note_address(). Behind a proxy nobody knows: names may be private there.
         self.public = not (is_loopback(server.host) or proxy_for(server))
@@ -11123,8 +11122,7 @@ class OAuth(Authorizer):
                 await self.store.save(self.place, None)
                 self.login = None
                 return False
-            tokens = {"refresh_token": old["refresh_token"], **new}
-            await self.keep({**login, "tokens": tokens})
+            await self.keep({**login, "tokens": {"refresh_token": old["refresh_token"], **new}})
         return True
 
     async def keep(self, login: Msg) -> None:
