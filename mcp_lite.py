@@ -10176,8 +10176,7 @@ def resource_metadata_urls(server: URL) -> list[str]:
 def covers(resource: URL, server: URL) -> bool:
     """Return whether a resource is the server's URL, or a parent of it on the same origin.
 
-    RFC 9728 §3.3 wants them to be equal. Servers of MCP publish parents, too, in whole segments:
-    /mcp is no parent of /mcp2.
+    RFC 9728 §3.3 wants them to be equal. Servers of MCP publish parents, too: not /mcp of /mcp2.
     """
     path = server.target.partition("?")[0].rstrip("/") + "/"
     inside = resource.target == server.target or path.startswith(resource.target.rstrip("/") + "/")
@@ -10470,7 +10469,7 @@ def signed_with_rsa(n: int, e: int, bits: str, data: bytes, signature: bytes) ->
     fine = n.bit_length() in RSA_BITS and n % 2 and e % 2 and 3 <= e < 2**32
     if not fine or len(signature) != size or number >= n:
         return False
-    # A parser could be talked into another encoding than the right one, which is made here.
+    # The right encoding is made, not the given one parsed: a parser could be talked into another.
     end = bytes.fromhex(DIGEST_INFO[bits]) + digest(bits, data)
     wanted = b"\0\1" + b"\xff" * (size - 3 - len(end)) + b"\0" + end
     return pow(number, e, n) == int.from_bytes(wanted, "big")
@@ -10811,7 +10810,7 @@ class Fetcher:
         self.left = HEAD_SECONDS
 
     def note_address(self, address: str) -> None:
-        """Take the server's own address: a server on a private network may name others there."""
+        """Note the server's own address: a server on a private network may name others there."""
         self.public = is_public(address)
 
     def forbid_private(self, address: str) -> None:
@@ -11098,8 +11097,8 @@ class OAuth(Authorizer):
             await self.store.save(self.place, None)
             return True
 
-    # Tokens: refresh() asks nobody. log_in() finds out who gives tokens, discover(), and gets some
-    # by way of a person, obtain(); a subclass may have another way.
+    # Tokens: refresh() asks nobody. In log_in(), discover() finds out who gives tokens, and obtain()
+    # gets some: by way of a person, or as a subclass does it.
 
     async def refresh(self, used: str) -> bool:
         """Find or get another access token without a person; False if that cannot be."""
