@@ -10151,10 +10151,8 @@ def strings(value: JSON) -> list[str]:
 
 
 def oauth_url(value: JSON, what: str) -> URL:
-    """Return a URL that a document or a user named, as `what`; AuthError if it must not be used.
-
-    spec: basic/authorization/security-considerations#communication-security
-    """
+    """Return a URL that a document or a user named, as `what`; AuthError if it must not be used."""
+    # spec: basic/authorization/security-considerations#communication-security
     try:
         url = parse_url(value if isinstance(value, str) else "")
         if url.scheme != "https" and not is_loopback(url.host):
@@ -10224,10 +10222,8 @@ def check_server(doc: Msg, issuer: str, where: str) -> Msg:
 
 
 def default_server(server: URL) -> Msg:
-    """Return metadata for a server that has none: it is its own authorization server.
-
-    spec 2025-03-26: basic/authorization#fallbacks-for-servers-without-metadata-discovery
-    """
+    """Return metadata for a server that has none: it is its own authorization server."""
+    # spec 2025-03-26: basic/authorization#fallbacks-for-servers-without-metadata-discovery
     root = server.origin
     return {
         "issuer": root, "authorization_endpoint": root + "/authorize",
@@ -10312,10 +10308,8 @@ def code_challenge(verifier: str) -> str:
 
 
 def check_pkce(server: Msg, assume: bool) -> None:
-    """Raise AuthError if a server does not say that it checks the verifier.
-
-    spec: basic/authorization/security-considerations#authorization-code-protection -- "MUST refuse"
-    """
+    """Refuse a server that does not say that it checks the verifier, with AuthError."""
+    # spec: basic/authorization/security-considerations#authorization-code-protection
     methods = strings(server.get("code_challenge_methods_supported"))
     if "S256" not in methods and not (assume and not methods):
         raise AuthError(f"{server['issuer']}: code_challenge_methods_supported is {show(methods)}, "
@@ -10335,10 +10329,8 @@ def authorization_url(server: Msg, params: Fields) -> str:
 
 
 def answer_in(query: str, state: str) -> Fields | None:
-    """Return the parameters of a redirect if it answers the request that had this state.
-
-    spec: basic/authorization/security-considerations#open-redirection
-    """
+    """Return the parameters of a redirect if it answers the request that had this state."""
+    # spec: basic/authorization/security-considerations#open-redirection
     from hmac import compare_digest
     from urllib.parse import parse_qsl
 
@@ -10820,10 +10812,8 @@ class Fetcher:
             raise ConnectionClosed(f"{problem}; if that is meant, pass allow_private=True")
 
     def check(self, url: URL) -> None:
-        """Raise MCPError for a URL to which the server may not lead us or our browser.
-
-        spec: basic/authorization/security-considerations#communication-security
-        """
+        """Raise MCPError for a URL to which the server may not lead us or our browser."""
+        # spec: basic/authorization/security-considerations#communication-security
         if self.server.scheme == "https" != url.scheme and not self.allow_private:
             raise AuthError(f"{self.server} leads to {url}: it must begin with https://")
         with suppress(ValueError):  # a name is judged when we connect to it
@@ -11011,10 +11001,8 @@ class OAuth(Authorizer):
         return {"authorization": f"{self.scheme} {token}"} if token else {}
 
     async def settle(self, answer: HTTPAnswer, sent: Fields, steps: list[str]) -> bool:
-        """Mend a refusal if a token may help; return whether to send the request again.
-
-        spec: basic/authorization/index#error-handling
-        """
+        """Mend a refusal if a token may help; return whether to send the request again."""
+        # spec: basic/authorization/index#error-handling
         status, fields = answer.head.status, answer.head.headers
         challenge = challenge_of(fields.get("www-authenticate", ""), self.scheme.lower())
         more = status == 403 and challenge.get("error") == "insufficient_scope"
@@ -11075,10 +11063,8 @@ class OAuth(Authorizer):
             self.issuer.append(issuer)
 
     def choose(self, issuers: Sequence[str]) -> str:
-        """Return the issuer to use: the one of our client ID, or else the first.
-
-        spec: basic/authorization/client-registration#authorization-server-binding
-        """
+        """Return the issuer to use: the one of our client ID, or else the first."""
+        # spec: basic/authorization/client-registration#authorization-server-binding
         for issuer in issuers:
             if not self.issuer or same_issuer(issuer, self.issuer[0]):
                 return issuer
@@ -11097,8 +11083,8 @@ class OAuth(Authorizer):
             await self.store.save(self.place, None)
             return True
 
-    # Tokens: refresh() asks nobody. In log_in(), discover() finds out who gives tokens, and obtain()
-    # gets some: by way of a person, or as a subclass does it.
+    # Tokens: refresh() asks nobody. In log_in(), discover() finds out who gives tokens, and then
+    # obtain() asks a person for some; a subclass has another way.
 
     async def refresh(self, used: str) -> bool:
         """Find or get another access token without a person; False if that cannot be."""
@@ -11267,10 +11253,8 @@ class OAuth(Authorizer):
         return answer
 
     async def client_for(self, server: Msg, uri: str, scope: str) -> Msg:
-        """Return the client that we are: the user's, that of a document, or one registered now.
-
-        spec: basic/authorization/client-registration
-        """
+        """Return the client that we are: the user's, that of a document, or one registered now."""
+        # spec: basic/authorization/client-registration
         named, issuer = self.client_metadata_url, server["issuer"]
         if self.client is not None:
             return self.client
@@ -11546,10 +11530,8 @@ class Guard(Entrance):
         return principal
 
     def wants(self, scope: str, principal: Any) -> Fields:
-        """Return the header that tells of a missing scope, and of all that we need anyway.
-
-        spec: basic/authorization/index#runtime-insufficient-scope-errors
-        """
+        """Return the header that tells of a missing scope, and of all that we need anyway."""
+        # spec: basic/authorization/index#runtime-insufficient-scope-errors
         held = getattr(principal, "scopes", ())
         # Clients ask for what is named here, and would lose what is not.
         # spec 2025-11-25: basic/authorization#runtime-insufficient-scope-errors
