@@ -10543,7 +10543,7 @@ def check_claims(claims: Msg, issuer: str, audience: Sequence[str], now: float) 
 # Rules.    1. A login is kept by a hash of whole names, never of a part of them. A file is there as
 #              a whole or not at all, for its owner alone. CVE-2026-51996
 #           2. A fetch is bounded in bytes, time and redirects. The address is judged where the
-#              socket connects: a name may stand for another one the next time.
+#              socket connects: a name may mean another address the next time.
 # Limits.   A file that is no login costs a warning and a new login.
 
 __all__ += ["TokenStore", "FileStore"]
@@ -10619,12 +10619,11 @@ class FileStore(TokenStore):
         path = self.file(key)
         try:
             with open(path, "rb") as file:
-                # Else whoever can write into the folder logs us in as somebody else.
-                mine = not hasattr(os, "getuid") or os.fstat(file.fileno()).st_uid == os.getuid()
                 doc = json.load(file)
-            if mine:
-                return dict(doc["value"])
-            raise PermissionError("another user has written it")
+                # Else whoever can write into the folder logs us in as somebody else.
+                if hasattr(os, "getuid") and os.fstat(file.fileno()).st_uid != os.getuid():
+                    raise PermissionError("another user has written it")
+            return dict(doc["value"])
         except FileNotFoundError:
             pass
         except (OSError, ValueError, LookupError, TypeError) as exc:
