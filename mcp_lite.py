@@ -10796,9 +10796,9 @@ class Fetcher:
 
     def __init__(self, server: URL, ssl: Any, allow_private: bool) -> None:
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
-        # A guess until note_address(). Behind a proxy nobody knows: names may be private there.
+        # A guess until note_address(). Behind a proxy none is known, and names may be private.
         self.public = not (is_loopback(server.host) or proxy_for(server))
-        self.left = HEAD_SECONDS
+        self.left = HEAD_SECONDS  # for all that one login fetches
 
     def note_address(self, address: str) -> None:
         """Note the server's own address: a server on a private network may name others there."""
