@@ -7413,13 +7413,11 @@ class RequestHead(Row):
     size: int  #: of the body in bytes, or CHUNKED
     minor: int  #: the version is HTTP/1.minor
     keep_alive: bool
-    #: what was found out from the head alone. A connection whose next head is the same keeps it.
+    #: what was found out from the head alone, for the next request with the same head
     notes: dict[Any, Any]
 
 
 class ResponseHead(Row):
-    """A response without its body."""
-
     status: int
     reason: str
     headers: Fields
@@ -7447,11 +7445,7 @@ def parse_fields(text: str) -> dict[str, str]:
 
 
 def body_size(fields: Fields, minor: int, otherwise: int = 0) -> int:
-    """Return the bytes of a body, or CHUNKED; `otherwise` if the head does not say. RFC 9112 §6.3
-
-    >>> body_size({"content-length": "5"}, 1), body_size({"transfer-encoding": "Chunked"}, 1)
-    (5, -1)
-    """
+    """Return the size of a body, or CHUNKED, or else `otherwise`. RFC 9112 §6.3"""
     length, coding = fields.get("content-length"), fields.get("transfer-encoding")
     if coding is not None:
         if length is not None or minor == 0 or coding.lower() != "chunked":
@@ -7465,13 +7459,12 @@ def body_size(fields: Fields, minor: int, otherwise: int = 0) -> int:
 
 
 def is_keep_alive(fields: Fields, minor: int) -> bool:
-    """Return whether the connection is to live on after this message. RFC 9112 §9.3"""
-    said = fields.get("connection", "").lower()
+    said = fields.get("connection", "").lower()  # RFC 9112 §9.3
     return "close" not in said and (minor > 0 or "keep-alive" in said)
 
 
 def parse_request_head(block: bytes) -> RequestHead:
-    r"""Return the head of a request, with its empty line.
+    r"""Read the head of a request, up to its empty line.
 
     >>> head = parse_request_head(b"GET http://a/mcp?x HTTP/1.1\r\nHost: b\r\n\r\n")
     >>> head.method, head.path, head.query, head.headers
@@ -7500,7 +7493,6 @@ def parse_request_head(block: bytes) -> RequestHead:
 
 
 def parse_response_head(block: bytes) -> ResponseHead:
-    """Return the head of a response, with its empty line."""
     line, _, rest = block.decode("latin-1").partition("\r\n")
     found = re.fullmatch(STATUS_LINE, line)
     if found is None:
@@ -7521,11 +7513,7 @@ def header_lines(fields: tuple[tuple[str, str], ...]) -> bytes:
 
 
 def encode_request(method: str, target: str, headers: Fields, body: bytes = b"") -> bytes:
-    r"""Return a whole request; ValueError for headers that cannot be sent.
-
-    >>> encode_request("POST", "/mcp", {"Host": "a"}, b"{}")
-    b'POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}'
-    """
+    """Return a whole request; ValueError for headers that cannot be sent."""
     start = f"{method} {target} HTTP/1.1\r\n".encode()
     # RFC 9110 §8.6 -- a method that anticipates a body says 0 for none
     size = b"Content-Length: %d\r\n" % len(body) if body or method == "POST" else b""
@@ -7534,7 +7522,7 @@ def encode_request(method: str, target: str, headers: Fields, body: bytes = b"")
 
 @lru_cache(maxsize=256)  # most answers begin with the same bytes
 def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
-    """Return the head of a response, up to its last field."""
+    """Return the head of a response, to which its length and the empty line are still missing."""
     from http.client import responses
 
     start = f"HTTP/1.1 {status:03d} {responses.get(status, '')}\r\n"
@@ -7552,17 +7540,13 @@ class URL(Row):
 
     @property
     def origin(self) -> str:
-        """The server that it belongs to: who gets a secret."""
         return f"{self.scheme}://{self.authority}"
 
     def __str__(self) -> str:
         return self.origin + self.target
 
     def join(self, where: str) -> URL | None:
-        """Return the URL that a reference leads to, if it has the same origin.
-
-        Nobody else may get what we send: it may hold secrets.
-        """
+        """Return the URL of a reference; None for another origin, which may not get our secrets."""
         from urllib.parse import urljoin
 
         with suppress(ValueError):
@@ -7593,9 +7577,9 @@ def parse_url(url: str) -> URL:
 #######################################
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is no chunk yet, and the byte after a
 #          body may begin the next message.
-# Rules.   1. Both ends read with the same class, so they find the same end of each body.
-#          2. asyncio's reader tells of the end of input when it is read. Ours tells at once, for
-#             that is how a server learns that its client has left.
+# Rules.   1. Client and server read with the same class, so they find the same end of each body.
+#          2. The end of input is told at once, and not when a reader comes to it: that is how a
+#             server learns that its client has left.
 #          3. Sizes are judged before anything is kept, and nothing is read that nobody wants.
 # Limits.  Chunk extensions and trailers are read and dropped.
 
@@ -7603,7 +7587,10 @@ CHUNK_LINE = rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
 
 
 class Wire(asyncio.StreamReader):
-    """A connection, at either end: its input from bytes to heads and bodies."""
+    """A connection, at either end: its input from bytes to heads and bodies.
+
+    asyncio calls set_transport(), feed_data(), set_exception() and feed_eof().
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -7617,12 +7604,10 @@ class Wire(asyncio.StreamReader):
         #: have, or -1; whether a chunk's end is to be read
         self.left, self.chunks, self.in_chunk = 0, -1, False
 
-    def set_transport(self, transport: Any) -> None:
-        """Called by asyncio, once more when TLS begins in a tunnel."""
+    def set_transport(self, transport: Any) -> None:  # once more when TLS begins in a tunnel
         self.transport = transport
 
     def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # typeshed: Iterable
-        """Called by asyncio."""
         self.buffer, self.at = self.buffer[self.at :] + data, 0
         self.came.set()
         if len(self.buffer) > BUFFER_BYTES and not self.paused:
@@ -7630,20 +7615,17 @@ class Wire(asyncio.StreamReader):
             self.transport.pause_reading()
 
     def set_exception(self, exc: BaseException) -> None:
-        """Called by asyncio, where the connection broke."""
         super().set_exception(exc)  # type: ignore[arg-type]  # typeshed wants an Exception
         self.transport.close()  # before 3.11, one under TLS does not know that it is lost
         self.feed_eof()
 
     def feed_eof(self) -> None:
-        """Called by asyncio: an input that ends is the end of the connection."""
         self.ended = True
         self.came.set()
         if not self.transport.is_closing():
             self.transport.close()
 
     def read_on(self) -> None:
-        """Let input come again, if it was stopped."""
         if self.paused and not self.transport.is_closing():
             self.paused = False
             self.transport.resume_reading()
@@ -7657,7 +7639,6 @@ class Wire(asyncio.StreamReader):
         await self.came.wait()
 
     def take(self, size: int) -> bytes:
-        """Return the next `size` bytes, which have come."""
         data = self.buffer[self.at : self.at + size]
         self.at += size
         if self.at >= len(self.buffer):
@@ -7665,7 +7646,7 @@ class Wire(asyncio.StreamReader):
         return data
 
     async def until(self, mark: bytes, limit: int, what: str, status: int = 400) -> bytes:
-        """Return what comes up to and including `mark`: at most `limit` bytes."""
+        """Return what comes up to and including `mark`."""
         while mark not in self.buffer[self.at : self.at + limit]:
             if len(self.buffer) - self.at >= limit:
                 raise LimitExceeded(f"{what} is longer than {limit} bytes", http_status=status)
@@ -7673,14 +7654,13 @@ class Wire(asyncio.StreamReader):
         return self.take(self.buffer.find(mark, self.at) + len(mark) - self.at)
 
     def expect(self, size: int, max_chunks: int = sys.maxsize) -> None:
-        """Begin a body of so many bytes, or one that is CHUNKED or goes UNTIL_CLOSE."""
+        """Begin a body of `size` bytes, or one that is CHUNKED or goes UNTIL_CLOSE."""
         self.left, self.chunks, self.in_chunk = size, -1, False
         if size == CHUNKED:
             self.left, self.chunks = 0, max_chunks
 
     @property
     def complete(self) -> bool:
-        """Whether all of the body has been read."""
         return not self.left and self.chunks < 0
 
     async def piece(self) -> bytes:
@@ -7718,10 +7698,7 @@ class Wire(asyncio.StreamReader):
 
 
 async def whole(piece: Callable[[], Awaitable[bytes]], limit: int, room: Any = None) -> bytes:
-    """Return a body that piece() gives in pieces; LimitExceeded if it is too long.
-
-    `room.taken` counts the bytes of all bodies that are on their way.
-    """
+    """Return all that piece() gives. `room.taken` counts the bytes of all bodies on their way."""
     body, room = bytearray(), room or types.SimpleNamespace(taken=0)
     try:
         while data := await piece():
@@ -7745,14 +7722,14 @@ async def whole(piece: Callable[[], Awaitable[bytes]], limit: int, room: Any = N
 #             comments are passed over, bad UTF-8 is replaced, an event cut short is dropped.
 #          2. An event's id counts once its empty line has come, with data or without: else what a
 #             cut swallowed would never be sent again.
-# Limits.  A byte order mark at the beginning is no part of this grammar.
+# Limits.  A byte order mark at the beginning is not passed over.
 
 MAX_EVENT_BYTES = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
-COMMENT = b":\n\n"  # means nothing, and keeps a connection alive
+COMMENT = b":\n\n"  # keeps a connection alive
 
 
 class Event(Row):
-    """One event; its id may be an older one's, the last that was seen."""
+    """One event; without an id of its own, it has that of the event before."""
 
     data: str
     event: str = "message"
@@ -7760,7 +7737,7 @@ class Event(Row):
 
 
 class SSEDecoder:
-    r"""Turns the pieces of a stream into Events. HTML §9.2.6
+    r"""Turns the pieces of a stream into Events.
 
     `last_id` is what a client sends as Last-Event-ID when it comes back, after `retry_ms` if the
     server says so. Both also change without an event.
@@ -7784,8 +7761,8 @@ class SSEDecoder:
         self.after_cr = False
 
     def feed(self, data: bytes) -> list[Event]:
-        """Return the events that `data` completes; LimitExceeded for one that is too long."""
-        # A CR ends its line at once: an event must not wait for a LF, which may come later.
+        """Return the events that `data` completes."""
+        # A CR ends its line at once: the event must not wait for a LF, which may come later.
         rest = data[1:] if self.after_cr and data.startswith(b"\n") else data
         self.after_cr = data.endswith(b"\r") if data else self.after_cr
         events: list[Event] = []
@@ -7826,7 +7803,7 @@ class SSEDecoder:
 #          2. Host and Origin are judged by name. DNS rebinding binds a page's own name to our
 #             address, and the browser takes us for the page's server. But nobody can bind an IP
 #             address to another one, and such a page has no token.
-#          3. A trace shows only headers that say something of MCP, and not what lets somebody in.
+#          3. A trace shows the headers that say something of MCP, but no secret.
 # Limits.  What a proxy says of its client (X-Forwarded-For) is not read.
 
 LOOPBACK = r"localhost|127(\.[0-9]{1,3}){3}|::1"
@@ -7834,7 +7811,7 @@ ADDRESS = r"([0-9.]+|\[[0-9a-f:.]+\])(:[0-9]*)?"  # no DNS name has only digits 
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
 JSON_HEADERS: Fields = {"content-type": JSON_TYPE}
-#: What a trace shows, besides the beginning of headers that let somebody in.
+#: What a trace shows, besides the beginning of secret headers.
 TRACED_HEADERS = (
     "last-event-id www-authenticate location retry-after mcp-method mcp-name mcp-protocol-version"
     " content-type".split()
@@ -7846,7 +7823,6 @@ class HTTPHead(Msg):
 
 
 def trace_head(direction: str, line: str, headers: Fields) -> None:
-    """Show the head of an HTTP request or answer to the trace, if there is one."""
     if _trace is None:
         return
     shown = {}
@@ -7912,14 +7888,13 @@ class Gate:
         raise ProtocolError(problem, http_status=403)
 
     def _is_ours(self, host: str) -> bool:
-        """Return whether a host, with a port or without, is this machine or has a name of ours."""
         found = re.fullmatch(AUTHORITY, host)
         name = found[1] if found else ""
         return is_loopback(name.strip("[]")) or not self.hosts.isdisjoint((host, name))
 
 
 def cors_headers(origin: str) -> Fields:
-    """Return what lets a page of an origin that the gate let in read our answer."""
+    """Return what lets a page read our answer; its origin is one that the gate let in."""
     return {
         "access-control-allow-origin": origin,
         "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
@@ -7946,12 +7921,10 @@ def check_json(headers: Fields) -> None:
 
 
 def header_revision(headers: Fields) -> str:
-    """Return the revision that a request names, "" if it names none; ProtocolError if unknown.
-
-    spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
-    spec: basic/transports/streamable-http#protocol-version-header -- with the supported versions
-    """
+    """Return the revision that a request names, or ""."""
     name = headers.get(VERSION_HEADER, "")
+    # spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
+    # spec: basic/transports/streamable-http#protocol-version-header -- with the supported versions
     if name not in REVISIONS and VERSION_HEADER in headers:
         problem = f"revision {name[:40]!r} is not one of {', '.join(REVISIONS)}"
         data = {"supported": SUPPORTED, "requested": name[:40]}
@@ -7966,7 +7939,7 @@ def bearer_of(headers: Fields) -> str | None:
 
 
 def sendable_token(token: Any) -> Any:
-    """Return a bearer token, or None; ValueError for what no header can carry."""
+    """Return a token, or None; ValueError for what no header can carry."""
     if token is not None and not (isinstance(token, str) and re.fullmatch(VISIBLE, token)):
         raise ValueError("token=: give a text of visible ASCII, without blanks or a line break")
     return token
@@ -7980,14 +7953,10 @@ def sendable_headers(headers: Any) -> Fields:
 
 
 def owner_of(principal: Any) -> str:
-    """Return a stable key of a principal: its issuer and subject, or else all of it, as JSON.
+    """Return a key of a principal, which a newer token does not change: issuer and subject.
 
-    A token that was refreshed has the same. Both are members of a mapping, or attributes, and may
-    be called `iss` and `sub`. TypeError for what is no JSON.
-
-    >>> owner_of({"iss": "https://a", "sub": "7", "iat": 1}) == owner_of(
-    ...     {"iss": "https://a", "sub": "7", "iat": 2})
-    True
+    They may be members of a mapping or attributes, and be called `iss` and `sub`. Where they are
+    missing, the key is all of the principal, as JSON.
     """
     value = principal
     named = isinstance(principal, Mapping)
@@ -8013,7 +7982,7 @@ def owner_of(principal: Any) -> str:
 
 ENCODED = r"=\?base64\?(.*)\?="
 SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells from its neighbours
-#: Statuses that belong to errors of the modern era; all others are 200.
+#: By the code of an error, in the modern era; all others have 200.
 MODERN_STATUS = {
     METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
     HEADER_MISMATCH: 400, MISSING_CAPABILITY: 400, UNSUPPORTED_VERSION: 400,
@@ -8021,7 +7990,7 @@ MODERN_STATUS = {
 
 
 def encode_header_value(text: str) -> str:
-    """Return a value as a header carries it. spec: basic/transports/streamable-http#value-encoding
+    """Write a value for a header. spec: basic/transports/streamable-http#value-encoding
 
     >>> encode_header_value("us west 1"), encode_header_value(" padded ")
     ('us west 1', '=?base64?IHBhZGRlZCA=?=')
@@ -8033,17 +8002,11 @@ def encode_header_value(text: str) -> str:
 
 
 def mismatch(problem: str) -> RPCError:
-    """Return the error of a request whose headers do not fit it."""
     return RPCError(HEADER_MISMATCH, f"Header mismatch: {problem}")
 
 
 @lru_cache(maxsize=256)  # a few names, again and again
 def decode_header_value(text: str) -> str:
-    """Return what encode_header_value() was given; RPCError -32020 if it cannot be undone.
-
-    >>> decode_header_value("=?base64?SGVsbG8=?="), decode_header_value("=?base64?SGVsbG8=")
-    ('Hello', '=?base64?SGVsbG8=')
-    """
     found = re.fullmatch(ENCODED, text)
     with suppress(ValueError):
         if found:
@@ -8073,7 +8036,7 @@ def mirrors_of(schema: JSON) -> list[Mirror]:
 
 
 def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
-    """Yield those of a part of a schema, at `path`; that is None where there may be none."""
+    """Yield the mirrors in a part of a schema; its `path` is None where there may be none."""
     if isinstance(node, list):
         node = dict(enumerate(node))
     if not isinstance(node, dict):
@@ -8093,7 +8056,6 @@ def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
 
 
 def _note_mirrors(tool: Any) -> None:
-    """Note which arguments of a tool headers repeat."""
     tool.mirrors = mirrors_of(tool.schema)
 
 
@@ -8101,11 +8063,7 @@ TOOL_CHECKS.append(_note_mirrors)
 
 
 def mirrored_value(path: Iterable[str], arguments: JSON) -> str | int | None:
-    """Return what a header must say for these arguments; None for no header.
-
-    >>> mirrored_value(("a", "n"), {"a": {"n": 42.0}})
-    42
-    """
+    """Return what a header must say for these arguments; None for no header."""
     value = arguments
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -8137,10 +8095,8 @@ def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, str | int | None]:
 
 
 def check_mirror(headers: Fields, name: str, value: str | int | None) -> None:
-    """Raise RPCError -32020 unless a header says what the body says; None for no header at all.
-
-    spec: basic/transports/streamable-http#server-behavior-for-custom-headers
-    """
+    """Raise RPCError -32020 unless a header says what the body says; None for no header at all."""
+    # spec: basic/transports/streamable-http#server-behavior-for-custom-headers
     given: str | int | None = headers.get(name)
     if isinstance(given, str) and name.startswith(("mcp-name", "mcp-param-")):
         given = decode_header_value(given)
@@ -8159,13 +8115,6 @@ def check_modern_post(
     The order decides which fault is told: metadata (-32602), header and metadata agree (-32020),
     the revision is served (-32022), the other headers (-32020). The `notes` of the headers keep
     what they were found to agree with. spec: basic/transports/streamable-http#server-validation
-
-    >>> meta = {PROTOCOL_VERSION: SUPPORTED[0], CLIENT_CAPABILITIES: {}}
-    >>> msg = {"method": "tools/list", "params": {"_meta": meta}}
-    >>> check_modern_post(msg, {VERSION_HEADER: SUPPORTED[0]}, {}, {})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.RPCError: Header mismatch: mcp-method does not say what the body says (-32020)
     """
     facts, said = read_metadata(msg), repeated(msg, tools)
     if notes.get("mirrors") != (facts.rev, said):
@@ -8179,18 +8128,17 @@ def check_modern_post(
 #######################################
 # 34. Requests and responses
 #######################################
-# Problem. Those who serve a request need not know who took it in: a socket of ours, or another's.
-# Rules.   1. A response is sent whole, or as a stream, by one verb; whoever writes to a slow reader
-#             waits, and to write to one who is gone does no harm.
+# Problem. What serves a request need not know who took it in: our own sockets, or an ASGI server.
+# Rules.   1. send() sends a response whole, or begins a stream and goes on with it. It waits while
+#             the client is slow to read, and does nothing when the client is gone.
 #          2. A response that ends, or is lost, calls those who asked for it, once.
 # Limits.  A handler gets the body whole.
 
-#: for what takes longer than REQUEST_SECONDS or HEAD_SECONDS
 too_slow = partial(ProtocolError, "the request did not come in time", http_status=408)
 
 
 class HTTPRequest(Caller):
-    """A request as a handler sees it, whichever engine took it in; and who sends it."""
+    """A request as a handler sees it; and who sends it."""
 
     body = b""
 
@@ -8203,21 +8151,21 @@ class HTTPRequest(Caller):
 
 
 class Response:
-    """The answer to one request, whose body an engine gives by read(), once."""
+    """The answer to one request. The engine that took in the request defines read() and _put()."""
 
-    read: Callable[[], Awaitable[bytes]]
+    read: Callable[[], Awaitable[bytes]]  # the body of the request, once
     #: writes status, headers, data, and whether more follows; what is returned is to be awaited
     _put: Callable[[int, Fields, bytes, bool], Awaitable[Any] | None]
 
     cors: Fields | None = None  # headers of every answer
     begun = ended = lost = False
-    #: functions with an argument, to call when all is written, or the client goes away before
+    #: functions, each with its argument, to call when all is written or the client is gone
     on_end: tuple[tuple[Callable[[Any], object], Any], ...] = ()
 
     async def send(
         self, status: int, headers: Fields, data: bytes = b"", more: bool = False
     ) -> None:
-        """Send the head, if there is a status, and data; with `more`, a stream goes on."""
+        """Send the head, if `status` is not 0, and data; with `more`, a stream goes on."""
         if self.lost or self.ended or (status != 0) == self.begun:
             return
         if _trace is not None and status:
@@ -8232,25 +8180,23 @@ class Response:
             self.finish()
 
     def finish(self) -> None:
-        """Note that nothing is to be written any more."""
-        on_end, self.on_end = self.on_end, ()  # which knows the request, which knows this response
+        on_end, self.on_end = self.on_end, ()  # once; and no circle of references is left
         for fn, argument in on_end:
             fn(argument)
 
     def lose(self) -> None:
-        """Note that the client is gone."""
         self.lost = True
         self.finish()
 
 
-#: Serves a request; a stream that it began may outlast the call.
+#: Serves a request; a stream that it begins may outlast the call.
 Handle = Callable[[HTTPRequest, Response], Coroutine[Any, Any, None]]
 
 
 async def answer_with(
     handle: Handle, request: HTTPRequest, response: Response, problem: ProtocolError | None = None
 ) -> None:
-    """Let `handle` answer a request; answer in its place what it raises, or a `problem`."""
+    """Let `handle` answer a request; else answer with what it raises, or with a `problem`."""
     try:
         if problem is not None:
             raise problem
@@ -8274,36 +8220,29 @@ async def answer_with(
 #######################################
 # Problem. Clients send a byte a minute, or do not read, or are half gone.
 # Rules.   1. A connection serves one request at a time, each in a task of its own, which begins at
-#             the head: so who may come in is decided before the body is read. The answer's last
-#             byte turns the connection to the next request.
-#          2. Every wait has a deadline, which one sweep a second compares with the clock.
+#             the head: who may come in is decided before the body is read.
+#          2. Every wait but that for a handler has a deadline; one sweep a second looks at all.
 #          3. After a refused request there is one answer, and the connection closes.
 # Limits.  A client that closes its side of the connection is gone: it gets no answer.
 #
-#     the next request           IDLE_SECONDS                        it is closed
-#     the rest of a head         HEAD_SECONDS from its first byte    408, then as refused
-#     the rest of a body         REQUEST_SECONDS from its head       408, then as refused
-#     a handler                  no deadline of the connection's own
-#     a slow reader              STALL_SECONDS                       so long again if it has taken
-#                                                                    anything, else it is cut off
-#     input after a refusal      PROBE_SECONDS                       it is cut off
+#     the next request        IDLE_SECONDS                      it is closed
+#     the rest of a head      HEAD_SECONDS from its first byte  408, and it is closed
+#     the rest of a body      REQUEST_SECONDS from its head     408, and it is closed
+#     a slow reader           STALL_SECONDS without a byte      it is cut off
+#     input after a refusal   PROBE_SECONDS                     it is cut off
 
 NO_DEADLINE = float("inf")
 NO_HEAD = RequestHead("", "", "", {}, 0, 1, False, {})  # of what was refused before it had one
 
 
 class SocketResponse(Response):
-    """A response that goes out on a connection of ours."""
-
-    #: makes it, and nothing else holds it
-    task: Task
+    task: Task  # makes it, and nothing else holds the task
     chunked = False
 
     def __init__(self, connection: Connection, head: RequestHead) -> None:
         self.connection, self.head, self.keep = connection, head, head.keep_alive
 
     async def read(self) -> bytes:
-        """Return the body of the request; ProtocolError if it is too long or comes too slowly."""
         wire, head = self.connection, self.head
         come = len(wire.buffer) - wire.at
         if wire.left > wire.most:
@@ -8322,8 +8261,7 @@ class SocketResponse(Response):
     ) -> Awaitable[Any] | None:
         wire, start = self.connection, b""
         if status:
-            # HTTP/1.0: the end of the connection ends a stream
-            self.chunked = more and self.head.minor > 0
+            self.chunked = more and self.head.minor > 0  # in HTTP/1.0 a stream ends by closing
             if self.keep:
                 self.keep = self.chunked == more and wire.complete and not wire.listener.stopping
             fields, size = (*headers.items(),), b""
@@ -8344,7 +8282,6 @@ class SocketResponse(Response):
         return wire.drain() if wire.transport.get_write_buffer_size() > BUFFER_BYTES else None
 
     def finish(self) -> None:
-        """Turn the connection to the next request."""
         Response.finish(self)
         if self.connection.response is self:
             self.connection.go_on(self.keep and not self.lost)
@@ -8355,7 +8292,7 @@ class Connection(Wire):
 
     response: SocketResponse | None = None
     writer: asyncio.StreamWriter | None = None  # of asyncio's streams, while it is open
-    unsent = -1  # bytes, when the reader was last found slow
+    unsent = -1  # bytes, when the client was last found slow to read
     lingering = False  # what comes is thrown away
 
     def __init__(self, listener: Listener) -> None:
@@ -8365,20 +8302,17 @@ class Connection(Wire):
         self.turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
 
     def begin(self, writer: asyncio.StreamWriter) -> None:
-        """Called by asyncio, when the connection is open."""
         self.writer, peer = writer, self.transport.get_extra_info("peername")
         self.address = peer[0] if isinstance(peer, tuple) else "local"
         self.listener.admit(self)
 
     def feed_data(self, data: bytes) -> None:  # type: ignore[override]
-        """Take what has come, and serve the request whose head it completes."""
         if not self.lingering:
             super().feed_data(data)
             if self.response is None:
                 self.next_request()
 
     def next_request(self) -> None:
-        """Serve the next request, if its head is there."""
         if self.response is not None or self.transport.is_closing():
             return
         end = self.buffer.find(b"\r\n\r\n", self.at) + 4
@@ -8399,7 +8333,6 @@ class Connection(Wire):
             self.serve(head)
 
     def serve(self, head: RequestHead, problem: ProtocolError | None = None) -> None:
-        """Serve a request in a task of its own; with a `problem`, there is no head."""
         listener, self.deadline = self.listener, NO_DEADLINE
         request = HTTPRequest(head, self.address, listener.scheme)
         self.response = response = SocketResponse(self, head)
@@ -8425,7 +8358,6 @@ class Connection(Wire):
             self.close()
 
     def feed_eof(self) -> None:
-        """Called by asyncio: the client is gone, or sends no more."""
         if self.transport.is_closing():
             self.listener.connections.discard(self)
             self.writer = None  # it knows us: only the garbage collector would free both
@@ -8434,7 +8366,6 @@ class Connection(Wire):
             self.response.lose()
 
     async def drain(self) -> None:
-        """Wait while the client is slow to read, but not for ever."""
         async with self.turn:
             self.await_reader()
             with suppress(OSError):  # the client is gone: the response knows
@@ -8442,17 +8373,15 @@ class Connection(Wire):
                     await self.writer.drain()
 
     def await_reader(self) -> None:
-        """Give the client some time to take what was written."""
         self.unsent = self.transport.get_write_buffer_size() or -1
         self.deadline = self.loop.time() + STALL_SECONDS
 
     def close(self) -> None:
-        """Close when what is written has been taken."""
         if not self.transport.is_closing():  # closing TLS twice would forget to end it
             self.transport.close()
 
     def expire(self) -> None:
-        """Do what follows when the deadline has passed."""
+        """Do what has to follow when the deadline has passed."""
         unsent = self.transport.get_write_buffer_size()
         if self.response is None and self.buffer:
             self.serve(NO_HEAD, too_slow())
@@ -8471,8 +8400,6 @@ class Connection(Wire):
 #          the permissions that the umask leaves; a second server on it takes it over.
 
 class Listener:
-    """Listening sockets and their connections."""
-
     scheme = "http"
     stopping = False  # each connection ends with its next answer
     taken = 0  # bytes of bodies that are on their way
@@ -8516,7 +8443,6 @@ class Listener:
         return f"{self.scheme}://{f'[{name}]' if ':' in name else name}:{where[1]}"
 
     def admit(self, connection: Connection) -> None:
-        """Count a new connection in."""
         self.connections.add(connection)
         if len(self.connections) > MAX_CLIENTS:
             idle = (each for each in self.connections if each.response is None)
@@ -8525,7 +8451,6 @@ class Listener:
             self.connections.discard(oldest)
 
     def _sweep(self) -> None:
-        """Look at all deadlines."""
         from email.utils import formatdate
 
         self.now = now = self.loop.time()  # near enough for deadlines, until the next sweep
@@ -8555,7 +8480,7 @@ class Listener:
 
 
 def server_ssl(ssl: Any) -> Any:
-    """Return an SSLContext from one, or from the paths of a certificate and its key."""
+    """Return an SSLContext: the given one, or one of the paths of a certificate and its key."""
     from ssl import PROTOCOL_TLS_SERVER, SSLContext, TLSVersion
 
     if isinstance(ssl, SSLContext):
@@ -11565,11 +11490,11 @@ class Guard(Entrance):
 #######################################
 # 49. Showing
 #######################################
-# Problem.  What a server says is shown to a person at a terminal, or goes into a pipe. A tool whose
-#           description has the bytes `ESC ]52;c;...` writes into the clipboard of whoever lists it.
-# Rules.    1. A server's text goes to a terminal through plain(), whatever it says of itself.
-#           2. A pipe gets the answer as it is: a program reads it, and wants every byte.
-# Limits.   A signature shows nine choices of an enum, and no `$ref`: --json shows all of it.
+# Problem. A server's text reaches a person's terminal. A tool whose description has the bytes
+#          `ESC ]52;c;...` would write into the clipboard of whoever lists it.
+# Rules.   1. All text of a server goes to a terminal through plain().
+#          2. A pipe gets the answer as it is: a program wants every byte.
+# Limits.  A signature shows nine choices of an enum, and no `$ref`: --json shows all of it.
 
 __all__ += ["UsageError", "plain"]
 
@@ -11586,11 +11511,11 @@ CONTROLS = (
 
 
 class UsageError(MCPError):
-    """The command line asks for what is not there; the message says what is."""
+    """The command line is wrong; the message says what would be right."""
 
 
 def plain(text: object) -> str:
-    r"""Return text that a terminal will only show, whatever it says.
+    r"""Return text without what a terminal would obey.
 
     >>> plain("\x1b[2Jall \x1b]0;title\x07\x1b[31mred\x1b[0m\r\n")
     'all red\n'
@@ -11599,12 +11524,11 @@ def plain(text: object) -> str:
 
 
 def one_line(text: object) -> str:
-    """Return plain text as one line."""
     return " ".join(plain(text).split())
 
 
 def pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
-    """Return the value of this name; UsageError names the nearest, or those that there are."""
+    """Return known[name]; UsageError names the nearest, or those that there are."""
     if name not in known:
         raise UsageError(no_such(what, name, known))
     return known[name]
@@ -11636,8 +11560,6 @@ def type_words(schema: JSON) -> str:
 def parameters(schema: Msg) -> Fields:
     """Return the properties of an object as parameters, each with its description.
 
-    A `?` marks what may be left out.
-
     >>> [*parameters({"properties": {"a": {"type": "integer"}, "b": {"default": 0}}})]
     ['a?: integer', 'b: any = 0']
     """
@@ -11653,7 +11575,7 @@ def parameters(schema: Msg) -> Fields:
 
 
 def takes_of(item: Msg) -> Msg:
-    """Return the schema of what a tool takes, or a prompt, whose arguments are texts."""
+    """Return the schema of a tool's arguments, or of a prompt's, which are texts."""
     if "inputSchema" in item:
         return dict(item["inputSchema"])
     asked = item.get("arguments") or ()
@@ -11662,8 +11584,7 @@ def takes_of(item: Msg) -> Msg:
 
 
 def headline(item: Msg) -> str:
-    """Return a tool, a prompt, a resource or a template as one line: "add(a: integer) -> integer".
-    """
+    """Return a tool, prompt, resource or template as one line: "add(a: integer) -> integer"."""
     uri, out = item.get("uri") or item.get("uriTemplate"), item.get("outputSchema")
     if uri:
         return one_line(f"{uri} {item.get('mimeType', '')}")
@@ -11674,14 +11595,12 @@ def headline(item: Msg) -> str:
 
 
 def columns() -> int:
-    """Return how wide the screen is."""
     import shutil
 
     return shutil.get_terminal_size((100, 24)).columns
 
 
 def wrapped(text: str, indent: int) -> list[str]:
-    """Return text as indented lines that fit the screen."""
     import textwrap
 
     text, margin = one_line(text[: 10 * SHOWN_CHARS]), " " * indent
@@ -11689,7 +11608,7 @@ def wrapped(text: str, indent: int) -> list[str]:
 
 
 def listing(items: Iterable[Msg], full: bool = False) -> str:
-    """Return each item as its headline and what it says of itself; `full`ly with its arguments."""
+    """Return the headline and description of each item; if `full`, also those of its arguments."""
     lines = []
     for item in items:
         about = (item.get("description") or item.get("title") or "").strip()
@@ -11702,14 +11621,14 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
 
 
 def binary_of(block: Msg) -> bytes | None:
-    """Return the bytes in a content block, or in one of a resource's contents; None for text."""
+    """Return the bytes in a content block, or in one of a resource's contents, if it has any."""
     inner = block.get("resource", block)
     data = inner.get("data", inner.get("blob"))
     return base64.b64decode(data) if isinstance(data, str) else None
 
 
 def content_text(block: Msg) -> str:
-    """Return a content block, or one of a resource's contents, as text; a binary one in a line."""
+    """Return a content block, or one of a resource's contents, as text; of bytes, their number."""
     inner = block.get("resource", block)
     if "text" in inner:
         return str(inner["text"])
@@ -11721,11 +11640,11 @@ def content_text(block: Msg) -> str:
 #######################################
 # 50. The trace
 #######################################
-# Problem.  Whoever learns the protocol, or looks for a fault, wants to see every message; and the
-#           trace goes into a bug report.
-# Rules.    1. A trace shows neither secrets nor pages of base64.
-#           2. It has no control characters, whatever was on the wire.
-# Limits.   A secret is known by the name beside it. One that a tool takes as `x` is shown.
+# Problem. Whoever learns the protocol, or looks for a fault, wants to see every message; and the
+#          trace goes into a bug report.
+# Rules.   1. A trace shows neither secrets nor pages of base64.
+#          2. It has no control characters, whatever was on the wire.
+# Limits.  A secret is known by the name beside it. One that a tool takes as `x` is shown.
 
 SECRET_WORDS = (
     "authorization|credential|pass(?:word|wd|phrase)|secret|(?:api|private|access)[-_]?key"
@@ -11738,11 +11657,11 @@ SECRET_TEXT = (
     r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?|://(?=[^/\s@]+@))[^\s\"'\\@]{3,}"
 )
 REDACTED = "[redacted]"
-ASIDE = ("_meta", "name", "uri", "resultType", "ttlMs", "cacheScope")  # left out of one line
+ASIDE = ("_meta", "name", "uri", "resultType", "ttlMs", "cacheScope")  # not shown in one line
 
 
 def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
-    """Return a copy of `value` for showing: secrets redacted, long things shortened.
+    """Return a copy to show: secrets are redacted, long texts and lists are shortened.
 
     >>> redact({"password": "hunter2", "args": ["--token=abcdef"]})
     {'password': '[redacted]', 'args': ['--token=[redacted]']}
@@ -11762,10 +11681,7 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
 
 
 class TraceView:
-    """Show each message as it passes: when, which way, what it is or answers, and its content.
-
-    Each is one line, or with `full` a line and its JSON. Made for set_trace().
-    """
+    """Show each message in a line, or if `full` with its JSON as well. Made for set_trace()."""
 
     def __init__(self, stream: typing.TextIO, full: bool = False) -> None:
         self.stream, self.full = stream, full
@@ -11774,7 +11690,7 @@ class TraceView:
         self.asked: dict[tuple[str, str, str], tuple[str, float]] = {}
 
     def __call__(self, direction: str, name: str, msg: JSON) -> None:
-        """Show a message, a batch or a head of HTTP that went out (">") or came in ("<")."""
+        """Show a message, a batch or a head of HTTP that goes out (">") or comes in ("<")."""
         now = time.monotonic()
         head = isinstance(msg, dict) and "http" in msg
         line = "==" if head else "--"
@@ -11810,7 +11726,7 @@ class TraceView:
         return title
 
     def gist(self, msg: JSON) -> str:
-        """Return the content of a message, without its title."""
+        """Return what a message says besides its title."""
         if not isinstance(msg, dict):
             return ""
         said = msg.get("headers") or msg.get("error") or msg.get("params", msg.get("result"))
@@ -11834,13 +11750,13 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 #######################################
 # 51. The person
 #######################################
-# Problem.  While a verb is at work, a person wants to see how far it is and what the server logs;
-#           and the server may ask: "Deploy to production?"
-# Rules.    1. All of it goes to stderr, for stdout has the answer alone.
-#           2. Where nobody is there to answer, a question is declined: a script never hangs.
-#           3. A word means what the schema says. `7` is text where a string fits.
-# Limits.   There are no menus: a value is typed as it is sent. An answer in advance that nobody
-#           wants does nothing.
+# Problem. While a verb is at work, a person wants to see how far it is and what the server logs;
+#          and the server may ask: "Deploy to production?"
+# Rules.   1. All of it goes to stderr, for stdout has the answer alone.
+#          2. Where nobody is there to answer, a question is declined: a script never hangs.
+#          3. A word means what the schema says. `7` is text where a string fits.
+# Limits.  There are no menus: a value is typed as it is sent. An answer in advance that nobody
+#          wants does nothing.
 
 __all__ += ["Person"]
 
@@ -11848,7 +11764,7 @@ YES_NO = {"yes": True, "y": True, "no": False, "n": False, "": False}  # besides
 
 
 def pairs(words: Iterable[str], sign: str = "=") -> dict[str, str]:
-    """Return what is before the sign in each word, and what is after it; UsageError without one."""
+    """Return what stands before the sign in each word, with what stands after it."""
     found = {}
     for word in words:
         key, there, value = word.partition(sign)
@@ -11859,15 +11775,11 @@ def pairs(words: Iterable[str], sign: str = "=") -> dict[str, str]:
 
 
 def at_terminal(*streams: Any) -> bool:
-    """Return whether all of these are a terminal; a stream that was closed may be None."""
-    return all(stream is not None and stream.isatty() for stream in streams)
+    return all(stream is not None and stream.isatty() for stream in streams)  # None: it was closed
 
 
 def read_json(text: str) -> JSON:
-    """Return the JSON value that a text is, as strict as the wire; the text itself if it is none.
-
-    UsageError for what begins as an object or a list, and goes wrong.
-    """
+    """Return the value that a text of JSON says, and any other text as it is."""
     try:
         return decode(text.encode("utf-8", "replace"))
     except ProtocolError as exc:
@@ -11877,10 +11789,10 @@ def read_json(text: str) -> JSON:
 
 
 def convert(text: str, schema: JSON) -> JSON:
-    """Return the JSON value that a person means by `text` where `schema` is asked for.
+    """Return the value that a person means by `text` where `schema` is asked for.
 
-    The first of these that fits counts: the text itself, where it may be a string; a word for yes
-    or no; any JSON; a list with commas; the text.
+    The first that fits counts: the text, where a string may be; yes or no; JSON; a list with
+    commas; the text.
 
     >>> convert("null", {"type": ["string", "null"]}), convert("2", {"enum": [1, 2]})
     ('null', 2)
@@ -11902,7 +11814,6 @@ def convert(text: str, schema: JSON) -> JSON:
 
 
 def read_field(text: str, field: Msg) -> JSON:
-    """Return the value that a person means; MCPError says what is wrong with it."""
     value = convert(text, field)
     checker_of(field)(value)
     return value
@@ -11929,14 +11840,14 @@ class Person:
         self.problem = ""  # with one of them
 
     def say(self, text: object, end: str = "\n") -> None:
-        """Write a line, if anybody is there to read it, without what a terminal would obey."""
+        """Write a line, without what a terminal would obey."""
         wipe, self.bar = "\r\x1b[K" * self.bar, False
         with suppress(OSError, ValueError, AttributeError):  # closed, full, or None
             sys.stderr.write(wipe + plain(text).rstrip("\n") + end)
             sys.stderr.flush()
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Show how far it is: in one line of a terminal, else in lines."""
+        """Show how far it is: on a terminal in one line, which is written over."""
         text = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
         terminal = at_terminal(sys.stderr)
         self.say(text[: columns() - 1] if terminal else text, "" if terminal else "\n")
@@ -11948,7 +11859,7 @@ class Person:
         self.say(f"{level}: {f'{source}: ' if source else ''}{text}")
 
     async def ask(self, question: str) -> str | None:
-        """Return the line that a person types; None after Ctrl-D, or if there is no person."""
+        """Return the line that a person types; None after Ctrl-D, or where nobody is there."""
         if not at_terminal(sys.stdin):
             return None
         self.turn = self.turn or asyncio.Lock()  # here: before 3.10 it belongs to a loop
@@ -11958,7 +11869,7 @@ class Person:
         return line.strip() if line else None
 
     async def elicit(self, message: str, schema: Msg) -> Msg | None:
-        """Let the person fill in a form, or agree where there are no fields; None declines."""
+        """Let the person fill in a form, or agree where it has no fields; None declines."""
         self.say(f"The server asks: {message}")
         fields, needed = schema.get("properties") or {}, schema.get("required") or ()
         content: Msg = {}
@@ -12006,16 +11917,15 @@ class Person:
 #######################################
 # 52. Verbs
 #######################################
-# Problem.  A person at a shell wants to see what a server offers, call it, log in to it, or be one;
-#           a script wants the same as JSON, with an exit status.
-# Rules.    1. A verb is a function: async fn(client, args) returns the result as it was sent, and
-#              what to show of it; fn(args) where there is nobody to talk to.
-#           2. The server judges the arguments. What only we can see, a name that it does not have,
-#              is told here, with the nearest one.
-# Limits.   Of several binary pieces the first is saved. A served file is imported here: what it
-#           prints while that happens goes to stdout.
+# Problem. A person at a shell wants to see what a server offers, call it, log in to it, or be one;
+#          a script wants the same as JSON, with an exit status.
+# Rules.   1. A verb is a function: async fn(client, args) returns the result as it was sent, and
+#             what to show of it; fn(args) is for a verb that needs no connection.
+#          2. The server judges the arguments. A name that it does not have is told here, with the
+#             nearest one.
+# Limits.  Of several binary pieces the first is saved. A served file is imported here: what it
+#          prints while that happens goes to stdout.
 
-#: What a verb returns: the result as it was sent, and a text or bytes to show.
 Shown = tuple[JSON, Union[str, bytes]]
 #: The lists of a server, by the verbs that show them, and the key of each in its result.
 LISTS = {"tools": "tools", "resources": "resources", "templates": "resourceTemplates",
@@ -12023,7 +11933,6 @@ LISTS = {"tools": "tools", "resources": "resources", "templates": "resourceTempl
 
 
 async def listed(c: Client, kind: str) -> list[Msg]:
-    """Return a list of the server; an empty one if it has no such things."""
     try:
         return list(await getattr(c, f"list_{kind}")())
     except (CapabilityMissing, RemoteError) as exc:
@@ -12034,7 +11943,6 @@ async def listed(c: Client, kind: str) -> list[Msg]:
 
 
 async def do_info(c: Client, args: Any) -> Shown:
-    """Tell who the server is, what it speaks, and all that it offers."""
     name, version = c.server_info.get("name"), c.server_info.get("version") or ""
     lines = [one_line(f"{name} {version}, revision {c.revision}"),
              one_line(f"capabilities: {', '.join(c.server_capabilities)}")]
@@ -12054,7 +11962,6 @@ def named(items: Iterable[Msg]) -> dict[str, Msg]:
 
 
 async def do_list(c: Client, args: Any) -> Shown:
-    """List what there is; or tell all of those that are named."""
     items = await listed(c, args.verb)
     if args.words:
         items = [pick(args.verb[:-1], word, named(items)) for word in args.words]
@@ -12080,7 +11987,7 @@ def arguments(args: Any, item: Msg) -> Msg:
 
 
 def contents(blocks: Sequence[Msg], args: Any) -> str | bytes:
-    """Return content as text; a binary piece as it is, for a file or alone for a pipe."""
+    """Return content as text; but a binary piece as it is, for a file, or if alone for a pipe."""
     binary = [data for data in map(binary_of, blocks) if data is not None]
     if binary and (args.o or len(blocks) == 1 and not at_terminal(sys.stdout)):
         return binary[0]
@@ -12088,20 +11995,17 @@ def contents(blocks: Sequence[Msg], args: Any) -> str | bytes:
 
 
 async def do_call(c: Client, args: Any) -> Shown:
-    """Call a tool; its schema says what the words mean."""
     tool = pick("tool", args.words[0], named(await c.list_tools()))
     result = await c.call_tool(tool["name"], arguments(args, tool))
     return result, contents(result.get("content", ()), args)
 
 
 async def do_read(c: Client, args: Any) -> Shown:
-    """Read a resource."""
     result = await c.read_resource(args.words[0])
     return result, contents(result["contents"], args)
 
 
 async def do_prompt(c: Client, args: Any) -> Shown:
-    """Show the messages of a prompt."""
     item = pick("prompt", args.words[0], named(await c.list_prompts()))
     result = await c.get_prompt(item["name"], arguments(args, item))
     lines = [f"{each['role']}: {content_text(each['content'])}" for each in result["messages"]]
@@ -12109,7 +12013,6 @@ async def do_prompt(c: Client, args: Any) -> Shown:
 
 
 async def do_complete(c: Client, args: Any) -> Shown:
-    """Complete the first KEY=BEGUN; the others are what is known already."""
     ref, first, *known = args.words
     key, _, begun = first.partition("=")
     values = await c.complete(ref, key, begun, pairs(known))
@@ -12118,12 +12021,11 @@ async def do_complete(c: Client, args: Any) -> Shown:
 
 
 async def do_login(c: Client, args: Any) -> Shown:
-    """Say that we are let in: to connect was to log in, where that was wanted."""
+    # The connection is open, and to open it was to log in where the server wants that.
     return {"url": args.target}, f"{args.target} lets us in"
 
 
 def do_logout(args: Any) -> None:
-    """Forget the login to a URL."""
     if not is_url(args.target):
         raise UsageError(f"a login belongs to https://..., not to {args.target}")
     done = asyncio.run(logout(args.target))
@@ -12131,7 +12033,7 @@ def do_logout(args: Any) -> None:
 
 
 def load_file(path: str) -> types.ModuleType:
-    """Return the module in a file; what it imports as mcp_lite is this module, not another copy."""
+    """Import a file; what it imports as mcp_lite is this module, not another copy."""
     import importlib.util
 
     if not os.path.isfile(path):
@@ -12148,7 +12050,6 @@ def load_file(path: str) -> types.ModuleType:
 
 
 def load_app(target: str) -> Any:
-    """Return the Server in FILE.py or FILE.py:APP."""
     stem, _, wanted = target.partition(".py:")
     path = stem if stem.endswith(".py") else f"{stem}.py"
     # By its name: another copy of this file, beside the program, has a Server class of its own.
@@ -12160,7 +12061,6 @@ def load_app(target: str) -> Any:
 
 
 def do_serve(args: Any) -> None:
-    """Be a server, on standard input and output or over HTTP."""
     host, _, port = (args.http or "0").rpartition(":")
     if not port.isdigit() or int(port) > 65535:
         raise UsageError(f"--http {args.http}: give PORT or HOST:PORT")
@@ -12189,21 +12089,21 @@ VERBS: dict[str, tuple[Function, str, str]] = {
 #######################################
 # 53. Options and main
 #######################################
-# Problem.  Whoever types a command line wrong wants one sentence that says what is wrong. Whoever
-#           starts it from a script wants to know how it ended, and that no process is left.
-# Rules.    1. The target is the last word, or the command after `--`.
-#           2. Status 0: done, also where a question was declined. 1: the tool failed, or a server
-#              cannot begin. 2: a wrong command line. 3: connection, protocol, an error of the
-#              server. 130: interrupted.
-#           3. A verb that is not here is a program: mcp_VERB.py, with `main(argv)`, is run where it
-#              lies beside this file or in examples/programs.
-# Limits.   An option that a verb has no use for is taken, and does nothing.
+# Problem. Whoever types a command line wrong wants one sentence that says what is wrong. A script
+#          wants to know how it ended, and that no process is left.
+# Rules.   1. The target is the last word, or the command after `--`.
+#          2. Status 0: done, also where a question was declined. 1: the tool failed, or a server
+#             cannot begin. 2: a wrong command line. 3: connection, protocol, an error of the
+#             server. 130: interrupted.
+#          3. A verb that is not here is a program: mcp_VERB.py, with `main(argv)`, beside this file
+#             or in examples/programs.
+# Limits.  An option that a verb has no use for is taken, and does nothing.
 
 __all__ += ["VERBS", "parse_line", "client_of", "perform", "complain", "main"]
 
 TARGETS = "TARGET is the last word: a URL, FILE.py or FILE.py:APP; or at the end -- COMMAND ..."
 PROGRAMS = ("gateway", "shell", "doctor", "install", "reload")  # those in examples/programs
-#: By option: what counts without it, [] if it may be given several times; and what it does.
+#: By option: its default, [] if it may be given several times; and what it does.
 OPTIONS: dict[str, tuple[Any, str]] = {
     "--json": (False, "print the result, and an error, as JSON"),
     "-o": (None, "FILE for the answer; a binary one is written as it is"),
@@ -12227,8 +12127,8 @@ OPTIONS: dict[str, tuple[Any, str]] = {
 def parse_line(words: Sequence[str], target: bool = True) -> Any:
     """Return the verb, words, target and options of a command line, as attributes.
 
-    With target=False the line has none: it is about an open connection. A trace that it asks for
-    begins. Raises UsageError; SystemExit after --help, which is printed.
+    With target=False the line has none: it is about an open connection. --trace takes effect here.
+    Raises UsageError; SystemExit after --help, which is printed.
     """
     import argparse
 
@@ -12263,7 +12163,6 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
 
 
 def program_of(verb: str) -> str:
-    """Return the path of the program that a verb is; UsageError if it is no verb at all."""
     here = os.path.dirname(os.path.abspath(__file__))
     for folder in (here, f"{here}/examples/programs"):
         path = f"{folder}/mcp_{verb}.py"
@@ -12275,7 +12174,6 @@ def program_of(verb: str) -> str:
 
 
 def help_text() -> str:
-    """Return the help of all verbs."""
     lines = [f"  {verb + ' ' + form:<40} {about}" for verb, (_, form, about) in VERBS.items()]
     title = "usage: python3 mcp_lite.py VERB ... [options] TARGET"
     more = f"mcp_VERB.py beside this file is a verb, too: {', '.join(PROGRAMS)}."
@@ -12283,7 +12181,7 @@ def help_text() -> str:
 
 
 def version_text() -> str:
-    """Return the version, and what tells this file from a changed one."""
+    """Return the version, and a digest that tells this file from a changed one."""
     import hashlib
 
     with open(__file__, "rb") as file:
@@ -12291,9 +12189,9 @@ def version_text() -> str:
 
 
 def client_of(args: Any, person: Person, **options: Any) -> Client:
-    """Return a Client, not connected yet, for a command line; UsageError for an unusable target.
+    """Return a Client, not connected yet, for what parse_line() returned.
 
-    `options` are more of a Client.
+    `options` are further ones of the Client. Raises UsageError for a target that cannot be used.
     """
     try:
         if is_url(args.target):
@@ -12311,7 +12209,7 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
 
 
 def auth_of(args: Any, headers: Msg) -> Any:
-    """Return how to log in to a URL: as was said, or by OAuth where that is safe."""
+    """Return how to log in to a URL: with the token of the line, or by OAuth where that is safe."""
     url = parse_url(args.target)
     if args.token or "authorization" in map(str.lower, headers):
         return args.token
@@ -12326,9 +12224,9 @@ def auth_of(args: Any, headers: Msg) -> Any:
 
 
 async def perform(client: Client, args: Any, person: Person) -> int:
-    """Do what a line says in a connection that is open, and show the answer; return the status.
+    """Do what a line says over an open connection, and show the answer; return the exit status.
 
-    `args` is of parse_line(), and `person` answers what the server asks. Raises MCPError.
+    `args` is what parse_line() returned; `person` answers what the server asks. Raises MCPError.
     """
     try:
         result, shown = await VERBS[args.verb][0](client, args)
@@ -12354,7 +12252,6 @@ async def perform(client: Client, args: Any, person: Person) -> int:
 
 
 def write_answer(shown: str | bytes, path: str | None) -> None:
-    """Write the answer into a file, or on standard output."""
     if path:
         with open(path, "wb") as file:
             file.write(shown if isinstance(shown, bytes) else f"{shown}\n".encode())
@@ -12369,7 +12266,6 @@ def write_answer(shown: str | bytes, path: str | None) -> None:
 
 
 async def talk(args: Any) -> int:
-    """Connect to the target, and do what the verb says; return the status."""
     person = Person(args.answer, args.yes)
     async with client_of(args, person) as client:
         if args.log:
@@ -12402,7 +12298,6 @@ def complain(exc: Exception, as_json: bool = False) -> int:
 
 
 def run_words(words: list[str]) -> int:
-    """Do what a command line says; return the exit status."""
     if not words or words[0] in ("-h", "--help", "--version"):
         text = version_text() if words == ["--version"] else help_text()
         print(text, file=sys.stdout if words else sys.stderr)
@@ -12441,7 +12336,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def is_app(target: Any) -> bool:
-    """Return whether a target is FILE.py:APP, a file and the variable in it that is a server."""
+    """Return whether a target is FILE.py:APP: a file, and a variable in it that is a Server."""
     return isinstance(target, str) and re.fullmatch(r".*\.py:\w+", target) is not None
 
 
