@@ -7592,17 +7592,18 @@ class Wire(asyncio.StreamReader):
     asyncio calls set_transport(), feed_data(), set_exception() and feed_eof().
     """
 
+    transport: Any = None  # once it is open
+    #: what has come; it is unread from `at` on
+    buffer, at = b"", 0
+    ended = False  # nothing more will come
+    paused = False
+    #: bytes missing of the body, or of its chunk; how many more chunks it may have, or -1 where it
+    #: has none or the last was read; whether the end of a chunk is to be read
+    left, chunks, in_chunk = 0, -1, False
+
     def __init__(self) -> None:
         super().__init__()
-        self.transport: Any = None  # once it is open
-        #: what has come; it is unread from `at` on
-        self.buffer, self.at = b"", 0
         self.came = asyncio.Event()
-        self.ended = False  # nothing more will come
-        self.paused = False
-        #: of the body: bytes that are missing, of it or of its chunk; how many more chunks it may
-        #: have, or -1; whether a chunk's end is to be read
-        self.left, self.chunks, self.in_chunk = 0, -1, False
 
     def set_transport(self, transport: Any) -> None:  # once more when TLS begins in a tunnel
         self.transport = transport
@@ -7845,7 +7846,6 @@ class Refused(ProtocolError):
         self.headers = headers
 
 
-@lru_cache(maxsize=256)  # each modern request asks
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address can only mean this machine."""
     return re.fullmatch(LOOPBACK, host.lower()) is not None
@@ -7922,12 +7922,12 @@ def check_json(headers: Fields) -> None:
 
 def header_revision(headers: Fields) -> str:
     """Return the revision that a request names, or ""."""
-    name = headers.get(VERSION_HEADER, "")
+    name = headers.get(VERSION_HEADER, "")[:40]
     # spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
     # spec: basic/transports/streamable-http#protocol-version-header -- with the supported versions
     if name not in REVISIONS and VERSION_HEADER in headers:
-        problem = f"revision {name[:40]!r} is not one of {', '.join(REVISIONS)}"
-        data = {"supported": SUPPORTED, "requested": name[:40]}
+        problem = f"revision {name!r} is not one of {', '.join(REVISIONS)}"
+        data = {"supported": SUPPORTED, "requested": name}
         raise ProtocolError(problem, UNSUPPORTED_VERSION, data=data)
     return name
 
@@ -7958,18 +7958,15 @@ def owner_of(principal: Any) -> str:
     They may be members of a mapping or attributes, and be called `iss` and `sub`. Where they are
     missing, the key is all of the principal, as JSON.
     """
-    value = principal
-    named = isinstance(principal, Mapping)
-    read = principal.get if named else partial(getattr, principal)
+    read = principal.get if isinstance(principal, Mapping) else partial(getattr, principal)
     subject = read("subject", None) or read("sub", None)
-    if subject:
-        value = {"issuer": read("issuer", None) or read("iss", None), "subject": subject}
+    issuer = read("issuer", None) or read("iss", None)
     try:
-        text = json.dumps(to_json(value), sort_keys=True)
+        value = to_json({"issuer": issuer, "subject": subject} if subject else principal)
+        return json.dumps(value, sort_keys=True)
     except (TypeError, ValueError):
         problem = f"a principal of type {type(principal).__name__} has no stable key"
         raise TypeError(f"{problem}: give it issuer and subject") from None
-    return text
 
 #######################################
 # 33. Mirrored headers
@@ -8005,7 +8002,6 @@ def mismatch(problem: str) -> RPCError:
     return RPCError(HEADER_MISMATCH, f"Header mismatch: {problem}")
 
 
-@lru_cache(maxsize=256)  # a few names, again and again
 def decode_header_value(text: str) -> str:
     found = re.fullmatch(ENCODED, text)
     with suppress(ValueError):
@@ -8144,8 +8140,7 @@ class HTTPRequest(Caller):
 
     def __init__(self, head: RequestHead, address: str, scheme: str, root: str = "") -> None:
         self.method, self.path, self.query = head.method, head.path, head.query
-        self.headers = head.headers
-        self.notes = head.notes
+        self.headers, self.notes = head.headers, head.notes
         self.address, self.scheme = address, scheme
         self.root = root  # the path before ours, where we are mounted
 
@@ -8256,9 +8251,7 @@ class SocketResponse(Response):
         body = whole(wire.piece, wire.most, wire.listener)
         return await within(REQUEST_SECONDS, body, too_slow())
 
-    def _put(
-        self, status: int, headers: Fields, data: bytes, more: bool
-    ) -> Awaitable[Any] | None:
+    def _put(self, status: int, headers: Fields, data: bytes, more: bool) -> Awaitable[Any] | None:
         wire, start = self.connection, b""
         if status:
             self.chunked = more and self.head.minor > 0  # in HTTP/1.0 a stream ends by closing
@@ -8309,8 +8302,7 @@ class Connection(Wire):
     def feed_data(self, data: bytes) -> None:  # type: ignore[override]
         if not self.lingering:
             super().feed_data(data)
-            if self.response is None:
-                self.next_request()
+            self.next_request()
 
     def next_request(self) -> None:
         if self.response is not None or self.transport.is_closing():
@@ -8427,10 +8419,9 @@ class Listener:
             tls = Msg(ssl=ssl, backlog=MAX_IN_FLIGHT)
             if uds is not None:
                 self.server = await self.loop.create_unix_server(accept, uds, **tls)
-            elif sock is not None:
-                self.server = await self.loop.create_server(accept, sock=sock, **tls)
             else:
-                self.server = await self.loop.create_server(accept, host, port, **tls)
+                place: Msg = {"sock": sock} if sock else {"host": host, "port": port}
+                self.server = await self.loop.create_server(accept, **place, **tls)
         except OSError as exc:  # errors of TLS are such, too
             self._sweeper.cancel()
             where = uds or f"port {port} of {host}"
@@ -11544,7 +11535,7 @@ def type_words(schema: JSON) -> str:
     """
     if not isinstance(schema, dict):
         return "any"
-    options, kinds = schema.get("anyOf") or schema.get("oneOf"), schema.get("type", "any")
+    options = schema.get("anyOf") or schema.get("oneOf")
     if "enum" in schema or "const" in schema:
         words = [json.dumps(value) for value in schema.get("enum", [schema.get("const")])]
     elif options:
@@ -11552,8 +11543,7 @@ def type_words(schema: JSON) -> str:
     else:
         array, members = f"[{type_words(schema.get('items'))}]", ", ".join(parameters(schema))
         shapes = {"array": array, "object": f"{{{members}}}" if members else "object"}
-        kinds = [kinds] if isinstance(kinds, str) else kinds
-        words = [shapes.get(kind, kind) for kind in kinds]
+        words = [shapes.get(kind, kind) for kind in as_list(schema.get("type", "any"))]
     return " | ".join(words[:9]) + " | ..." * (len(words) > 9)
 
 
@@ -11611,9 +11601,9 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
     """Return the headline and description of each item; if `full`, also those of its arguments."""
     lines = []
     for item in items:
-        about = (item.get("description") or item.get("title") or "").strip()
+        about = (item.get("description") or item.get("title") or "").strip().split("\n\n")
         lines.append(headline(item))
-        for paragraph in about.split("\n\n") if full else [about.partition("\n\n")[0]]:
+        for paragraph in about if full else about[:1]:
             lines += wrapped(paragraph, 4)
         for parameter, said in parameters(takes_of(item)).items() if full else ():
             lines += [f"  {one_line(parameter)}", *wrapped(said, 6)]
@@ -11693,10 +11683,9 @@ class TraceView:
         """Show a message, a batch or a head of HTTP that goes out (">") or comes in ("<")."""
         now = time.monotonic()
         head = isinstance(msg, dict) and "http" in msg
-        line = "==" if head else "--"
-        arrow = f"{line}>" if direction == ">" else f"<{line}"
-        items = as_list(msg)
-        titles = [self.title(direction, name, item, now) for item in items]
+        shaft = "==" if head else "--"
+        arrow = f"{shaft}>" if direction == ">" else f"<{shaft}"
+        titles = [self.title(direction, name, item, now) for item in as_list(msg)]
         line = f"{now - self.began:8.3f} {arrow} {redact(', '.join(titles))}"
         if self.full and not (head or isinstance(msg, Exception)):
             text = f"{one_line(line)}\n{json.dumps(redact(msg), indent=2, ensure_ascii=False)}"
@@ -11879,7 +11868,8 @@ class Person:
             if value is None:
                 self.say(f"declined; to answer in advance: --answer {name}=..., or --yes")
                 return None
-            content.update(dict(zip([name], value)))
+            if value:
+                content[name] = value[0]
         return content if fields else {} if content["agree"] else None
 
     async def fill_in(self, name: str, field: Msg, needed: bool) -> list[JSON] | None:
@@ -11898,8 +11888,10 @@ class Person:
         kind = f"{type_words(field)} [{field.get('default', '')}]"
         while True:
             text = await self.ask(one_line(f"{label} {kind} (Ctrl-D declines)"))
-            if text is None or not (text or needed):
-                return None if text is None else []
+            if text is None:
+                return None
+            if not (text or needed):
+                return []
             try:
                 return [read_field(text, field)]
             except MCPError as exc:
@@ -11948,8 +11940,7 @@ async def do_info(c: Client, args: Any) -> Shown:
              one_line(f"capabilities: {', '.join(c.server_capabilities)}")]
     lines += wrapped(c.instructions or "", 0)
     found: Msg = {"revision": c.revision, "serverInfo": c.server_info,
-                  "capabilities": c.server_capabilities,
-                  "instructions": c.instructions}
+                  "capabilities": c.server_capabilities, "instructions": c.instructions}
     for kind, key in LISTS.items():
         found[key] = await listed(c, kind)
         lines += ["", kind.upper(), listing(found[key])] if found[key] else []
@@ -11973,11 +11964,10 @@ def arguments(args: Any, item: Msg) -> Msg:
     schema, given = takes_of(item), {}
     fields = schema.get("properties") or {}
     for word in args.words[1:]:
-        key, equals, text = word.partition("=")
-        whole = read_json(word) if word[:1] == "{" else None
-        if isinstance(whole, dict):
-            given.update(whole)
+        if word.startswith("{"):
+            given.update(read_json(word))
             continue
+        key, equals, text = word.partition("=")
         if not equals:
             raise UsageError(f"{word!r} is not KEY=VALUE; as in {headline(item)}")
         if fields and key not in fields and not schema.get("additionalProperties"):
@@ -12039,8 +12029,7 @@ def load_file(path: str) -> types.ModuleType:
     if not os.path.isfile(path):
         raise UsageError(f"{path}: no such file")
     name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
+    spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault("mcp_lite", sys.modules[__name__])
     sys.modules.setdefault(name, module)  # dataclasses look for their module there
@@ -12170,7 +12159,7 @@ def program_of(verb: str) -> str:
             return path
     if verb in PROGRAMS:
         raise UsageError(f"{verb} is a program of its own: put mcp_{verb}.py beside {__file__}")
-    return str(pick("verb", verb, dict.fromkeys([*VERBS, *PROGRAMS])))
+    raise UsageError(no_such("verb", verb, [*VERBS, *PROGRAMS]))
 
 
 def help_text() -> str:
@@ -12182,10 +12171,8 @@ def help_text() -> str:
 
 def version_text() -> str:
     """Return the version, and a digest that tells this file from a changed one."""
-    import hashlib
-
     with open(__file__, "rb") as file:
-        return f"mcp_lite {__version__} sha256 {hashlib.sha256(file.read()).hexdigest()[:12]}"
+        return f"mcp_lite {__version__} sha256 {digest('256', file.read()).hex()[:12]}"
 
 
 def client_of(args: Any, person: Person, **options: Any) -> Client:
@@ -12216,11 +12203,11 @@ def auth_of(args: Any, headers: Msg) -> Any:
     if url.scheme != "https" and not is_loopback(url.host):
         return None
     terminal = at_terminal(sys.stdin, sys.stderr)
-    show: Any = {"open_browser": paste_redirect if terminal else nothing}
-    return OAuth(
-        client_id=args.client_id, interactive=args.verb == "login" or terminal,
-        **(show if args.no_browser else {}),
-    )
+    show: Any = open_browser
+    if args.no_browser:
+        show = paste_redirect if terminal else nothing
+    interactive = args.verb == "login" or terminal
+    return OAuth(client_id=args.client_id, interactive=interactive, open_browser=show)
 
 
 async def perform(client: Client, args: Any, person: Person) -> int:
