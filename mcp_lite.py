@@ -7464,12 +7464,7 @@ def is_keep_alive(fields: Fields, minor: int) -> bool:
 
 
 def parse_request_head(block: bytes) -> RequestHead:
-    r"""Read the head of a request, up to its empty line.
-
-    >>> head = parse_request_head(b"GET http://a/mcp?x HTTP/1.1\r\nHost: b\r\n\r\n")
-    >>> head.method, head.path, head.query, head.headers
-    ('GET', '/mcp', 'x', mappingproxy({'host': 'a'}))
-    """
+    """Read the head of a request, up to its empty line."""
     # RFC 9112 §2.2 -- "ignore at least one empty line (CRLF) received prior to the request-line"
     line, _, rest = block[2 * block.startswith(b"\r\n") :].decode("latin-1").partition("\r\n")
     found = re.fullmatch(REQUEST_LINE, line)
@@ -7522,7 +7517,7 @@ def encode_request(method: str, target: str, headers: Fields, body: bytes = b"")
 
 @lru_cache(maxsize=256)  # most answers begin with the same bytes
 def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
-    """Return the head of a response, to which its length and the empty line are still missing."""
+    """Return the head of a response, but for its length, its date and the empty line."""
     from http.client import responses
 
     start = f"HTTP/1.1 {status:03d} {responses.get(status, '')}\r\n"
@@ -7578,8 +7573,8 @@ def parse_url(url: str) -> URL:
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is no chunk yet, and the byte after a
 #          body may begin the next message.
 # Rules.   1. Client and server read with the same class, so they find the same end of each body.
-#          2. The end of input is told at once, and not when a reader comes to it: that is how a
-#             server learns that its client has left.
+#          2. The end of input is noted at once, and not when it is read: that is how a server
+#             learns that its client has left.
 #          3. Sizes are judged before anything is kept, and nothing is read that nobody wants.
 # Limits.  Chunk extensions and trailers are read and dropped.
 
@@ -7669,7 +7664,7 @@ class Wire(asyncio.StreamReader):
         if self.chunks >= 0 and not self.left:
             await self._next_chunk()
         while self.left and self.at == len(self.buffer):
-            if self.ended and self.left > UNTIL_CLOSE // 2:
+            if self.ended and self.left > UNTIL_CLOSE // 2:  # the body has no other end
                 self.left = 0
             else:
                 await self.more("a body")
@@ -7756,7 +7751,7 @@ class SSEDecoder:
         self.last_id = self.next_id = last_id
         self.retry_ms, self.limit = retry_ms, limit
         self.line = bytearray()  # that is not complete
-        #: of the event that is being read: its type, its lines of data, and their size
+        #: of the event that is not complete: its type, its lines of data, and their size
         self.event, self.size = "", 0
         self.lines: list[str] = []
         self.after_cr = False
@@ -7802,8 +7797,8 @@ class SSEDecoder:
 #          revision, a thief of session ids.
 # Rules.   1. A refusal names the setting that would allow it.
 #          2. Host and Origin are judged by name. DNS rebinding binds a page's own name to our
-#             address, and the browser takes us for the page's server. But nobody can bind an IP
-#             address to another one, and such a page has no token.
+#             address, so that the browser takes us for the page's server. Nobody can do so with an
+#             IP address, and such a page has no token.
 #          3. A trace shows the headers that say something of MCP, but no secret.
 # Limits.  What a proxy says of its client (X-Forwarded-For) is not read.
 
@@ -7856,12 +7851,6 @@ class Gate:
 
     A Host may be a loopback name, with any port, or one of `hosts`. If `hosts` is None, it may also
     be an IP address; or anything, if the server is `locked` to clients without a token.
-
-    >>> Gate().check({"host": "localhost:8000", "origin": "http://localhost:3000"})
-    >>> Gate().check({"host": "evil.example.com"})
-    Traceback (most recent call last):
-        ...
-    mcp_lite.ProtocolError: the host 'evil.example.com' is not allowed here: see allowed_hosts
     """
 
     def __init__(self, hosts: Names | None = None, origins: Names = ()) -> None:
@@ -7873,7 +7862,6 @@ class Gate:
         return {name.lower().rstrip("/") for name in names}
 
     def check(self, headers: Fields, locked: bool = False) -> None:
-        """Raise ProtocolError with status 403 for a Host or an Origin that is not let in."""
         host, origin = (headers.get(name, "").lower() for name in ("host", "origin"))
         free = "*" in self.hosts or self.addresses and (locked or re.fullmatch(ADDRESS, host))
         site = re.sub("^https?://", "", origin)
@@ -7894,7 +7882,7 @@ class Gate:
 
 
 def cors_headers(origin: str) -> Fields:
-    """Return what lets a page read our answer; its origin is one that the gate let in."""
+    """Return what lets a page of this origin read our answer."""
     return {
         "access-control-allow-origin": origin,
         "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
@@ -7903,14 +7891,14 @@ def cors_headers(origin: str) -> Fields:
 
 
 def check_accept(headers: Fields, *types: str) -> None:
-    """Raise ProtocolError 406 for a request that does not take all of these types as the answer."""
+    """Raise ProtocolError 406 for a client that does not accept all of these types."""
     named = re.findall("[^ \t,;]+/[^ \t,;]+", headers.get("accept", "*/*").lower())
     if "*/*" not in named and not {*types}.issubset(named):
         raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
 
 
 def media_type(headers: Fields) -> str:
-    """Return the type of a body, in lower case and without parameters. RFC 9110 §8.3.1"""
+    """Return the type of a body, without parameters. RFC 9110 §8.3.1"""
     return headers.get("content-type", "").partition(";")[0].strip(" \t").lower()
 
 
@@ -7933,7 +7921,7 @@ def header_revision(headers: Fields) -> str:
 
 
 def bearer_of(headers: Fields) -> str | None:
-    """Return the token of an Authorization header, if it has one. RFC 6750 §2.1"""
+    """Return the token of a bearer. RFC 6750 §2.1"""
     found = re.fullmatch("(?i)bearer +(.+)", headers.get("authorization", ""))
     return found[1] if found else None
 
@@ -7946,7 +7934,7 @@ def sendable_token(token: Any) -> Any:
 
 
 def sendable_headers(headers: Any) -> Fields:
-    """Return headers by their names in lower case; ValueError for what no request can carry."""
+    """Return headers, their names in lower case; ValueError for what no request can carry."""
     given = {name.lower(): value for name, value in dict(headers or {}).items()}
     header_lines((*given.items(),))
     return given
@@ -7973,7 +7961,7 @@ def owner_of(principal: Any) -> str:
 #######################################
 # Problem. Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
 #          body in headers, and nobody may be fooled by headers that say something else.
-# Rules.   1. Header and body must agree. The order of the checks decides which fault is told.
+# Rules.   1. Header and body must agree.
 #          2. A tool may name arguments to repeat; a schema that does so wrongly is refused.
 # Limits.  Only strings, integers and booleans are repeated, from where plain properties lead.
 
@@ -8184,14 +8172,14 @@ class Response:
         self.finish()
 
 
-#: Serves a request; a stream that it begins may outlast the call.
+#: Serves a request. A stream that it begins may outlast the call.
 Handle = Callable[[HTTPRequest, Response], Coroutine[Any, Any, None]]
 
 
 async def answer_with(
     handle: Handle, request: HTTPRequest, response: Response, problem: ProtocolError | None = None
 ) -> None:
-    """Let `handle` answer a request; else answer with what it raises, or with a `problem`."""
+    """Let `handle` answer a request, or answer with what it raises, or with the `problem`."""
     try:
         if problem is not None:
             raise problem
@@ -8377,11 +8365,10 @@ class Connection(Wire):
         unsent = self.transport.get_write_buffer_size()
         if self.response is None and self.buffer:
             self.serve(NO_HEAD, too_slow())
-        elif unsent == self.unsent or not (unsent or self.response):
+        elif unsent == self.unsent or not (unsent or self.response):  # it reads nothing, or is idle
             self.transport.abort()
-        else:  # its reader is slow but not dead, or was slow
+        else:  # it is slow to read, or was
             self.await_reader()
-
 
 #######################################
 # 36. Listeners
@@ -8467,7 +8454,6 @@ class Listener:
             connection.transport.abort()
         await asyncio.sleep(0)  # lets the transports go before the loop does
         self._sweeper.cancel()
-
 
 
 def server_ssl(ssl: Any) -> Any:
