@@ -7398,7 +7398,6 @@ SINGLETONS = frozenset(
     "authorization content-length content-type host last-event-id location mcp-method mcp-name"
     " mcp-protocol-version mcp-session-id origin retry-after".split()
 )
-FRAMING = frozenset(("content-length", "transfer-encoding"))
 #: Framings other than a number of bytes, which has 19 digits at most.
 CHUNKED, UNTIL_CLOSE = -1, 1 << 80
 
@@ -7502,7 +7501,7 @@ def header_lines(fields: tuple[tuple[str, str], ...]) -> bytes:
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields])
     meant = {name.lower(): value for name, value in fields}
     with suppress(ProtocolError):
-        if parse_fields(lines) == meant and FRAMING.isdisjoint(meant):
+        if parse_fields(lines) == meant and not {"content-length", "transfer-encoding"} & {*meant}:
             return lines.encode("latin-1")
     raise ValueError("a header would not arrive as it is: a blank, a second one, a length?")
 
@@ -8000,21 +7999,18 @@ def decode_header_value(text: str) -> str:
     raise mismatch("a value is neither plain ASCII nor Base64")
 
 
-class Mirror(Row):
-    """A tool argument that is repeated in a header."""
-
-    header: str  # "mcp-param-region"
-    path: tuple[str, ...]  # of `properties` keys
+#: A header, and the names of properties that lead to the argument that it repeats.
+Mirror = tuple[str, tuple[str, ...]]
 
 
 def mirrors_of(schema: JSON) -> list[Mirror]:
-    """Return the arguments that an inputSchema mirrors; SchemaError if it does so wrongly.
+    """Return the mirrors that an inputSchema asks for; SchemaError if it does so wrongly.
 
     >>> mirrors_of({"properties": {"a": {"type": "string", "x-mcp-header": "Region"}}})
-    [Mirror(header='mcp-param-region', path=('a',))]
+    [('mcp-param-region', ('a',))]
     """
     found = [*_marked(schema, ())]
-    if len({mirror.header for mirror in found}) < len(found):
+    if len(dict(found)) < len(found):
         raise SchemaError("", "two arguments are mirrored in the same header")
     return found
 
@@ -8030,7 +8026,7 @@ def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
         if not (path and plain and isinstance(name, str) and re.fullmatch(TOKEN, name)):
             problem = "it gives a header's name to a string, integer or boolean among properties"
             raise SchemaError(".".join(path or ()), f"x-mcp-header is wrong here: {problem}")
-        yield Mirror("mcp-param-" + name.lower(), path)
+        yield "mcp-param-" + name.lower(), path
     for key, value in node.items():
         if key == "properties" and isinstance(value, dict):
             for name, field in value.items():
@@ -8073,8 +8069,8 @@ def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, str | int | None]:
     if isinstance(name, str):
         said["mcp-name"] = name
         tool = tools.get(name) if method == "tools/call" else None
-        for mirror in () if tool is None else tool.mirrors:
-            said[mirror.header] = mirrored_value(mirror.path, params.get("arguments"))
+        for header, path in () if tool is None else tool.mirrors:
+            said[header] = mirrored_value(path, params.get("arguments"))
     return said
 
 
@@ -8214,7 +8210,6 @@ async def answer_with(
 #     a slow reader           STALL_SECONDS without a byte      it is cut off
 #     input after a refusal   PROBE_SECONDS                     it is cut off
 
-NO_DEADLINE = float("inf")
 NO_HEAD = RequestHead("", "", "", {}, 0, 1, False, {})  # of what was refused before it had one
 
 
@@ -8313,7 +8308,7 @@ class Connection(Wire):
             self.serve(head)
 
     def serve(self, head: RequestHead, problem: ProtocolError | None = None) -> None:
-        listener, self.deadline = self.listener, NO_DEADLINE
+        listener, self.deadline = self.listener, float("inf")
         request = HTTPRequest(head, self.address, listener.scheme)
         self.response = response = SocketResponse(self, head)
         coro = answer_with(listener.handle, request, response, problem)
@@ -11516,8 +11511,6 @@ def type_words(schema: JSON) -> str:
 
     >>> type_words({"type": ["array", "null"], "items": {"enum": ["a", "b"]}})
     '["a" | "b"] | null'
-    >>> type_words({"type": "object", "properties": {"day": {"type": "string"}}})
-    '{day?: string}'
     """
     if not isinstance(schema, dict):
         return "any"
@@ -11542,8 +11535,7 @@ def parameters(schema: Msg) -> Fields:
     shown = {}
     for name, field in (schema.get("properties") or {}).items():
         field = field if isinstance(field, dict) else {}  # a schema may be `true`, too
-        mark = "" if name in (schema.get("required") or ()) else "?"
-        value = ""
+        mark, value = "" if name in (schema.get("required") or ()) else "?", ""
         if "default" in field:
             mark, value = "", f" = {json.dumps(field['default'], ensure_ascii=False)}"
         shown[f"{name}{mark}: {type_words(field)}{value}"] = field.get("description") or ""
@@ -11995,7 +11987,6 @@ async def do_complete(c: Client, args: Any) -> Shown:
     return {"completion": {"values": values}}, "\n".join(values)
 
 
-
 async def do_login(c: Client, args: Any) -> Shown:
     # The connection is open, and to open it was to log in where the server wants that.
     return {"url": args.target}, f"{args.target} lets us in"
@@ -12027,7 +12018,7 @@ def load_file(path: str) -> types.ModuleType:
 def load_app(target: str) -> Any:
     stem, _, wanted = target.partition(".py:")
     path = stem if stem.endswith(".py") else f"{stem}.py"
-    # By its name: another copy of this file, beside the program, has a Server class of its own.
+    # The class is told by its name: another copy of this file has a Server class of its own.
     servers = {name: value for name, value in vars(load_file(path)).items()
                if type(value).__name__ == "Server"}
     if not wanted and len({*map(id, servers.values())}) == 1:
@@ -12247,10 +12238,9 @@ async def talk(args: Any) -> int:
 
 
 async def interruptible(work: Awaitable[int]) -> int:
-    """Return the status that `work` ends with; a signal cancels it, and a second one kills us."""
+    """Return the status that `work` ends with; a signal cancels it, a second one kills us."""
     task = asyncio.ensure_future(work)
-    grace = 3 * GRACE_SECONDS
-    number = await until_signalled(asyncio.wait([task]), task.cancel, grace)
+    number = await until_signalled(asyncio.wait([task]), task.cancel, 3 * GRACE_SECONDS)
     if task.cancelled() or not task.done():
         return 128 + number  # the shells' convention
     return task.result()
@@ -12310,7 +12300,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def is_app(target: Any) -> bool:
     """Return whether a target is FILE.py:APP: a file, and a variable in it that is a Server."""
-    return isinstance(target, str) and re.fullmatch(r".*\.py:\w+", target) is not None
+    return isinstance(target, str) and bool(re.fullmatch(r".*\.py:\w+", target))
 
 
 @wraps(StdioTransport)

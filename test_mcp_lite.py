@@ -15650,7 +15650,7 @@ class TestMirroring:
     def test_server_compares_header_and_argument(self, arguments, header, fine):
         """streamable-http#server-behavior-for-custom-headers: the table, and numbers as numbers."""
         path = ("o", "p") if "o" in arguments else (next(iter(arguments), "n"),)
-        tools = {"x": types.SimpleNamespace(mirrors=[m.Mirror("mcp-param-x", path)])}
+        tools = {"x": types.SimpleNamespace(mirrors=[("mcp-param-x", path)])}
         msg = calling(1, "x", arguments)
         given = http_head(msg, {"mcp-param-x": header})
         if fine:
