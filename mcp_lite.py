@@ -7507,7 +7507,6 @@ def header_lines(fields: tuple[tuple[str, str], ...]) -> bytes:
 
 
 def encode_request(method: str, target: str, headers: Fields, body: bytes = b"") -> bytes:
-    """Return a whole request; ValueError for headers that cannot be sent."""
     start = f"{method} {target} HTTP/1.1\r\n".encode()
     # RFC 9110 §8.6 -- a method that anticipates a body says 0 for none
     size = b"Content-Length: %d\r\n" % len(body) if body or method == "POST" else b""
@@ -7524,8 +7523,6 @@ def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
 
 
 class URL(Row):
-    """The parts of an http or https URL."""
-
     scheme: str
     authority: str  #: for Host: with the port, if that is not the scheme's own
     host: str
@@ -7550,11 +7547,7 @@ class URL(Row):
 
 
 def parse_url(url: str) -> URL:
-    """Return the parts of an http or https URL; ValueError says what is wrong with it.
-
-    >>> parse_url("HTTP://[::1]?x")
-    URL(scheme='http', authority='[::1]', host='::1', port=80, target='/?x')
-    """
+    """Return the parts of an http or https URL; ValueError says what is wrong."""
     from urllib.parse import quote
 
     found = re.fullmatch(ABSOLUTE_FORM, url)
@@ -7841,7 +7834,6 @@ class Refused(ProtocolError):
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or address can only mean this machine."""
     return re.fullmatch(LOOPBACK, host.lower()) is not None
 
 
@@ -8356,7 +8348,6 @@ class Connection(Wire):
             self.transport.close()
 
     def expire(self) -> None:
-        """Do what has to follow when the deadline has passed."""
         unsent = self.transport.get_write_buffer_size()
         if self.response is None and self.buffer:
             self.serve(NO_HEAD, too_slow())
@@ -8368,8 +8359,8 @@ class Connection(Wire):
 #######################################
 # 36. Listeners
 #######################################
-# Problem. Many connections at once, from everywhere, on TCP, Unix sockets and TLS.
-# Rules.   1. At the bound of connections, the one that was idle longest makes room, as in nginx.
+# Problem. Many clients come at once, over TCP, TLS and Unix sockets.
+# Rules.   1. One connection too many: the one that was idle longest makes room, as in nginx.
 # Limits.  Where a process may open no more files, asyncio pauses for a second. A Unix socket has
 #          the permissions that the umask leaves; a second server on it takes it over.
 
@@ -8452,7 +8443,7 @@ class Listener:
 
 
 def server_ssl(ssl: Any) -> Any:
-    """Return an SSLContext: the given one, or one of the paths of a certificate and its key."""
+    """Return an SSLContext for one, or for the paths of a certificate and its key."""
     from ssl import PROTOCOL_TLS_SERVER, SSLContext, TLSVersion
 
     if isinstance(ssl, SSLContext):
@@ -11589,7 +11580,7 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
 
 
 def binary_of(block: Msg) -> bytes | None:
-    """Return the bytes in a content block, or in one of a resource's contents, if it has any."""
+    """Return the bytes in a content block, or in one of a resource's contents; None for text."""
     inner = block.get("resource", block)
     data = inner.get("data", inner.get("blob"))
     return base64.b64decode(data) if isinstance(data, str) else None
@@ -11703,7 +11694,7 @@ class TraceView:
 
 
 def start_trace(where: str) -> None:
-    """Show every message: on stderr if `where` is "1" or "full"; else in that file."""
+    """Show every message on stderr if `where` is "1" or "full", else in that file."""
     stream = sys.stderr
     if where not in ("1", "full"):
         stream = open(where, "a", encoding="utf-8", errors="backslashreplace")
@@ -11722,8 +11713,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 # Rules.   1. All of it goes to stderr, for stdout has the answer alone.
 #          2. Where nobody is there to answer, a question is declined: a script never hangs.
 #          3. A word means what the schema says. `7` is text where a string fits.
-# Limits.  There are no menus: a value is typed as it is sent. An answer in advance that nobody
-#          wants does nothing.
+# Limits.  There are no menus: a value is typed as it is sent.
 
 __all__ += ["Person"]
 
@@ -11763,8 +11753,6 @@ def convert(text: str, schema: JSON) -> JSON:
 
     >>> convert("null", {"type": ["string", "null"]}), convert("2", {"enum": [1, 2]})
     ('null', 2)
-    >>> convert("1,2", {"type": "array", "items": {"type": "number"}})
-    [1, 2]
     """
     schema = schema if isinstance(schema, dict) else {}
     options = [schema, *(schema.get("anyOf") or schema.get("oneOf") or ())]
@@ -11821,7 +11809,6 @@ class Person:
         self.bar = terminal
 
     def log(self, level: str, data: JSON, source: str | None) -> None:
-        """Show a log message of the server."""
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
         self.say(f"{level}: {f'{source}: ' if source else ''}{text}")
 
@@ -11891,8 +11878,7 @@ class Person:
 #          a script wants the same as JSON, with an exit status.
 # Rules.   1. A verb is a function: async fn(client, args) returns the result as it was sent, and
 #             what to show of it; fn(args) is for a verb that needs no connection.
-#          2. The server judges the arguments. A name that it does not have is told here, with the
-#             nearest one.
+#          2. The server judges the arguments; only names that it does not have are told here.
 # Limits.  Of several binary pieces the first is saved. A served file is imported here: what it
 #          prints while that happens goes to stdout.
 
@@ -11926,7 +11912,6 @@ async def do_info(c: Client, args: Any) -> Shown:
 
 
 def named(items: Iterable[Msg]) -> dict[str, Msg]:
-    """Return items by their URIs, or by their names where they have none."""
     return {it.get("uri") or it.get("uriTemplate") or it["name"]: it for it in items}
 
 
@@ -11988,7 +11973,7 @@ async def do_complete(c: Client, args: Any) -> Shown:
 
 
 async def do_login(c: Client, args: Any) -> Shown:
-    # The connection is open, and to open it was to log in where the server wants that.
+    # The connection is open: we logged in, if the server wanted that.
     return {"url": args.target}, f"{args.target} lets us in"
 
 
@@ -12173,7 +12158,7 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
 
 
 def auth_of(args: Any, headers: Msg) -> Any:
-    """Return how to log in to a URL: with the token of the line, or by OAuth where that is safe."""
+    """Return what logs us in: the token of the line, or OAuth where that is safe."""
     url = parse_url(args.target)
     if args.token or "authorization" in map(str.lower, headers):
         return args.token
@@ -12299,13 +12284,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def is_app(target: Any) -> bool:
-    """Return whether a target is FILE.py:APP: a file, and a variable in it that is a Server."""
     return isinstance(target, str) and bool(re.fullmatch(r".*\.py:\w+", target))
 
 
 @wraps(StdioTransport)
 def reach_app(target: str, **options: Any) -> StdioTransport:
-    """Return the transport to a process of this module that serves FILE.py:APP."""
+    """Start this file as a server of FILE.py:APP."""
     command = [sys.executable, os.path.abspath(__file__), "serve", target]
     transport = StdioTransport(command, **options)
     transport.name = f"the server {os.path.basename(target)!r}"
