@@ -7610,7 +7610,10 @@ class Wire(asyncio.StreamReader):
     def feed_eof(self) -> None:
         self.ended = True
         self.came.set()
-        if not self.transport.is_closing():
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        if not self.transport.is_closing():  # closing TLS twice would forget to end it
             self.transport.close()
 
     def read_on(self) -> None:
@@ -7737,16 +7740,15 @@ class SSEDecoder:
     ('7', 500, [], '8')
     """
 
-    def __init__(
-        self, last_id: str = "", retry_ms: int | None = None, limit: int = MAX_EVENT_BYTES
-    ) -> None:
+    limit = MAX_EVENT_BYTES
+    event, size = "", 0  # of an unfinished event: its type, and the bytes of its data
+    after_cr = False
+
+    def __init__(self, last_id: str = "", retry_ms: int | None = None) -> None:
         self.last_id = self.next_id = last_id
-        self.retry_ms, self.limit = retry_ms, limit
-        self.line = bytearray()  # that is not complete
-        #: of the event that is not complete: its type, its lines of data, and their size
-        self.event, self.size = "", 0
-        self.lines: list[str] = []
-        self.after_cr = False
+        self.retry_ms = retry_ms
+        self.line = bytearray()  # an unfinished one
+        self.lines: list[str] = []  # of data of an unfinished event
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that `data` completes."""
@@ -8131,7 +8133,7 @@ class Response:
     cors: Fields | None = None  # headers of every answer
     begun = ended = lost = False
     #: functions, each with its argument, to call when all is written or the client is gone
-    on_end: tuple[tuple[Callable[[Any], object], Any], ...] = ()
+    on_end: tuple[tuple[Function, Any], ...] = ()
 
     async def send(
         self, status: int, headers: Fields, data: bytes = b"", more: bool = False
@@ -8215,15 +8217,15 @@ class SocketResponse(Response):
     async def read(self) -> bytes:
         wire, head = self.connection, self.head
         come = len(wire.buffer) - wire.at
-        if wire.left > wire.most:
-            raise LimitExceeded(f"the body is longer than {wire.most} bytes", http_status=413)
+        if wire.left > wire.max_body:
+            raise LimitExceeded(f"the body is longer than {wire.max_body} bytes", http_status=413)
         if wire.chunks < 0 and wire.left <= come:
             size, wire.left = wire.left, 0
             return wire.take(size)
         expects = head.minor and head.headers.get("expect", "").lower()  # not in HTTP/1.0
         if expects == "100-continue" and not come:  # RFC 9110 §10.1.1
             wire.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        body = whole(wire.piece, wire.most, wire.listener)
+        body = whole(wire.piece, wire.max_body, wire.listener)
         return await within(REQUEST_SECONDS, body, too_slow())
 
     def _put(self, status: int, headers: Fields, data: bytes, more: bool) -> Awaitable[Any] | None:
@@ -8265,7 +8267,7 @@ class Connection(Wire):
 
     def __init__(self, listener: Listener) -> None:
         super().__init__()
-        self.listener, self.loop, self.most = listener, listener.loop, listener.max_body
+        self.listener, self.loop, self.max_body = listener, listener.loop, listener.max_body
         self.deadline = listener.now + IDLE_SECONDS
         self.turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
 
@@ -8322,7 +8324,7 @@ class Connection(Wire):
                 self.transport.write_eof()
             self.read_on()
         else:
-            self.close()
+            self.hang_up()
 
     def feed_eof(self) -> None:
         if self.transport.is_closing():
@@ -8342,10 +8344,6 @@ class Connection(Wire):
     def await_reader(self) -> None:
         self.unsent = self.transport.get_write_buffer_size() or -1
         self.deadline = self.loop.time() + STALL_SECONDS
-
-    def close(self) -> None:
-        if not self.transport.is_closing():  # closing TLS twice would forget to end it
-            self.transport.close()
 
     def expire(self) -> None:
         unsent = self.transport.get_write_buffer_size()
@@ -8431,7 +8429,7 @@ class Listener:
         until = self.loop.time() + grace
         for connection in list(self.connections):
             if connection.response is None:
-                connection.close()
+                connection.hang_up()
         while self.connections and self.loop.time() < until:
             await asyncio.sleep(0.01)
         for connection in list(self.connections):
@@ -11804,9 +11802,11 @@ class Person:
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Show how far it is: on a terminal in one line, which is written over."""
         text = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
-        terminal = at_terminal(sys.stderr)
-        self.say(text[: columns() - 1] if terminal else text, "" if terminal else "\n")
-        self.bar = terminal
+        if at_terminal(sys.stderr):
+            self.say(text[: columns() - 1], end="")
+            self.bar = True
+        else:
+            self.say(text)
 
     def log(self, level: str, data: JSON, source: str | None) -> None:
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
@@ -11865,9 +11865,9 @@ class Person:
     async def elicit_url(self, message: str, url: str) -> Msg | None:
         """Let the person open a page; None declines. spec: client/elicitation#safe-url-handling"""
         place = re.split("[/?#]", url.partition("://")[2])[0]
-        warning = "\n  Take care: this address may be made to look like another one"
-        doubt = warning * bool(re.search(r"(?i)[@\\]|[^\x00-\x7f]|xn--", place))
-        page = f"{message}\n  Open {url}\n  It is a page of {place.rpartition('@')[2]}{doubt}"
+        page = f"{message}\n  Open {url}\n  It is a page of {place.rpartition('@')[2]}"
+        if re.search(r"(?i)[@\\]|[^\x00-\x7f]|xn--", place):
+            page += "\n  Take care: this address may be made to look like another one"
         return await self.elicit(page, {})
 
 
