@@ -7801,7 +7801,7 @@ ADDRESS = r"([0-9.]+|\[[0-9a-f:.]+\])(:[0-9]*)?"  # no DNS name has only digits 
 SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
 JSON_HEADERS: Fields = {"content-type": JSON_TYPE}
-#: What a trace shows, besides the beginning of secret headers.
+#: What a trace shows, besides the first characters of secret headers.
 TRACED_HEADERS = (
     "last-event-id www-authenticate location retry-after mcp-method mcp-name mcp-protocol-version"
     " content-type".split()
@@ -7875,7 +7875,7 @@ class Gate:
 
 
 def cors_headers(origin: str) -> Fields:
-    """Return what lets a page of this origin read our answer."""
+    """Return what lets a page of this origin read our answers."""
     return {
         "access-control-allow-origin": origin,
         "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
@@ -7934,10 +7934,10 @@ def sendable_headers(headers: Any) -> Fields:
 
 
 def owner_of(principal: Any) -> str:
-    """Return a key of a principal, which a newer token does not change: issuer and subject.
+    """Return a key of a principal that a newer token does not change: its issuer and subject.
 
-    They may be members of a mapping or attributes, and be called `iss` and `sub`. Where they are
-    missing, the key is all of the principal, as JSON.
+    They are members of a mapping or attributes, and may be called `iss` and `sub`. Without a
+    subject, the key is all of the principal, as JSON.
     """
     read = principal.get if isinstance(principal, Mapping) else partial(getattr, principal)
     subject = read("subject", None) or read("sub", None)
@@ -7960,7 +7960,7 @@ def owner_of(principal: Any) -> str:
 
 ENCODED = r"=\?base64\?(.*)\?="
 SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells from its neighbours
-#: By the code of an error, in the modern era; all others have 200.
+#: HTTP statuses of the modern era, by the code of an error; other answers have 200.
 MODERN_STATUS = {
     METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
     HEADER_MISMATCH: 400, MISSING_CAPABILITY: 400, UNSUPPORTED_VERSION: 400,
@@ -7993,7 +7993,7 @@ def decode_header_value(text: str) -> str:
     raise mismatch("a value is neither plain ASCII nor Base64")
 
 
-#: A header, and the names of properties that lead to the argument that it repeats.
+#: A header, and the properties that lead to the argument that it repeats.
 Mirror = tuple[str, tuple[str, ...]]
 
 
@@ -8153,7 +8153,7 @@ class Response:
             self.finish()
 
     def finish(self) -> None:
-        on_end, self.on_end = self.on_end, ()  # once; and no circle of references is left
+        on_end, self.on_end = self.on_end, ()  # each once, and no circle of references stays
         for fn, argument in on_end:
             fn(argument)
 
@@ -8194,7 +8194,7 @@ async def answer_with(
 # Problem. Clients send a byte a minute, or do not read, or are half gone.
 # Rules.   1. A connection serves one request at a time, each in a task of its own, which begins at
 #             the head: who may come in is decided before the body is read.
-#          2. Every wait but that for a handler has a deadline; one sweep a second looks at all.
+#          2. Every wait but that for a handler has a deadline.
 #          3. After a refused request there is one answer, and the connection closes.
 # Limits.  A client that closes its side of the connection is gone: it gets no answer.
 #
@@ -8219,7 +8219,7 @@ class SocketResponse(Response):
         come = len(wire.buffer) - wire.at
         if wire.left > wire.max_body:
             raise LimitExceeded(f"the body is longer than {wire.max_body} bytes", http_status=413)
-        if wire.chunks < 0 and wire.left <= come:
+        if wire.chunks < 0 and wire.left <= come:  # all of it came with the head
             size, wire.left = wire.left, 0
             return wire.take(size)
         expects = head.minor and head.headers.get("expect", "").lower()  # not in HTTP/1.0
@@ -8372,7 +8372,7 @@ class Listener:
         self.handle, self.max_body = handle, max_body
         self.loop = get_running_loop()
         self.connections: set[Connection] = set()
-        self.known_head = lru_cache(MAX_FEW)(parse_request_head)
+        self.known_head = lru_cache(MAX_FEW)(parse_request_head)  # a client's heads are alike
         self._sweep()
 
     async def start(
