@@ -7495,7 +7495,7 @@ def parse_response_head(block: bytes) -> ResponseHead:
     return ResponseHead(int(status), reason, parse_fields(rest[:-2]), min(int(minor), 1))
 
 
-@lru_cache(maxsize=256)  # most messages have the same few headers
+@lru_cache(256)  # most messages have the same few headers
 def header_lines(fields: tuple[tuple[str, str], ...]) -> bytes:
     """Return header lines; ValueError for those that would not arrive, or that frame a body."""
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields])
@@ -7513,7 +7513,7 @@ def encode_request(method: str, target: str, headers: Fields, body: bytes = b"")
     return b"%b%b%b\r\n%b" % (start, header_lines((*headers.items(),)), size, body)
 
 
-@lru_cache(maxsize=256)  # most answers begin with the same bytes
+@lru_cache(256)  # most answers begin with the same bytes
 def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
     """Return the head of a response, but for its length, its date and the empty line."""
     from http.client import responses
