@@ -5739,12 +5739,10 @@ async def tell_end(ctx: Context) -> None:
 # Limits.   Bytes that a full disk does not take are lost without a word.
 
 
-
 class LineDecoder:
-    """Split a byte stream, cut anywhere, into lines.
+    """Split a byte stream, cut anywhere, into lines without their CRLF or LF.
 
-    An item is a line without its newline, or a LimitExceeded for a line that was too long: the
-    stream goes on after it. Blank lines are dropped, and so is the CR of a CRLF.
+    In place of a line that is too long stands a LimitExceeded. Blank lines are dropped.
 
     >>> decoder = LineDecoder()
     >>> decoder.feed(b'{"id":1}\\r\\n\\n{"id"'), decoder.feed(b":2}\\n")
@@ -5756,7 +5754,6 @@ class LineDecoder:
         self.line = bytearray()  # one that has begun
 
     def feed(self, data: bytes) -> list[Any]:
-        """Return the lines that `data` completes."""
         *lines, rest = data.split(b"\n")
         if lines and self.line:
             lines[0] = bytes(self.line) + lines[0]
@@ -5769,12 +5766,12 @@ class LineDecoder:
 
     def _too_long(self, line: bytes) -> LimitExceeded:
         problem = LimitExceeded(f"a line is longer than {self.limit} bytes")
-        problem.start = line[:1000]  # shows whose answer it was
+        problem.start = line[:1000]  # shows which request it answers
         return problem
 
 
 def in_thread(work: Action) -> Future:
-    """Run a function in a thread of its own, which ends with it; return its future."""
+    """Run a function in a thread that ends with it; return its future."""
     threads = Threads(1)
     future = threads.run(work)
     threads.shrink(0)
@@ -5791,27 +5788,23 @@ def copy(read: Callable[[int], bytes], write: Callable[[Any], int]) -> None:
 
 
 class LineTransport(Transport):
-    """A channel that carries one message per line over two raw files.
+    """A channel that carries one message per line over two raw files."""
 
-    spec: basic/transports/stdio -- "Messages are delimited by newlines, and MUST NOT contain
-    embedded newlines."
-    """
+    # spec: basic/transports/stdio -- "Messages are delimited by newlines"
 
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
         self.decoder = LineDecoder(max_message_bytes)
-        self._batch: list[bytes] = []  # lines of this turn of the loop
+        self._batch: list[bytes] = []  # lines that this turn of the loop will write in one piece
         self.idle_since = float("inf")  # by the loop's clock, when read() began to wait for input
-        #: read no more: what has come can still be read
-        self.end_input: Action = nothing
-        #: settled when the other end has all that was written, or takes no more
-        self.written: Future
+        self.end_input: Action = nothing  # takes in no more; what has come can still be read
+        self.written: Future  # is done when the other end has all, or takes no more
 
     async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
-        """Read from one file and write to another; the transport owns both from now on."""
+        """Read from one file and write to another; from now on, both are ours to close."""
         self._loop, self._turn = get_running_loop(), asyncio.Lock()
         kinds = {stat.S_IFMT(os.fstat(file.fileno()).st_mode) for file in (source, sink)}
         shared = os.path.sameopenfile(source.fileno(), sink.fileno())
-        # To learn that nobody reads, a loop watches the output for reading. So it cannot watch one
+        # A loop watches the output for reading, to learn that nobody reads. So it cannot watch one
         # socket for both directions.
         if os.name == "nt" or shared or kinds - {stat.S_IFIFO, stat.S_IFSOCK}:
             await self._use_threads(source, sink)
@@ -5820,7 +5813,7 @@ class LineTransport(Transport):
         protocol = asyncio.StreamReaderProtocol(self.reader)
         pipe, _ = await self._loop.connect_read_pipe(lambda: protocol, source)
         self.end_input = pipe.close
-        # A protocol for both directions: StreamWriter needs its end. Its reader stays empty.
+        # StreamWriter needs a protocol that reads as well: this one's reader stays empty.
         protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
         out, _ = await self._loop.connect_write_pipe(lambda: protocol, sink)
         self.writer = asyncio.StreamWriter(out, protocol, None, self._loop)
@@ -5854,7 +5847,6 @@ class LineTransport(Transport):
         self.reader, self.writer = await asyncio.open_connection(sock=ours, limit=BUFFER_BYTES)
 
     async def read(self) -> list[Any]:
-        """Return the next messages; [] at the end."""
         while True:
             self.idle_since = self._loop.time()
             try:
@@ -5867,7 +5859,6 @@ class LineTransport(Transport):
                 return items
 
     async def write(self, msg: Payload) -> None:
-        """Send a message, with others that are written in the same turn of the loop."""
         if self.writer.transport.get_write_buffer_size() > BUFFER_BYTES:
             async with self._turn:  # before 3.10.6 only one task may wait in drain()
                 with suppress(OSError):  # is_closing() tells it as well
@@ -5883,7 +5874,6 @@ class LineTransport(Transport):
             self._flush()
 
     def _flush(self) -> None:
-        """Write the lines of this turn of the loop in one piece."""
         if self._batch and not self.writer.is_closing():
             self.writer.write(b"".join(self._batch))
         self._batch.clear()
@@ -5909,26 +5899,21 @@ class LineTransport(Transport):
 #######################################
 # Problem.  A client starts this process as its server and talks to it over the standard streams.
 #           Anything else that prints or reads is in the way.
-# Rules.    1. The server takes both streams for itself: meanwhile descriptor 0 is empty and 1 is
-#              stderr, so that neither print() nor a tool's child processes touch the conversation.
+# Rules.    1. The server takes both streams for itself. Meanwhile descriptor 0 is empty and 1 is
+#              stderr: no print(), C library or child process touches the conversation.
 #           2. The end of input, a signal, a reader that is gone or the death of the parent end the
 #              server in good order: it reads no more, gives running requests a period of grace,
 #              sends their answers, and gives the streams back.
 
 
-
 @contextmanager
 def claimed_streams() -> Generator[tuple[int, int], None, None]:
-    """Take standard input and output for ourselves; give the descriptors of the real ones.
-
-    Meanwhile 0 is the null device and 1 is stderr, for C libraries and child processes, too.
-    spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout that is not a
-    valid MCP message."
-    """
+    """Take standard input and output for ourselves; give the descriptors of the real ones."""
+    # spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout that is not
+    # a valid MCP message."
     if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
         raise CannotServe(errno.EBADF, "there is no standard input and output to serve on")
     # Copies are not inheritable: no child process can hold the conversation open.
-    # spec: basic/transports/stdio#shutdown
     real = (os.dup(0), os.dup(1))
     _flush_stdout()
     null = os.open(os.devnull, os.O_RDWR)
@@ -5957,14 +5942,13 @@ def _flush_stdout() -> None:
 
 
 async def end_with_parent(transport: LineTransport, parent: int) -> None:
-    """End the input of a server when the process that started it is gone."""
     while os.getppid() == parent:
         await asyncio.sleep(LOOK_SECONDS)
     logger.warning("the parent process is gone: ending")
     transport.end_input()
 
 
-#: Signals that end a program in good order; Windows has not all of them.
+#: The signals that end a program in good order; Windows lacks some.
 ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
           if hasattr(signal, name)]
 
@@ -5974,17 +5958,16 @@ async def until_signalled(
 ) -> int:
     """Await `work`, and return the number of the signal that came meanwhile; 0 for none.
 
-    One of ENDING calls `stop`; a second one ends the process at once, as does work that goes on
-    when the period of grace is over. What is ignored, as SIGHUP after nohup, stays ignored. There
-    are no signals outside the main thread.
+    A signal calls `stop`. A second one ends the process at once, and so does work that outlasts the
+    period of grace. A signal that is ignored, as SIGHUP is after nohup, stays ignored.
     """
     loop = get_running_loop()
     caught: list[int] = []
-    timers: list[threading.Timer] = []  # which end us if nothing else does
+    timers: list[threading.Timer] = []  # end the process if nothing else does
 
     def on_signal(number: int, frame: Any) -> None:
-        # A handler of Python's own, not the loop's: it runs also while something blocks the loop.
-        caught.append(number)  # first: another signal may come before this function ends
+        # Not a handler of the loop's: this one runs while something blocks the loop, too.
+        caught.append(number)  # first, since another signal may come before this function ends
         if len(caught) > 1:
             os._exit(128 + number)  # the shells' convention for death by a signal
         timers.append(watchdog(grace + GRACE_SECONDS, 128 + number))
@@ -6009,20 +5992,18 @@ async def serve_stdio(
 ) -> None:
     """Serve one client on this process's standard streams; spec: basic/transports/stdio#shutdown.
 
-    Options: `max_message_bytes` of the client; `watch_parent`, whether to end when the process that
-    started us is gone.
+    Options: `max_message_bytes` of the client; `watch_parent`, whether to end when our parent does.
     """
     transport, tasks = LineTransport(**without(options, "watch_parent")), Tasks()
     transport.name = "the client"
     with claimed_streams() as (stdin, stdout):  # before the lifespan begins, which may print
         await transport.use(open(os.dup(stdin), "rb", 0), open(os.dup(stdout), "wb", 0))
-        # Who reads no answers is not served.
+        # A client that reads no answers is not served.
         transport.written.add_done_callback(lambda _: transport.end_input())
         if stat.S_ISREG(os.fstat(stdin).st_mode):
             transport.grace = None  # server.py < requests.jsonl: the end of a file is no farewell
         elif options.get("watch_parent", True):
-            # Another child of the client may have inherited the other end of our stdin. Then our
-            # input does not end when the client dies.
+            # When the client dies, our input goes on if another child has inherited its other end.
             tasks.spawn(end_with_parent(transport, os.getppid()))
         try:
             ready(None)
@@ -6049,15 +6030,14 @@ RUNNERS["stdio"] = serve_stdio
 #           2. A subscription outlives its connection where the channel does: it is opened again
 #              when the server is back.
 # Limits.   A subscription keeps its newest 1000 updates. Schemas with regular expressions are not
-#           applied, since nothing bounds the time that these take.
-
+#           applied: some of these take years for some texts.
 
 #: A function of the user's, plain or async.
 Callback = Optional[Function]
 
 
 def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
-    """Return a member of an answer; raise ProtocolError if it is not of this kind."""
+    """Return a member of an answer; ProtocolError if it is not of this kind."""
     value = answer.get(key)
     if type(value) is not kind:
         expected = f"{key} should be {kind_of(kind())}, not {kind_of(value)}"
@@ -6066,8 +6046,7 @@ def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
 
 
 def objects(answer: Msg, key: str, needs: str = "") -> list[Msg]:
-    """Return the list `key`, of objects which each have the str `needs`; ProtocolError otherwise.
-    """
+    """Return the list `key` of objects that each have the str `needs`; else ProtocolError."""
     found: list[Msg] = member(answer, key, list)
     for item in found:
         if type(item) is not dict:
@@ -6078,7 +6057,7 @@ def objects(answer: Msg, key: str, needs: str = "") -> list[Msg]:
 
 
 async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
-    """Return the results of all, in their order; if one fails, none goes on."""
+    """Return the results of all, in their order; when one fails, cancel the others."""
     tasks = [asyncio.ensure_future(coro) for coro in coros]
     try:
         return list(await asyncio.gather(*tasks))
@@ -6088,22 +6067,22 @@ async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
 
 
 async def value_from(source: Any) -> Any:
-    """Return a value as it is, or what a function, plain or async, gives when it is called."""
+    """Return a value, or what it gives if it is a function, plain or async."""
     return await maybe_await(source() if callable(source) else source)
 
 
 def answer_of(answer: Any, schema: Msg | None) -> Msg:
     """Return the result of an elicitation, made of the value that a callback returned.
 
-    That is "decline", None or False; "cancel"; True to accept; or the content, in which the
-    defaults of the schema stand for members that are missing.
+    That is "decline", None or False; "cancel"; True to accept; or the content, to which the
+    defaults of the schema are added.
     """
     if answer in (None, False, "decline", "cancel"):
         return {"action": answer or "decline"}
     if schema is None:
         return {"action": "accept"}
     fields = object_of(schema, "properties")
-    if answer is True:  # no more than consent, unless one yes or no was asked for
+    if answer is True:  # consent; and the value, where a form has but one boolean
         asked = [field.get("type") for field in fields.values()]
         answer = dict.fromkeys(fields, True) if asked == ["boolean"] else {}
     content = to_json(answer)
@@ -6115,10 +6094,7 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
 
 
 def checker_of(schema: Msg) -> Callable[[JSON], None]:
-    """Return a function that checks a value by a server's schema; SchemaError for an unusable one.
-
-    A schema with regular expressions is not applied: some of them take years for some texts.
-    """
+    """Return a function that checks a value by a server's schema; SchemaError for a bad schema."""
     risky = '"pattern' in json.dumps(schema)
     return (lambda value: None) if risky else compile_schema(schema).check
 
@@ -6130,19 +6106,17 @@ QUESTIONS = ("roots/list", "sampling/createMessage", "elicitation/create")
 
 
 class Answers:
-    """Answers the questions of a server, by the program's `callbacks`, by capability; or by `ask`.
-    """
+    """Answers a server's questions by `ask`, or by the program's `callbacks`: {capability: fn}."""
 
     def __init__(
         self, model: str, callbacks: dict[str, Any], ask: Callback, capabilities: Msg | None
     ) -> None:
-        self.model = model  # which has sampled, unless an answer names another
+        self.model = model  # that has sampled, unless an answer names another
         self.callbacks, self.ask = callbacks, ask
-        #: besides those that follow from the callbacks
+        #: declared besides those that follow from the callbacks
         self.capabilities = (ALL_QUESTIONS if ask else {}) if capabilities is None else capabilities
 
     def declare(self, rev: str) -> Msg:
-        """Return our capabilities, as they are declared to the server."""
         ours: Msg = {}
         for path in self.callbacks:
             name, _, mode = path.partition(".")
@@ -6150,11 +6124,11 @@ class Answers:
         if "roots" in ours and rev < MODERN:
             ours["roots"] = {"listChanged": True}
         ours.update(self.capabilities)
-        # A server need not know of tasks: we poll.
+        # The extension for tasks takes no callback: we poll.
         return {**ours, "extensions": {TASKS: {}, **object_of(ours, "extensions")}}
 
     async def to_all(self, asked: Msg, session: Session) -> Msg:
-        """Answer questions, all put at the same time; ProtocolError for too many."""
+        """Answer several questions at once."""
         if len(asked) > MAX_FEW:
             many = f"{len(asked)} questions at once; at most {MAX_FEW}"
             raise ProtocolError(f"the server asked {many}")
@@ -6189,7 +6163,6 @@ class Answers:
         return fit_message(answer, session.rev) if method == QUESTIONS[1] else answer
 
     async def _put(self, capability: str, *question: Any) -> Any:
-        """Return what the function for a capability answers; RPCError if there is none."""
         found: Callback = self.callbacks.get(capability)
         if found is None:
             raise RPCError(INVALID_PARAMS, f"this client does not do {capability}")
@@ -6242,14 +6215,14 @@ class Subscription:
         self.whole = whole  # give out messages, not only their parameters
         #: the updates, and None at the end: a Queue, which before 3.10 belongs to a loop
         self.updates: Any = None
-        #: modern: the request that brings the updates, its id, whether the server has agreed
+        #: modern: the request that brings the updates, its id, and a future of the server's consent
         self.task: Task | None = None
         self.req_id: ReqId = ""
         self.agreed: Any = None
         self.pace = Pace()
 
     async def open(self) -> Subscription:
-        """Subscribe; returns when the server agreed."""
+        """Subscribe; wait until the server has agreed."""
         if self.updates is not None:
             return self
         client = self.client
@@ -6277,7 +6250,7 @@ class Subscription:
                 await self._ask("resources/unsubscribe")
 
     def end(self) -> None:
-        """End the subscription on our side: no more updates will come."""
+        """Let no more updates come; the server is not told."""
         if self in self.client.subscriptions:
             self.client.subscriptions.remove(self)
             self._put(None)
@@ -6299,7 +6272,7 @@ class Subscription:
         return update
 
     def take(self, msg: Msg) -> None:
-        """Take a notification that is about this subscription, or about none in particular."""
+        """Take a notification that may be about this subscription."""
         method, params = msg["method"], msg.get("params", {})
         uri, known = params.get("uri"), tuple(each.rstrip("/") + "/" for each in self.uris)
         if method == "notifications/cancelled":
@@ -6308,7 +6281,7 @@ class Subscription:
             self.client.peer.conclude(self.req_id, ProtocolError(problem))
         elif method == "notifications/subscriptions/acknowledged":
             self._agree(object_of(params, "notifications"))
-        # An update may name a part of the resource that was subscribed to: x://a/1 for x://a.
+        # An update may be of a part of the resource that is watched: x://a/1 for x://a.
         elif method in self.methods and (uri is None or f"{uri}/".startswith(known)):
             item = msg if self.whole else params
             if self.callback is not None:
@@ -6326,24 +6299,23 @@ class Subscription:
         self.pace = Pace()
 
     def _put(self, item: Msg | None) -> None:
-        if self.updates.qsize() >= MAX_ITEMS:  # the oldest say no more than the last
+        if self.updates.qsize() >= MAX_ITEMS:  # the oldest say no more than the newest
             self.updates.get_nowait()
         self.updates.put_nowait(item)
 
     async def _ask(self, method: str) -> None:
-        """Legacy: ask for the updates of each resource, or no longer, if nobody else here does."""
+        """Legacy: begin or end the updates of the resources that no other subscription has."""
         others = [item for item in self.client.subscriptions if item is not self]
         for uri in set(self.uris).difference(*(item.uris for item in others)):
             await self.client.request(method, {"uri": uri})
 
     async def _listen(self) -> None:
-        """Modern: keep a subscriptions/listen open, and open it again when its stream is lost."""
+        """Modern: keep a subscriptions/listen open; open it again when its stream is lost."""
         client, method, params = self.client, "subscriptions/listen", {"notifications": self.wanted}
         while True:
             try:
                 await client.request(method, params, timeout=float("inf"), send=self._send)
-                # spec: basic/patterns/subscriptions#graceful-closure -- over HTTP the server may
-                # be started again; on a pipe, the pipe ends as well.
+                # spec: basic/patterns/subscriptions#graceful-closure -- on a pipe, this is the end
                 kind = ConnectionClosed if client.transport.outlives_server else ProtocolError
                 problem: MCPError = kind(f"{client.peer.name} ended the subscription")
             except MCPError as exc:
@@ -6365,9 +6337,9 @@ class Subscription:
 # 25. Values of results
 #######################################
 # Problem.  The result of a tool is a message with content; a program wants the number in it.
-# Rules.    1. Structured output comes before text, and `{"result": 3}` stands for 3, as servers
-#              wrap what is no object.
-# Limits.   Nothing marks a wrapped value. If the text beside it is the very object, it is none.
+# Rules.    1. Structured output comes before text.
+#           2. Servers wrap what is no object: `{"result": 3}` stands for 3. Nothing marks it as
+#              wrapped: it is not if the text beside it is the very object.
 
 
 def value_of(answer: Msg) -> Any:
@@ -6389,14 +6361,14 @@ def value_of(answer: Msg) -> Any:
 
 
 def bytes_or_block(block: Msg) -> Any:
-    """Return what a server made of bytes as bytes again, and another content block as it is."""
+    """Return the bytes of which a server made a content block; another block as it is."""
     inner = object_of(block, "resource")
     made = "blob" in inner and str(inner.get("uri")).endswith(BYTES_URI)
     return text_or_bytes(inner) if made else block
 
 
 def is_wrapped(out: JSON, values: list[Any]) -> bool:
-    """Return whether an object {"result": ...} stands for the value inside.
+    """Return whether structured output stands for the value inside of it.
 
     >>> is_wrapped({"result": 5}, ["5"]), is_wrapped({"result": 5}, ['{"result": 5}'])
     (True, False)
@@ -6407,7 +6379,7 @@ def is_wrapped(out: JSON, values: list[Any]) -> bool:
 
 
 def text_or_bytes(item: Msg) -> str | bytes:
-    """Return what one of the contents of a resource holds; ProtocolError if it holds neither."""
+    """Return what one of the contents of a resource holds; ProtocolError for neither."""
     if "blob" not in item:
         return str(member(item, "text", str, "resource"))
     try:
@@ -6418,10 +6390,9 @@ def text_or_bytes(item: Msg) -> str | bytes:
 
 
 def poll_seconds(told_ms: JSON, waited: float) -> float:
-    """Return how long to wait before the next look at a task that has run for `waited` seconds.
+    """Return how long to wait before the next look at a task, after `waited` seconds.
 
-    At least as long as the server says, in milliseconds; and a tenth of the time so far, up to a
-    second.
+    At least as long as the server says; and a tenth of the time so far, up to a second.
     """
     wish_ms = told_ms if type(told_ms) is int and told_ms > 0 else RETRY_MS
     return max(min(wish_ms / 1000, STALL_SECONDS), min(waited / 10, 1.0))
@@ -6431,26 +6402,26 @@ def poll_seconds(told_ms: JSON, waited: float) -> float:
 #######################################
 # Problem.  A program wants to reach a server, ask it, and answer what it asks; the session may end
 #           at any moment.
-# Rules.    1. The newest revision that both ends speak is used, of any era. A client that was told
-#              to speak one revision speaks no other.
+# Rules.    1. Client and server speak the newest revision that both know, of any era; a client that
+#              was told a revision speaks no other.
 #           2. What the server did not declare is not asked for.
 #           3. A session that the server has forgotten is begun anew, once for all who notice. What
 #              may have changed in a gap is announced as if the server had said so.
-#           4. max_timeout is the longest that one request takes: with all its progress, its rounds
-#              of questions and the looks at its task.
+#           4. max_timeout bounds one request with all its progress, its rounds of questions and the
+#              looks at its task.
 # Limits.   No results are kept but the output schemas of tools. A listener hears a change once for
 #           each subscription that brings it.
 
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
-#: Kinds of targets: whether it is of this kind, and what makes a Transport or a Server of it.
-#: Later sections add theirs; the first that takes a target is used.
+#: By kind of target: whether one is of this kind, and what makes a Transport or a Server of it.
+#: Later sections add theirs.
 CONNECTORS: list[tuple[Callable[[Any], bool], Function]] = [
     (lambda target: isinstance(target, (Server, Transport)), lambda target: target),
 ]
 
 
 def way_to(target: Any, options: Msg, owner: Any) -> Action:
-    """Return what makes a Transport of a target, or is a Server; TypeError for unknown options."""
+    """Return what gives the Transport or Server of a target; TypeError for unknown options."""
     for takes, make in CONNECTORS:
         if takes(target):
             there = [name for fn in (owner, make) for name in inspect.signature(fn).parameters]
@@ -6464,7 +6435,7 @@ def way_to(target: Any, options: Msg, owner: Any) -> Action:
 class ClientSession:
     """A client's conversation with one server: what was agreed, requests, questions, news."""
 
-    #: as Client() was told
+    #: these four as Client() was told
     timeout: float
     max_timeout: float
     progress: Callback
@@ -6472,21 +6443,20 @@ class ClientSession:
     instructions: str | None = None
     log_level: str | None = None  #: as set_log_level() was told
     state = START  #: READY when it is connected, DONE when the program has closed it
-    _connecting: Task | None = None  # a task, for close() to end it
+    _connecting: Task | None = None  # what connect() waits for, and close() ends
     transport: Any = None  #: the Transport, once there is one
-    _renewal: Task | None = None  # the last task that began a session anew
+    _renewal: Task | None = None  # what has begun a session anew, or does
 
     def __init__(self, target: Any, reach: Action, revision: str | None, info: Msg) -> None:
         self.target, self.reach, self.pinned, self.info = target, reach, revision, info
-        #: by notification: functions of its parameters
-        self.listeners: dict[str, list[Function]] = {}
-        #: from the answer to initialize or server/discover, as are the instructions
+        self.listeners: dict[str, list[Function]] = {}  # by notification, of its parameters
+        #: what the server said of itself, as are the instructions
         self.server_info: Msg = {}
         self.server_capabilities: Msg = {}
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
         self.subscriptions: list[Subscription] = []
-        #: by name of a tool: what checks its output
+        #: what checks the output of a tool, by its name
         self.outputs: dict[str, Callable[[JSON], Any]] = {}
 
     # The connection.
@@ -6503,7 +6473,7 @@ class ClientSession:
 
     @property
     def lost(self) -> ConnectionClosed | None:
-        """Why there is no connection any more; None while there is one, or none yet."""
+        """Why there is no connection any more; else None."""
         return self.peer.lost
 
     async def connect(self) -> None:
@@ -6527,7 +6497,6 @@ class ClientSession:
         self.state = READY
 
     async def _open(self) -> None:
-        """Reach the server."""
         self.transport = made = self.reach()
         if isinstance(made, Server):
             self.transport, theirs = memory_transports()
@@ -6571,14 +6540,16 @@ class ClientSession:
     # What is agreed on.
 
     async def _agree(self) -> None:
-        """Find out which era the server speaks, and agree on a revision."""
+        """Find out which era the server speaks: ask as a modern client first, then as a legacy one.
+
+        spec: basic/transports/stdio#backward-compatibility, and the same of streamable-http
+        """
         if self.pinned in LEGACY:
             return await self._handshake(self.pinned, self.timeout)
         probe = self.timeout if self.pinned else min(PROBE_SECONDS, self.timeout / 2)
         try:
             return await self._discover(probe)
         except MCPError as exc:
-            # spec: basic/transports/stdio#backward-compatibility, and of streamable-http
             modern = isinstance(exc, AuthError) or exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
             fixed = self.pinned or self.lost and isinstance(self.target, (Server, Transport))
             if modern or fixed and isinstance(exc, ConnectionClosed):
@@ -6592,7 +6563,6 @@ class ClientSession:
             self.peer = Peer("the server", self._serve, self._on_notification)
             await self._open()
         try:
-            # spec: basic/transports/stdio#backward-compatibility -- "Fall back to the initialize"
             await self._handshake(NEWEST_LEGACY, self.timeout - probe)
         except RemoteError:
             if not slow:
@@ -6600,7 +6570,6 @@ class ClientSession:
             await self._discover(self.timeout)  # a modern server that was slow to start?
 
     async def _discover(self, patience: float, again: bool = True) -> None:
-        """Agree on the modern revision."""
         session = self.peer.session
         session.resume(NEWEST)
         session.client_capabilities = self.answers.declare(NEWEST)
@@ -6618,7 +6587,7 @@ class ClientSession:
         self._learn(answer, object_of(object_of(answer, "_meta"), SERVER_INFO))
 
     async def _handshake(self, wanted: str, patience: float) -> None:
-        """Begin a legacy session: say hello, and agree on a revision."""
+        """Begin a legacy session."""
         self.peer.session = session = Session()
         self.transport.agreed(None)
         session.client_capabilities = self.answers.declare(wanted)
@@ -6638,7 +6607,6 @@ class ClientSession:
         await self.notify("notifications/initialized")
 
     def _learn(self, answer: Msg, info: Msg) -> None:
-        """Note the server's name, capabilities and instructions."""
         instructions = answer.get("instructions")
         self.server_info = info
         self.server_capabilities = member(answer, "capabilities", dict)
@@ -6666,7 +6634,6 @@ class ClientSession:
         self.catch_up()
 
     def _interrupted(self, expired: bool) -> None:
-        """Note that announcements may have been missed, and whether the session is gone."""
         if expired:  # if that fails, the next request tries again
             self.tasks.spawn(self._renew(self.peer.session))
         else:
@@ -6688,9 +6655,9 @@ class ClientSession:
         """Send any request and return its result.
 
         `timeout` seconds begin again with each progress(progress, total, message), up to the
-        Client's max_timeout, or `timeout` if that is more. `send` takes the message, in place of
-        the connection. Raises RemoteError, RequestTimeout, ConnectionClosed; CapabilityMissing
-        before anything is sent.
+        Client's max_timeout, or `timeout` if that is more. `send` takes the message in place of the
+        connection. Raises RemoteError, RequestTimeout, ConnectionClosed; CapabilityMissing before
+        anything is sent.
         """
         self._check(method)
         session, clock = self.peer.session, get_running_loop().time
@@ -6737,7 +6704,7 @@ class ClientSession:
             check_capability("server", self.server_capabilities, row.capability, rev)
 
     async def _finish(self, method: str, ask: Any, params: Msg, answer: Msg) -> Msg:
-        """Answer the questions of the server, or follow its task, until there is a result."""
+        """Answer the server's questions, or follow its task, until there is a result."""
         name = self.peer.name
         for rounds in itertools.count(1):
             kind = answer.get("resultType", "complete")
@@ -6759,7 +6726,7 @@ class ClientSession:
         return answer
 
     async def _follow(self, method: str, task: Msg) -> Msg:
-        """Return the result of a task: look at it now and then, and answer what it asks."""
+        """Look at a task now and then, and answer what it asks; return its result."""
         if method != "tools/call":  # the extension: nothing else may become a task
             raise ProtocolError(f"{self.peer.name} answered {method} with a task")
         handle, clock = {"taskId": member(task, "taskId", str)}, get_running_loop().time
@@ -6805,7 +6772,7 @@ class ClientSession:
         return decorate
 
     async def _listen_to_changes(self) -> None:
-        """Modern: subscribe to the changes that somebody listens for."""
+        """Modern: subscribe to the changes of lists for which there are listeners."""
         wanted: Msg = {name: True for name, (method, capability) in FILTERS.items()
                        if method in self.listeners and method.endswith("/list_changed")
                        and declares(self.server_capabilities, capability)}
@@ -6818,7 +6785,6 @@ class ClientSession:
                 logger.warning("changes will not be heard of: %s", exc)
 
     def _on_notification(self, msg: Msg, *_: Any) -> None:
-        """Take a notification to all who want it."""
         method, params = msg["method"], msg.get("params", {})
         mark = object_of(params, "_meta").get(SUBSCRIPTION_ID)
         if method == "notifications/cancelled":
@@ -6834,12 +6800,11 @@ class ClientSession:
                 self.peer.call_back(listener, params)
 
     async def _serve(self, exchange: Exchange) -> Msg:
-        """Answer a request of the server."""
         session = self.peer.session
         if session.rev >= MODERN:
             # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
             self.peer.warn("%s sent a request, %.100r", exchange.method)
-            exchange.over = True  # then the Peer does not answer it
+            exchange.over = True  # so that the Peer does not answer it
             return {}
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
         return {} if exchange.method == "ping" else await self.answers.to(exchange.msg, session)
@@ -6848,34 +6813,33 @@ class ClientSession:
 # 27. Client
 #######################################
 # Problem.  A program wants one line for each thing to do: list, call, read, subscribe.
-# Rules.    1. Capabilities are declared from the callbacks that were given.
-#           2. Lists are read page by page, to the last one.
+# Rules.    1. The callbacks that were given say which capabilities are declared.
+#           2. Lists are read to their last page.
 # Limits.   A list has 1000 pages. The output of a tool is checked once its tool was listed.
 
 __all__ += ["Client"]
-
 
 
 class Client(ClientSession):
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
     The target is a Server, a command (string or list), a path to a .py file, a URL or a Transport.
-    Callbacks are plain or async functions. A request fails with RequestTimeout; see `timeout`.
+    Callbacks are plain or async functions.
 
     Args:
         name, version: of this program, which the server is told
-        revision: a protocol revision, a date, in place of the best that both know
+        revision: a protocol revision, a date, in place of the newest that both know
         elicit: answers a form: elicit(message, schema) gives a dict, or None to decline
         elicit_url: opens a page for a person: elicit_url(message, url) gives whether it did
         sample: asks a model: sample(params) gives a text, or a whole message
+        roots: the folders in which we work, or a function that gives them
         ask: answers every question as it came, in place of these four: ask(method, params) gives
             the result, a dict. `capabilities` says which may be asked; without it, all
-        roots: the folders in which we work, or a function that gives them
         log: hears the server's log: log(level, data, logger)
         progress: hears of running requests: progress(done, total, message)
         on_tools_changed, on_resources_changed, on_prompts_changed: hears that a list has changed
         on_resource_updated: hears of a resource to which we subscribed: fn(params)
-        timeout: seconds without an answer or progress until a request fails
+        timeout: seconds without an answer or progress until a request fails with RequestTimeout
         max_timeout: seconds until it fails, whatever progress there is
         capabilities: declared besides those that follow from the callbacks
     """
@@ -6926,13 +6890,13 @@ class Client(ClientSession):
     async def batch(self, calls: Iterable[tuple[str, Msg | None]]) -> list[Any]:
         """Send several requests together; return results and RemoteErrors in their order.
 
-        They travel as one array where the revision has batches. Any other error of one, such as a
-        timeout, is raised at once, and the others are cancelled.
+        They travel as one array where the revision has batches. Any other error, such as a timeout
+        of one, is raised at once, and the others are cancelled.
         """
         calls = list(calls)
         for method, _ in calls:
             self._check(method)
-        encode([{"params": params} for _, params in calls])  # all can be said, or none is
+        encode([{"params": params} for _, params in calls])  # if one cannot be said, none is
         gathered: list[Msg] = []
 
         async def gather(msg: Msg) -> None:
@@ -6961,7 +6925,6 @@ class Client(ClientSession):
     # Lists.
 
     async def _list(self, method: str) -> list[Msg]:
-        """Return a list, from all of its pages."""
         items: list[Msg] = []
         params: Msg = {}
         size = 0
@@ -7009,18 +6972,15 @@ class Client(ClientSession):
     # Using.
 
     async def call(self, name: str, arguments: Msg | None = None, **options: Any) -> Any:
-        """Call a tool and return its value; raise ToolError if it failed.
+        """Call a tool and return its value; raise ToolError if it failed. Options: see request().
 
         The value is the structured output, or else the content: a text, the bytes that the tool
-        gave, a block of another kind, or a list of these. Options as for request().
+        gave, a block of another kind, or a list of these.
         """
         return value_of(await self.call_tool(name, arguments, **options))
 
     async def call_tool(self, name: str, arguments: Msg | None = None, **options: Any) -> Msg:
-        """Call a tool and return its result as sent; it is checked once list_tools() was called.
-
-        Options as for request().
-        """
+        """Call a tool and return its result as sent; it is checked once list_tools() was called."""
         params = {"name": name, "arguments": to_json({} if arguments is None else arguments)}
         if type(params["arguments"]) is not dict:
             raise TypeError(f"the arguments of a tool are a dict, not {arguments!r:.100}")
@@ -7047,11 +7007,11 @@ class Client(ClientSession):
         return answer
 
     async def read_resource(self, uri: str) -> Msg:
-        """Read a resource and return the result as sent: {"contents": [...]}."""
+        """Read a resource; return the result as sent: {"contents": [...]}."""
         return await self.request("resources/read", {"uri": uri})
 
     async def read(self, uri: str) -> Any:
-        """Read a resource: str or bytes, or a list of them if it has several contents."""
+        """Read a resource; return str or bytes, or a list of them if it has several contents."""
         values = [text_or_bytes(item) for item in (await self.read_resource(uri))["contents"]]
         return values[0] if len(values) == 1 else values
 
@@ -7084,9 +7044,9 @@ class Client(ClientSession):
         self, *, tools: bool = False, prompts: bool = False, resources: bool = False,
         uris: Iterable[str] = (), callback: Callback = None,
     ) -> Subscription:
-        """Hear of changed lists and resources: `async for msg in client.listen(tools=True)`.
+        """Hear of changed lists, and of updates of `uris`: `async for msg in c.listen(tools=True)`.
 
-        `resources` is about the list of resources; `uris` are those whose updates are wanted.
+        `resources` is about the list of resources.
         """
         wanted: Msg = dict(zip(FILTERS, (tools, prompts, resources, list(uris))))
         return Subscription(self, {k: v for k, v in wanted.items() if v}, callback, True)
@@ -7109,9 +7069,9 @@ class Client(ClientSession):
 #######################################
 # 28. Child processes
 #######################################
-# Problem.  A client starts a server as a child process. The program that was started is often not
-#           the server: npx, uv or a shell starts the server as a child of its own, and a signal
-#           that ends the one leaves the other running.
+# Problem.  A client starts a server as a child process. The child is often not the server itself:
+#           npx, uv or a shell starts that as a child of its own, and a signal that ends the one
+#           leaves the other running.
 # Rules.    1. The child is in a process group of its own, with all that it starts. The client ends
 #              the whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
 #           2. Threads wait for the child's exit and for its stderr: that works on any loop.
@@ -7121,8 +7081,7 @@ class Client(ClientSession):
 
 __all__ += ["StdioTransport"]
 
-
-# Variables that a child may see: enough to run, and to find files and the network; no secrets.
+#: Variables that a child may see: enough to run, and to find files and the network; no secrets.
 INHERITED_VARIABLES = """
     HOME LOGNAME PATH SHELL TERM USER  LANG LC_ALL LC_CTYPE TZ TMPDIR XDG_RUNTIME_DIR
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
@@ -7138,7 +7097,6 @@ Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]
 
 
 def inherited(environment: Fields) -> Fields:
-    """Return the part of an environment that a child may see, without secrets."""
     # "() { ..." is a function, which an old bash would run.
     return {name: value for name, value in environment.items()
             if name in INHERITED_VARIABLES and not value.startswith("()")
@@ -7146,10 +7104,7 @@ def inherited(environment: Fields) -> Fields:
 
 
 def command_line(command: Command, cwd: str) -> list[str]:
-    """Return the arguments that start `command`.
-
-    A string is split as a shell would, unless it names a file. Python runs what ends in .py.
-    """
+    """Return the arguments that start `command`; a string is split, unless it names a file."""
     import shlex
 
     windows = os.name == "nt"
@@ -7173,7 +7128,6 @@ def command_line(command: Command, cwd: str) -> list[str]:
 
 
 def write_stderr(line: str) -> None:
-    """Write a line on our stderr."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -7184,9 +7138,9 @@ class StdioTransport(LineTransport):
     child sees what INHERITED_VARIABLES names: PATH, HOME, the locale, proxies without passwords.
 
     Args:
-        env: variables for it: what it needs besides PATH and HOME, an API key or PYTHONPATH say
+        env: further variables for it: an API key, PYTHONPATH
         cwd: its working directory
-        stderr: a function of each line; else it is our stderr
+        stderr: a function of each line; without one, the lines go to our stderr
         max_message_bytes: of a message that it sends
         exit_seconds: for it to end by itself when its input is closed, and then by SIGTERM
     """
@@ -7205,14 +7159,12 @@ class StdioTransport(LineTransport):
         self.env = {**inherited(os.environ), **(env or {})}
         self.stderr, self.exit_seconds = stderr or write_stderr, exit_seconds
         self.process: Any = None
-        self.garbage = ""  # the first line of its stdout that is no message
-        #: the last lines of its stderr
-        self.last_words: deque[str] = deque(maxlen=10)
+        self.garbage = ""  # the first line of its stdout that was no message
+        self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
         self._group_lives = True
-        self._ends: list[Future] = []  # of the child, and of what it says on stderr
+        self._ends: list[Future] = []  # of the child and of its stderr
 
     async def open(self) -> None:
-        """Start the child; raise ConnectionClosed if that is impossible."""
         import shutil
         from subprocess import PIPE, Popen
 
@@ -7247,18 +7199,16 @@ class StdioTransport(LineTransport):
         self._keeper.add_done_callback(lambda task: self._drop() if task.cancelled() else None)
 
     async def _until_exited(self) -> None:
-        """Wait until the child has exited, and then until what it wrote is read."""
+        """Wait until the child has exited and what it wrote is read; then end the input."""
         await asyncio.wait({self._ends[0]})
-        # The number of a group without members may be given to another: see if it has any.
-        self._signal(0)
+        self._signal(0)  # a group without members is signalled no more: another may get its number
         await asyncio.sleep(MOMENT_SECONDS)  # pipes that a child of the child holds never end
         while self._loop.time() - self.idle_since < MOMENT_SECONDS:  # we are slow to read
             await asyncio.sleep(MOMENT_SECONDS)
         self.end_input()
 
     def _listen(self, errors: io.FileIO) -> None:
-        """Pass the child's stderr on, until it ends; in a thread."""
-        # spec: basic/transports/stdio -- "The client MAY capture, forward, or ignore" it
+        """Pass the child's stderr on, in a thread."""
         with io.BufferedReader(errors) as lines:
             while data := lines.readline(MAX_HEAD_BYTES):
                 line = data.decode("utf-8", "replace").rstrip()
@@ -7273,7 +7223,6 @@ class StdioTransport(LineTransport):
             logger.exception("the stderr callback failed")
 
     async def read(self) -> list[Any]:
-        """Return the next messages; lines that cannot be any are skipped."""
         while items := await super().read():
             messages = [item for item in items if self._is_message(item)]
             if messages:
@@ -7296,7 +7245,6 @@ class StdioTransport(LineTransport):
             await asyncio.wait(self._ends, timeout=FAREWELL_SECONDS)
 
     def explain(self) -> str:
-        """Return how the child ended, and its last words."""
         # spec: basic/transports/stdio#unexpected-termination -- restarting is up to our user
         status = self.process.returncode if self.process else None
         if status is None:
@@ -7315,13 +7263,10 @@ class StdioTransport(LineTransport):
         return "; ".join(filter(None, (text, self.hint())))
 
     def hint(self) -> str:
-        """Return the first line on its stdout that was no message, if there is one."""
         return f'it printed to stdout: "{self.garbage}"' if self.garbage else ""
 
     async def _end(self) -> None:
-        # spec: basic/transports/stdio#shutdown -- "Closing the input stream to the child process"
-        # spec 2025-11-25: basic/lifecycle#stdio -- "sending SIGTERM if the server does not exit
-        # within a reasonable time", and then SIGKILL
+        # spec: basic/transports/stdio#shutdown; the SIGTERM: spec 2025-11-25: basic/lifecycle#stdio
         if self.process is None:
             return
         try:
@@ -7349,7 +7294,6 @@ class StdioTransport(LineTransport):
             if self._group_lives and number:
                 import subprocess
 
-                # What it says is not for our output.
                 quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
                 command = ["taskkill", "/F", "/T", "/PID", str(self.process.pid)]
                 subprocess.call(command, **quiet, creationflags=CREATE_NO_WINDOW)
@@ -7362,7 +7306,6 @@ class StdioTransport(LineTransport):
 
 
 def is_command(target: Any) -> bool:
-    """Return whether a target is a command, a list of arguments, or the path of a .py file."""
     is_url = re.match("[A-Za-z]+://", str(target))
     return isinstance(target, (str, os.PathLike, list, tuple)) and not is_url
 
