@@ -5807,8 +5807,7 @@ class LineTransport(Transport):
         # A loop watches the output for reading, to learn that nobody reads. So it cannot watch one
         # socket for both directions.
         if os.name == "nt" or shared or kinds - {stat.S_IFIFO, stat.S_IFSOCK}:
-            await self._use_threads(source, sink)
-            return
+            return await self._use_threads(source, sink)
         self.reader = asyncio.StreamReader(BUFFER_BYTES)
         protocol = asyncio.StreamReaderProtocol(self.reader)
         pipe, _ = await self._loop.connect_read_pipe(lambda: protocol, source)
@@ -5953,9 +5952,7 @@ ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
           if hasattr(signal, name)]
 
 
-async def until_signalled(
-    work: Awaitable[Any], stop: Action, grace: float = GRACE_SECONDS
-) -> int:
+async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRACE_SECONDS) -> int:
     """Await `work`, and return the number of the signal that came meanwhile; 0 for none.
 
     A signal calls `stop`. A second one ends the process at once, and so does work that outlasts the
@@ -5983,7 +5980,7 @@ async def until_signalled(
         for timer in timers:
             timer.cancel()
         for number, handler in former.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+            signal.signal(number, handler or signal.SIG_DFL)
     return caught[0] if caught else 0
 
 
@@ -6101,8 +6098,6 @@ def checker_of(schema: Msg) -> Callable[[JSON], None]:
 
 #: The capabilities of a client that can be asked everything.
 ALL_QUESTIONS: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-#: What a server can ask.
-QUESTIONS = ("roots/list", "sampling/createMessage", "elicitation/create")
 
 
 class Answers:
@@ -6129,16 +6124,15 @@ class Answers:
 
     async def to_all(self, asked: Msg, session: Session) -> Msg:
         """Answer several questions at once."""
-        if len(asked) > MAX_FEW:
-            many = f"{len(asked)} questions at once; at most {MAX_FEW}"
-            raise ProtocolError(f"the server asked {many}")
-        answers = await together(self.to(each, session) for each in asked.values())
-        return dict(zip(asked, answers))
+        count = len(asked)
+        if count > MAX_FEW:
+            raise ProtocolError(f"the server asked {count} questions at once; at most {MAX_FEW}")
+        return dict(zip(asked, await together(self.to(each, session) for each in asked.values())))
 
     async def to(self, asked: JSON, session: Session) -> Msg:
         """Answer a question: a request of the server, or a part of a result."""
         method = asked.get("method") if isinstance(asked, dict) else None
-        if method not in QUESTIONS:
+        if method not in ANSWERS:
             raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
         row, params = METHODS[method], object_of(asked, "params")
         check_capability("client", session.client_capabilities, row.capability, NEWEST)
@@ -6160,7 +6154,7 @@ class Answers:
             answer = await self._elicit(params)
         if type(answer) is not dict:
             raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
-        return fit_message(answer, session.rev) if method == QUESTIONS[1] else answer
+        return fit_message(answer, session.rev) if method == "sampling/createMessage" else answer
 
     async def _put(self, capability: str, *question: Any) -> Any:
         found: Callback = self.callbacks.get(capability)
@@ -6169,8 +6163,8 @@ class Answers:
         return await maybe_await(found(*question))
 
     async def _elicit(self, params: Msg) -> Msg:
-        message, mode = params["message"], params.get("mode", "form")
-        if mode == "url":
+        message = params["message"]
+        if params.get("mode") == "url":
             return answer_of(await self._put("elicitation.url", message, params["url"]), None)
         schema = params["requestedSchema"]
         checker_of({"type": "object", **schema})  # a bad form is refused before it is shown
@@ -6206,9 +6200,7 @@ class Subscription:
     refuses it. Over HTTP it outlives a server that is started again.
     """
 
-    def __init__(
-        self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool
-    ) -> None:
+    def __init__(self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool) -> None:
         self.client, self.wanted, self.callback = client, wanted, callback
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
         self.methods = {FILTERS[name][0] for name in wanted}
@@ -6227,8 +6219,8 @@ class Subscription:
             return self
         client = self.client
         if self.uris:
-            needed = FILTERS["resourceSubscriptions"][1]
-            check_capability("server", client.server_capabilities, needed, NEWEST)
+            capabilities = client.server_capabilities
+            check_capability("server", capabilities, "resources.subscribe", NEWEST)
         self.updates, self.agreed = asyncio.Queue(), get_running_loop().create_future()
         client.subscriptions.append(self)
         try:
@@ -6273,19 +6265,19 @@ class Subscription:
 
     def take(self, msg: Msg) -> None:
         """Take a notification that may be about this subscription."""
-        method, params = msg["method"], msg.get("params", {})
+        method, params, peer = msg["method"], msg.get("params", {}), self.client.peer
         uri, known = params.get("uri"), tuple(each.rstrip("/") + "/" for each in self.uris)
         if method == "notifications/cancelled":
             # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
-            problem = f"{self.client.peer.name} cancelled it: {params.get('reason')}"
-            self.client.peer.conclude(self.req_id, ProtocolError(problem))
+            problem = ProtocolError(f"{peer.name} cancelled it: {params.get('reason')}")
+            peer.conclude(self.req_id, problem)
         elif method == "notifications/subscriptions/acknowledged":
             self._agree(object_of(params, "notifications"))
         # An update may be of a part of the resource that is watched: x://a/1 for x://a.
         elif method in self.methods and (uri is None or f"{uri}/".startswith(known)):
             item = msg if self.whole else params
             if self.callback is not None:
-                self.client.peer.call_back(self.callback, item)
+                peer.call_back(self.callback, item)
             else:
                 self._put(item)
 
@@ -6348,9 +6340,7 @@ def value_of(answer: Msg) -> Any:
     >>> value_of({"content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}})
     3
     """
-    blocks = answer.get("content", [])
-    values = [block.get("text") if block.get("type") == "text" else bytes_or_block(block)
-              for block in blocks]
+    values = [value_of_block(block) for block in answer.get("content", [])]
     if answer.get("isError"):
         text = "\n".join(value for value in values if isinstance(value, str))
         raise ToolError(text or "the tool failed without a message", answer)
@@ -6360,8 +6350,10 @@ def value_of(answer: Msg) -> Any:
     return values[0] if len(values) == 1 else values or None
 
 
-def bytes_or_block(block: Msg) -> Any:
-    """Return the bytes of which a server made a content block; another block as it is."""
+def value_of_block(block: Msg) -> Any:
+    """Return the text of a content block, or the bytes of which a server made it; else itself."""
+    if block.get("type") == "text":
+        return block.get("text")
     inner = object_of(block, "resource")
     made = "blob" in inner and str(inner.get("uri")).endswith(BYTES_URI)
     return text_or_bytes(inner) if made else block
@@ -6385,17 +6377,7 @@ def text_or_bytes(item: Msg) -> str | bytes:
     try:
         return base64.b64decode(member(item, "blob", str, "resource"), validate=True)
     except ValueError:
-        problem = f"the server sent a blob of {item.get('uri')} that is not Base64"
-        raise ProtocolError(problem) from None
-
-
-def poll_seconds(told_ms: JSON, waited: float) -> float:
-    """Return how long to wait before the next look at a task, after `waited` seconds.
-
-    At least as long as the server says; and a tenth of the time so far, up to a second.
-    """
-    wish_ms = told_ms if type(told_ms) is int and told_ms > 0 else RETRY_MS
-    return max(min(wish_ms / 1000, STALL_SECONDS), min(waited / 10, 1.0))
+        raise ProtocolError(f"the server's blob of {item.get('uri')} is not Base64") from None
 
 #######################################
 # 26. Sessions of a client
@@ -6469,7 +6451,7 @@ class ClientSession:
     @property
     def modern(self) -> bool:
         """Whether that is a revision without sessions."""
-        return self.peer.session.rev >= MODERN
+        return self.revision >= MODERN
 
     @property
     def lost(self) -> ConnectionClosed | None:
@@ -6671,10 +6653,8 @@ class ClientSession:
         params = {**given, "_meta": {**given.get("_meta", {}), **said, **(meta or {})}}
         patience = self.timeout if timeout is None else timeout
         longest, since = max(patience, self.max_timeout), clock()
-        ask = partial(
-            self.peer.ask, method, send=send or self.send, patience=patience, longest=longest,
-            on_progress=progress or self.progress,
-        )
+        ask = partial(self.peer.ask, method, send=send or self.send, patience=patience,
+                      longest=longest, on_progress=progress or self.progress)
         try:
             if session.state is not READY:  # it could not be renewed before
                 raise SessionExpired(f"there is no session with {self.peer.name}")
@@ -6705,25 +6685,22 @@ class ClientSession:
 
     async def _finish(self, method: str, ask: Any, params: Msg, answer: Msg) -> Msg:
         """Answer the server's questions, or follow its task, until there is a result."""
-        name = self.peer.name
-        for rounds in itertools.count(1):
-            kind = answer.get("resultType", "complete")
-            if kind == "complete":
-                break
+        for _ in range(MAX_TRIES):
+            kind = answer["resultType"]
             if kind == "task":
                 return await self._follow(method, answer)
             state = without_none(requestState=answer.get("requestState"))
             asked = object_of(answer, "inputRequests")
             if kind != "input_required" or not (asked or state):
                 # spec: basic/index#resulttype -- "MUST be considered invalid"
-                raise ProtocolError(f"{name} gave a result that means nothing: {kind!r}")
-            if rounds > MAX_TRIES:
-                raise ProtocolError(f"{name} asked more than {MAX_TRIES} times in one request")
+                raise ProtocolError(f"{self.peer.name} gave a result that means nothing: {kind!r}")
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
             params = without(params, "requestState")
             params.update(state, inputResponses=await self.answers.to_all(asked, self.peer.session))
             answer = await ask(params)
-        return answer
+            if answer.get("resultType", "complete") == "complete":
+                return answer
+        raise ProtocolError(f"{self.peer.name} asked more than {MAX_TRIES} times in one request")
 
     async def _follow(self, method: str, task: Msg) -> Msg:
         """Look at a task now and then, and answer what it asks; return its result."""
@@ -6734,7 +6711,11 @@ class ClientSession:
         since = clock()
         try:
             while True:  # its end, and its questions, are told by tasks/get only
-                await asyncio.sleep(poll_seconds(task.get("pollIntervalMs"), clock() - since))
+                told = task.get("pollIntervalMs")
+                told_ms = told if type(told) is int and told > 0 else RETRY_MS
+                # Longer for a long task: a tenth of the time so far, up to a second.
+                tenth = min((clock() - since) / 10, 1.0)
+                await asyncio.sleep(max(min(told_ms / 1000, STALL_SECONDS), tenth))
                 task = await self.request("tasks/get", handle)
                 asked = without(object_of(task, "inputRequests"), *answered)
                 if asked:
@@ -6942,19 +6923,20 @@ class Client(ClientSession):
 
     async def list_tools(self) -> list[Msg]:
         """Return all tools; results are checked by their output schemas from now on."""
-        tools = []
-        for tool in await self._list("tools/list"):
+        listed = await self._list("tools/list")
+        tools, self.outputs = [], {}
+        for tool in listed:
             # spec: basic/transports/streamable-http#schema-extension -- invalid ones are left out
             try:
                 if self.modern:
                     self.transport.learn_tool(tool)
-                tools.append(tool)
             except SchemaError as exc:
                 logger.warning("tool %r is left out: %s", tool["name"], exc)
-        self.outputs = {}
-        for tool in [each for each in tools if "outputSchema" in each]:
-            with suppress(MCPError):  # a tool works, even if its schema does not
-                self.outputs[tool["name"]] = checker_of(tool["outputSchema"])
+                continue
+            tools.append(tool)
+            if "outputSchema" in tool:
+                with suppress(MCPError):  # a tool works, even if its schema does not
+                    self.outputs[tool["name"]] = checker_of(tool["outputSchema"])
         return tools
 
     async def list_resources(self) -> list[Msg]:
@@ -6994,16 +6976,14 @@ class Client(ClientSession):
             answer = await self.request("tools/call", params, **options)
         if "content" in answer or "structuredContent" not in answer:  # some leave out the former
             objects(answer, "content")
-        check = self.outputs.get(name)
-        if check is None or answer.get("isError"):
-            return answer
-        # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
-        try:
-            if "structuredContent" not in answer:
-                raise SchemaError("", "there is no structuredContent")
-            check(answer["structuredContent"])
-        except SchemaError as exc:
-            raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
+        if name in self.outputs and not answer.get("isError"):
+            # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
+            try:
+                if "structuredContent" not in answer:
+                    raise SchemaError("", "there is no structuredContent")
+                self.outputs[name](answer["structuredContent"])
+            except SchemaError as exc:
+                raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
         return answer
 
     async def read_resource(self, uri: str) -> Msg:
@@ -7127,10 +7107,6 @@ def command_line(command: Command, cwd: str) -> list[str]:
     return argv
 
 
-def write_stderr(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 class StdioTransport(LineTransport):
     """A server that we start as a child process: the client's end. close() ends the child.
 
@@ -7157,8 +7133,9 @@ class StdioTransport(LineTransport):
         program = next((part for part in argv if part.endswith(".py")), argv[0])
         self.name = f"the server {os.path.basename(program)!r}"
         self.env = {**inherited(os.environ), **(env or {})}
-        self.stderr, self.exit_seconds = stderr or write_stderr, exit_seconds
-        self.process: Any = None
+        self.stderr = stderr or (lambda line: print(line, file=sys.stderr, flush=True))
+        self.exit_seconds = exit_seconds
+        self.process: Any = None  # a Popen
         self.garbage = ""  # the first line of its stdout that was no message
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
         self._group_lives = True
@@ -7181,17 +7158,16 @@ class StdioTransport(LineTransport):
         except (OSError, ValueError) as exc:
             url = "; a URL begins with http:// or https://" if ":" in program else ""
             raise ConnectionClosed(f"cannot start {program!r}: {exc}{url}") from exc
-        sink, source, errors = child.stdin, child.stdout, child.stderr
         self.process = child
         try:
-            self._ends = [in_thread(child.wait), in_thread(lambda: self._listen(errors))]
-            await self.use(source, sink)
+            self._ends = [in_thread(child.wait), in_thread(lambda: self._listen(child.stderr))]
+            await self.use(child.stdout, child.stdin)
         except BaseException:  # we may have been cancelled
             self._signal(SIGKILL)
             self.process = None
             self.end_input()
-            sink.close()
-            source.close()
+            child.stdin.close()
+            child.stdout.close()
             raise
         self._keeper = asyncio.ensure_future(self._until_exited())
         # Our loop may end without close(). Not in `except`: a task that is cancelled before its
@@ -7257,10 +7233,9 @@ class StdioTransport(LineTransport):
             text = f"exited with status {status}"
             if not status and self.argv[-1].endswith(".py"):
                 text += ": it must call app.run() at its end (or, in a shell, write FILE.py:APP)"
-        if self.last_words:
-            words = "\n".join(self.last_words)
-            text += f'; its last words: "{words}"'
-        return "; ".join(filter(None, (text, self.hint())))
+        words = "\n".join(self.last_words)
+        last = f'its last words: "{words}"' if words else ""
+        return "; ".join(filter(None, (text, last, self.hint())))
 
     def hint(self) -> str:
         return f'it printed to stdout: "{self.garbage}"' if self.garbage else ""
@@ -7294,6 +7269,7 @@ class StdioTransport(LineTransport):
             if self._group_lives and number:
                 import subprocess
 
+                # No stream of ours: a program without a console may have none.
                 quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
                 command = ["taskkill", "/F", "/T", "/PID", str(self.process.pid)]
                 subprocess.call(command, **quiet, creationflags=CREATE_NO_WINDOW)
