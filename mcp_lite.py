@@ -5800,7 +5800,7 @@ class LineTransport(Transport):
         self.written: Future  # is done when the other end has all, or takes no more
 
     async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
-        """Read from one file and write to another; from now on, both are ours to close."""
+        """Read from one file and write to another; both are ours to close from now on."""
         self._loop, self._turn = get_running_loop(), asyncio.Lock()
         kinds = {stat.S_IFMT(os.fstat(file.fileno()).st_mode) for file in (source, sink)}
         shared = os.path.sameopenfile(source.fileno(), sink.fileno())
@@ -5869,7 +5869,7 @@ class LineTransport(Transport):
         if not self._batch:
             self._loop.call_soon(self._flush)
         self._batch.append(data)
-        if len(data) > BUFFER_BYTES:
+        if len(data) > BUFFER_BYTES:  # so that the next writer waits for room
             self._flush()
 
     def _flush(self) -> None:
@@ -5908,8 +5908,7 @@ class LineTransport(Transport):
 @contextmanager
 def claimed_streams() -> Generator[tuple[int, int], None, None]:
     """Take standard input and output for ourselves; give the descriptors of the real ones."""
-    # spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout that is not
-    # a valid MCP message."
+    # spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout" but MCP
     if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
         raise CannotServe(errno.EBADF, "there is no standard input and output to serve on")
     # Copies are not inheritable: no child process can hold the conversation open.
@@ -5934,7 +5933,7 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
 
 
 def _flush_stdout() -> None:
-    # Whatever the host has put into sys.stdout: a stream without a descriptor need not change.
+    # sys.stdout is whatever the host has put there.
     with suppress(AttributeError, OSError, ValueError):
         sys.stdout.flush()
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
@@ -6123,7 +6122,6 @@ class Answers:
         return {**ours, "extensions": {TASKS: {}, **object_of(ours, "extensions")}}
 
     async def to_all(self, asked: Msg, session: Session) -> Msg:
-        """Answer several questions at once."""
         count = len(asked)
         if count > MAX_FEW:
             raise ProtocolError(f"the server asked {count} questions at once; at most {MAX_FEW}")
@@ -6186,7 +6184,7 @@ class Pace:
         self.failures = 0  # streams in a row that brought nothing
 
     async def rest(self, good: bool, told_ms: int | None = None) -> None:
-        """Wait; `good` says that the last stream brought something, `told_ms` is the server's."""
+        """Wait; `good`: the last stream brought something; `told_ms`: as the server wishes."""
         self.failures = 0 if good else self.failures + 1
         told = (RETRY_MS if told_ms is None else told_ms) / 1000
         doubled = max(told, RETRY_MS / 1000) * 2 ** min(self.failures, 16)
@@ -6197,7 +6195,7 @@ class Subscription:
     """The updates of resources and lists that a program wants: client.subscribe(), .listen().
 
     `async for` or `await` open it. It ends with close(), with the connection, or when the server
-    refuses it. Over HTTP it outlives a server that is started again.
+    refuses it. Over HTTP it survives a restart of the server.
     """
 
     def __init__(self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool) -> None:
@@ -6264,7 +6262,6 @@ class Subscription:
         return update
 
     def take(self, msg: Msg) -> None:
-        """Take a notification that may be about this subscription."""
         method, params, peer = msg["method"], msg.get("params", {}), self.client.peer
         uri, known = params.get("uri"), tuple(each.rstrip("/") + "/" for each in self.uris)
         if method == "notifications/cancelled":
@@ -6371,7 +6368,6 @@ def is_wrapped(out: JSON, values: list[Any]) -> bool:
 
 
 def text_or_bytes(item: Msg) -> str | bytes:
-    """Return what one of the contents of a resource holds; ProtocolError for neither."""
     if "blob" not in item:
         return str(member(item, "text", str, "resource"))
     try:
@@ -6389,8 +6385,7 @@ def text_or_bytes(item: Msg) -> str | bytes:
 #           2. What the server did not declare is not asked for.
 #           3. A session that the server has forgotten is begun anew, once for all who notice. What
 #              may have changed in a gap is announced as if the server had said so.
-#           4. max_timeout bounds one request with all its progress, its rounds of questions and the
-#              looks at its task.
+#           4. max_timeout bounds a request with its progress, its questions, the looks at its task.
 # Limits.   No results are kept but the output schemas of tools. A listener hears a change once for
 #           each subscription that brings it.
 
@@ -6569,7 +6564,6 @@ class ClientSession:
         self._learn(answer, object_of(object_of(answer, "_meta"), SERVER_INFO))
 
     async def _handshake(self, wanted: str, patience: float) -> None:
-        """Begin a legacy session."""
         self.peer.session = session = Session()
         self.transport.agreed(None)
         session.client_capabilities = self.answers.declare(wanted)
@@ -6602,7 +6596,7 @@ class ClientSession:
         await asyncio.shield(renewal)
 
     async def _begin_again(self, rev: str) -> None:
-        """Begin a session, with the log level and the subscriptions that the old one had."""
+        """Begin a session with the log level and the subscriptions of the old one."""
         await self._handshake(rev, self.timeout)
         asks = [("resources/subscribe", {"uri": uri})
                 for item in self.subscriptions for uri in item.uris]
@@ -6622,7 +6616,7 @@ class ClientSession:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Announce all that may have changed in a gap, as if the server had said so."""
+        """Announce all that may have changed in a gap."""
         for what in ("tools", "prompts", "resources"):
             self._on_notification(notification(f"notifications/{what}/list_changed"))
         for uri in {uri for item in self.subscriptions for uri in item.uris}:
@@ -6672,7 +6666,7 @@ class ClientSession:
         return answer
 
     def _check(self, method: str) -> None:
-        """Raise CapabilityMissing if the server did not say that it can be asked for `method`."""
+        """Raise CapabilityMissing if the server did not declare what `method` needs."""
         if self.transport is None:
             raise ConnectionClosed(NOT_CONNECTED)
         rev, row = self.peer.session.rev, METHODS.get(method)
@@ -6703,14 +6697,14 @@ class ClientSession:
         raise ProtocolError(f"{self.peer.name} asked more than {MAX_TRIES} times in one request")
 
     async def _follow(self, method: str, task: Msg) -> Msg:
-        """Look at a task now and then, and answer what it asks; return its result."""
+        """Poll a task, and answer what it asks; return its result."""
         if method != "tools/call":  # the extension: nothing else may become a task
             raise ProtocolError(f"{self.peer.name} answered {method} with a task")
         handle, clock = {"taskId": member(task, "taskId", str)}, get_running_loop().time
         answered: set[str] = set()
         since = clock()
         try:
-            while True:  # its end, and its questions, are told by tasks/get only
+            while True:
                 told = task.get("pollIntervalMs")
                 told_ms = told if type(told) is int and told > 0 else RETRY_MS
                 # Longer for a long task: a tenth of the time so far, up to a second.
@@ -7049,9 +7043,8 @@ class Client(ClientSession):
 #######################################
 # 28. Child processes
 #######################################
-# Problem.  A client starts a server as a child process. The child is often not the server itself:
-#           npx, uv or a shell starts that as a child of its own, and a signal that ends the one
-#           leaves the other running.
+# Problem.  A client starts a server as a child process. Often the child is npx, uv or a shell, and
+#           the server is a child of that: a signal that ends the one leaves the other running.
 # Rules.    1. The child is in a process group of its own, with all that it starts. The client ends
 #              the whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
 #           2. Threads wait for the child's exit and for its stderr: that works on any loop.
@@ -7070,7 +7063,7 @@ INHERITED_VARIABLES = """
     SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE  PYTHONDONTWRITEBYTECODE PYTHONUTF8
 """.split()
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way only
-CREATE_NO_WINDOW = 0x08000000  # of Windows: a program without a console opens none for its child
+CREATE_NO_WINDOW = 0x08000000  # of Windows, as is the next: no console is opened for the child
 CREATE_NEW_PROCESS_GROUP = 0x200
 
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
@@ -7108,7 +7101,7 @@ def command_line(command: Command, cwd: str) -> list[str]:
 
 
 class StdioTransport(LineTransport):
-    """A server that we start as a child process: the client's end. close() ends the child.
+    """A server that we start as a child process; close() ends it.
 
     `command` is a string, a list of arguments, or the path of a .py file. Of our environment, the
     child sees what INHERITED_VARIABLES names: PATH, HOME, the locale, proxies without passwords.
@@ -7170,12 +7163,12 @@ class StdioTransport(LineTransport):
             child.stdout.close()
             raise
         self._keeper = asyncio.ensure_future(self._until_exited())
-        # Our loop may end without close(). Not in `except`: a task that is cancelled before its
-        # first step runs none.
+        # Our loop may end without close(). A callback, not an `except` in the task: one that is
+        # cancelled before its first step runs nothing.
         self._keeper.add_done_callback(lambda task: self._drop() if task.cancelled() else None)
 
     async def _until_exited(self) -> None:
-        """Wait until the child has exited and what it wrote is read; then end the input."""
+        """End the input when the child has exited and what it wrote is read."""
         await asyncio.wait({self._ends[0]})
         self._signal(0)  # a group without members is signalled no more: another may get its number
         await asyncio.sleep(MOMENT_SECONDS)  # pipes that a child of the child holds never end
@@ -7257,7 +7250,6 @@ class StdioTransport(LineTransport):
             await asyncio.wait(self._ends, timeout=FAREWELL_SECONDS)
 
     def _drop(self) -> None:
-        """End the child, and close our ends of the pipes at once."""
         self._signal(SIGKILL)
         self.end_input()
         self.writer.close()
