@@ -5758,9 +5758,8 @@ class LineDecoder:
         if lines and self.line:
             lines[0] = bytes(self.line) + lines[0]
             self.line.clear()
-        if rest:
-            self.line += rest
-            del self.line[self.limit + 1 :]  # this much shows that it is too long
+        self.line += rest
+        del self.line[self.limit + 1 :]  # this much shows that it is too long
         lines = [line.rstrip(b"\r") for line in lines]
         return [x if len(x) <= self.limit else self._too_long(x) for x in lines if x]
 
@@ -6309,8 +6308,8 @@ class Subscription:
                 problem: MCPError = kind(f"{client.peer.name} ended the subscription")
             except MCPError as exc:
                 problem = exc
-            passes = isinstance(problem, ConnectionClosed) or problem.code == TOO_BUSY
-            if client.lost is not None or not (passes and self.agreed.done()):
+            temporary = isinstance(problem, ConnectionClosed) or problem.code == TOO_BUSY
+            if client.lost is not None or not (temporary and self.agreed.done()):
                 break
             await self.pace.rest(False)
         if self.agreed.done() and client.lost is None:
@@ -6528,8 +6527,9 @@ class ClientSession:
             return await self._discover(probe)
         except MCPError as exc:
             modern = isinstance(exc, AuthError) or exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
-            fixed = self.pinned or self.lost and isinstance(self.target, (Server, Transport))
-            if modern or fixed and isinstance(exc, ConnectionClosed):
+            # A Transport that has ended cannot be opened again, and a Server here is no old one.
+            final = self.pinned or self.lost and isinstance(self.target, (Server, Transport))
+            if modern or final and isinstance(exc, ConnectionClosed):
                 raise
             if self.pinned:
                 what = f"{self.peer.name} does not speak revision {self.pinned}"
@@ -6700,16 +6700,13 @@ class ClientSession:
         """Poll a task, and answer what it asks; return its result."""
         if method != "tools/call":  # the extension: nothing else may become a task
             raise ProtocolError(f"{self.peer.name} answered {method} with a task")
-        handle, clock = {"taskId": member(task, "taskId", str)}, get_running_loop().time
+        handle = {"taskId": member(task, "taskId", str)}
         answered: set[str] = set()
-        since = clock()
         try:
             while True:
                 told = task.get("pollIntervalMs")
                 told_ms = told if type(told) is int and told > 0 else RETRY_MS
-                # Longer for a long task: a tenth of the time so far, up to a second.
-                tenth = min((clock() - since) / 10, 1.0)
-                await asyncio.sleep(max(min(told_ms / 1000, STALL_SECONDS), tenth))
+                await asyncio.sleep(min(told_ms / 1000, STALL_SECONDS))
                 task = await self.request("tasks/get", handle)
                 asked = without(object_of(task, "inputRequests"), *answered)
                 if asked:
@@ -7200,8 +7197,7 @@ class StdioTransport(LineTransport):
         return []
 
     def _is_message(self, line: Any) -> bool:
-        # spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout that is
-        # not a valid MCP message": its libraries do. And "[INFO] ready" is no batch.
+        # Libraries of a server print to stdout, which is forbidden. And "[INFO] ready" is no batch.
         if not isinstance(line, bytes) or re.match(rb'\s*(\[\s*)?\{\s*"', line):
             return True
         if not self.garbage:
