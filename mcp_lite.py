@@ -5907,7 +5907,8 @@ class LineTransport(Transport):
 @contextmanager
 def claimed_streams() -> Generator[tuple[int, int], None, None]:
     """Take standard input and output for ourselves; give the descriptors of the real ones."""
-    # spec: basic/transports/stdio -- "The server MUST NOT write anything to its stdout" but MCP
+    # spec: basic/transports/stdio -- "MUST NOT write anything to its stdout that is not a valid MCP
+    # message."
     if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
         raise CannotServe(errno.EBADF, "there is no standard input and output to serve on")
     # Copies are not inheritable: no child process can hold the conversation open.
@@ -6027,8 +6028,7 @@ RUNNERS["stdio"] = serve_stdio
 # Limits.   A subscription keeps its newest 1000 updates. Schemas with regular expressions are not
 #           applied: some of these take years for some texts.
 
-#: A function of the user's, plain or async.
-Callback = Optional[Function]
+Callback = Optional[Function]  # of the user's
 
 
 def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
@@ -6094,10 +6094,6 @@ def checker_of(schema: Msg) -> Callable[[JSON], None]:
     return (lambda value: None) if risky else compile_schema(schema).check
 
 
-#: The capabilities of a client that can be asked everything.
-ALL_QUESTIONS: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-
-
 class Answers:
     """Answers a server's questions by `ask`, or by the program's `callbacks`: {capability: fn}."""
 
@@ -6106,8 +6102,9 @@ class Answers:
     ) -> None:
         self.model = model  # that has sampled, unless an answer names another
         self.callbacks, self.ask = callbacks, ask
+        every: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
         #: declared besides those that follow from the callbacks
-        self.capabilities = (ALL_QUESTIONS if ask else {}) if capabilities is None else capabilities
+        self.capabilities = (every if ask else {}) if capabilities is None else capabilities
 
     def declare(self, rev: str) -> Msg:
         ours: Msg = {}
@@ -6131,8 +6128,8 @@ class Answers:
         method = asked.get("method") if isinstance(asked, dict) else None
         if method not in ANSWERS:
             raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
-        row, params = METHODS[method], object_of(asked, "params")
-        check_capability("client", session.client_capabilities, row.capability, NEWEST)
+        row, params, ours = METHODS[method], object_of(asked, "params"), session.client_capabilities
+        check_capability("client", ours, row.capability, NEWEST)
         check_params(row, params)
         check_asked(method, params)
         if self.ask is not None:
@@ -6142,9 +6139,8 @@ class Answers:
             answer = {"roots": [root_of(root) for root in roots]}
         elif method == "sampling/createMessage":
             # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
-            if "tools" in params or "toolChoice" in params:
-                if not declares(session.client_capabilities, "sampling.tools"):
-                    raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
+            if {"tools", "toolChoice"} & params.keys() and not declares(ours, "sampling.tools"):
+                raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
             answer = sampled(await self._put("sampling", params))
             answer = {"role": "assistant", "model": self.model, **answer}
         else:
@@ -6216,8 +6212,7 @@ class Subscription:
             return self
         client = self.client
         if self.uris:
-            capabilities = client.server_capabilities
-            check_capability("server", capabilities, "resources.subscribe", NEWEST)
+            check_capability("server", client.server_capabilities, "resources.subscribe", NEWEST)
         self.updates, self.agreed = asyncio.Queue(), get_running_loop().create_future()
         client.subscriptions.append(self)
         try:
@@ -6239,7 +6234,7 @@ class Subscription:
                 await self._ask("resources/unsubscribe")
 
     def end(self) -> None:
-        """Let no more updates come; the server is not told."""
+        """End the subscription at our end."""
         if self in self.client.subscriptions:
             self.client.subscriptions.remove(self)
             self._put(None)
