@@ -5983,9 +5983,7 @@ async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRA
     return caught[0] if caught else 0
 
 
-async def serve_stdio(
-    app: Server, ready: Callable[[Any], None], options: Msg, signals: bool
-) -> None:
+async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool) -> None:
     """Serve one client on this process's standard streams; spec: basic/transports/stdio#shutdown.
 
     Options: `max_message_bytes` of the client; `watch_parent`, whether to end when our parent does.
@@ -6193,17 +6191,18 @@ class Subscription:
     refuses it. Over HTTP it survives a restart of the server.
     """
 
+    #: the updates, and None at the end: a Queue, which before 3.10 belongs to a loop
+    updates: Any = None
+    #: modern: the request that brings the updates, its id, and a future of the server's consent
+    task: Task | None = None
+    req_id: ReqId = ""
+    agreed: Any = None
+
     def __init__(self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool) -> None:
         self.client, self.wanted, self.callback = client, wanted, callback
+        self.whole = whole  # give out messages, not only their parameters
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
         self.methods = {FILTERS[name][0] for name in wanted}
-        self.whole = whole  # give out messages, not only their parameters
-        #: the updates, and None at the end: a Queue, which before 3.10 belongs to a loop
-        self.updates: Any = None
-        #: modern: the request that brings the updates, its id, and a future of the server's consent
-        self.task: Task | None = None
-        self.req_id: ReqId = ""
-        self.agreed: Any = None
         self.pace = Pace()
 
     async def open(self) -> Subscription:
@@ -6386,7 +6385,7 @@ def text_or_bytes(item: Msg) -> str | bytes:
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
 #: By kind of target: whether one is of this kind, and what makes a Transport or a Server of it.
 #: Later sections add theirs.
-CONNECTORS: list[tuple[Callable[[Any], bool], Function]] = [
+CONNECTORS: list[tuple[Function, Function]] = [
     (lambda target: isinstance(target, (Server, Transport)), lambda target: target),
 ]
 
