@@ -5959,27 +5959,21 @@ async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRA
     """
     loop = get_running_loop()
     caught: list[int] = []
-    timers: list[threading.Timer] = []  # end the process if nothing else does
+    with ExitStack() as ended:
 
-    def on_signal(number: int, frame: Any) -> None:
-        # Not a handler of the loop's: this one runs while something blocks the loop, too.
-        caught.append(number)  # first, since another signal may come before this function ends
-        if len(caught) > 1:
-            os._exit(128 + number)  # the shells' convention for death by a signal
-        timers.append(watchdog(grace + GRACE_SECONDS, 128 + number))
-        loop.call_soon_threadsafe(stop)
+        def on_signal(number: int, frame: Any) -> None:
+            # Not a handler of the loop's: this one runs while something blocks the loop, too.
+            caught.append(number)  # first, since another signal may come before this function ends
+            if len(caught) > 1:
+                os._exit(128 + number)  # the shells' convention for death by a signal
+            ended.callback(watchdog(grace + GRACE_SECONDS, 128 + number).cancel)
+            loop.call_soon_threadsafe(stop)
 
-    former: dict[int, Any] = {}
-    try:
         with suppress(ValueError):  # not in the main thread
-            for each in [n for n in ENDING if signal.getsignal(n) != signal.SIG_IGN]:
-                former[each] = signal.signal(each, on_signal)
+            for number in [n for n in ENDING if signal.getsignal(n) != signal.SIG_IGN]:
+                former = signal.signal(number, on_signal)
+                ended.callback(signal.signal, number, former or signal.SIG_DFL)
         await work
-    finally:
-        for timer in timers:
-            timer.cancel()
-        for number, handler in former.items():
-            signal.signal(number, handler or signal.SIG_DFL)
     return caught[0] if caught else 0
 
 
@@ -6707,15 +6701,15 @@ class ClientSession:
                     answers = await self.answers.to_all(asked, self.peer.session)
                     await self.request("tasks/update", {**handle, "inputResponses": answers})
                     answered.update(asked)
-                elif task.get("status") not in ("working", "input_required"):
+                elif (status := task.get("status")) not in ("working", "input_required"):
                     break
         except BaseException:  # nobody follows it any more
             self.tasks.spawn(self.request("tasks/cancel", handle))
             raise
-        if task.get("status") == "completed":
+        if status == "completed":
             return object_of(task, "result")
-        problem = {"code": INTERNAL_ERROR, "message": f"the task is {task.get('status')}",
-                   **object_of(task, "error")}
+        usual = {"code": INTERNAL_ERROR, "message": f"the task is {status}"}
+        problem = {**usual, **object_of(task, "error")}
         raise RemoteError(problem["code"], problem["message"], problem.get("data"))
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
@@ -6816,16 +6810,14 @@ class Client(ClientSession):
         sample: Callback = None, roots: Any = None, ask: Callback = None, log: Callback = None,
         progress: Callback = None, on_tools_changed: Callback = None,
         on_resources_changed: Callback = None, on_prompts_changed: Callback = None,
-        on_resource_updated: Callback = None,
-        timeout: float = REQUEST_SECONDS, max_timeout: float = LONGEST_SECONDS,
-        capabilities: Msg | None = None, **options: Any,
+        on_resource_updated: Callback = None, timeout: float = REQUEST_SECONDS,
+        max_timeout: float = LONGEST_SECONDS, capabilities: Msg | None = None, **options: Any,
     ) -> None:
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
         check_numbers(timeout=timeout, max_timeout=max_timeout)
-        callbacks = without_none(roots=roots, sampling=sample, **{
-            "elicitation.form": elicit, "elicitation.url": elicit_url,
-        })
+        elicits = {"elicitation.form": elicit, "elicitation.url": elicit_url}
+        callbacks = without_none(roots=roots, sampling=sample, **elicits)
         if ask is not None and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
         if isinstance(roots, (str, bytes, Mapping)):
