@@ -6061,8 +6061,8 @@ async def value_from(source: Any) -> Any:
 def answer_of(answer: Any, schema: Msg | None) -> Msg:
     """Return the result of an elicitation, made of the value that a callback returned.
 
-    That is "decline", None or False; "cancel"; True to accept; or the content, to which the
-    defaults of the schema are added.
+    That is "decline", None or False; "cancel"; True to accept; or the content, where defaults of
+    the schema stand for what is missing.
     """
     if answer in (None, False, "decline", "cancel"):
         return {"action": answer or "decline"}
