@@ -5895,8 +5895,8 @@ class LineTransport(Transport):
 #######################################
 # 23. Standard streams
 #######################################
-# Problem.  A client starts this process as its server and talks to it over the standard streams.
-#           Anything else that prints or reads is in the way.
+# Problem.  A client talks to this process over its standard streams. Anything else that prints or
+#           reads is in the way.
 # Rules.    1. The server takes both streams for itself. Meanwhile descriptor 0 is empty and 1 is
 #              stderr: no print(), C library or child process touches the conversation.
 #           2. The end of input, a signal, a reader that is gone or the death of the parent end the
@@ -5978,7 +5978,7 @@ async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRA
 
 
 async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool) -> None:
-    """Serve one client on this process's standard streams; spec: basic/transports/stdio#shutdown.
+    """Serve one client on our standard streams; spec: basic/transports/stdio#shutdown.
 
     Options: `max_message_bytes` of the client; `watch_parent`, whether to end when our parent does.
     """
@@ -6081,7 +6081,7 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
 
 
 def checker_of(schema: Msg) -> Callable[[JSON], None]:
-    """Return a function that checks a value by a server's schema; SchemaError for a bad schema."""
+    """Return what checks a value by a server's schema; SchemaError for a bad schema."""
     risky = '"pattern' in json.dumps(schema)
     return (lambda value: None) if risky else compile_schema(schema).check
 
@@ -6365,8 +6365,7 @@ def text_or_bytes(item: Msg) -> str | bytes:
 #######################################
 # 26. Sessions of a client
 #######################################
-# Problem.  A program wants to reach a server, ask it, and answer what it asks; the session may end
-#           at any moment.
+# Problem.  A program wants to reach a server, ask it, and answer it; a session may end at any time.
 # Rules.    1. Client and server speak the newest revision that both know, of any era; a client that
 #              was told a revision speaks no other.
 #           2. What the server did not declare is not asked for.
@@ -6584,7 +6583,6 @@ class ClientSession:
         await asyncio.shield(renewal)
 
     async def _begin_again(self, rev: str) -> None:
-        """Begin a session with the log level and the subscriptions of the old one."""
         await self._handshake(rev, self.timeout)
         asks = [("resources/subscribe", {"uri": uri})
                 for item in self.subscriptions for uri in item.uris]
@@ -6654,7 +6652,6 @@ class ClientSession:
         return answer
 
     def _check(self, method: str) -> None:
-        """Raise CapabilityMissing if the server did not declare what `method` needs."""
         if self.transport is None:
             raise ConnectionClosed(NOT_CONNECTED)
         rev, row = self.peer.session.rev, METHODS.get(method)
@@ -6685,7 +6682,6 @@ class ClientSession:
         raise ProtocolError(f"{self.peer.name} asked more than {MAX_TRIES} times in one request")
 
     async def _follow(self, method: str, task: Msg) -> Msg:
-        """Poll a task, and answer what it asks; return its result."""
         if method != "tools/call":  # the extension: nothing else may become a task
             raise ProtocolError(f"{self.peer.name} answered {method} with a task")
         handle = {"taskId": member(task, "taskId", str)}
@@ -6732,7 +6728,6 @@ class ClientSession:
         return decorate
 
     async def _listen_to_changes(self) -> None:
-        """Modern: subscribe to the changes of lists for which there are listeners."""
         wanted: Msg = {name: True for name, (method, capability) in FILTERS.items()
                        if method in self.listeners and method.endswith("/list_changed")
                        and declares(self.server_capabilities, capability)}
