@@ -2185,16 +2185,16 @@ class Peer(Asker):
 #######################################
 # 10. JSON Schema
 #######################################
-# Problem.  A tool is described to a model by a JSON Schema, and what the model sends is checked
+# Problem.  A JSON Schema tells a model what a tool takes, and what the model sends is checked
 #           against it: `{"type": "integer", "minimum": 1}` and "x" give "expected integer, got
 #           string". Values come from strangers, and so do some of the schemas.
 # Rules.    1. A schema is rewritten once, into nodes: there `$ref` is one more schema of `allOf`.
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
-#           3. Work is paid for before it is done, from one budget, because schema and value
-#              multiply. A budget that is spent is no SchemaError, so no `not` can catch it.
+#           3. Schema and value multiply, so work is paid for before it is done, from one budget.
+#              A budget that is spent is no SchemaError, so no `not` can catch it.
 # Limits.   2020-12, and what draft-07 wrote otherwise. `$ref` stays in the document; `format` and
-#           `content*` say nothing. A pattern is applied to 10,000 characters at most, and one of a
-#           stranger in section 24 not at all, because an expression can take Python years.
+#           `content*` say nothing. A pattern is applied to 10,000 characters at most. Section 24
+#           takes patterns out of a stranger's schema: an expression can take Python years.
 
 __all__ += ["compile_schema", "Validator"]
 
@@ -2241,7 +2241,7 @@ def _is_multiple(value: Any, of: Any) -> bool:
     return Fraction(str(value)) % Fraction(str(of)) == 0
 
 
-#: The keywords that compare a value or its size: for which type, the comparison, the message.
+#: The keywords that compare a value or its size: its type, the comparison, the message.
 MEASURES: dict[str, tuple[str, Callable[[Any, Any], bool], str]] = {
     "minimum": ("number", operator.ge, "be at least {}"),
     "maximum": ("number", operator.le, "be at most {}"),
@@ -2262,13 +2262,16 @@ FLAT = {"type", "properties", "required", "additionalProperties", "items", "$def
 
 
 class Node:
-    """A compiled schema: its keywords hold nodes where they held schemas."""
+    """A compiled schema: its keywords hold nodes where they held schemas.
+
+    `enum` and `const` hold a pair: the canonical texts of the values, and words for an error.
+    """
 
     def __init__(self, words: Schema, scope: str = "") -> None:
         self.words, self.scope = {word: words[word] for word in words if word in KEYWORDS}, scope
         types = words.get("type", [])
         types = [types] if isinstance(types, str) else types
-        #: the types that are admitted; empty if all are
+        #: the types that are admitted; all, if it is empty
         self.kinds = {*types, *(["integer"] if "number" in types else [])}
         self.expected = " or ".join(types)
         self.limits = [(*MEASURES[word], words[word]) for word in words if word in MEASURES]
@@ -2302,12 +2305,12 @@ def usable(make: Function, *args: Any) -> Any:
 
 
 def inside(step: str | int, fault: SchemaError) -> SchemaError:
-    """Return the error of a member or an item, with the step to it before its path."""
+    """Put the step to a member or an item before the path of its error."""
     return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
 
 
 def nearest(faults: Sequence[SchemaError]) -> SchemaError:
-    """Return one error for those of all alternatives: that of the one that was meant, if any."""
+    """Return one error for all alternatives: that of the one that was probably meant."""
 
     def nearness(fault: SchemaError) -> tuple[Any, ...]:
         # Where only one text is right, "cat", it is a tag: another alternative was meant.
@@ -2337,15 +2340,13 @@ def _any_of(values: Iterable[JSON]) -> str:
 class Checking:
     """One check of a value: its budget, and the scopes of the schemas that are being applied.
 
-    Raises SchemaError for a wrong value, and LimitExceeded where the budget ends before that is
-    known.
+    A wrong value raises SchemaError, a spent budget LimitExceeded.
     """
 
     def __init__(self) -> None:
         self.steps, self.scopes = MAX_STEPS, [""]
 
     def spend(self, steps: int) -> None:
-        """Pay for work before it is done."""
         self.steps -= steps
         if self.steps < 0 or len(self.scopes) > 2 * MAX_DEPTH:
             raise LimitExceeded("it takes too long, or is too deep: simplify schema or value")
@@ -2405,7 +2406,7 @@ class Checking:
         return pattern_of(pattern).search(text) is not None
 
     def _inside(self, value: Any, parts: Iterable[tuple[Any, Node]]) -> None:
-        """Apply schemas to parts of a value: pairs of a name or index, and a node."""
+        """Apply nodes to the members or items that stand under these keys."""
         for key, part in parts:
             item = value[key]
             if type(item) not in part.plain:
@@ -2461,7 +2462,7 @@ class Checking:
         for part in words.get("allOf", ()):
             seen |= self.apply(part, value)
         if "$dynamicRef" in words:
-            # the outermost scope that has such an anchor; "*": the target of a plain $ref
+            # of the outermost scope that has such an anchor; "*" is where a $ref would lead
             leads = words["$dynamicRef"]
             outer = next((scope for scope in self.scopes if scope in leads), "*")
             seen |= self.apply(leads[outer], value)
@@ -2483,8 +2484,7 @@ class Checking:
             raise SchemaError("", "matches more than one of the alternatives")
 
 
-# References. `$id` gives a schema a URI and makes it a scope, to which references and the names of
-# `$anchor` inside it are relative:
+# `$id` gives a schema a URI and makes it a scope: references and anchors in it are relative to it.
 #
 #     {"$id": "http://x.test/a",                               scope http://x.test/a
 #      "$defs": {"item": {"$anchor": "i"},                           http://x.test/a#i
@@ -2528,7 +2528,7 @@ class Document(Checking):
         anchor, dynamic = words.get("$anchor", ""), words.get("$dynamicAnchor", "")
         scope = self._absolute(uri, scope)
         node = self.nodes[id(schema)] = Node(words, scope)
-        # The first schema in a scope is the one with its $id.
+        # The first schema in a scope is the one that has its $id: "" names it.
         for name in ("", fragment, anchor, dynamic):
             self.names.setdefault((scope, name), schema)
         if dynamic:
@@ -2558,7 +2558,6 @@ class Document(Checking):
         return held
 
     def _absolute(self, uri: str, base: str) -> str:
-        """Return a relative URI of a scope as an absolute one; "" is the scope itself."""
         if not uri:
             return base
         from urllib.parse import urljoin
@@ -2609,8 +2608,7 @@ class Validator:
 
     def __init__(self, schema: JSON) -> None:
         self._node = node = usable(Document(_metaschema()).read, schema)
-        # Most tools take members that have a type and nothing else: comparing classes is ten times
-        # as fast.
+        # Members of most tools have a type and nothing else: to compare classes is much faster.
         parts = node.words.get("properties", {}) if node.is_flat and "object" in node.kinds else {}
         self._plain = {name: part.plain for name, part in parts.items()}
         self._needed = {*node.words.get("required", ())}
@@ -2647,8 +2645,8 @@ EMPTY = inspect.Parameter.empty  # no annotation, or no default
 #: From JSON to the value; None where they are the same.
 Reader = Optional[Function]
 Shape = tuple[Schema, Reader]
-#: Name, annotation and default of a member or a parameter. The default of a required one is EMPTY;
-#: it is `...` for one that may be absent.
+#: Name, annotation and default of a member or a parameter. The default is EMPTY if it is required,
+#: and `...` if it may be absent.
 Member = tuple[str, Any, Any]
 
 
@@ -2670,8 +2668,8 @@ def _read_text(cls: Any, value: Any) -> Any:
 DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,9})?$"  # no NaN, no infinity
 #: The classes that are JSON as they are.
 PLAIN = (str, bool, int, float, type(None))
-#: Further classes that are one JSON scalar: what their schema has besides {"type": "string"}, and a
-#: function from class and JSON to the value. Names, so that nothing is imported for them.
+#: Classes whose JSON is a text: what their schema has besides {"type": "string"}, and a function
+#: from class and JSON to the value. Names, so that nothing is imported for them.
 TEXTS: dict[str, tuple[Schema, Callable[[Any, Any], Any]]] = {
     "builtins.bytes": ({"contentEncoding": "base64"},
                        lambda cls, text: base64.b64decode(text, validate=True)),
@@ -2736,7 +2734,7 @@ def _is_record(hint: Any) -> bool:
 
 
 def _inlined(schema: Any, known: Schema) -> Any:
-    """Return a schema in which each reference to `known` has become what it names."""
+    """Replace each reference to a schema of `known` by that schema."""
     if isinstance(schema, list):
         return [_inlined(each, known) for each in schema]
     if not isinstance(schema, dict):
@@ -2839,7 +2837,7 @@ def _checked(shape: Shape) -> Callable[[JSON], Any]:
 def converter(annotation: Any) -> Callable[[JSON], Any]:
     """Return a function that reads JSON as a type, as an argument of a tool is read.
 
-    That raises SchemaError for what does not fit; converter() TypeError for a type without schema.
+    It raises SchemaError for what does not fit. A type without a schema is a TypeError.
 
     >>> converter(bytes)("aGk=")
     b'hi'
@@ -2852,11 +2850,7 @@ _reader_inside = lru_cache(None)(converter)
 
 
 def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
-    """Return the shape of an annotation inside of some classes; TypeError for one without.
-
-    >>> shape_of(typing.List[int])[0]
-    {'type': 'array', 'items': {'type': 'integer'}}
-    """
+    """Return the shape of an annotation, in the definition of these classes; or a TypeError."""
     hint, notes = _unwrap(annotation)
     schema, read = _bare_shape(hint, inside)
     for note in notes:
@@ -2910,8 +2904,7 @@ def _union(shapes: list[Shape]) -> Shape:
     readers = [_checked(shape) for shape in shapes]
 
     def read_union(value: JSON) -> Any:
-        # The first that the value fits and that can read it is taken: "2026-02-30" fits the schema
-        # of a date, but is none, and so a str in a union with str.
+        # "2026-02-30" fits the schema of a date, but is none: in a union with str it is a str.
         faults = []
         for read in readers:
             try:
@@ -2968,10 +2961,7 @@ def _named(hint: Any, inside: tuple[Any, ...]) -> Shape:
 def shape_of_members(
     members: list[Member], what: str, inside: tuple[Any, ...] = ()
 ) -> tuple[Schema, dict[str, Reader]]:
-    """Return the schema of an object with these members, and their readers.
-
-    A TypeError names the member, after a word for it in `what`.
-    """
+    """Return the schema of an object, and the readers of its members; a TypeError names one."""
     properties: Schema = {}
     readers: dict[str, Reader] = {}
     for name, hint, default in members:
@@ -2985,11 +2975,11 @@ def shape_of_members(
         properties[name] = schema
         if read:
             readers[name] = read
-        # A default beyond JSON is left out.
+        # A default that JSON cannot say is left out, and so is None where the annotation does not
+        # admit it: `x: int = None`.
         with suppress(TypeError, ValueError, RecursionError):
             value = to_json(default)
             _to_json(value)
-            # None is left out, too, where the annotation does not admit it: `x: int = None`
             if value is not None or "null" in schema.get("type", "null"):
                 schema["default"] = value
     required = [name for name, _, default in members if default is EMPTY]
@@ -3058,10 +3048,10 @@ def to_json(value: Any) -> JSON:
 #######################################
 # 12. Functions
 #######################################
-# Problem. `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
-#          about `a` is what a model needs to know.
-# Rule.    What partial() has bound is not for the model, nor is the context.
-# Limits.  JSON names every argument: no *args, no parameters before "/".
+# Problem.  `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
+#           about `a` is what a model needs to know.
+# Rule.     What partial() has bound is not for the model, nor is the context.
+# Limits.   JSON names every argument: no *args, no parameters before "/".
 
 CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
 
@@ -3069,7 +3059,7 @@ CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the
 def read_docstring(text: str) -> tuple[str, Fields]:
     """Return a docstring without its "Args:", and the description of each parameter.
 
-    A block with anything else in it stays in the docstring, too: nothing gets lost.
+    A block with anything else in it stays in the docstring, too.
 
     >>> read_docstring("Add.\\n\\nArgs:\\n    a (int): the first\\n    b - the\\n        second")
     ('Add.', {'a': 'the first', 'b': 'the second'})
@@ -3091,7 +3081,7 @@ def read_docstring(text: str) -> tuple[str, Fields]:
 
 
 def _inner_function(fn: Any) -> tuple[Any, set[str]]:
-    """Return what partials, wrappers and objects call in the end, and what they have bound."""
+    """Return what partials, wrappers and objects call in the end, and the names they bind."""
     bound: set[str] = set()
     for _ in range(100):  # objects that invent attributes have no end
         if isinstance(fn, partial):
@@ -3107,10 +3097,7 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
 
 
 class Signature:
-    """How a function is called with JSON.
-
-    Raises TypeError for one that JSON cannot call, and ValueError for a schema of no object.
-    """
+    """How a function is called with JSON; TypeError if JSON cannot call it."""
 
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None) -> None:
         inner, self.bound = _inner_function(fn)
@@ -3172,9 +3159,6 @@ def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | 
     That is always an object: anything else becomes {"result": value}. Without an annotation, for
     None, Any, bytes and `opaque` classes there is no schema; nor for a bare list, which is wrapped
     unless it is content.
-
-    >>> output_of(int)[0]["properties"]
-    {'result': {'type': 'integer'}}
     """
     if _mentions(annotation, (bytes, bytearray, *opaque)):
         return None, False
@@ -3189,8 +3173,8 @@ def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | 
 #######################################
 # 13. URI templates
 #######################################
-# Problem.  "note://{name}" names a family of resources. A URI, whoever wrote it, becomes values,
-#           with which a handler may open files.
+# Problem.  "note://{name}" names a family of resources. A stranger's URI becomes values, with which
+#           a handler may open files.
 # Rules.    1. A template is one regular expression with a single way to match: CVE-2026-0621 made a
 #              server hang by a URI that backtracks.
 #           2. Values are percent-decoded once, after matching.
@@ -3202,11 +3186,7 @@ def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | 
 
 
 def percent_encode(text: str) -> str:
-    """Return a URI with all that may not stand in one as %XX; ValueError for a lone surrogate.
-
-    >>> percent_encode("x://café au lait%21")
-    'x://caf%C3%A9%20au%20lait%21'
-    """
+    """Return a URI with all that may not stand in one as %XX; ValueError for a lone surrogate."""
     from urllib.parse import quote
 
     # RFC 3986 §2, and "%", which begins an escape
@@ -3214,11 +3194,7 @@ def percent_encode(text: str) -> str:
 
 
 def percent_decode(text: str) -> str:
-    """Decode the escapes of a text, once; ValueError for a bad escape, or bad UTF-8.
-
-    >>> percent_decode("caf%C3%A9 100%2525")
-    'café 100%25'
-    """
+    """Decode the escapes of a text, once; ValueError for a bad escape, or bad UTF-8."""
     from urllib.parse import unquote_to_bytes
 
     if re.search("%(?![0-9A-Fa-f]{2})", text):
@@ -3230,7 +3206,7 @@ _NAME = "[A-Za-z_][A-Za-z0-9_]*"
 
 
 class Template:
-    """A URI template; `names` are its variables, usable as Python parameters.
+    """A URI template; `names` are its variables, which can be parameters in Python.
 
     {name}           one or more characters without a slash
     {+path} {path*}  also with slashes; one of these per template
@@ -3274,12 +3250,12 @@ class Template:
             inside = ".+" if name in self.deep else f"[^/?#{re.escape(literal[:1])}]+"
             expression += f"({inside}){re.escape(literal)}"
         self.path = re.compile(expression, re.DOTALL)
-        #: what every URI of it begins with, up to an escape, which has two spellings
+        #: what every URI of it begins with, up to an escape: that has two spellings
         self.start = literals[0].partition("%")[0]
 
     def match(self, uri: str) -> Fields | None:
         """Return the decoded values by name; None if `uri` is not of this template."""
-        # A server asks all of its templates, so most must say no quickly.
+        # A server asks all its templates: most of them have to say no quickly.
         if not uri.startswith(self.start) or len(uri) > MAX_URI_CHARS:
             return None
         with suppress(ValueError):
@@ -3312,7 +3288,7 @@ class Template:
 # Problem.  Authors return texts, images and records; the wire wants content blocks. And a person is
 #           asked by a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
 # Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one. A
-#              list is content only if one of its items is a block, or bytes.
+#              list is content only if one of its items is a block.
 #           2. A form has what every client can show: flat fields of primitive types. A field that
 #              may be None is not required.
 # Limits.   A block that is a dict is sent as it is, complete or not. Older clients do not know the
@@ -3327,7 +3303,7 @@ RESOURCE_FIELDS = (*TOOL_FIELDS, "mime_type", "size")
 
 
 def without_none(**fields: Any) -> Msg:
-    """Keep the fields that are not None: on the wire they are absent, never null."""
+    """Return the fields that are not None: on the wire those are absent, never null."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -3348,20 +3324,14 @@ def no_such(what: str, name: str, there: Iterable[str]) -> str:
 
 
 def check_numbers(**options: Any) -> None:
-    """Raise ValueError for an option that is no number, 0 or more.
-
-    Other kinds of options are not checked: Python says what is wrong with them.
-    """
+    """Raise ValueError for an option that is no number, 0 or more."""
     for name, value in options.items():
         if not isinstance(value, (int, float)) or not value >= 0:  # or NaN
             raise ValueError(f"{name}={value!r:.100}: give a number, 0 or more")
 
 
 def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
-    """Turn keyword arguments into wire fields: mime_type -> mimeType, meta -> _meta.
-
-    TypeError for an unknown keyword or annotation.
-    """
+    """Return keyword arguments as wire fields: mime_type -> mimeType, meta -> _meta."""
     options = [*known, *(type(made).__init__.__kwdefaults__ or ())]
     hints = fields.get("annotations") or {}
     for kind, given, there in (("option", fields, options), ("annotation", hints, ANNOTATIONS)):
@@ -3428,9 +3398,9 @@ class Message(dict[str, Any]):
         super().__init__(role=role, content=blocks_of(content))
 
 
-#: The URI of bytes in a result: a resource must have one. Nothing can be read there.
+#: The URI of bytes in a result: a resource must have one.
 BYTES_URI = "result:bytes"
-#: The types of content blocks, and the member that tells such a dict from other data.
+#: The types of content blocks; the member that tells such a dict from other data.
 BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource",
           "resource_link": "uri", "tool_use": "input", "tool_result": "content"}
 
@@ -3442,8 +3412,8 @@ def _is_block(value: Any) -> bool:
 def blocks_of(value: Any) -> list[Msg]:
     """Return the value of a handler as content blocks; data become text, bytes a resource.
 
-    >>> blocks_of("hello"), blocks_of({"total": 3})
-    ([{'type': 'text', 'text': 'hello'}], [{'type': 'text', 'text': '{"total":3}'}])
+    >>> blocks_of({"total": 3})
+    [{'type': 'text', 'text': '{"total":3}'}]
     """
     if value is None:
         return []
@@ -3458,7 +3428,7 @@ def blocks_of(value: Any) -> list[Msg]:
 
 
 def messages_of(value: Any, together: bool = False) -> list[Msg]:
-    """Return messages as on the wire, from texts, content, Messages or dicts.
+    """Return texts, content, Messages or dicts as messages on the wire.
 
     `together` leaves several blocks in one message; else each gets a message of its own.
     """
@@ -3518,7 +3488,7 @@ Wanted = TypeVar("Wanted")
 class Elicited(Row, Generic[Wanted]):
     """The answer of a person: `data` is None unless `action` is "accept".
 
-    To accept a plain confirmation gives True.
+    It is True where a plain confirmation was accepted.
     """
 
     action: str
@@ -3541,11 +3511,7 @@ def check_answer(method: str, answer: Msg) -> Msg:
 
 
 def sampled(answer: Any) -> Msg:
-    """Return the result of sampling for what a callback returned: content, or {"content", ...}.
-
-    >>> sampled("hi")
-    {'stopReason': 'endTurn', 'content': [{'type': 'text', 'text': 'hi'}]}
-    """
+    """Return the result of sampling for what a callback returned: content, or {"content", ...}."""
     if not (isinstance(answer, dict) and "content" in answer):
         answer = {"stopReason": "endTurn", "content": answer}
     content = blocks_of(answer["content"])
@@ -3583,7 +3549,7 @@ class Form:
     """A form for a person to fill in, made from a type or a schema."""
 
     def __init__(self, wanted: Any) -> None:
-        #: fields that may be None in Python; a form has no null, so they are absent
+        #: the fields that may be None in Python: a form has no null, they are absent
         self.nullable: set[str] = set()
         self.convert: Reader = None
         if wanted is None:  # a confirmation
@@ -3634,7 +3600,7 @@ class Form:
 class InputRequired(Row):
     """The return value of a handler that asks without ctx.elicit() and its kin.
 
-    `requests` are {name: {"method": "elicitation/create", "params": {...}}}. The handler is called
+    `requests` is {name: {"method": "elicitation/create", "params": {...}}}. The handler is called
     again, with the answers in ctx.input_responses and `state`, any JSON, in ctx.request_state.
     """
 
@@ -3653,11 +3619,7 @@ def check_hints(hints: Msg) -> Msg:
 
 
 def fit_result(method: str, answer: Msg, rev: str) -> Msg:
-    """Return the result of a method as `rev` knows it.
-
-    >>> fit_result("tools/call", {"content": [], "structuredContent": [1]}, NEWEST_LEGACY)
-    {'content': []}
-    """
+    """Return the result of a method as `rev` knows it."""
     if rev >= MODERN:
         return answer
     if method == "tools/list":
