@@ -2242,7 +2242,7 @@ def _is_multiple(value: Any, of: Any) -> bool:
 
 
 #: The keywords that compare a value or its size: its type, the comparison, the message.
-MEASURES: dict[str, tuple[str, Callable[[Any, Any], bool], str]] = {
+MEASURES: dict[str, tuple[str, Function, str]] = {
     "minimum": ("number", operator.ge, "be at least {}"),
     "maximum": ("number", operator.le, "be at most {}"),
     "exclusiveMinimum": ("number", operator.gt, "be more than {}"),
@@ -2269,8 +2269,7 @@ class Node:
 
     def __init__(self, words: Schema, scope: str = "") -> None:
         self.words, self.scope = {word: words[word] for word in words if word in KEYWORDS}, scope
-        types = words.get("type", [])
-        types = [types] if isinstance(types, str) else types
+        types = as_list(words.get("type", []))
         #: the types that are admitted; all, if it is empty
         self.kinds = {*types, *(["integer"] if "number" in types else [])}
         self.expected = " or ".join(types)
@@ -2285,27 +2284,22 @@ class Node:
 ANYTHING, NOTHING = Node({}), Node({"type": "nothing"})
 
 
-def _mismatch(expected: str, got: str) -> SchemaError:
-    return SchemaError("", f"expected {expected}, got {got}", expected)
+def _mismatch(expected: str, got: str, path: str = "") -> SchemaError:
+    return SchemaError(path, f"expected {expected}, got {got}", expected)
 
 
-def fault_of(exc: Exception) -> SchemaError:
-    """Return what a function raised about a value, as an error of the value."""
-    if isinstance(exc, SchemaError):
-        return exc
-    return SchemaError("", f"is not usable: {exc}")
-
-
-def usable(make: Function, *args: Any) -> Any:
-    """Call a function; whatever it raises becomes a SchemaError."""
+def usable(make: Function | None, value: Any) -> Any:
+    """Return make(value), or the value itself; all that make() raises becomes a SchemaError."""
     try:
-        return make(*args)
+        return make(value) if make else value
+    except SchemaError:
+        raise
     except Exception as exc:
-        raise fault_of(exc) from None
+        raise SchemaError("", f"is not usable: {exc}") from None
 
 
-def inside(step: str | int, fault: SchemaError) -> SchemaError:
-    """Put the step to a member or an item before the path of its error."""
+def fault_at(step: str | int, fault: SchemaError) -> SchemaError:
+    """Return the error of a member or an item with the step to it in its path."""
     return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
 
 
@@ -2321,8 +2315,7 @@ def nearest(faults: Sequence[SchemaError]) -> SchemaError:
     wanted = dict.fromkeys(fault.expected for fault in faults if fault.path == best.path)
     if "" in wanted or len(wanted) < 2:
         return best
-    expected, got = " or ".join(wanted)[:400], best.message.rpartition(", got ")[2]
-    return SchemaError(best.path, f"expected {expected}, got {got}", expected)
+    return _mismatch(" or ".join(wanted)[:400], best.message.rpartition(", got ")[2], best.path)
 
 
 @lru_cache(MAX_ITEMS)
@@ -2372,7 +2365,7 @@ class Checking:
                 if rest is not None:
                     keys = value if kind == "object" else range(size)
                     left = [key for key in keys if key not in seen]
-                    self._inside(value, [(key, rest) for key in left])
+                    self._parts(value, [(key, rest) for key in left])
                     seen.update(left)
         finally:
             self.scopes.pop()
@@ -2405,15 +2398,14 @@ class Checking:
         self.spend(1 + (len(text) * len(text) >> 8))
         return pattern_of(pattern).search(text) is not None
 
-    def _inside(self, value: Any, parts: Iterable[tuple[Any, Node]]) -> None:
+    def _parts(self, value: Any, parts: Iterable[tuple[Any, Node]]) -> None:
         """Apply nodes to the members or items that stand under these keys."""
         for key, part in parts:
-            item = value[key]
-            if type(item) not in part.plain:
+            if type(value[key]) not in part.plain:
                 try:
-                    self.apply(part, item)
+                    self.apply(part, value[key])
                 except SchemaError as exc:
-                    raise inside(key, exc) from None
+                    raise fault_at(key, exc) from None
 
     def _object(self, words: Schema, value: Msg) -> set[Any]:
         named, rest = words.get("properties", {}), words.get("additionalProperties")
@@ -2425,7 +2417,7 @@ class Checking:
         if left and rest is NOTHING:
             expected = _any_of(named) or "none"
             raise SchemaError(join_path(left[0]), f"unexpected property: expected {expected}")
-        self._inside(value, parts + [(name, rest) for name in left])
+        self._parts(value, parts + [(name, rest) for name in left])
         seen.update(left)
         for name in words.get("required", ()):
             if name not in value:
@@ -2443,11 +2435,11 @@ class Checking:
         parts = [*words.get("prefixItems", ())][: len(value)]
         if "items" in words:
             parts += [words["items"]] * (len(value) - len(parts))
-        self._inside(value, enumerate(parts))
+        self._parts(value, enumerate(parts))
         seen = {*range(len(parts))}
         if "contains" in words:
-            kind = words["contains"]
-            fit = {i for i, item in enumerate(value) if not self._fault(kind, item, set())}
+            part = words["contains"]
+            fit = {i for i, item in enumerate(value) if not self._fault(part, item, set())}
             seen |= fit
             least, most = words.get("minContains", 1), words.get("maxContains", len(value))
             if not least <= len(fit) <= most:
@@ -2463,25 +2455,21 @@ class Checking:
             seen |= self.apply(part, value)
         if "$dynamicRef" in words:
             # of the outermost scope that has such an anchor; "*" is where a $ref would lead
-            leads = words["$dynamicRef"]
-            outer = next((scope for scope in self.scopes if scope in leads), "*")
-            seen |= self.apply(leads[outer], value)
+            nodes = words["$dynamicRef"]
+            outer = next((scope for scope in self.scopes if scope in nodes), "*")
+            seen |= self.apply(nodes[outer], value)
         if "if" in words:
             branch = "else" if self._fault(words["if"], value, seen) else "then"
             seen |= self.apply(words.get(branch, ANYTHING), value)
         if "not" in words and not self._fault(words["not"], value, set()):
             raise SchemaError("", "matches what it must not match")
         for word in ("anyOf", "oneOf"):
-            if word in words:
-                self._any(words[word], word == "oneOf", value, seen)
-
-    def _any(self, parts: Sequence[Node], single: bool, value: JSON, seen: set[Any]) -> None:
-        # No early end: each alternative that fits has evaluated something.
-        faults = [self._fault(part, value, seen) for part in parts]
-        if None not in faults:
-            raise nearest(cast("list[SchemaError]", faults))
-        if single and faults.count(None) > 1:
-            raise SchemaError("", "matches more than one of the alternatives")
+            # No early end: each alternative that fits has evaluated something.
+            faults = [self._fault(part, value, seen) for part in words.get(word, ())]
+            if faults and None not in faults:
+                raise nearest(cast("list[SchemaError]", faults))
+            if word == "oneOf" and faults.count(None) > 1:
+                raise SchemaError("", "matches more than one of the alternatives")
 
 
 # `$id` gives a schema a URI and makes it a scope: references and anchors in it are relative to it.
@@ -2541,7 +2529,7 @@ class Document(Checking):
 
     def _argument(self, node: Node, word: str, held: Any) -> Any:
         form, scope = KEYWORDS[word], node.scope
-        for text in held if word == "patternProperties" else [held] if word == "pattern" else ():
+        for text in {"pattern": [held], "patternProperties": held}.get(word, ()):
             self.spend(50 * len(text))
             pattern_of(text)
         if form is ONE or word == "items":
@@ -2621,7 +2609,7 @@ class Validator:
                     break
             else:
                 return
-        usable(Checking().apply, self._node, value)
+        usable(partial(Checking().apply, self._node), value)
 
 
 compile_schema = Validator
@@ -2670,7 +2658,7 @@ DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,9})?$"  # no NaN, no infini
 PLAIN = (str, bool, int, float, type(None))
 #: Classes whose JSON is a text: what their schema has besides {"type": "string"}, and a function
 #: from class and JSON to the value. Names, so that nothing is imported for them.
-TEXTS: dict[str, tuple[Schema, Callable[[Any, Any], Any]]] = {
+TEXTS: dict[str, tuple[Schema, Function]] = {
     "builtins.bytes": ({"contentEncoding": "base64"},
                        lambda cls, text: base64.b64decode(text, validate=True)),
     "datetime.datetime": ({"format": "date-time"}, _read_iso),
@@ -2712,7 +2700,7 @@ def _words_of(note: Any, kind: Any) -> Schema:
 
 def _read_bounded(read: Reader, bounds: Schema, value: JSON) -> Any:
     """Read and compare: no schema says that "-5" is too small for a Decimal."""
-    found = read(value) if read else value
+    found = usable(read, value)
     for word, bound in bounds.items():
         _, holds, must = MEASURES[word]
         if type(found) not in PLAIN and not holds(found, bound):  # else the schema has judged it
@@ -2727,10 +2715,8 @@ def _is_class(hint: Any) -> bool:
 
 def _is_record(hint: Any) -> bool:
     """Return whether `hint` is a dataclass, a NamedTuple or a TypedDict."""
-    return _is_class(hint) and any(
-        hasattr(hint, mark)
-        for mark in ("__dataclass_fields__", "_field_defaults", "__required_keys__")
-    )
+    marks = ("__dataclass_fields__", "_field_defaults", "__required_keys__")
+    return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
 
 
 def _inlined(schema: Any, known: Schema) -> Any:
@@ -2809,9 +2795,9 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
 def read_inside(step: str | int, read: Reader, value: Any) -> Any:
     """Read a member or an item; an error names the way to it."""
     try:
-        return read(value) if read else value
-    except Exception as exc:
-        raise inside(step, fault_of(exc)) from None
+        return usable(read, value)
+    except SchemaError as exc:
+        raise fault_at(step, exc) from None
 
 
 def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
@@ -2822,14 +2808,14 @@ def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
     return values
 
 
-def _checked(shape: Shape) -> Callable[[JSON], Any]:
+def _checked(shape: Shape) -> Function:
     """Return a reader that checks JSON before it reads it."""
     schema, read = shape
     check = compile_schema(schema).check
 
     def read_checked(value: JSON) -> Any:
         check(value)
-        return usable(read, value) if read else value
+        return usable(read, value)
 
     return read_checked
 
@@ -3148,8 +3134,7 @@ class Signature:
         for name in self.bound:  # else **kwargs would let a caller replace it
             if name in given:
                 raise SchemaError(join_path(name), "unexpected property")
-        values = read_members(self.readers, given) if self.readers else given
-        values = {self.whole: given} if self.whole else values
+        values = {self.whole: given} if self.whole else read_members(self.readers, given)
         return values if self.context is None else {**values, self.context: context}
 
 
@@ -3475,8 +3460,7 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
     if isinstance(value, Image):
         usual, held = value["mimeType"], {"blob": value["data"]}
     elif isinstance(value, (bytes, bytearray)):
-        held = {"blob": base64.b64encode(value).decode()}
-        usual = "application/octet-stream"
+        usual, held = "application/octet-stream", {"blob": to_json(value)}
     else:
         held = {"text": value if isinstance(value, str) else _to_json(to_json(value))}
     return [{"uri": uri, "mimeType": mime_type or usual, **held}]
@@ -3594,7 +3578,7 @@ class Form:
         if self.convert is not None:
             content = {**dict.fromkeys(self.nullable), **content}
         value = content["value"] if self.wrapped else content
-        return Elicited(action, value if self.convert is None else usable(self.convert, value))
+        return Elicited(action, usable(self.convert, value))
 
 
 class InputRequired(Row):
