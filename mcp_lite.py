@@ -2299,7 +2299,6 @@ def usable(make: Function | None, value: Any) -> Any:
 
 
 def fault_at(step: str | int, fault: SchemaError) -> SchemaError:
-    """Return the error of a member or an item with the step to it in its path."""
     return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
 
 
@@ -2473,12 +2472,7 @@ class Checking:
 
 
 # `$id` gives a schema a URI and makes it a scope: references and anchors in it are relative to it.
-#
-#     {"$id": "http://x.test/a",                               scope http://x.test/a
-#      "$defs": {"item": {"$anchor": "i"},                           http://x.test/a#i
-#                "other": {"$id": "b",                         scope http://x.test/b
-#                          "items": {"$ref": "a#i"}}}}         leads to "item"
-#
+# In {"$id": "http://x.test/a", "$defs": {"item": {"$anchor": "i"}}}, "item" is http://x.test/a#i.
 # `$dynamicRef` leads to the $dynamicAnchor of that name in the scope that the check entered first.
 # So a schema of trees can be extended from outside.
 
@@ -2486,7 +2480,7 @@ class Checking:
 class Document(Checking):
     """A schema being compiled, which is paid for as a check is."""
 
-    def __init__(self, metaschema: Node | None) -> None:
+    def __init__(self, metaschema: Node) -> None:
         super().__init__()
         self.metaschema = metaschema
         #: by id(), which is safe as long as the root lives
@@ -2496,8 +2490,7 @@ class Document(Checking):
         self.later: list[tuple[Node, str]] = []  # references
 
     def read(self, schema: Any, scope: str = "") -> Node:
-        if self.metaschema:
-            self.apply(self.metaschema, schema)
+        self.apply(self.metaschema, schema)
         node = self.compile(schema, scope)
         while self.later:
             self._link(*self.later.pop())
@@ -2509,10 +2502,10 @@ class Document(Checking):
             return ANYTHING if schema else NOTHING
         self.spend(20)
         words: Schema = {"required": schema} if isinstance(schema, list) else schema
-        if isinstance(words.get("items"), list):  # as until 2019
+        if isinstance(words.get("items"), list):  # in draft-07
             rest = words.get("additionalItems", True)
             words = {**words, "prefixItems": words["items"], "items": rest}
-        uri, _, fragment = words.get("$id", "").partition("#")  # "#a" is an anchor, until 2019
+        uri, _, fragment = words.get("$id", "").partition("#")  # in draft-07, "#a" is an anchor
         anchor, dynamic = words.get("$anchor", ""), words.get("$dynamicAnchor", "")
         scope = self._absolute(uri, scope)
         node = self.nodes[id(schema)] = Node(words, scope)
@@ -2569,8 +2562,8 @@ class Document(Checking):
             schema = schema.get(name) if isinstance(schema, dict) else None
         if not isinstance(schema, (dict, bool)):
             # spec: basic/index#ref-resolution -- a network URI is never dereferenced
-            remedy = "nothing is fetched, so put it under $defs"
-            raise SchemaError("", f"{show_json(ref)} leads nowhere: {remedy}")
+            told = "leads nowhere: nothing is fetched, so put it under $defs"
+            raise SchemaError("", f"{show_json(ref)} {told}")
         # A target without a node stands under a keyword that is not ours.
         target = self.nodes.get(id(schema)) or self.read(schema, scope)
         anchors = self.anchors.get(fragment, {})
@@ -2582,17 +2575,11 @@ class Document(Checking):
 
 @lru_cache(None)
 def _metaschema() -> Node:
-    return Document(None).read({"type": ["object", "boolean"], "properties": KEYWORDS})
+    return Document(ANYTHING).read({"type": ["object", "boolean"], "properties": KEYWORDS})
 
 
 class Validator:
-    """A compiled JSON Schema; SchemaError if it is no usable one.
-
-    >>> compile_schema({"properties": {"b": {"type": "integer"}}}).check({"b": "x"})
-    Traceback (most recent call last):
-    ...
-    mcp_lite.SchemaError: b: expected integer, got string
-    """
+    """A compiled JSON Schema of 2020-12 or draft-07; SchemaError if it is no usable one."""
 
     def __init__(self, schema: JSON) -> None:
         self._node = node = usable(Document(_metaschema()).read, schema)
@@ -2636,6 +2623,11 @@ Shape = tuple[Schema, Reader]
 #: Name, annotation and default of a member or a parameter. The default is EMPTY if it is required,
 #: and `...` if it may be absent.
 Member = tuple[str, Any, Any]
+
+
+def without_none(**fields: Any) -> Msg:
+    """Return the fields that are not None: on the wire those are absent, never null."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 class Header(Row):
@@ -2792,8 +2784,7 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def read_inside(step: str | int, read: Reader, value: Any) -> Any:
-    """Read a member or an item; an error names the way to it."""
+def read_at(step: str | int, read: Reader, value: Any) -> Any:
     try:
         return usable(read, value)
     except SchemaError as exc:
@@ -2804,12 +2795,11 @@ def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
     values = dict(given)
     for name, read in readers.items():
         if name in values:
-            values[name] = read_inside(name, read, values[name])
+            values[name] = read_at(name, read, values[name])
     return values
 
 
 def _checked(shape: Shape) -> Function:
-    """Return a reader that checks JSON before it reads it."""
     schema, read = shape
     check = compile_schema(schema).check
 
@@ -2836,7 +2826,7 @@ _reader_inside = lru_cache(None)(converter)
 
 
 def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
-    """Return the shape of an annotation, in the definition of these classes; or a TypeError."""
+    """Return the shape of an annotation that stands inside these classes, or raise TypeError."""
     hint, notes = _unwrap(annotation)
     schema, read = _bare_shape(hint, inside)
     for note in notes:
@@ -2917,7 +2907,7 @@ def _array(origin: Any, args: tuple[Any, ...], shapes: list[Shape]) -> Shape:
 
     def read_array(value: list[Any]) -> Any:
         each = enumerate(zip(itertools.cycle(readers), value))
-        return build([read_inside(i, read, item) for i, (read, item) in each])
+        return build([read_at(i, read, item) for i, (read, item) in each])
 
     return schema, read_array
 
@@ -2926,10 +2916,8 @@ def _mapping(inside: tuple[Any, ...], key: Any, value: Any) -> Shape:
     if _unwrap(key)[0] not in (str, Any):
         raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
     members, read = shape_of(value, inside)
-    schema = {"type": "object", **({"additionalProperties": members} if members else {})}
-    if read is None:
-        return schema, None
-    return schema, lambda given: read_members(dict.fromkeys(given, read), given)
+    schema = without_none(type="object", additionalProperties=members or None)
+    return schema, read and (lambda given: read_members(dict.fromkeys(given, read), given))
 
 
 def _named(hint: Any, inside: tuple[Any, ...]) -> Shape:
@@ -2968,11 +2956,8 @@ def shape_of_members(
             _to_json(value)
             if value is not None or "null" in schema.get("type", "null"):
                 schema["default"] = value
-    required = [name for name, _, default in members if default is EMPTY]
-    whole: Schema = {"type": "object", "properties": properties}
-    if required:
-        whole["required"] = required
-    return whole, readers
+    required = [name for name, _, default in members if default is EMPTY] or None
+    return without_none(type="object", properties=properties, required=required), readers
 
 
 def _members_of(cls: Any) -> list[Member]:
@@ -3050,7 +3035,6 @@ def read_docstring(text: str) -> tuple[str, Fields]:
     >>> read_docstring("Add.\\n\\nArgs:\\n    a (int): the first\\n    b - the\\n        second")
     ('Add.', {'a': 'the first', 'b': 'the second'})
     """
-    # "name (type): words" or "name - words"; further lines are indented
     entry = (
         r"(?m)^\*{0,2}(\w+)[ \t]*(?:\(.*?\))?(?::|[ \t]+(?:--?|\u2013|\u2014)[ \t])"
         r"(.*(?:\n[ \t]+.*|\n[ \t]*$)*)"
@@ -3116,8 +3100,7 @@ class Signature:
         for name, hint in hints.items():
             p = given[name]
             if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
-                remedy = "JSON names every argument: take a list, or no `/`"
-                raise TypeError(f"parameter {name!r}: {remedy}")
+                raise TypeError(f"parameter {name!r} cannot be named: take a list, or no `/`")
             if (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
                 self.context = name
             else:
@@ -3129,7 +3112,7 @@ class Signature:
         own, self.readers = shape_of_members(members, "parameter ")
         return {**own, "additionalProperties": bool(others)}
 
-    def arguments(self, given: Schema, context: Any = None) -> Schema:
+    def arguments(self, given: Schema, context: Any) -> Schema:
         """Return valid arguments as the function takes them; SchemaError for one without value."""
         for name in self.bound:  # else **kwargs would let a caller replace it
             if name in given:
@@ -3138,7 +3121,7 @@ class Signature:
         return values if self.context is None else {**values, self.context: context}
 
 
-def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | None, bool]:
+def output_of(annotation: Any, opaque: tuple[type, ...]) -> tuple[Schema | None, bool]:
     """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
 
     That is always an object: anything else becomes {"result": value}. Without an annotation, for
@@ -3160,14 +3143,14 @@ def output_of(annotation: Any, opaque: tuple[type, ...] = ()) -> tuple[Schema | 
 #######################################
 # Problem.  "note://{name}" names a family of resources. A stranger's URI becomes values, with which
 #           a handler may open files.
-# Rules.    1. A template is one regular expression with a single way to match: CVE-2026-0621 made a
-#              server hang by a URI that backtracks.
+# Rules.    1. A template is a regular expression with one way to match: CVE-2026-0621 made a server
+#              hang by a URI that backtracks.
 #           2. Values are percent-decoded once, after matching.
 #           3. No value leads out of the folder that a handler joins it to: none has a part "..",
 #              begins with a slash or a drive ("C:/"), or has a hidden character; `{name}` has no
-#              slash, not even an escaped one. Only `file://{+path}` gives absolute paths.
+#              slash, escaped or not. Only `file://{+path}` gives absolute paths.
 # Limits.   `{#x} {;x} {&x} {/x} {.x} {a,b} {x:3}` are refused. Symbolic links, "~" and names that
-#           Windows reserves ("NUL") are not looked at: a handler that opens files must do that.
+#           Windows reserves ("NUL") are left to the handler that opens files.
 
 
 def percent_encode(text: str) -> str:
@@ -3198,7 +3181,7 @@ class Template:
     {?q,lang}        query parameters at the end, in any order, each may be absent
 
     `{name}` ends at the first character of the text behind it; the deep variable takes as much as
-    it can. ValueError, with a remedy, for any other template.
+    it can. Any other template is a ValueError, with a remedy.
 
     >>> Template("file:///{path*}/{name}.txt").match("file:///etc/conf.d/my%20app.txt")
     {'path': 'etc/conf.d', 'name': 'my app'}
@@ -3231,7 +3214,6 @@ class Template:
         self.absolute = literals[0] in ("file:", "file://") and len(variables) == 1
         expression = re.escape(literals[0])
         for name, literal in zip(self.names, literals[1:]):
-            # A variable ends at the first character that stands behind it: one way to match.
             inside = ".+" if name in self.deep else f"[^/?#{re.escape(literal[:1])}]+"
             expression += f"({inside}){re.escape(literal)}"
         self.path = re.compile(expression, re.DOTALL)
@@ -3240,7 +3222,7 @@ class Template:
 
     def match(self, uri: str) -> Fields | None:
         """Return the decoded values by name; None if `uri` is not of this template."""
-        # A server asks all its templates: most of them have to say no quickly.
+        # A server asks all its templates, so most must refuse quickly.
         if not uri.startswith(self.start) or len(uri) > MAX_URI_CHARS:
             return None
         with suppress(ValueError):
@@ -3285,13 +3267,6 @@ __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputR
 PROMPT_FIELDS = ("title", "description", "icons", "meta")
 TOOL_FIELDS = (*PROMPT_FIELDS, "annotations")
 RESOURCE_FIELDS = (*TOOL_FIELDS, "mime_type", "size")
-
-
-def without_none(**fields: Any) -> Msg:
-    """Return the fields that are not None: on the wire those are absent, never null."""
-    return {name: value for name, value in fields.items() if value is not None}
-
-
 #: The members of `annotations`; those of anybody else have a prefix: "shop.example/red".
 ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint",
                "audience", "priority", "lastModified")
@@ -3523,7 +3498,7 @@ def root_of(root: Any) -> Msg:
 # spec: client/elicitation#requested-schema -- "limited to flat objects with primitive properties"
 FORM_TYPES = ("string", "number", "integer", "boolean", "array")
 FORM_FORMATS = ("email", "uri", "date", "date-time")
-FORM_WORDS = frozenset(
+FORM_WORDS = set(
     "type title description default enum enumNames oneOf items format pattern minLength maxLength "
     "minimum maximum minItems maxItems".split()
 )
@@ -3547,9 +3522,7 @@ class Form:
             wanted = {"properties": {"value": wanted}, "required": ["value"]}
         fields = {name: self._field(name, field) for name, field in wanted["properties"].items()}
         required = [name for name in wanted.get("required", ()) if name not in self.nullable]
-        self.schema: Msg = {"type": "object", "properties": fields}
-        if required:
-            self.schema["required"] = required
+        self.schema = without_none(type="object", properties=fields, required=required or None)
         self.check = compile_schema(self.schema).check
         self.defaults = {name: x["default"] for name, x in fields.items() if "default" in x}
 
@@ -3606,19 +3579,17 @@ def fit_result(method: str, answer: Msg, rev: str) -> Msg:
     """Return the result of a method as `rev` knows it."""
     if rev >= MODERN:
         return answer
+    answer = {**answer}
     if method == "tools/list":
         # spec 2025-11-25: schema#tool -- "Currently restricted to type: "object" at the root level"
-        return {**answer, "tools": [
-            tool if object_of(tool, "outputSchema").get("type") == "object"
-            else without(tool, "outputSchema") for tool in answer["tools"]
-        ]}
-    if method == "prompts/get" and rev < RICH:
-        return {**answer, "messages": [fit_message(x, rev) for x in answer["messages"]]}
-    if method == "tools/call":
-        if not isinstance(answer.get("structuredContent", {}), dict):
-            answer = without(answer, "structuredContent")
-        if rev < RICH and "content" in answer:
-            answer = {**answer, "content": [fit_content(x, rev) for x in answer["content"]]}
+        answer["tools"] = [tool if object_of(tool, "outputSchema").get("type") == "object"
+                           else without(tool, "outputSchema") for tool in answer["tools"]]
+    if method == "tools/call" and not isinstance(answer.get("structuredContent", {}), dict):
+        del answer["structuredContent"]
+    if rev < RICH and method == "prompts/get":
+        answer["messages"] = [fit_message(x, rev) for x in answer["messages"]]
+    if rev < RICH and method == "tools/call" and "content" in answer:
+        answer["content"] = [fit_content(x, rev) for x in answer["content"]]
     return answer
 
 
