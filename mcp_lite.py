@@ -2217,7 +2217,7 @@ KEYWORDS: dict[str, Schema] = {
         "properties patternProperties $defs definitions": BY_NAME,
         "dependentSchemas dependentRequired dependencies":
             {"type": "object", "additionalProperties": {"anyOf": [ONE, _STRINGS]}},
-        "type": {"anyOf": [_TYPE, {"type": "array", "items": _TYPE, "minItems": 1}]},
+        "type": {"anyOf": [_TYPE, {**MANY, "items": _TYPE}]},
         "enum": {"type": "array"},
         "const": {},
         "minimum maximum exclusiveMinimum exclusiveMaximum": {"type": "number"},
@@ -3370,11 +3370,7 @@ def _is_block(value: Any) -> bool:
 
 
 def blocks_of(value: Any) -> list[Msg]:
-    """Return the value of a handler as content blocks; data become text, bytes a resource.
-
-    >>> blocks_of({"total": 3})
-    [{'type': 'text', 'text': '{"total":3}'}]
-    """
+    """Return the value of a handler as content blocks; data become text, bytes a resource."""
     if value is None:
         return []
     if isinstance(value, (bytes, bytearray)):
@@ -3417,8 +3413,8 @@ def check_asked(method: str, params: Msg) -> None:
 
 
 def _is_contents(value: Any) -> bool:
-    raw = isinstance(value, dict) and "uri" in value and ("text" in value or "blob" in value)
-    return raw or isinstance(value, Resource)
+    is_raw = isinstance(value, dict) and "uri" in value and ("text" in value or "blob" in value)
+    return is_raw or isinstance(value, Resource)
 
 
 def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
