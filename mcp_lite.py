@@ -2185,9 +2185,9 @@ class Peer(Asker):
 #######################################
 # 10. JSON Schema
 #######################################
-# Problem.  A JSON Schema tells a model what a tool takes, and what the model sends is checked
-#           against it: `{"type": "integer", "minimum": 1}` and "x" give "expected integer, got
-#           string". Values come from strangers, and so do some of the schemas.
+# Problem.  A JSON Schema tells a model what a tool takes, and what the model sends is checked: "x"
+#           for {"type": "integer"} gives "expected integer, got string". Values come from
+#           strangers, and so do some of the schemas.
 # Rules.    1. A schema is rewritten once, into nodes: there `$ref` is one more schema of `allOf`.
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
 #           3. Schema and value multiply, so work is paid for before it is done, from one budget.
@@ -2330,10 +2330,7 @@ def _any_of(values: Iterable[JSON]) -> str:
 
 
 class Checking:
-    """One check of a value: its budget, and the scopes of the schemas that are being applied.
-
-    A wrong value raises SchemaError, a spent budget LimitExceeded.
-    """
+    """One check of a value: its budget, and the scopes of the schemas that are being applied."""
 
     def __init__(self) -> None:
         self.steps, self.scopes = MAX_STEPS, [""]
@@ -2364,7 +2361,7 @@ class Checking:
                 if rest is not None:
                     keys = value if kind == "object" else range(size)
                     left = [key for key in keys if key not in seen]
-                    self._parts(value, [(key, rest) for key in left])
+                    self._apply_to_parts(value, [(key, rest) for key in left])
                     seen.update(left)
         finally:
             self.scopes.pop()
@@ -2397,8 +2394,7 @@ class Checking:
         self.spend(1 + (len(text) * len(text) >> 8))
         return pattern_of(pattern).search(text) is not None
 
-    def _parts(self, value: Any, parts: Iterable[tuple[Any, Node]]) -> None:
-        """Apply nodes to the members or items that stand under these keys."""
+    def _apply_to_parts(self, value: Any, parts: Iterable[tuple[Any, Node]]) -> None:
         for key, part in parts:
             if type(value[key]) not in part.plain:
                 try:
@@ -2416,7 +2412,7 @@ class Checking:
         if left and rest is NOTHING:
             expected = _any_of(named) or "none"
             raise SchemaError(join_path(left[0]), f"unexpected property: expected {expected}")
-        self._parts(value, parts + [(name, rest) for name in left])
+        self._apply_to_parts(value, parts + [(name, rest) for name in left])
         seen.update(left)
         for name in words.get("required", ()):
             if name not in value:
@@ -2434,7 +2430,7 @@ class Checking:
         parts = [*words.get("prefixItems", ())][: len(value)]
         if "items" in words:
             parts += [words["items"]] * (len(value) - len(parts))
-        self._parts(value, enumerate(parts))
+        self._apply_to_parts(value, enumerate(parts))
         seen = {*range(len(parts))}
         if "contains" in words:
             part = words["contains"]
@@ -2472,9 +2468,8 @@ class Checking:
 
 
 # `$id` gives a schema a URI and makes it a scope: references and anchors in it are relative to it.
-# In {"$id": "http://x.test/a", "$defs": {"item": {"$anchor": "i"}}}, "item" is http://x.test/a#i.
-# `$dynamicRef` leads to the $dynamicAnchor of that name in the scope that the check entered first.
-# So a schema of trees can be extended from outside.
+# `$dynamicRef` leads to the $dynamicAnchor of that name in the scope that the check entered first:
+# so a schema of trees can be extended from outside.
 
 
 class Document(Checking):
@@ -2626,7 +2621,7 @@ Member = tuple[str, Any, Any]
 
 
 def without_none(**fields: Any) -> Msg:
-    """Return the fields that are not None: on the wire those are absent, never null."""
+    """Return the fields that are not None: on the wire the others are absent, never null."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -2988,11 +2983,7 @@ SIMPLER: dict[str, Function] = {
 
 
 def to_json(value: Any) -> JSON:
-    """Return a Python value as JSON; TypeError for one that has none.
-
-    >>> to_json({"tags": {"b", "a"}, "raw": b"hi"})
-    {'tags': ['a', 'b'], 'raw': 'aGk='}
-    """
+    """Return a Python value as JSON; TypeError for one that has none."""
     cls = type(value)
     if cls in PLAIN:
         return value
@@ -3124,9 +3115,9 @@ class Signature:
 def output_of(annotation: Any, opaque: tuple[type, ...]) -> tuple[Schema | None, bool]:
     """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
 
-    That is always an object: anything else becomes {"result": value}. Without an annotation, for
-    None, Any, bytes and `opaque` classes there is no schema; nor for a bare list, which is wrapped
-    unless it is content.
+    That is always an object: anything else becomes {"result": value}. No annotation, None, Any,
+    bytes and `opaque` classes have no schema; nor has a bare list, which is wrapped unless it is
+    content.
     """
     if _mentions(annotation, (bytes, bytearray, *opaque)):
         return None, False
@@ -3418,11 +3409,7 @@ def _is_contents(value: Any) -> bool:
 
 
 def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
-    """Return the value of a resource's function as the `contents` of resources/read.
-
-    >>> contents_of("x://a", {"n": 1}, None)
-    [{'uri': 'x://a', 'mimeType': 'application/json', 'text': '{"n":1}'}]
-    """
+    """Return the value of a resource's function as the `contents` of resources/read."""
     if isinstance(value, (list, tuple)) and any(map(_is_contents, value)):
         return [contents for item in value for contents in contents_of(uri, item, mime_type)]
     if _is_contents(value):
