@@ -2830,9 +2830,10 @@ def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
               if kind == "number" and word in schema}
     if not bounds or schema.get("type") in ("integer", "number"):
         return schema, read
-    left = {word: held for word, held in schema.items()
+    # A schema cannot say a bound that is a date, for example.
+    said = {word: held for word, held in schema.items()
             if word not in bounds or type(held) in (int, float)}
-    return left, partial(_read_bounded, read, bounds)
+    return said, partial(_read_bounded, read, bounds)
 
 
 def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
