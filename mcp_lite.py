@@ -2268,7 +2268,8 @@ class Node:
     """
 
     def __init__(self, words: Schema, scope: str = "") -> None:
-        self.words, self.scope = {word: words[word] for word in words if word in KEYWORDS}, scope
+        self.words = {word: words[word] for word in words if word in KEYWORDS}
+        self.scope = scope
         types = as_list(words.get("type", []))
         #: the types that are admitted; all, if it is empty
         self.kinds = {*types, *(["integer"] if "number" in types else [])}
@@ -2333,7 +2334,8 @@ class Checking:
     """One check of a value: its budget, and the scopes of the schemas that are being applied."""
 
     def __init__(self) -> None:
-        self.steps, self.scopes = MAX_STEPS, [""]
+        self.steps = MAX_STEPS  # that are left
+        self.scopes = [""]
 
     def spend(self, steps: int) -> None:
         self.steps -= steps
@@ -2342,7 +2344,8 @@ class Checking:
 
     def apply(self, node: Node, value: JSON) -> set[Any]:
         """Apply a schema; return the names or indexes of the parts that it has evaluated."""
-        kind, words = kind_of(value), node.words
+        kind = kind_of(value)
+        words = node.words
         size = len(value) if kind in ("object", "array") else 0
         self.spend(node.cost + size)
         if node.kinds and kind not in node.kinds:
@@ -2360,9 +2363,8 @@ class Checking:
                 rest = words.get("unevaluatedItems" if kind == "array" else "unevaluatedProperties")
                 if rest is not None:
                     keys = value if kind == "object" else range(size)
-                    left = [key for key in keys if key not in seen]
-                    self._apply_to_parts(value, [(key, rest) for key in left])
-                    seen.update(left)
+                    self._apply_to_parts(value, [(key, rest) for key in keys if key not in seen])
+                    seen.update(keys)
         finally:
             self.scopes.pop()
         return seen
@@ -2403,7 +2405,8 @@ class Checking:
                     raise fault_at(key, exc) from None
 
     def _object(self, words: Schema, value: Msg) -> set[Any]:
-        named, rest = words.get("properties", {}), words.get("additionalProperties")
+        named = words.get("properties", {})
+        rest = words.get("additionalProperties")
         parts = [(name, named[name]) for name in value if name in named]
         for pattern, part in words.get("patternProperties", {}).items():
             parts += [(name, part) for name in value if self._found(pattern, name)]
@@ -2787,11 +2790,8 @@ def read_at(step: str | int, read: Reader, value: Any) -> Any:
 
 
 def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
-    values = dict(given)
-    for name, read in readers.items():
-        if name in values:
-            values[name] = read_at(name, read, values[name])
-    return values
+    read = {name: read_at(name, readers[name], given[name]) for name in readers if name in given}
+    return {**given, **read}
 
 
 def _checked(shape: Shape) -> Function:
@@ -2839,7 +2839,8 @@ def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
 def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
     origin, args = get_origin(hint) or hint, get_args(hint)
     hint = type(None) if hint is None else hint
-    known, is_class = _known(hint), isinstance(origin, type)
+    known = _known(hint)
+    is_class = isinstance(origin, type)
     if hint in (Any, EMPTY, object):
         return {}, None
     if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
@@ -3077,8 +3078,7 @@ class Signature:
         # spec: server/tools#tool, and `inputSchema: { type: "object" }` in all schema.ts
         self.schema: Schema = own if schema is None else {"type": "object", **schema}
         if self.schema["type"] != "object":
-            what = f"input_schema={schema!r:.100}"
-            raise ValueError(f"{what}: arguments have names, so give an object")
+            raise ValueError(f"input_schema={schema!r:.100}: arguments have names: give an object")
 
     def _read(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Schema:
         signature = inspect.signature(fn)
@@ -3185,7 +3185,8 @@ class Template:
         path, _, query = text.partition("{?")
         #: literals in turn with a plus, a name and a star
         pieces = re.split(rf"\{{(\+?)({_NAME})(\*?)\}}", path)
-        literals, variables = [*map(percent_encode, pieces[::4])], pieces[2::4]
+        literals = [*map(percent_encode, pieces[::4])]
+        variables = pieces[2::4]
         self.query = query[:-1].split(",") if query else []
         self.names = variables + self.query
         self.deep = [name for plus, name, star in zip(pieces[1::4], variables, pieces[3::4])
@@ -3226,8 +3227,8 @@ class Template:
             if found is None or len(uri) > MAX_URI_CHARS or len(asked) < len(pairs):
                 return None
             values = {**dict(zip(self.names, map(percent_decode, found.groups()))), **asked}
-            is_safe = all(map(self._is_safe, values, values.values()))
-            return values if is_safe and asked.keys() <= {*self.query} else None
+            if asked.keys() <= {*self.query} and all(map(self._is_safe, values, values.values())):
+                return values
         return None
 
     def _is_safe(self, name: str, value: str) -> bool:
@@ -3496,7 +3497,8 @@ class Form:
         self.nullable: set[str] = set()
         self.convert: Reader = None
         if wanted is None:  # a confirmation
-            wanted, self.convert = {"properties": {}}, lambda content: True
+            wanted = {"properties": {}}
+            self.convert = lambda content: True
         elif isinstance(wanted, (list, tuple)):
             wanted = {"type": "string", "enum": list(wanted)}
         elif not isinstance(wanted, dict):
