@@ -2188,7 +2188,8 @@ class Peer(Asker):
 # Problem.  A JSON Schema tells a model what a tool takes, and what the model sends is checked: "x"
 #           for {"type": "integer"} gives "expected integer, got string". Values come from
 #           strangers, and so do some of the schemas.
-# Rules.    1. A schema is rewritten once, into nodes: there `$ref` is one more schema of `allOf`.
+# Rules.    1. Document rewrites a schema once, into nodes: there `$ref` is one more schema of
+#              `allOf`. Checking applies a node to a value.
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
 #           3. Schema and value multiply, so work is paid for before it is done, from one budget.
 #              A budget that is spent is no SchemaError, so no `not` can catch it.
@@ -2452,8 +2453,7 @@ class Checking:
         for part in words.get("allOf", ()):
             seen |= self.apply(part, value)
         if "$dynamicRef" in words:
-            # of the outermost scope that has such an anchor; "*" is where a $ref would lead
-            nodes = words["$dynamicRef"]
+            nodes = words["$dynamicRef"]  # by scope; under "*" the one that $ref would lead to
             outer = next((scope for scope in self.scopes if scope in nodes), "*")
             seen |= self.apply(nodes[outer], value)
         if "if" in words:
@@ -3377,7 +3377,7 @@ def blocks_of(value: Any) -> list[Msg]:
 
 
 def messages_of(value: Any, together: bool = False) -> list[Msg]:
-    """Return texts, content, Messages or dicts as messages on the wire.
+    """Return texts, content, Messages or dicts as messages of the wire.
 
     `together` leaves several blocks in one message; else each gets a message of its own.
     """
@@ -3432,7 +3432,7 @@ Wanted = TypeVar("Wanted")
 class Elicited(Row, Generic[Wanted]):
     """The answer of a person: `data` is None unless `action` is "accept".
 
-    It is True where a plain confirmation was accepted.
+    Where a plain confirmation was accepted, it is True.
     """
 
     action: str
@@ -3493,7 +3493,7 @@ class Form:
     """A form for a person to fill in, made from a type or a schema."""
 
     def __init__(self, wanted: Any) -> None:
-        #: the fields that may be None in Python: a form has no null, they are absent
+        #: the fields that may be None in Python: they are absent, because a form has no null
         self.nullable: set[str] = set()
         self.convert: Reader = None
         if wanted is None:  # a confirmation
