@@ -2195,7 +2195,7 @@ class Peer(Asker):
 #              A budget that is spent is no SchemaError, so no `not` can catch it.
 # Limits.   2020-12, and what draft-07 wrote otherwise. `$ref` stays in the document; `format` and
 #           `content*` say nothing. A pattern is applied to 10,000 characters at most. Section 24
-#           takes patterns out of a stranger's schema: an expression can take Python years.
+#           applies no stranger's schema that has one: an expression can take Python years.
 
 __all__ += ["compile_schema", "Validator"]
 
