@@ -2297,11 +2297,22 @@ def usable(make: Function | None, value: Any) -> Any:
     except SchemaError:
         raise
     except Exception as exc:
-        raise SchemaError("", f"is not usable: {exc}") from None
+        raise fault_of(exc) from None
 
 
 def fault_at(step: str | int, fault: SchemaError) -> SchemaError:
     return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
+
+
+def fault_of(exc: Any) -> SchemaError:
+    """Return an exception about a value as an error of the value."""
+    if not hasattr(exc, "errors"):
+        return SchemaError("", f"is not usable: {exc}")
+    first = exc.errors()[0]  # of pydantic's, which tells where
+    fault = SchemaError("", first["msg"])
+    for step in reversed(first["loc"]):
+        fault = fault_at(step, fault)
+    return fault
 
 
 def nearest(faults: Sequence[SchemaError]) -> SchemaError:
@@ -2666,18 +2677,24 @@ NOTES = {
 }
 
 
-def _words_of(note: Any, kind: Any) -> Schema:
-    """Return the keywords that a note in Annotated[] adds to a schema of this type."""
-    if isinstance(note, dict):
-        return note
+def _types_in(schema: Schema) -> set[str]:
+    """Return the types that a schema names; any number is a "number"."""
+    own = {"number" if kind == "integer" else kind for kind in as_list(schema.get("type", []))}
+    return own.union(*map(_types_in, schema.get("anyOf", ())))
+
+
+def _words_of(note: Any, kinds: set[str]) -> Schema:
+    """Return the keywords that a note in Annotated[] adds to a schema of these types."""
+    if note is None or isinstance(note, dict):
+        return note or {}
     if isinstance(note, Header):
         return {"x-mcp-header": note.name}
     if isinstance(note, str):
         return {"description": note}
     words: Schema = {}
-    measure = {"array": "Items", "object": "Properties"}.get(str(kind), "Length")
+    measure = "Items" if "array" in kinds else "Properties" if "object" in kinds else "Length"
     for part in getattr(note, "metadata", ()):  # of pydantic's: notes of annotated_types
-        words.update(_words_of(part, kind))
+        words.update(_words_of(part, kinds))
     for name, word in NOTES.items():
         value = getattr(note, name, None)
         if value is not None:
@@ -2724,12 +2741,13 @@ def _inlined(schema: Any, known: Schema) -> Any:
     return {**_inlined(known[name], without(known, name)), **others}
 
 
-def _known(cls: Any) -> Shape | None:
+def _known(cls: Any, inside: tuple[Any, ...] = ()) -> Shape | None:
     """Return the shape of a class of TEXTS, or of one that describes and reads itself."""
     if not _is_class(cls):
         return None
     if hasattr(cls, "model_json_schema"):  # of pydantic's, or like it
-        schema, read = cls.model_json_schema(), cls.model_validate
+        mode = {"mode": "serialization"} if RESULT in inside else {}
+        schema, read = cls.model_json_schema(**mode), cls.model_validate
     elif hasattr(cls, "__struct_fields__"):
         structs = sys.modules["msgspec"]
         schema, read = structs.json.schema(cls), lambda value: structs.convert(value, cls)
@@ -2820,26 +2838,38 @@ def converter(annotation: Any) -> Callable[[JSON], Any]:
 _reader_inside = lru_cache(None)(converter)
 
 
+#: What the shape of a result is inside: models of pydantic's write other fields than they read.
+RESULT = "a result"
+
+
 def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
     """Return the shape of an annotation that stands inside these classes, or raise TypeError."""
     hint, notes = _unwrap(annotation)
     schema, read = _bare_shape(hint, inside)
+    kinds = _types_in(schema)
     for note in notes:
-        schema = {**schema, **_words_of(note, schema.get("type"))}
-    bounds = {word: schema[word] for word, (kind, _, _) in MEASURES.items()
-              if kind == "number" and word in schema}
-    if not bounds or schema.get("type") in ("integer", "number"):
+        schema = {**schema, **_words_of(note, kinds)}
+    bounds: Schema = {}
+    for word in schema.keys() & MEASURES.keys():
+        kind, _, _ = MEASURES[word]
+        # What is a text in JSON, and something else in Python, is compared when it is read.
+        if kinds and kind not in kinds and not (read and "string" in kinds):
+            raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(kinds))}")
+        if kind == "number":
+            bounds[word] = bound = schema[word]
+            try:
+                schema[word] = bound if type(bound) is int else float(bound)
+            except (TypeError, ValueError):  # a schema cannot say a bound that is a date
+                del schema[word]
+    if not bounds or kinds == {"number"}:
         return schema, read
-    # A schema cannot say a bound that is a date, for example.
-    said = {word: held for word, held in schema.items()
-            if word not in bounds or type(held) in (int, float)}
-    return said, partial(_read_bounded, read, bounds)
+    return schema, partial(_read_bounded, read, bounds)
 
 
 def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
     origin, args = get_origin(hint) or hint, get_args(hint)
     hint = type(None) if hint is None else hint
-    known = _known(hint)
+    known = _known(hint, inside)
     is_class = isinstance(origin, type)
     if hint in (Any, EMPTY, object):
         return {}, None
@@ -3122,7 +3152,7 @@ def output_of(annotation: Any, opaque: tuple[type, ...]) -> tuple[Schema | None,
     """
     if _mentions(annotation, (bytes, bytearray, *opaque)):
         return None, False
-    schema, _ = shape_of(annotation)
+    schema, _ = shape_of(annotation, (RESULT,))
     bare = without(schema, "title", "description")
     if bare in ({}, {"type": "null"}, {"type": "array"}):
         return None, bare == {"type": "array"}

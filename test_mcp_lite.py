@@ -4908,19 +4908,29 @@ class Digits:
         return "Digits(3)"
 
 
+class Invalid(ValueError):
+    """What a model of pydantic's raises."""
+
+    def errors(self):
+        return [{"loc": ("leaves", 0, "n"), "msg": "Value error, too small"}]
+
+
 class Tree:
     """What a model of pydantic's has."""
 
     @classmethod
-    def model_json_schema(cls):
+    def model_json_schema(cls, mode="validation"):
         leaf = {"type": "object", "properties": {"n": {"type": "integer"}, "next": {"$ref": "#/$defs/Leaf"}}}
         leaves = {"type": "array", "items": {"$ref": "#/$defs/Leaf"}}
-        return {"type": "object", "properties": {"leaves": leaves}, "$defs": {"Leaf": leaf}}
+        size = {"size": {"type": "integer"}} if mode == "serialization" else {}  # a computed field
+        return {"type": "object", "properties": {"leaves": leaves, **size}, "$defs": {"Leaf": leaf}}
 
     @classmethod
     def model_validate(cls, value):
         if not value["leaves"]:
             raise RuntimeError("no leaves")
+        if value["leaves"] == [{"n": 0}]:
+            raise Invalid
         tree = cls()
         tree.value = value
         return tree
@@ -4954,6 +4964,19 @@ class TestServing:
             ):  # fmt: skip
                 with pytest.raises(m.ToolError, match=why):
                     await c.call("pay", wrong)
+
+    def test_a_bound_that_cannot_hold_is_an_error(self):
+        for hint, why in (
+            (typing.Annotated[str, {"minimum": 3}], "minimum bounds a number, not string"),
+            (typing.Annotated[int, {"minLength": 1}], "minLength bounds a string, not number"),
+            (typing.Annotated[typing.List[int], {"maximum": 1}], "maximum bounds a number, not array"),
+        ):
+
+            def pay(amount): ...
+
+            pay.__annotations__["amount"] = hint
+            with pytest.raises(TypeError, match=f"parameter 'amount': {why}"):
+                m.Server().add_tool(pay)
 
     def test_json_is_read_as_an_argument_is(self):
         read = m.converter(typing.List[typing.Annotated[decimal.Decimal, {"minimum": 1}]])
@@ -4990,9 +5013,11 @@ class TestServing:
             tree = {"type": "object", "properties": {"leaves": {"type": "array", "items": {
                 "type": "object", "properties": {"n": {"type": "integer"}, "next": {"description": "another Leaf"}}}}}}  # fmt: skip
             assert tool["inputSchema"]["properties"]["trees"] == {"type": "array", "items": tree}
-            assert tool["outputSchema"] == tree
+            written = {**tree, "properties": {**tree["properties"], "size": {"type": "integer"}}}
+            assert tool["outputSchema"] == written
             assert await c.call("grow", {"trees": [one]}) == one
             for wrong, why in (({"leaves": []}, r"trees\[0\]: is not usable: no leaves"),
+                               ({"leaves": [{"n": 0}]}, r"trees\[0\].leaves\[0\].n: Value error, too small$"),
                                ({"leaves": [{"n": "x"}]}, r"trees\[0\].leaves\[0\].n: expected integer")):  # fmt: skip
                 with pytest.raises(m.ToolError, match=why):
                     await c.call("grow", {"trees": [wrong]})
@@ -16331,6 +16356,9 @@ ANNOTATIONS = table(r"""
     Annotated[str, Note(description="d", metadata=[Note(pattern="^a"), Note(max_length=4)])] | {"type": "string", "description": "d", "pattern": "^a", "maxLength": 4}
     Annotated[Dict[str, Any], Note(max_length=2)] | {"type": "object", "maxProperties": 2}
     Annotated[List[Any], Note(min_length=2)] | {"type": "array", "minItems": 2}
+    Annotated[Optional[List[Any]], Note(min_length=2)] | {"anyOf": [{"type": "array"}, {"type": "null"}], "minItems": 2}
+    Annotated[int, None, Note(ge=1)] | {"type": "integer", "minimum": 1}
+    Annotated[decimal.Decimal, Note(le=decimal.Decimal("9.99"))] | {"type": ["string", "number"], "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,9})?$", "maximum": 9.99}
     Point | {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 0.5}, "tags": {"type": "array", "items": {"type": "string"}}}, "required": ["x"]}
     Pair | {"type": "object", "properties": {"left": {"type": "integer"}, "right": {"type": "string", "enum": ["red", "green"], "default": "red"}}, "required": ["left"]}
     Film | {"type": "object", "properties": {"title": {"type": "string"}, "when": {"type": "string", "format": "date"}}, "required": ["title"]}
