@@ -3718,13 +3718,7 @@ class Rounds:
 
 
 def mark_of(fn: Function, args: Sequence[Any]) -> str:
-    """Return a text that tells one call of once() from another.
-
-    An argument without a JSON form, a connection, say, counts by its type.
-
-    >>> mark_of(len, ["abc"])
-    'builtins.len:0(79596615c01078e0)'
-    """
+    """Return the name of a call of once(): "module.function:line(digest of its arguments)"."""
     named: Any = fn
     while isinstance(named, partial):
         named, args = named.func, (*named.args, named.keywords, *args)
@@ -3734,7 +3728,7 @@ def mark_of(fn: Function, args: Sequence[Any]) -> str:
     for value in args:
         try:
             said.append(json.dumps(to_json(value), sort_keys=True))
-        except (TypeError, ValueError, RecursionError):
+        except (TypeError, ValueError, RecursionError):  # a connection, say, counts by its type
             said.append(type(value).__qualname__)
     digest = digest_of("", {"": said})[:16]
     return f"{named.__module__}.{named.__qualname__}:{line}({digest})"
@@ -3750,17 +3744,14 @@ def digest_of(method: str, params: Msg) -> str:
 
 
 def mac_of(key: bytes, bound: Sequence[str], body: bytes) -> bytes:
-    """Return the code that proves who made a body, and for whom. RFC 2104"""
+    """Return the code that proves who made a body, and for whom (RFC 2104)."""
     import hmac
 
     return base64.urlsafe_b64encode(hmac.digest(key, json.dumps(bound).encode() + body, "sha256"))
 
 
 def seal(key: bytes, bound: Sequence[str], record: Msg) -> str:
-    """Return a requestState: a record that only the same request can bring back, and soon.
-
-    `bound` is the digest of the request, and the key of its principal.
-    """
+    """Return a requestState; `bound` is the digest of the request, and its principal's key."""
     # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "MUST protect its integrity"
     payload = {"expires": int(time.time() + STATE_SECONDS), "record": record}
     body = base64.urlsafe_b64encode(encode(payload))
@@ -3791,7 +3782,7 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
 #          It should see neither the era, nor the transport, nor the thread that it runs in.
 # Rules.   1. A Context is the request itself, from its arrival to its answer.
 #          2. A question without an answer raises Suspended, which is no Exception, so that handlers
-#             do not catch it. Even if one does: what counts is that the question was noted.
+#             do not catch it. If one does, the run ends all the same: the question was noted.
 #          3. A `def` handler runs in a thread. There each method waits for the loop by itself.
 #          4. A log record may be a secret: it goes only to the client whose request caused it.
 # Limits.  Nothing is said after the answer. Python cannot end a thread that was cancelled: it goes
@@ -3875,9 +3866,9 @@ class Context(Exchange):
         self.conversation.farewells[fn] = fn
 
     def require(self, *scopes: str) -> None:
-        """Raise RPCError unless whoever asks has these scopes; over HTTP that becomes 403.
+        """Raise RPCError, over HTTP 403, unless whoever asks has these scopes.
 
-        Without a network between us, as over stdio, there are no scopes.
+        Without a network, as over stdio, none is needed.
         """
         missing = {*scopes}.difference(getattr(self.principal, "scopes", ()))
         if missing and (self.caller.address or self.principal is not None):
@@ -3892,7 +3883,7 @@ class Context(Exchange):
 
     @cached_property
     def unfinished(self) -> set[Any]:
-        """Functions of once(), which must end before the answer leaves."""
+        """Calls of once(), which must end before the answer leaves."""
         self.busy = True
         return set()
 
@@ -3908,7 +3899,7 @@ class Context(Exchange):
             task.cancel()
 
     async def finish(self) -> None:
-        """Wait for what runs beside the handler, which has ended, and send what was held back."""
+        """Wait for the calls of once(), after the handler; send the progress that was held back."""
         while self.unfinished:
             await asyncio.wait(self.unfinished)
         await self.flush()
@@ -3925,8 +3916,7 @@ class Context(Exchange):
             try:
                 return future.result()
             except concurrent.futures.CancelledError:
-                # That one is an Exception, and a handler might catch it.
-                raise asyncio.CancelledError from None
+                raise asyncio.CancelledError from None  # no Exception, which handlers catch
 
     # Saying.
 
@@ -3944,9 +3934,9 @@ class Context(Exchange):
     async def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell the client, if it asked for that, how far this is.
+        """Tell the client how far this is, if it asked for that; `progress` must grow.
 
-        `progress` must grow. Of many calls in a short time some are left out, but never the last.
+        Of many calls in a short time some are left out, but never the last.
         """
         if self.job is not None:
             of = f"/{total:g}" if total else ""
@@ -4000,8 +3990,8 @@ class Context(Exchange):
         """End the connection that waits for this request; the client comes back for the answer.
 
         Returns False outside HTTP, and in revisions without that.
-        spec 2025-11-25: basic/transports#sending-messages-to-the-server
         """
+        # spec 2025-11-25: basic/transports#sending-messages-to-the-server
         pause = getattr(self.send, "pause", None)  # a stream over HTTP has it
         return bool(pause and await pause(retry_ms))
 
@@ -4046,9 +4036,8 @@ class Context(Exchange):
         self, message: str, url: str, *, id: str | None = None, key: str | None = None,
         timeout: float = ASK_SECONDS,
     ) -> Elicited[None]:
-        """Ask the person to open a URL. "accept" means that they agreed, not that they are done.
-
-        Say that with ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
+        """Ask the person to open a URL. "accept" means that they agreed, not that they are done:
+        that is for ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
         """
         params = without_none(mode="url", message=message, url=url, elicitationId=id)
         answer = await self._ask("elicitation/create", params, key, timeout)
@@ -4105,7 +4094,7 @@ class Context(Exchange):
         return answers
 
     async def answered(self, wanted: Any, again: Action) -> Any:
-        """Ask, and call again(), until that returns something else than an InputRequired."""
+        """Ask what is wanted and call again(), until that returns no InputRequired."""
         for _ in range(MAX_TRIES):
             for name in wanted.requests:  # what is wanted again is asked again
                 self.rounds.answers.pop(name, None)
@@ -4205,7 +4194,7 @@ class Context(Exchange):
         """Return fn(*args), JSON, from the record if an earlier round of this call computed it.
 
         `args` are all that `fn` depends on. The client can read the result: no secrets in it. A
-        round that is sent twice runs `fn` twice, which a `call_id` among `args` can tell. In the
+        round that is sent twice runs `fn` twice, as a `call_id` among `args` can tell it. In the
         legacy era `fn` is simply called.
         """
         rounds = self.rounds if self.in_rounds else Rounds({}, {})
@@ -4241,20 +4230,19 @@ else:
 #######################################
 # 17. Entries
 #######################################
-# Problem. An author has plain functions, and wants to offer them as tools, resources and prompts
-#          without learning the protocol.
+# Problem. An author offers plain functions as tools, resources and prompts, and need not know the
+#          protocol.
 # Rules.   1. What a function says of itself is computed once, when it is registered.
 #          2. One path leads from arguments to a result: Entry.call(). The kinds of entries differ
 #             in how they make a result, and in what a failure is.
-#          3. Whatever a handler raises ends its own call alone, and its traceback goes to the log.
-# Limits.  Arguments that are nearly right ("3" for 3) are understood one by one, and only where the
-#          schema admits no text.
+# Limits.  Arguments that are nearly right ("3" for 3) are understood where the schema admits no
+#          text.
 
 SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
 
 def scope_list(scopes: Names) -> list[str]:
-    """Return "a b", or ["a b", "c"], as a list of scopes; ValueError for what is none."""
+    """Return the scopes in "a b", or in ["a b", "c"]; ValueError for what is none."""
     words = " ".join([scopes] if isinstance(scopes, str) else scopes).split()
     for word in words:
         if not re.fullmatch(SCOPE, word):
@@ -4288,7 +4276,7 @@ def relax(given: Schema, validator: Validator) -> Schema:
 
 
 def is_result(value: Any) -> bool:
-    """Return whether a tool returned its result as the wire has it: blocks under `content`."""
+    """Return whether a tool's value is the whole result as on the wire: blocks in `content`."""
     others = {"structuredContent", "isError", "_meta"}
     if not isinstance(value, dict) or value.keys() - others != {"content"}:
         return False
@@ -4303,7 +4291,7 @@ class Entry:
     what = "entry"  # a word for messages
     scopes: Sequence[str] = ()  # that a token must have
     timeout: float | None = None  # seconds for a call
-    ran_again = False  # whether the log has said so
+    ran_again = False  # in a later round, as the log has said
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
@@ -4351,11 +4339,10 @@ class Entry:
         return within(self.timeout, work, late)
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
-        """Return the result of the method, for the value of the function."""
+        """Make the result of the method of what the function returned."""
         raise NotImplementedError
 
     def misused(self, ctx: Context, exc: SchemaError) -> Msg:
-        """Answer a call with wrong arguments: the client's mistake."""
         raise RPCError(INVALID_PARAMS, str(exc)) from exc
 
     def passes(self, ctx: Context, exc: BaseException) -> bool:
@@ -4366,8 +4353,7 @@ class Entry:
         return own or ctx.asked
 
     def failed(self, ctx: Context, exc: BaseException) -> Msg:
-        # These are for the client to read: not logged, never hidden.
-        shown = isinstance(exc, (ToolError, CapabilityMissing))
+        shown = isinstance(exc, (ToolError, CapabilityMissing))  # they are for the client to read
         if not shown:  # an error of this library needs no traceback
             trace = None if isinstance(exc, MCPError) else exc
             name = f"{self.what} {self.name!r}"
@@ -4375,7 +4361,7 @@ class Entry:
         return self.failure(exc, shown or not ctx.server.mask_errors)
 
     def failure(self, exc: BaseException, shown: bool) -> Msg:
-        """Raise the error for a prompt or a resource; clients get only texts of this library."""
+        # Clients get only texts of this library.
         told = str(exc) if shown and isinstance(exc, MCPError) else "Internal error"
         raise RPCError(INTERNAL_ERROR, told) from exc
 
@@ -4432,14 +4418,12 @@ class Tool(Entry):
         return answer
 
     def misused(self, ctx: Context, exc: SchemaError) -> Msg:
-        """Answer a call with wrong arguments: the model can mend them."""
-        # spec: server/tools#error-handling
+        # spec: server/tools#error-handling -- the model is told, for it can mend the arguments
         if ctx.facts.rev < RICH:
             return super().misused(ctx, exc)
         return self.failed(ctx, ToolError(str(exc)))
 
     def failure(self, exc: BaseException, shown: bool) -> Msg:
-        """Return a result that tells the model what went wrong."""
         text = str(exc) or type(exc).__name__
         if isinstance(exc, KeyError):
             text = f"KeyError: {exc}"  # else it is only the key
@@ -4521,7 +4505,7 @@ class Registry(dict[str, Any]):
         self.changed = changed
 
     def offer(self, fn: Any, options: Msg) -> Any:
-        """Register a function and give it back; for a name or nothing, return a decorator."""
+        """Register a function; for a name or nothing, return a decorator that does."""
         if fn is None or isinstance(fn, str):
             return partial(self.enter, **{**without_none(name=fn), **options})
         return self.enter(fn, **options)
@@ -4539,11 +4523,9 @@ class Registry(dict[str, Any]):
         self.changed(entry)
 
     def drop(self, name: str) -> None:
-        """Remove an entry; KeyError if there is none."""
         self.changed(self.pop(name))
 
     def find(self, name: str) -> Any:
-        """Return an entry; RPCError -32602 if there is none."""
         entry = self.get(name)
         if entry is None:
             # spec: server/tools#error-handling, server/prompts#error-handling
@@ -4552,7 +4534,7 @@ class Registry(dict[str, Any]):
 
 
 class Route(Row):
-    """A page beside the MCP endpoint."""
+    """A page beside the MCP endpoint, as Server.route() takes it."""
 
     fn: Function
     public: bool = False
@@ -4562,7 +4544,6 @@ class Route(Row):
 async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     """Call a function with as many of the values as it takes, and ctx if it wants it."""
     parameters = inspect.signature(fn).parameters.values()
-    # Annotations are read as text, for there are no others.
     contexts = [p for p in parameters if "Context" in str(p.annotation) or p.name == CONTEXT_NAME]
     kwargs = {p.name: ctx for p in contexts}
     names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p not in contexts]
@@ -4573,12 +4554,12 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 #######################################
 # Problem. A server talks with many clients, of any revision. A request is judged before its handler
 #          runs: may this client call tools/call, so often, with these parameters?
-# Rules.   1. Middlewares come first: they may answer what the server itself does not have.
-#          2. Whether a question ends a run is seen from its record, never from what was raised.
-#          3. Announcements come from any thread. They wait for a client who cannot get them yet;
+# Rules.   1. judge() comes first, then the middlewares: they may answer a method that the server
+#             does not have. Only then answer() refuses it, or calls its handler.
+#          2. Announcements come from any thread. They wait for a client who cannot get them yet;
 #             one who reads too slowly for them is disconnected.
-# Limits.  1,000 subscriptions for a session. A request may come before the handshake. Modern
-#          clients of an HTTP endpoint share one Conversation: it keeps nothing for any of them.
+# Limits.  A request may come before the handshake. Modern clients of an HTTP endpoint share one
+#          Conversation: it keeps nothing for any of them.
 
 
 #: The function that answers a method: `await HANDLERS[method](ctx)` is the result.
@@ -4645,7 +4626,6 @@ class Conversation(Peer):
         self._admitted: dict[str, str] = {}  # methods that were let in, for a revision
 
     async def answer_request(self, ctx: Any) -> Msg:
-        """Judge a request, lead it through the middlewares, and fit the result to the revision."""
         self.judge(ctx)
         rev: str = ctx.facts.rev
         step: Any = self.answer
@@ -4721,14 +4701,13 @@ class Conversation(Peer):
             await call_plain(listener, ctx, ctx.params)
 
     def on_lost(self) -> None:
-        """Call the functions that at_end() was given."""
         while self.farewells:
             self.call_back(self.farewells.popitem()[1])
 
     # Announcements.
 
     def call_on_loop(self, fn: Callable[..., object], *args: Any) -> None:
-        """Call fn(*args) on the loop of this conversation, from any thread."""
+        """Call fn(*args) on the loop of this conversation."""
         if threading.get_ident() == self.thread:
             fn(*args)
         else:
@@ -4760,14 +4739,13 @@ class Conversation(Peer):
 #######################################
 # 19. Server
 #######################################
-# Problem. What an author registers is to be served: to many clients at a time, over any transport,
-#          in a loop or a thread of the author's choice.
+# Problem. What an author registers is served to many clients at a time, over any transport, in a
+#          loop or a thread of the author's choice.
 # Rules.   1. Capabilities only grow: a client may rely on one, and finds an empty list when its
 #             last entry has gone.
 #          2. Each event loop has one lifespan. The first conversation opens it, the last closes it,
 #             and one task does both, as many libraries demand.
-# Limits.  A server that is told to end answers what it does not finish with an error, and the
-#          process ends even if a handler blocks it.
+# Limits.  A server that is told to end answers what it does not finish with an error.
 
 __all__ += ["Server"]
 
@@ -5006,7 +4984,7 @@ class Server:
 
         It may also give (status, content type, body) or (status, headers, body). `public` pages
         need no token. `any_host` ones are for probes, which call a server by its address: Host and
-        Origin are not checked. Plain functions wait for no tool, as they have threads of their own.
+        Origin are not checked. Plain functions have threads of their own, and wait for no tool.
         """
         where = method.upper(), path.rstrip("/")
         if where in self.routes or not path.startswith("/"):
@@ -5044,7 +5022,7 @@ class Server:
 
     @cached_property
     def warned_of_completions(self) -> None:
-        """Log, once, which completions are for nothing that is there."""
+        """Log, once, which completions are for nothing that is offered."""
         for ref, argument in self.completions:
             entry = self.prompts.get(ref) or self.templates.get(ref)
             if entry is None or argument not in entry.schema["properties"]:
@@ -5066,7 +5044,6 @@ class Server:
     # Announcing; from any thread.
 
     def _changed(self, entry: Entry) -> None:
-        """Declare and announce an entry that came or went."""
         kind = f"{entry.what}s"
         more = {"subscribe": True} if kind == "resources" else {}
         self.declared.setdefault(kind, {**more, "listChanged": True})
@@ -5098,14 +5075,14 @@ class Server:
 
     def tell(self, capability: str, msg: Msg) -> None:
         """Announce something to the clients of this process."""
-        encode(msg)  # fails here, for the program to see
+        encode(msg)  # raises where the program sees it
         for listener in list(self.audience):  # which another thread may change
             listener.announce(capability, msg)
 
     # Serving.
 
     async def call(self, fn: Function, *args: Any, **kwargs: Any) -> Any:
-        """Return what a function gives: awaited on the loop, or run in a thread."""
+        """Return what a function gives, on the loop or in a thread."""
         if is_async(fn):
             return await fn(*args, **kwargs)
         job = partial(contextvars.copy_context().run, fn, *args, **kwargs)
@@ -5113,7 +5090,6 @@ class Server:
 
     @asynccontextmanager
     async def lifespan_open(self) -> AsyncIterator[None]:
-        """Hold the lifespan open."""
         loop = get_running_loop()
         while loop in self.lives and self.lives[loop].end.is_set():
             await asyncio.wait({self.lives[loop].task})  # the one before is being closed
@@ -5166,8 +5142,8 @@ class Server:
     def run(self, transport: str | Transport = "stdio", **options: Any) -> None:
         """Serve until the client goes away or a signal comes; blocks.
 
-        The process then ends even if a handler blocks the event loop or swallows its cancellation.
-        Where it cannot listen, it ends with SystemExit and one line that says why.
+        Then the process ends, even if a handler blocks the loop or swallows its cancellation. One
+        that cannot listen ends with SystemExit, and one line that says why.
         """
         if transport == "stdio":
             hint_for_a_terminal(self.name, sys.argv[0])
@@ -5221,7 +5197,7 @@ def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
 
 
 def hint_for_a_terminal(name: str, target: str) -> None:
-    """Tell a person who started a server by hand what it waits for, and what to type."""
+    """Tell a person who started a server by hand what to type."""
     if sys.stdin is None or not sys.stdin.isatty():
         return
     library = os.path.relpath(globals().get("__file__", "mcp_lite.py"))
@@ -5269,11 +5245,9 @@ class ServerThread:
 # Problem. Some tools run for hours, and no request should be open for so long. A call that becomes
 #          a task is answered at once, with a handle. The client comes back to look (tasks/get), to
 #          answer questions (tasks/update) or to end it (tasks/cancel).
-# Rules.   1. A tool says whether it may be a task, the client whether it knows tasks.
-#          2. A task belongs to its principal: for everybody else it does not exist.
-#          3. A task that has ended does not change, and keeps only its outcome.
-#          4. A name stands for one question of a task, for ever: a late answer must not be taken
-#             for that of another one.
+# Rules.   1. A task belongs to its principal: for everybody else it does not exist.
+#          2. A task that has ended does not change, and keeps only its outcome.
+#          3. No two questions of a task have one name: a late answer is not taken for another's.
 # Limits.  1,000 tasks, and 64 MiB of results: the oldest result gives way. A task runs for as long
 #          as it takes. It is a Job here, because asyncio has tasks, too.
 
@@ -5315,7 +5289,7 @@ class Job:
         return self.status not in ("working", "input_required")
 
     def change(self, status: str, message: str = "", **outcome: Msg) -> None:
-        """Note a new status, unless the task has ended, and announce it."""
+        """Note and announce a new status, unless the task has ended."""
         if self.over:
             return
         try:
@@ -5333,7 +5307,6 @@ class Job:
         self.server.tell("extensions", notification("notifications/tasks", self.details()))
 
     def handle(self) -> Msg:
-        """Return what the client gets in place of a result."""
         return without_none(
             taskId=self.id, status=self.status, statusMessage=self.message or None,
             createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=1000 * LONGEST_SECONDS,
@@ -5348,10 +5321,7 @@ class Job:
     async def ask(
         self, key: str, method: str, params: Msg, timeout: float, read: Function
     ) -> Any:
-        """Put a question to the client, which finds it when it looks, until the answer is right.
-
-        Raises RequestTimeout.
-        """
+        """Put a question where the client finds it when it looks, until the answer is right."""
         late = RequestTimeout(f"the client did not answer {method} within {timeout:g} seconds")
         async with Deadline(timeout, late):
             while True:
@@ -5367,7 +5337,6 @@ class Job:
                     return read(answer)
 
     def update(self, responses: Msg) -> None:
-        """Take answers; those to no question are ignored."""
         for name, answer in responses.items():
             if name in self.questions and isinstance(answer, dict):
                 settle_future(self.questions[name][1], answer, None)
@@ -5387,7 +5356,7 @@ class Job:
 
 
 async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
-    """Return the result of a call; if the call is a task by then, keep it, or its error."""
+    """Call a tool; if the call has become a task by its end, keep its result or its error."""
     try:
         outcome = await tool.call(ctx, given)
         if ctx.job is not None:
@@ -5407,7 +5376,6 @@ async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
 
 
 async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
-    """Run a tool as a task, if the client knows them."""
     if not knows_tasks(ctx, tool.task == "required"):
         return await tool.call(ctx, given)
     begun = get_running_loop().create_future()
@@ -5445,7 +5413,6 @@ def knows_tasks(ctx: Context, required: bool = True) -> bool:
 
 
 def job_of(ctx: Context, job_id: str) -> Job | None:
-    """Return a task of whoever asks, or None."""
     job: Job | None = ctx.server.jobs.get(job_id)
     return job if job is not None and job.owner == ctx.owner else None
 
@@ -5470,8 +5437,8 @@ async def serve_task(ctx: Context) -> Msg:
 # Problem. Each method of the protocol has one function here that answers it.
 # Rules.   1. A wrong request is an error, for the client. A tool that fails is a result with
 #             `isError`, for the model to read.
-#          2. A subscription is answered when it ends. Until then it says what it was asked for,
-#             first of all which part of that it grants.
+#          2. A subscription is answered when it ends. Before, it sends what it was asked for, and
+#             first which part of that it grants.
 # Limits.  A list that changes between two of its pages may repeat an item, or miss one.
 
 @handles("initialize")
@@ -5620,7 +5587,6 @@ class Feed:
             self.ctx.conversation.call_on_loop(self.outbox.put, msg)
 
     async def send(self, msg: Msg) -> None:
-        """Send a notification as one of this subscription."""
         params = msg.get("params", {})
         meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.req_id}
         await self.ctx.send(notification(msg["method"], {**params, "_meta": meta}))
