@@ -3682,7 +3682,7 @@ class Rounds:
                if isinstance(responses.get(name), dict)}
         #: by name: the digest of a question, and its first answer
         self.answers: dict[str, list[Any]] = {**new, **record.get("answers", {})}
-        self.done: Msg = dict(record.get("done", {}))  # the results of once(), by name
+        self.done: Msg = record.get("done", {})  # the results of once(), by name
         self.questions: Msg = {}  # of this round
         self.names: set[str] = set()  # which this run has used
         self.custom: JSON = record.get("custom")  # the state of an InputRequired
@@ -3713,8 +3713,8 @@ class Rounds:
 
     def record(self) -> Msg:
         asked = {name: digest_of(**question) for name, question in self.questions.items()}
-        record = without_none(call=self.call_id, custom=self.custom)
-        return {**record, "answers": self.answers, "asked": asked, "done": self.done}
+        return without_none(call=self.call_id, custom=self.custom, answers=self.answers,
+                            asked=asked, done=self.done)
 
 
 def mark_of(fn: Function, args: Sequence[Any]) -> str:
@@ -3944,8 +3944,9 @@ class Context(Exchange):
         token = self.meta.get("progressToken")
         if is_id(token) and progress > self._progress:
             self._progress, self.busy = progress, True
-            told = {"progress": progress, **without_none(total=total, message=message)}
-            self._held = notification("notifications/progress", {"progressToken": token, **told})
+            params = without_none(
+                progressToken=token, progress=progress, total=total, message=message)
+            self._held = notification("notifications/progress", params)
             if self._rate.take(time.monotonic()):
                 await self.flush()
 
@@ -3998,7 +3999,7 @@ class Context(Exchange):
     @_from_threads
     async def read_resource(self, uri: str) -> list[Msg]:
         """Return the `contents` of one of the server's own resources."""
-        entry, found = self.server.find_resource(uri, self.facts.rev)
+        entry, found = self.server.find_resource(uri)
         return list((await entry.call(self, found, uri))["contents"])
 
     # Asking.
@@ -4077,12 +4078,10 @@ class Context(Exchange):
 
         Raises CapabilityMissing; RemoteError if the client refuses.
         """
-        rounds, questions = self.rounds, {
-            name: (asked["method"], asked.get("params", {}))
-            for name, asked in wanted.requests.items()
-        }
-        for question in questions.values():
-            self.check_question(*question)
+        rounds, questions = self.rounds, {}
+        for name, asked in wanted.requests.items():
+            questions[name] = asked["method"], asked.get("params", {})
+            self.check_question(*questions[name])
         rounds.custom = to_json(wanted.state)
         if not questions and self.in_rounds:  # the state alone is to come back
             rounds.asked = True
@@ -4306,13 +4305,12 @@ class Entry:
         try:
             if len(given) > MAX_ITEMS:
                 raise SchemaError("", f"more than {MAX_ITEMS} arguments")
-            try:
-                self.validator.check(given)
-            except SchemaError:
-                given = relax(given, self.validator)
-            kwargs = self.signature.arguments(given, ctx)
+            kwargs = self.signature.arguments(relax(given, self.validator), ctx)
         except SchemaError as exc:
-            return self.misused(ctx, exc)
+            # spec: server/tools#error-handling -- the model is told, for it can mend them
+            if self.what == "tool" and ctx.facts.rev >= RICH:
+                return self.failure(ToolError(str(exc)), True)
+            raise RPCError(INVALID_PARAMS, str(exc)) from exc
         if "requestState" in ctx.params and not self.ran_again:
             self.ran_again = True
             again = "%s %r has asked, and runs again from its first line: what must not happen "
@@ -4321,8 +4319,10 @@ class Entry:
             value = await self.run(ctx, kwargs)
             if isinstance(value, InputRequired):
                 value = await ctx.answered(value, partial(self.run, ctx, kwargs))
+        except (asyncio.CancelledError, GeneratorExit, Suspended, RPCError):
+            raise
         except BaseException as exc:
-            if self.passes(ctx, exc):
+            if ctx.asked or (isinstance(exc, CapabilityMissing) and ctx.facts.rev >= MODERN):
                 raise
             return self.failed(ctx, exc)
         try:
@@ -4341,16 +4341,6 @@ class Entry:
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         """Make the result of the method of what the function returned."""
         raise NotImplementedError
-
-    def misused(self, ctx: Context, exc: SchemaError) -> Msg:
-        raise RPCError(INVALID_PARAMS, str(exc)) from exc
-
-    def passes(self, ctx: Context, exc: BaseException) -> bool:
-        """Return whether an exception is no failure of the handler."""
-        if isinstance(exc, CapabilityMissing):
-            return bool(ctx.facts.rev >= MODERN)
-        own = isinstance(exc, (asyncio.CancelledError, GeneratorExit, Suspended, RPCError))
-        return own or ctx.asked
 
     def failed(self, ctx: Context, exc: BaseException) -> Msg:
         shown = isinstance(exc, (ToolError, CapabilityMissing))  # they are for the client to read
@@ -4417,12 +4407,6 @@ class Tool(Entry):
                 raise MCPError(f"it broke its output schema: {exc}") from exc
         return answer
 
-    def misused(self, ctx: Context, exc: SchemaError) -> Msg:
-        # spec: server/tools#error-handling -- the model is told, for it can mend the arguments
-        if ctx.facts.rev < RICH:
-            return super().misused(ctx, exc)
-        return self.failed(ctx, ToolError(str(exc)))
-
     def failure(self, exc: BaseException, shown: bool) -> Msg:
         text = str(exc) or type(exc).__name__
         if isinstance(exc, KeyError):
@@ -4437,10 +4421,12 @@ class Prompt(Entry):
     def __init__(self, fn: Function, *, name: str | None = None, **fields: Any) -> None:
         fields = wire_fields(self, fields, PROMPT_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields)
-        required, arguments = self.schema.get("required", ()), []
-        for key, field in self.schema["properties"].items():
-            about = without_none(description=field.get("description"), title=field.get("title"))
-            arguments.append({"name": key, **about, "required": key in required})
+        required = self.schema.get("required", ())
+        arguments = [
+            without_none(name=key, description=field.get("description"), title=field.get("title"),
+                         required=key in required)
+            for key, field in self.schema["properties"].items()
+        ]
         if arguments:
             self.definition["arguments"] = arguments
 
@@ -4610,7 +4596,6 @@ class Conversation(Peer):
     """One client, as the server knows it."""
 
     make = Context
-    listening = False  # whether listen() was called
     disconnect: Action | None = None  # ends the conversation with a client who is too slow
 
     def __init__(self, server: Server, name: str) -> None:
@@ -4623,7 +4608,6 @@ class Conversation(Peer):
         self.outbox = Outbox(nowhere, self.tasks.spawn, self._too_slow)
         self.state: dict[str, Any] = {}  # ctx.state
         self.life = server.lives[self.loop]
-        self._admitted: dict[str, str] = {}  # methods that were let in, for a revision
 
     async def answer_request(self, ctx: Any) -> Msg:
         self.judge(ctx)
@@ -4667,19 +4651,15 @@ class Conversation(Peer):
 
     async def answer(self, ctx: Context) -> Any:
         """Answer a request after all middlewares."""
-        self.admit(ctx.method, ctx.facts.rev)
+        rev, server = ctx.facts.rev, self.server
+        agreed = {} if rev >= MODERN else self.session.server_capabilities
+        admit(ctx.method, CLIENT, rev, agreed or server.declared, server.methods)
         if "requestState" in ctx.params or "inputResponses" in ctx.params:
             _ = ctx.rounds  # refuses a forged one, even if the handler does not ask
-        handler, server = HANDLERS.get(ctx.method), self.server
+        handler = HANDLERS.get(ctx.method)
         if handler is None:
             return await server.call(server.methods[ctx.method], ctx, ctx.params)
         return await handler(ctx)
-
-    def admit(self, method: str, rev: str) -> None:
-        if self._admitted.get(method) != rev:
-            agreed = {} if rev >= MODERN else self.session.server_capabilities
-            admit(method, CLIENT, rev, agreed or self.server.declared, self.server.methods)
-            self._admitted[method] = rev
 
     def note_subscription(self, ctx: Context) -> None:
         """Note which resources a legacy client wants to know of, whoever agreed to that."""
@@ -4716,11 +4696,11 @@ class Conversation(Peer):
 
     def listen(self, send: Send) -> None:
         """Send announcements here, from the end of the handshake on."""
-        self.outbox.send, self.listening = send, True
+        self.outbox.send = send
         self._release()
 
     def _release(self) -> None:
-        if self.listening and self.session.state is READY:
+        if self.outbox.send is not nowhere and self.session.state is READY:
             self.outbox.release()
 
     def _too_slow(self) -> None:
@@ -5029,7 +5009,7 @@ class Server:
                 problem = "@app.complete(%r, %r): there is no such prompt or template, or argument"
                 logger.warning(problem, ref, argument)
 
-    def find_resource(self, uri: str, rev: str) -> tuple[ResourceEntry, Msg]:
+    def find_resource(self, uri: str) -> tuple[ResourceEntry, Msg]:
         """Return the entry for a URI, and the values of its template."""
         if uri in self.resources:
             return self.resources[uri], {}
@@ -5038,8 +5018,7 @@ class Server:
             if found is not None:
                 return entry, found
         # spec 2025-11-25: server/resources#error-handling
-        code = fit_code(RESOURCE_NOT_FOUND, rev)
-        raise RPCError(code, f"Resource not found: {uri}", {"uri": uri})
+        raise RPCError(RESOURCE_NOT_FOUND, f"Resource not found: {uri}", {"uri": uri})
 
     # Announcing; from any thread.
 
@@ -5318,9 +5297,7 @@ class Job:
         waits = {"inputRequests": asked} if self.status == "input_required" else {}
         return {**self.handle(), **waits, **self.outcome}
 
-    async def ask(
-        self, key: str, method: str, params: Msg, timeout: float, read: Function
-    ) -> Any:
+    async def ask(self, key: str, method: str, params: Msg, timeout: float, read: Function) -> Any:
         """Put a question where the client finds it when it looks, until the answer is right."""
         late = RequestTimeout(f"the client did not answer {method} within {timeout:g} seconds")
         async with Deadline(timeout, late):
@@ -5459,8 +5436,8 @@ async def initialize(ctx: Context) -> Msg:
     offered = {name: without(each, *news) for name, each in server.declared.items()}
     session.server_capabilities = offered
     session.state = AGREED
-    return {"protocolVersion": session.rev, "capabilities": offered, "serverInfo": server.info,
-            **without_none(instructions=server.instructions)}
+    return without_none(protocolVersion=session.rev, capabilities=offered, serverInfo=server.info,
+                        instructions=server.instructions)
 
 
 @handles("ping")
@@ -5470,8 +5447,9 @@ async def ping(ctx: Context) -> Msg:
 
 @handles("server/discover")
 async def discover(ctx: Context) -> Msg:
-    answer = {"supportedVersions": SUPPORTED, "capabilities": ctx.server.declared}
-    return {**answer, **without_none(instructions=ctx.server.instructions)}
+    server = ctx.server
+    return without_none(supportedVersions=SUPPORTED, capabilities=server.declared,
+                        instructions=server.instructions)
 
 
 @handles("tools/list", "resources/list", "resources/templates/list", "prompts/list")
@@ -5505,7 +5483,7 @@ def get_prompt(ctx: Context) -> Awaitable[Any]:
 @handles("resources/read")
 def get_resource(ctx: Context) -> Awaitable[Any]:
     uri = ctx.params["uri"]
-    resource, found = ctx.server.find_resource(uri, ctx.facts.rev)
+    resource, found = ctx.server.find_resource(uri)
     return resource.call(ctx, found, uri)
 
 
@@ -5535,7 +5513,7 @@ async def complete(ctx: Context) -> Msg:
 @handles("resources/subscribe", "resources/unsubscribe")
 async def subscribe(ctx: Context) -> Msg:
     if ctx.method == "resources/subscribe":
-        ctx.server.find_resource(ctx.params["uri"], ctx.facts.rev)
+        ctx.server.find_resource(ctx.params["uri"])
     return {}
 
 
