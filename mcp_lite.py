@@ -3795,12 +3795,11 @@ if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
 
     Given = ParamSpec("Given")
-    Result = TypeVar("Result")
 
 
 def _from_threads(
-    method: Callable[Concatenate[Context, Given], Coroutine[Any, Any, Result]],
-) -> Callable[Concatenate[Context, Given], Coroutine[Any, Any, Result]]:
+    method: Callable[Concatenate[Context, Given], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Context, Given], Coroutine[Any, Any, T]]:
     """Let a method of Context be awaited on the loop, and called without await in a thread."""
 
     @wraps(method)
@@ -3968,8 +3967,7 @@ class Context(Exchange):
             params = {**without_none(level=level, logger=logger), "data": to_json(data)}
             await self._say(notification("notifications/message", params))
 
-    debug, info, notice = _at_level("debug"), _at_level("info"), _at_level("notice")
-    warning, error, critical = _at_level("warning"), _at_level("error"), _at_level("critical")
+    debug, info, notice, warning, error, critical = map(_at_level, LOG_LEVELS[:6])
 
     @_from_threads
     async def notify(self, method: str, params: Msg | None = None) -> None:
@@ -4288,13 +4286,13 @@ class Entry:
     """A registered function: how it is called, and how it is listed."""
 
     what = "entry"  # a word for messages
-    scopes: Sequence[str] = ()  # that a token must have
+    members: Sequence[str] = ()  # of its definition that are options, too
     timeout: float | None = None  # seconds for a call
     ran_again = False  # in a later round, as the log has said
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
-        self.definition: Msg = {key: name, **fields}
+        self.definition: Msg = {key: name, **wire_fields(self, fields, self.members)}
         self.signature = Signature(fn, Context, schema)
         self.schema = self.signature.schema
         self.validator = compile_schema(self.schema)
@@ -4332,9 +4330,10 @@ class Entry:
             return self.failed(ctx, MCPError(problem))
 
     def run(self, ctx: Context, kwargs: Msg) -> Awaitable[Any]:
-        work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
+        call = ctx.server.call
+        work: Awaitable[Any] = self.fn(**kwargs) if self.is_async else call(self.fn, **kwargs)
         if self.timeout is None:
-            return cast("Awaitable[Any]", work)
+            return work
         late = ToolError(f"{self.name} took longer than {self.timeout:g} seconds")
         return within(self.timeout, work, late)
 
@@ -4345,9 +4344,8 @@ class Entry:
     def failed(self, ctx: Context, exc: BaseException) -> Msg:
         shown = isinstance(exc, (ToolError, CapabilityMissing))  # they are for the client to read
         if not shown:  # an error of this library needs no traceback
-            trace = None if isinstance(exc, MCPError) else exc
-            name = f"{self.what} {self.name!r}"
-            logger.error("%s: %s failed: %r", ctx.method, name, exc, exc_info=trace)
+            trace, said = None if isinstance(exc, MCPError) else exc, "%s: %s %r failed: %r"
+            logger.error(said, ctx.method, self.what, self.name, exc, exc_info=trace)
         return self.failure(exc, shown or not ctx.server.mask_errors)
 
     def failure(self, exc: BaseException, shown: bool) -> Msg:
@@ -4361,7 +4359,7 @@ TOOL_CHECKS: list[Function] = []
 
 
 class Tool(Entry):
-    what = "tool"
+    what, members = "tool", TOOL_FIELDS
     mirrors: Sequence[Any] = ()  # arguments that HTTP headers repeat; TOOL_CHECKS sets it
 
     def __init__(
@@ -4371,7 +4369,6 @@ class Tool(Entry):
     ) -> None:
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
-        fields = wire_fields(self, fields, TOOL_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
         self.task, self.structured, self.wrapped, self.timeout = task, structured, False, timeout
         self.scopes, returns = tuple(scope_list(scopes)), self.signature.returns
@@ -4416,10 +4413,9 @@ class Tool(Entry):
 
 
 class Prompt(Entry):
-    what = "prompt"
+    what, members = "prompt", PROMPT_FIELDS
 
     def __init__(self, fn: Function, *, name: str | None = None, **fields: Any) -> None:
-        fields = wire_fields(self, fields, PROMPT_FIELDS)
         super().__init__("name", name or _name_of(fn), fn, fields)
         required = self.schema.get("required", ())
         arguments = [
@@ -4441,7 +4437,7 @@ class Prompt(Entry):
 class ResourceEntry(Entry):
     """A registered resource or template; `value` is its function or its contents."""
 
-    what = "resource"
+    what, members = "resource", RESOURCE_FIELDS
 
     def __init__(
         self, uri: str, value: Any, *, name: str | None = None, ttl_ms: int | None = None,
@@ -4450,7 +4446,6 @@ class ResourceEntry(Entry):
         async def constant() -> Any:
             return value
 
-        fields = wire_fields(self, fields, RESOURCE_FIELDS)
         self.hints = check_hints(without_none(ttlMs=ttl_ms, cacheScope=cache_scope))
         template = Template(uri)
         self.template = template if template.names else None
@@ -4599,8 +4594,7 @@ class Conversation(Peer):
     disconnect: Action | None = None  # ends the conversation with a client who is too slow
 
     def __init__(self, server: Server, name: str) -> None:
-        limit = server.max_in_flight
-        super().__init__(name, self.answer_request, self.take_notification, limit)
+        super().__init__(name, self.answer_request, self.take_notification, server.max_in_flight)
         self.server = server
         self.farewells: dict[Any, Action] = {}  # functions to call when the client has gone
         self.loop, self.thread = get_running_loop(), threading.get_ident()
@@ -4768,8 +4762,6 @@ class Life:
             self.entered.set()  # for those who wait, even if it failed
 
 
-Source = TypeVar("Source")
-
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
     from typing_extensions import TypedDict, Unpack
 
@@ -4840,10 +4832,9 @@ class Server:
         self.max_in_flight, self.open_lifespan = max_in_flight, lifespan
         self.hints = check_hints({"ttlMs": ttl_ms, "cacheScope": cache_scope})
         key = os.urandom(32) if state_key is None else state_key
-        self.state_key = key.encode() if isinstance(key, str) else key
-        if len(self.state_key) < 16:  # clients may try keys at leisure. RFC 2104 §3
-            problem = "bytes: give 16 random ones, or more"
-            raise ValueError(f"state_key has {len(self.state_key)} {problem}")
+        self.state_key = key = key.encode() if isinstance(key, str) else key
+        if len(key) < 16:  # clients may try keys at leisure. RFC 2104 §3
+            raise ValueError(f"state_key has {len(key)} bytes: give 16 random ones, or more")
         #: the capabilities that clients are told
         self.declared: Msg = {"logging": {}, **(capabilities or {})}
         self.tools = Registry(Tool, self._changed)
@@ -4914,7 +4905,7 @@ class Server:
             raise TypeError('write @app.resource("scheme://path") with the URI')
         return partial(self.add_resource, uri, **options)
 
-    def add_resource(self, uri: str, source: Source, **options: Unpack[ResourceOptions]) -> Source:
+    def add_resource(self, uri: str, source: T, **options: Unpack[ResourceOptions]) -> T:
         """Offer a function or a value as a resource, at any time; clients are told."""
         entry = ResourceEntry(uri, source, **options)
         (self.templates if entry.template else self.resources).add(entry)
