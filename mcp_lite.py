@@ -3686,7 +3686,7 @@ class Rounds:
         self.questions: Msg = {}  # of this round
         self.names: set[str] = set()  # which this run has used
         self.custom: JSON = record.get("custom")  # the state of an InputRequired
-        self.asked = False  # whether a question ends this run
+        self.suspended = False  # whether a question ends this run
 
     def claim(self, name: str) -> str:
         """Return a name that this run has not used: "roots", then "roots-2"."""
@@ -3708,7 +3708,7 @@ class Rounds:
                 return value
         # spec: basic/patterns/mrtr#error-handling -- missing information is requested again
         self.questions[name] = {"method": method, "params": params}
-        self.asked = True
+        self.suspended = True
         raise Suspended
 
     def record(self) -> Msg:
@@ -4082,7 +4082,7 @@ class Context(Exchange):
             self.check_question(*questions[name])
         rounds.custom = to_json(wanted.state)
         if not questions and self.in_rounds:  # the state alone is to come back
-            rounds.asked = True
+            rounds.suspended = True
             raise Suspended
         asking = [self._ask(*each, name, ASK_SECONDS, dict) for name, each in questions.items()]
         answers = dict(zip(questions, await asyncio.gather(*asking)))
@@ -4167,14 +4167,14 @@ class Context(Exchange):
         return digest_of(self.method, self.params), self.owner
 
     @property
-    def asked(self) -> bool:
+    def suspended(self) -> bool:
         """Whether a question ends this run, whatever its handler makes of it."""
-        return self.used_rounds is not None and self.used_rounds.asked
+        return self.used_rounds is not None and self.used_rounds.suspended
 
     def input_required(self) -> Msg:
-        asked = without_none(inputRequests=self.rounds.questions or None)
         state = seal(self.server.state_key, self._bound, self.rounds.record())
-        return {"resultType": "input_required", **asked, "requestState": state}
+        asked = self.rounds.questions or None
+        return without_none(resultType="input_required", inputRequests=asked, requestState=state)
 
     call_id = _fact("rounds.call_id", "A random name of this call, the same in all its rounds.")
     request_state = _fact("rounds.custom", "The state of the InputRequired of an earlier round.")
@@ -4320,7 +4320,7 @@ class Entry:
         except (asyncio.CancelledError, GeneratorExit, Suspended, RPCError):
             raise
         except BaseException as exc:
-            if ctx.asked or (isinstance(exc, CapabilityMissing) and ctx.facts.rev >= MODERN):
+            if ctx.suspended or (isinstance(exc, CapabilityMissing) and ctx.facts.rev >= MODERN):
                 raise
             return self.failed(ctx, exc)
         try:
@@ -4383,7 +4383,7 @@ class Tool(Entry):
             check(self)
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
-        if self.plain is not None and type(value) is self.plain and value == value:
+        if type(value) is self.plain and value == value:  # not NaN
             text = value if self.plain is str else _to_json(value)
             content = [{"type": "text", "text": text}]
             return {"content": content, "structuredContent": {"result": value}}
@@ -4525,6 +4525,7 @@ class Route(Row):
 async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     """Call a function with as many of the values as it takes, and ctx if it wants it."""
     parameters = inspect.signature(fn).parameters.values()
+    # An annotation is a class, or its name.
     contexts = [p for p in parameters if "Context" in str(p.annotation) or p.name == CONTEXT_NAME]
     kwargs = {p.name: ctx for p in contexts}
     names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p not in contexts]
@@ -4568,7 +4569,7 @@ async def log_access(ctx: Context, call_next: Any) -> Any:
         ended = f"error {wire_error(exc)['code']}"
         raise
     finally:
-        ended = "input_required" if ctx.asked else ended
+        ended = "input_required" if ctx.suspended else ended
         took = (time.perf_counter() - began) * 1000
         who = ctx.client_key or ctx.conversation.name
         access_logger.info("%r %s %s %.1f ms", who, ctx.title, ended, took)
@@ -4619,7 +4620,7 @@ class Conversation(Peer):
                 raise TypeError(f"{problem}: a middleware is to `return await call_next(ctx)`")
             self.note_subscription(ctx)
         except BaseException as exc:
-            if not ctx.asked or ctx.over:
+            if not ctx.suspended or ctx.over:
                 if isinstance(exc, WireError):
                     raise RPCError(fit_code(exc.code, rev), exc.message, exc.data) from exc
                 raise
@@ -4627,7 +4628,7 @@ class Conversation(Peer):
             CURRENT.reset(token)
             if ctx.busy and ctx.job is None:
                 await ctx.finish()
-        answer = ctx.input_required() if ctx.asked else answer
+        answer = ctx.input_required() if ctx.suspended else answer
         answer = fit_result(ctx.method, answer, rev)
         return whole_result(ctx, answer) if rev >= MODERN else answer
 
@@ -4744,11 +4745,12 @@ class Life:
         self.task = asyncio.ensure_future(self._live(server))
 
     async def _live(self, server: Server) -> None:
-        lifespan, _ = server.open_lifespan, server.warned_of_completions
+        _ = server.warned_of_completions  # it warns when it is first looked at
         try:
             async with AsyncExitStack() as stack:
-                if lifespan is not None:
-                    self.value = await stack.enter_async_context(lifespan(server))
+                if server.open_lifespan is not None:
+                    lifespan = server.open_lifespan(server)
+                    self.value = await stack.enter_async_context(lifespan)
                 self.entered.set()
                 await self.end.wait()
                 await self.tasks.close()
@@ -5337,7 +5339,7 @@ async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
     except BaseException as exc:
         if ctx.job is not None:
             ctx.job.fail(exc)
-        elif not ctx.asked:  # else the question is the answer
+        elif not ctx.suspended:  # else the question is the answer
             raise
     finally:
         ctx.release()
@@ -5493,10 +5495,10 @@ async def complete(ctx: Context) -> Msg:
         entry = server.templates.get(uri) or server.resources.find(uri)
     else:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
-    name, value = argument["name"], argument["value"]
-    fn = server.completions.get((entry.name, name), nothing)
-    known = object_of(ctx.params.get("context", {}), "arguments")
-    values = [str(item) for item in await call_plain(fn, ctx, value, known) or ()]
+    fn = server.completions.get((entry.name, argument["name"]), nothing)
+    others = object_of(ctx.params.get("context", {}), "arguments")
+    found = await call_plain(fn, ctx, argument["value"], others)
+    values = [str(item) for item in found or ()]
     total = len(values)
     return {"completion": {"values": values[:MAX_FEW], "total": total, "hasMore": total > MAX_FEW}}
 

@@ -13141,8 +13141,8 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "find_resource lifespan_open list_changed serve_on tell warned_of_completions",
-        m.Context: "answered asked begin_task busy check_question finish flush in_rounds input_required job "
-                   "release rounds title unfinished used_rounds waiting",
+        m.Context: "answered begin_task busy check_question finish flush in_rounds input_required job "
+                   "release rounds suspended title unfinished used_rounds waiting",
         m.Client: "catch_up modern",
     }  # fmt: skip
 
