@@ -3626,8 +3626,7 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
 #          again from the top.
 # Rules.   1. An answer counts only for the question that it was given to, by a digest of method and
 #             parameters. Else a yes to a.txt could delete b.txt.
-#          2. once() keeps the result of what must not happen twice, under the function's place and
-#             a digest of its arguments.
+#          2. once() keeps the result of what must not happen twice, by function and arguments.
 #          3. The record travels through the client in `requestState`, signed together with the
 #             request and the principal: any replica with the key can serve the next round.
 # Limits.  The client can read the record, which is good for 15 minutes, and 256 KiB long at most.
@@ -3744,7 +3743,7 @@ def digest_of(method: str, params: Msg) -> str:
 
 
 def mac_of(key: bytes, bound: Sequence[str], body: bytes) -> bytes:
-    """Return the code that proves who made a body, and for whom (RFC 2104)."""
+    """Return the code that proves who made a body, and for whom. RFC 2104"""
     import hmac
 
     return base64.urlsafe_b64encode(hmac.digest(key, json.dumps(bound).encode() + body, "sha256"))
@@ -3780,11 +3779,10 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
 #######################################
 # Problem. A handler wants to know of its request, to report while it runs, and to ask its client.
 #          It should see neither the era, nor the transport, nor the thread that it runs in.
-# Rules.   1. A Context is the request itself, from its arrival to its answer.
-#          2. A question without an answer raises Suspended, which is no Exception, so that handlers
+# Rules.   1. A question without an answer raises Suspended, which is no Exception, so that handlers
 #             do not catch it. If one does, the run ends all the same: the question was noted.
-#          3. A `def` handler runs in a thread. There each method waits for the loop by itself.
-#          4. A log record may be a secret: it goes only to the client whose request caused it.
+#          2. A `def` handler runs in a thread. There each method waits for the loop by itself.
+#          3. A log record may be a secret: it goes only to the client whose request caused it.
 # Limits.  Nothing is said after the answer. Python cannot end a thread that was cancelled: it goes
 #          on until it asks, or looks at ctx.cancelled.
 
@@ -3858,9 +3856,9 @@ class Context(Exchange):
         return {} if self.facts.rev >= MODERN else self.conversation.state
 
     def at_end(self, fn: Action) -> None:
-        """Call a plain function, once, when the client's session or connection has ended.
+        """Call a plain function once, when the client's session or connection has ended.
 
-        Modern clients over HTTP have neither: for them, that is when the server ends.
+        Modern clients over HTTP have neither: for them, when the server ends.
         """
         self.conversation.farewells[fn] = fn
 
