@@ -3789,22 +3789,17 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
 __all__ += ["Context", "SyncContext"]
 
 
-if TYPE_CHECKING:
-    from typing_extensions import Concatenate, ParamSpec
-
-    Given = ParamSpec("Given")
+Fn = TypeVar("Fn", bound=Function)
 
 
-def _from_threads(
-    method: Callable[Concatenate[Context, Given], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Context, Given], Coroutine[Any, Any, T]]:
+def _from_threads(method: Fn) -> Fn:
     """Let a method of Context be awaited on the loop, and called without await in a thread."""
 
     @wraps(method)
-    def either(self: Context, /, *args: Given.args, **kwargs: Given.kwargs) -> Any:
+    def either(self: Context, /, *args: Any, **kwargs: Any) -> Any:
         return self._on_loop(method(self, *args, **kwargs))
 
-    return either
+    return cast("Fn", either)
 
 
 def is_async(fn: Any) -> bool:
@@ -3832,7 +3827,7 @@ class Context(Exchange):
     """
 
     busy = False  # whether finish() has work to do
-    job: Any = None  # the Job of a call that goes on as a task
+    job: Job | None = None  # of a call that goes on as a task
     begin_task: Action | None = None
     used_rounds: Rounds | None = None  # once it was asked for
     _progress = float("-inf")
@@ -3876,7 +3871,7 @@ class Context(Exchange):
     @property
     def cancelled(self) -> bool:
         """Whether nobody wants the answer any more; a thread is to look now and then."""
-        return self.over if self.job is None else bool(self.job.status == "cancelled")
+        return self.over if self.job is None else self.job.status == "cancelled"
 
     @cached_property
     def unfinished(self) -> set[Any]:
@@ -4472,16 +4467,12 @@ def _name_of(fn: Any) -> str:
     return str(name)
 
 
-Fn = TypeVar("Fn", bound=Function)
-
-
 class Registry(dict[str, Any]):
     """Entries by name; `changed` gets each that comes or goes."""
 
-    def __init__(self, make: type[Entry], changed: Callable[[Entry], None]) -> None:
+    def __init__(self, make: Any, changed: Callable[[Entry], None]) -> None:
         super().__init__()
-        self.make: Any = make
-        self.changed = changed
+        self.make, self.changed = make, changed
 
     def offer(self, fn: Any, options: Msg) -> Any:
         """Register a function; for a name or nothing, return a decorator that does."""
@@ -4847,8 +4838,8 @@ class Server:
         self.middlewares: list[Function] = []  # the innermost first
         self.routes: dict[tuple[str, str], Route] = {}
         self.audience: set[Any] = set()  # conversations, and subscriptions of modern clients
-        self.jobs: dict[str, Any] = {}  # tasks of the protocol, by id
-        self.lives: dict[asyncio.AbstractEventLoop, Life] = {}
+        self.jobs: dict[str, Job] = {}  # tasks of the protocol, by id
+        self.lives: dict[Any, Life] = {}  # by event loop
         self.budgets = None if rate_limit is None else Budgets(rate_limit)
         self.threads = Threads(threads)
         self._call_sync = call_sync or self.threads.run
@@ -5116,7 +5107,7 @@ class Server:
         that cannot listen ends with SystemExit, and one line that says why.
         """
         if transport == "stdio":
-            hint_for_a_terminal(self.name, sys.argv[0])
+            hint_for_a_terminal(self.name)
         with ExitStack() as ended:
 
             async def main() -> None:
@@ -5166,14 +5157,14 @@ def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
     return fn
 
 
-def hint_for_a_terminal(name: str, target: str) -> None:
+def hint_for_a_terminal(name: str) -> None:
     """Tell a person who started a server by hand what to type."""
     if sys.stdin is None or not sys.stdin.isatty():
         return
     library = os.path.relpath(globals().get("__file__", "mcp_lite.py"))
     print(
         f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
-        f"Try it with: python3 {library} tools {target or 'SERVER.py'}\n"
+        f"Try it with: python3 {library} tools {sys.argv[0] or 'SERVER.py'}\n"
         "End it with Ctrl-D.", file=sys.stderr,
     )
 
@@ -5381,7 +5372,7 @@ def knows_tasks(ctx: Context, required: bool = True) -> bool:
 
 
 def job_of(ctx: Context, job_id: str) -> Job | None:
-    job: Job | None = ctx.server.jobs.get(job_id)
+    job = ctx.server.jobs.get(job_id)
     return job if job is not None and job.owner == ctx.owner else None
 
 
