@@ -4364,14 +4364,13 @@ class Tool(Entry):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
         self.task, self.structured, self.wrapped, self.timeout = task, structured, False, timeout
-        self.scopes, returns = tuple(scope_list(scopes)), self.signature.returns
+        self.scopes, returns = scope_list(scopes), self.signature.returns
         if output_schema is None and structured:
             output_schema, self.wrapped = output_of(returns, (Content, Message))
         self.check_output = compile_schema(output_schema).check if output_schema else None
         #: the one type of which results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
-        self.definition["inputSchema"] = self.schema
-        self.definition.update(without_none(outputSchema=output_schema))
+        self.definition.update(without_none(inputSchema=self.schema, outputSchema=output_schema))
         for check in TOOL_CHECKS:
             check(self)
 
@@ -4805,8 +4804,7 @@ class Server:
         description: str | None = None, icons: Sequence[Msg] | None = None,
         website_url: str | None = None, instructions: str | None = None,
         lifespan: Callable[[Any], Any] | None = None, mask_errors: bool = False,
-        page_size: int = MAX_FEW,
-        call_sync: Callable[[Action], Awaitable[Any]] | None = None,
+        page_size: int = MAX_FEW, call_sync: Callable[[Action], Awaitable[Any]] | None = None,
         rate_limit: tuple[float, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
         cache_scope: str = "private", state_key: str | bytes | None = None,
@@ -4815,10 +4813,8 @@ class Server:
         if rate_limit is not None and not min(rate_limit) > 0:
             raise ValueError(f"rate_limit={rate_limit!r}: give (requests, seconds), above 0")
         self.name, self.instructions = name, instructions
-        self.info = without_none(
-            name=name, version=version, title=title, description=description, icons=icons,
-            websiteUrl=website_url,
-        )
+        self.info = without_none(name=name, version=version, title=title, description=description,
+                                 icons=icons, websiteUrl=website_url)
         self.mask_errors, self.page_size = mask_errors, page_size
         self.max_in_flight, self.open_lifespan = max_in_flight, lifespan
         self.hints = check_hints({"ttlMs": ttl_ms, "cacheScope": cache_scope})
