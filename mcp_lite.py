@@ -4222,9 +4222,8 @@ else:
 #######################################
 # Problem. An author offers plain functions as tools, resources and prompts, and need not know the
 #          protocol.
-# Rules.   1. What a function says of itself is computed once, when it is registered.
-#          2. One path leads from arguments to a result: Entry.call(). The kinds of entries differ
-#             in how they make a result, and in what a failure is.
+# Rules.   One path leads from arguments to a result: Entry.call(). The kinds of entries differ in
+#          how they make a result, and in what a failure is.
 # Limits.  Arguments that are nearly right ("3" for 3) are understood where the schema admits no
 #          text.
 
@@ -4785,7 +4784,6 @@ class Server:
     Args:
         name, version, title, description, icons, website_url, instructions: for its clients
         lifespan: lifespan(server) is an async context manager; it yields `ctx.lifespan`
-
         mask_errors: whether the text of exceptions other than ToolError is hidden
         page_size: items of one page of a list
         call_sync: runs plain functions: `await call_sync(job)` gives what job() gives, or is
@@ -4955,7 +4953,7 @@ class Server:
         return enter
 
     def middleware(self, fn: Fn) -> Fn:
-        """Wrap every request: async def fn(ctx, call_next): return await call_next(ctx)."""
+        """Wrap every request: `async def fn(ctx, call_next): return await call_next(ctx)`."""
         self.middlewares.insert(0, fn)
         return fn
 
