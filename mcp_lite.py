@@ -4607,7 +4607,7 @@ class Conversation(Peer):
                 raise TypeError(f"{problem}: a middleware is to `return await call_next(ctx)`")
             self.note_subscription(ctx)
         except BaseException as exc:
-            if not ctx.suspended or ctx.over:
+            if not ctx.suspended or ctx.over:  # else the question is the answer
                 if isinstance(exc, WireError):
                     raise RPCError(fit_code(exc.code, rev), exc.message, exc.data) from exc
                 raise
