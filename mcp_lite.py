@@ -4245,10 +4245,10 @@ def relax(given: Schema, validator: Validator) -> Schema:
     A string that the schema refuses is read as JSON: models write "3" for 3, and prompts and URIs
     have only text. A null that it refuses is left out.
     """
-    for _ in range(len(given) + 1):
+    while True:  # each turn shortens a text, or leaves a null out
         try:
             validator.check(given)
-            break
+            return given
         except SchemaError as exc:
             found = [name for name in given if exc.expected and exc.path == join_path(name)]
             value = given[found[0]] if found else 0
@@ -4261,7 +4261,6 @@ def relax(given: Schema, validator: Validator) -> Schema:
                 given = {**given, found[0]: decode(value.encode())}
             except (ProtocolError, UnicodeError):
                 raise exc from None
-    return given
 
 
 def is_result(value: Any) -> bool:
@@ -4278,7 +4277,7 @@ class Entry:
     """A registered function: how it is called, and how it is listed."""
 
     what = "entry"  # a word for messages
-    members: Sequence[str] = ()  # of its definition that are options, too
+    members: Sequence[str] = ()  # of its definition, which the author may give
     timeout: float | None = None  # seconds for a call
     ran_again = False  # in a later round, as the log has said
 

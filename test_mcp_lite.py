@@ -13885,6 +13885,8 @@ class TestServerTools:
             ({"n": True}, None),
             ({"text": 3}, None),
             ({"flag": "yes"}, None),
+            ({"items": '"[1]"'}, {"items": [1]}),
+            ({"items": r'"[\"x\"]"'}, None),
         ],
     )
     async def test_what_models_send_as_text_is_understood_where_no_text_is_allowed(
@@ -13894,7 +13896,7 @@ class TestServerTools:
             "n": {"type": "integer"},
             "x": {"type": "number"},
             "flag": {"type": "boolean"},
-            "items": {"type": "array"},
+            "items": {"type": "array", "items": {"type": "integer"}},
             "point": {"type": "object"},
             "text": {"type": "string"},
             "either": {"type": ["integer", "string"]},
