@@ -4279,7 +4279,7 @@ class Entry:
     what = "entry"  # a word for messages
     members: Sequence[str] = ()  # of its definition, which the author may give
     timeout: float | None = None  # seconds for a call
-    ran_again = False  # in a later round, as the log has said
+    ran_again = False  # whether the log has said that it does, in a later round
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
@@ -4329,7 +4329,7 @@ class Entry:
         return within(self.timeout, work, late)
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
-        """Make the result of the method of what the function returned."""
+        """Return the result of the method, made of the function's value."""
         raise NotImplementedError
 
     def failed(self, ctx: Context, exc: BaseException) -> Msg:
