@@ -1,14 +1,11 @@
 """mcp_lite: all of the Model Context Protocol in one file.
 
 A client and a server, for every revision of the protocol, over memory, stdio and HTTP, with
-nothing but Python's standard library and asyncio. Copy the file beside a script, and that script
-is a server, a client, or both. The file is meant to be read as well: from top to bottom, it is the
-textbook of the protocol.
+nothing but Python's standard library. Copy the file beside a script, and that script is a server,
+a client, or both. Read from top to bottom, the file is the textbook of the protocol.
 
 It is not a framework: no HTTP/2, no HTML, no process manager, no schema language but JSON
-Schema 2020-12 (and draft-07). It speaks HTTP/1.1 as far as MCP needs it, and serves under any ASGI
-server where one listener is not enough.
-
+Schema 2020-12 (and draft-07). Where one listener is not enough, it serves under any ASGI server.
 
 A SERVER                                      A CLIENT
 
@@ -23,37 +20,32 @@ A SERVER                                      A CLIENT
                                                   asyncio.run(main())
     app.run()      # or run("http", port=8000)
 
-
 THE NOUNS OF MCP
 
     client      the program that has the model: an editor, a chat, an agent
-    server      the program that has something to offer to it; often a child process of the client
+    server      the program that offers something to it; often a child process of the client
     tool        a function that the model may call: a name, a JSON Schema of its arguments, a result
     resource    something to read, under a URI: a file, a row, a page
-    template    a URI with holes, "note://{name}", for a whole family of resources
+    template    a URI with holes, "note://{name}", for a family of resources
     prompt      a text with parameters that a person picks, as from a menu
-    completion  values that an argument of a prompt or a template may take, while it is typed
+    completion  values for an argument of a prompt or a template, while it is typed
     content     pieces of a result: text, image, audio, a resource, a link to one
     sampling    the server asks the client's model to write something
     elicitation the server asks the person at the client: a form to fill in, or a URL to open
-    roots       the folders in which the client works; the server may ask for them
-    progress    how far a running request is; cancellation ends it early
-    news        announcements of a server, which no request has caused: a list has changed, say
+    roots       the folders in which the client works
+    progress    how far a running request is
     task        a call that goes on after its first answer; the client comes back for the result
     principal   the person or program that was authenticated, where somebody was
     capability  what one end declares that the other may use
-    session     a conversation of the legacy era, from its handshake to its end
     revision    the protocol as it stood on a date; there are five
     era         legacy: a handshake opens a session, and both ends send requests. Modern: only the
                 client sends requests, and each one says everything that it takes to answer it
-    round       one request of a call. In the modern era a question ends the request, and the
+    round       one request of a call. A question of a modern server ends the request, and the
                 client sends it again with the answer: that call takes two rounds, or more
-    conversation    all that a client and a server say to each other
     transport   the channel of a conversation: memory, a pipe (stdio), or HTTP
 
-
 ONE CALL ON THE WIRE   --> is what the client sends, <-- the server. On a pipe each is one line, and
-                       has no spaces after commas and colons: those are for the reader.
+                       has no spaces after commas and colons.
 
     Legacy: a handshake first, and then the call.
 
@@ -70,9 +62,7 @@ ONE CALL ON THE WIRE   --> is what the client sends, <-- the server. On a pipe e
     <-- {"jsonrpc": "2.0", "id": 2, "result": {"content": [{"type": "text", "text": "3"}],
          "structuredContent": {"result": 3}}}
 
-    Modern: the same call, and nothing has to come before it. `_meta` says in every request, and in
-    every answer, what the handshake says once. (A client may ask first what there is:
-    `server/discover`.)
+    Modern: the same call needs no handshake. `_meta` says with each message what a handshake says.
 
     --> {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add",
          "arguments": {"a": 1, "b": 2}, "_meta": {
@@ -82,15 +72,13 @@ ONE CALL ON THE WIRE   --> is what the client sends, <-- the server. On a pipe e
          "content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}, "_meta": {
              "io.modelcontextprotocol/serverInfo": {"name": "demo", "version": "1.0"}}}}
 
-    Either era: the client gives a call up. The server stops its work, and sends no answer: nobody
-    waits for it. (Over HTTP, a modern client closes the connection of the request instead.)
+    Either era: the client gives a call up, and gets no answer. (Over HTTP, a modern client closes
+    the connection of the request instead.)
 
     --> {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
 
-
-THE MAP      A section uses only what stands above it; annotations may name a class from below.
-             Whoever stops before the name of a Part, as a reader or with a pair of scissors, has a
-             complete product. `grep -n '^# [0-9]' mcp_lite.py` lists the sections.
+THE MAP   A section uses only what stands above it; annotations may name a class from below. Cut off
+          before the name of a Part, the file is a complete product.
 
     Part I    Messages           errors, JSON-RPC, the tables of revisions and methods: all pure
     Part II   One conversation   its lifecycle, tasks and threads, channels, Peer
@@ -102,26 +90,23 @@ THE MAP      A section uses only what stands above it; annotations may name a cl
     Part VII  Authorization      OAuth: how a client logs in, and how a server is guarded
     Part VIII The command line   what `python3 mcp_lite.py` does
 
+THE LIFE OF ONE CALL
 
-THE LIFE OF ONE CALL, as a server on stdio sees it
-
-    LineTransport reads bytes from a pipe, and LineDecoder cuts them into lines.
+    A server on stdio: LineTransport reads bytes from a pipe, and cuts them into lines.
     Peer.receive() takes a line, with `send`, the way back. decode() checks its bounds and parses
     it; classify() says that it is a request. Peer.accept() makes an Exchange of it, in a server a
-    Context, which is one: it can be cancelled from now on. Peer.reply() serves it, in a task of its
-    own, by Conversation.answer_request(). That adds the facts of the session, or of the request
-    itself, leads through the author's middlewares, asks whether this may be called, and calls
-    call_tool().
+    Context: from now on it can be cancelled. Peer.reply(), in a task of its own, has it served by
+    Conversation.answer_request(), which adds the facts of the session or of the request itself,
+    leads through the author's middlewares, asks whether this may be called, and calls call_tool().
     Tool checks the arguments against the schema and makes Python values of them. The function runs,
-    on the loop or in a thread. What it reports meanwhile goes out by `send`: progress, logs,
-    questions. Of what it returns, Tool makes content and structured output. Peer.reply() gives the
-    answer to `send`, unless the request was cancelled.
+    on the loop or in a thread; its progress, logs and questions go out by `send`. Of what it
+    returns, Tool makes content and structured output. Peer.reply() gives the answer to `send`,
+    unless the request was cancelled.
 
-    And as its client sees it: Client.call() checks that the server has declared what is needed.
-    Peer.ask() gives the request an id, a deadline and a future, and writes it. Progress that comes
-    meanwhile renews the deadline; a question goes to the program. The answer, a result or a
-    RemoteError, ends the wait, and call() makes a Python value of it.
-
+    Its client: Client.call() checks that the server has declared what is needed. Peer.ask() gives
+    the request an id, a deadline and a future, and writes it. Progress renews the deadline; a
+    question goes to the program. The answer, a result or a RemoteError, ends the wait, and call()
+    makes a Python value of it.
 
 NOTATION
 
@@ -131,7 +116,6 @@ NOTATION
     peer                        the other end; the class Peer is our end of a conversation with it
     handler                     the function of a server's author that answers
     head, body, data, line      bytes; text is str
-    close, end                  we end it, and nothing of it stays; it is over, whoever ended it
 
     # spec: basic/patterns/progress#progress-flow       a page of the newest specification
     # spec 2025-11-25: basic/lifecycle#shutdown         a page of an older one
@@ -147,12 +131,12 @@ NOTATION
 #######################################
 # 1. Names
 #######################################
-# Problem.  A reader wants every import and every alias in one place.
-# Rules.    1. Imports that only some users need (ssl, hashlib, argparse, subprocess ...) are made
-#              where they are needed, so that `import mcp_lite` costs little more than asyncio.
-#           2. `__all__` is the contract, and grows with the sections. Other names are there to be
-#              read, not to be relied on.
-#           3. All limits stand here. Each is checked before memory is spent.
+# Problem.  A reader wants every import, alias and limit in one place.
+# Rules.    1. What only some users need (ssl, hashlib, argparse ...) is imported where it is
+#              needed, so that `import mcp_lite` costs little more than asyncio.
+#           2. `__all__` is the contract, and grows with the sections. No other name is to be relied
+#              on.
+#           3. Each limit is checked before memory is spent.
 
 from __future__ import annotations
 
@@ -225,7 +209,7 @@ __all__: list[str] = []
 
 logger = logging.getLogger("mcp_lite")
 
-if __name__ == "__main__":  # where the last lines of the file are not cut off, they take this back
+if __name__ == "__main__":  # the last lines of the file, where they are not cut off, undo this
     atexit.register(os._exit, 2)  # called last: the functions are called in reverse
     atexit.register(print, "this copy of mcp_lite was cut before Part VIII, the command line: "
                     "import it", file=sys.stderr)
@@ -233,29 +217,21 @@ if __name__ == "__main__":  # where the last lines of the file are not cut off, 
 #: Control characters, but for tab and newline, and those that break lines or reorder text.
 HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 
-#: Any value that JSON can say: None, bool, int, float, str, list, dict.
-JSON = Any
-#: One JSON-RPC message, exactly as on the wire.
-Msg = dict[str, Any]
-#: A request id: int or str, never bool, float or None.
-ReqId = Union[int, str]
+JSON = Any  # None, bool, int, float, str, list, dict
+Msg = dict[str, Any]  # one JSON-RPC message, exactly as on the wire
+ReqId = Union[int, str]  # never a bool, float or None
 #: The way back to the peer, for all that a message causes: its answer goes last.
 Send = Callable[[Msg], Awaitable[Any]]
-#: What is sent at once: a message, or a batch of messages.
-Payload = Union[Msg, list[Msg]]
-#: Texts by their names: the fields of a head of HTTP, of a form, of a query.
-Fields = Mapping[str, str]
-#: One name, or several: of scopes, of hosts.
-Names = Union[str, Iterable[str]]
-#: A function of an author's or of ours, plain or async; and one without arguments.
-Function = Callable[..., Any]
+Payload = Union[Msg, list[Msg]]  # what is sent at once: a message, or a batch
+Fields = Mapping[str, str]  # of a head of HTTP, of a form, of a query
+Names = Union[str, Iterable[str]]  # one or several: of scopes, of hosts
+Function = Callable[..., Any]  # plain or async
 Action = Callable[[], Any]
-#: What runs in an event loop, and what is waited for in one.
 Task = asyncio.Task[Any]
 Future = asyncio.Future[Any]
 
 
-PREFIX = "io.modelcontextprotocol/"  # of the keys in `_meta` that the specification owns
+PREFIX = "io.modelcontextprotocol/"  # of the specification's own keys in `_meta`
 PROTOCOL_VERSION = PREFIX + "protocolVersion"
 CLIENT_INFO = PREFIX + "clientInfo"
 CLIENT_CAPABILITIES = PREFIX + "clientCapabilities"
@@ -265,7 +241,7 @@ TASKS = PREFIX + "tasks"  # the extension
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 
 
-# The limits of all sections: a number, its unit, and the reason for its size.
+# The limits of all sections, each with the reason for its size.
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # one JSON-RPC message; a 10 MB file in base64 fits
 HELD_BYTES = 64 * 1024 * 1024  # that others make us hold: running requests of a client, results of
@@ -315,7 +291,7 @@ WARN_RATE = (10, 60.0)  # warnings about one peer in so many seconds; any messag
 class Row(Space):
     """A few values under names, which a subclass annotates; a class attribute is a default.
 
-    Python compiles nothing for it: to make a NamedTuple takes ten times as long.
+    Importing a NamedTuple takes ten times as long, for Python compiles code for it.
 
     >>> class Point(Row):
     ...     x: int
@@ -340,8 +316,7 @@ class Row(Space):
 #######################################
 # 2. Errors
 #######################################
-# Problem.  When a call fails, the first question is whose fault it was: our caller's, our own,
-#           the peer's program, the peer's protocol, or the line between us.
+# Problem.  When a call fails, the first question is whose fault it was.
 # Rules.    1. The class says it. Our caller's: TypeError, ValueError, RuntimeError, as everywhere
 #              in Python. The peer's program: RemoteError, or ToolError from a call. The peer's
 #              protocol: ProtocolError. The line: ConnectionClosed, RequestTimeout. Our own:
@@ -359,7 +334,7 @@ __all__ += [
 PARSE_ERROR = -32700  # not JSON
 INVALID_REQUEST = -32600  # JSON, but not a message that is allowed here
 METHOD_NOT_FOUND = -32601  # no such method, or the capability for it was not declared
-INVALID_PARAMS = -32602  # the method exists, its parameters are wrong
+INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603  # the handler failed
 RESOURCE_NOT_FOUND = -32002  # legacy only; modern revisions say INVALID_PARAMS
 # spec: basic/index#error-codes -- -32020 to -32099 belong to the specification
@@ -367,15 +342,14 @@ HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 RESERVED_CODES = range(-32099, -32022)  # the others, which no one may send
-# Ours, outside every reserved range; HTTP has the same numbers for the same reasons.
-#: The token does not allow this; the client's rate limit is used up; too many requests are served.
+# Ours, outside every reserved range: the token does not allow this; the client's rate limit is used
+# up; too many requests are served. HTTP has the same numbers.
 FORBIDDEN, TOO_FAST, TOO_BUSY = 403, 429, 503
 
 
 class MCPError(Exception):
     """The root of every error that this library raises on purpose."""
 
-    # what the peer is told, if it is told at all
     code: int = INTERNAL_ERROR
     data: JSON = None
 
@@ -407,8 +381,8 @@ class RemoteError(WireError):
 class ToolError(MCPError):
     """A tool failed: its result has `isError`.
 
-    Raised by a tool, its text goes to the model as it is. Raised by Client.call(), `result` is the
-    whole result as the server sent it.
+    Raised by a tool, its text goes to the model. Raised by Client.call(), it has the whole `result`
+    as the server sent it.
     """
 
     def __init__(self, message: str, result: Msg | None = None) -> None:
@@ -417,7 +391,7 @@ class ToolError(MCPError):
 
 
 class SchemaError(MCPError):
-    """A JSON value does not satisfy its schema, or a schema is not one that we can use.
+    """A JSON value does not satisfy its schema, or a schema cannot be used.
 
     `path` leads to the offending value: "items[2].price", or "" for the value itself.
     """
@@ -437,12 +411,9 @@ class ProtocolError(MCPError):
     `code` and `http_status` say how to answer, where an answer is possible.
     """
 
-    #: the first bytes of the message, if that was too long to be read
-    start = b""
-    #: the id of the request, where it could be read
-    req_id: ReqId | None = None
-    #: further headers of the HTTP answer
-    headers: Fields = types.MappingProxyType({})
+    start = b""  #: the first bytes of the message, if that was too long to be read
+    req_id: ReqId | None = None  #: of the request, where it could be read
+    headers: Fields = types.MappingProxyType({})  #: further ones of the HTTP answer
 
     def __init__(
         self, message: str, code: int = INVALID_REQUEST, http_status: int = 400, data: JSON = None
@@ -491,7 +462,7 @@ class CapabilityMissing(MCPError):
 class Suspended(BaseException):
     """A question to the client ends this run of a handler; the client's answer begins the next one.
 
-    It is no failure and no cancellation: let it pass, as `try: ... finally: ...` does.
+    It is no failure: let it pass, as `try: ... finally: ...` does.
     """
 
 
@@ -530,51 +501,44 @@ def wire_error(exc: BaseException) -> Msg:
 #           2. classify() alone decides what a message is. After it, nobody asks `"id" in msg`.
 #           3. Size, depth and elements are counted before the parser runs: it would take memory.
 # Limits.   UTF-8 without a byte order mark; no NaN, no Infinity. Of a key that stands twice in an
-#           object the last one counts, as in most parsers.
+#           object the last one counts.
 
 
 REQUEST, NOTIFICATION, RESULT, ERROR = "request", "notification", "result", "error"
 
 
 def notification(method: str, params: Msg | None = None) -> Msg:
-    """Build a notification: {"jsonrpc": "2.0", "method": ..., "params": ...}."""
     msg: Msg = {"jsonrpc": "2.0", "method": method}
     return msg if params is None else {**msg, "params": params}
 
 
 def request(req_id: ReqId, method: str, params: Msg | None = None) -> Msg:
-    """Build a request: {"jsonrpc": "2.0", "id": ..., "method": ..., "params": ...}."""
     return {"jsonrpc": "2.0", "id": req_id, **notification(method, params)}
 
 
 def result(req_id: ReqId, value: Msg) -> Msg:
-    """Build the answer to a request that succeeded."""
     return {"jsonrpc": "2.0", "id": req_id, "result": value}
 
 
 def error(req_id: ReqId | None, problem: Msg) -> Msg:
-    """Build the answer to a request that failed; `problem` is what wire_error() returns.
+    """Return the answer to a request that failed; `problem` is what wire_error() returns.
 
-    `req_id` is None if the message was so broken that its id could not be read.
+    `req_id` is None if the id could not be read.
     """
     about = {} if req_id is None else {"id": req_id}
     return {"jsonrpc": "2.0", **about, "error": problem}
 
 
 def is_id(value: JSON) -> bool:
-    """Return whether `value` may be a request id (or a progress token).
-
-    >>> [is_id(value) for value in (7, "7", 0, "", True, 7.0, None)]
-    [True, True, True, True, False, False, False]
-    """
+    """Return whether `value` may be a request id (or a progress token)."""
     return type(value) is int or type(value) is str  # a bool is an int to isinstance()
 
 
 def classify(msg: JSON) -> str:
-    """Return which of REQUEST, NOTIFICATION, RESULT, ERROR a decoded message is.
+    """Return REQUEST, NOTIFICATION, RESULT or ERROR; raise ProtocolError for anything else.
 
     Afterwards `method` is a str, `params` and `result` are dicts, `id` is an id, and `error` has an
-    int `code` and a str `message`. Raises ProtocolError otherwise.
+    int `code` and a str `message`.
     """
     if type(msg) is not dict or msg.get("jsonrpc") != "2.0":
         raise ProtocolError('a message must be a JSON object with "jsonrpc": "2.0"')
@@ -603,11 +567,7 @@ def classify(msg: JSON) -> str:
 
 
 def readable_id(msg: JSON) -> ReqId | None:
-    """Return the id of a message that classify() refused, if one can be made out.
-
-    >>> readable_id({"id": 3, "method": 5}), readable_id([]), readable_id({"id": None})
-    (3, None, None)
-    """
+    """Return the id of a message that classify() refused, if one can be made out."""
     if type(msg) is dict and "method" in msg and is_id(msg.get("id")):
         return msg["id"]  # type: ignore[no-any-return]
     return None
@@ -618,9 +578,6 @@ def encode(msg: Payload) -> bytes:
 
     Raises TypeError or ValueError for values that JSON cannot say, and LimitExceeded for a line
     that we would not read ourselves. spec: basic/transports/stdio#sending-messages
-
-    >>> encode({"text": "a\\nb é"})
-    b'{"text":"a\\\\nb \\xc3\\xa9"}'
     """
     # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
     data = _to_json(msg).encode("utf-8", "replace")
@@ -662,12 +619,12 @@ def decode(data: bytes) -> JSON:
             raise ValueError(f"more follows after character {end}")
         return value
     except (ValueError, RecursionError) as exc:
-        # RecursionError cannot happen below MAX_DEPTH; a caller deep in its own stack may see it.
+        # RecursionError: the caller is deep in its own stack, for MAX_DEPTH has been checked.
         raise ProtocolError(f"not JSON: {str(exc)[:200]}", code=PARSE_ERROR) from None
 
 
 def _check_bounds(data: bytes) -> None:
-    """Refuse a message that costs too much to parse. Most pass the first two comparisons."""
+    """Refuse a message that costs too much to parse. Most pass the first comparisons."""
     if len(data) > MAX_MESSAGE_BYTES:
         raise LimitExceeded(f"a message is longer than {MAX_MESSAGE_BYTES} bytes")
     if len(data) <= MAX_ELEMENTS and data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
@@ -717,7 +674,7 @@ KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "n
 
 
 def kind_of(value: Any) -> str:
-    """Return the JSON type of `value`, the narrowest there is; "unknown" for what JSON has not.
+    """Return the narrowest JSON type of `value`; "unknown" for what JSON has not.
 
     >>> kind_of(2.0), kind_of(2.5), kind_of(True), kind_of(b"")
     ('integer', 'number', 'boolean', 'unknown')
@@ -730,24 +687,20 @@ def kind_of(value: Any) -> str:
 
 
 def object_of(value: Msg, key: str) -> Msg:
-    """Return a member of an object if it is an object itself; else an empty one."""
+    """Return a member of an object if it is an object itself; else {}."""
     member = value.get(key)
     return member if isinstance(member, dict) else {}
 
 
 def as_list(value: Any) -> list[Any]:
-    """Return the items of a list, or the one value that stands in its place."""
     return [*value] if isinstance(value, (list, tuple)) else [value]
 
 
 def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
-    """Return one text for all spellings of a JSON value: equal values have equal texts.
+    """Return one text for all spellings of a JSON value: {"b": 1.0, "a": 2}, {"a": 2, "b": 1}.
 
     JSON Schema 2020-12, core §4.2.2, says which are equal. `spend(steps)` is called before each
     piece of work, and may raise. Python hashes a str with a secret: nobody can make texts collide.
-
-    >>> canonical({"b": 1.0, "a": True}) == canonical({"a": True, "b": 1})
-    True
     """
     if isinstance(value, (list, dict, str)) and spend:
         spend(1 + (len(value) >> 6 if isinstance(value, str) else 4 * len(value)))
@@ -762,11 +715,7 @@ def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
 
 
 def show_json(value: Any) -> str:
-    """Return `value` for a message: short, as JSON; a container by its type only.
-
-    >>> show_json("red"), show_json([1, 2])
-    ('"red"', 'array')
-    """
+    """Return `value` for a message: short, as JSON; a container by its type only."""
     if isinstance(value, (list, dict)):
         return kind_of(value)
     value = value[:50] if isinstance(value, str) else value
@@ -774,11 +723,7 @@ def show_json(value: Any) -> str:
 
 
 def join_path(step: str | int, path: str = "") -> str:
-    """Put one step, a name or an index, before a path.
-
-    >>> join_path("items", join_path(2, "price"))
-    'items[2].price'
-    """
+    """Put one step, a name or an index, before a path: "items" and "[2].price"."""
     if isinstance(step, int) or not re.fullmatch(r"[\w$-]{1,64}", step):
         step = f"[{show_json(step)}]"
     return step + path if not path or path[0] == "[" else f"{step}.{path}"
@@ -792,22 +737,18 @@ def join_path(step: str | int, path: str = "") -> str:
 #              name here, and no other section names a date.
 #           2. A method is one row of METHODS. A method that a revision does not have is refused.
 #           3. Fields that an older peer does not know travel to it, for its schemas are open.
-#              Content of an unknown type would break it, and becomes text.
+#              Content of a type that it does not know would break it, and becomes text.
 
 V24_11, V25_03 = "2024-11-05", "2025-03-26"
 V25_06, V25_11 = "2025-06-18", "2025-11-25"
 V26_07 = "2026-07-28"
 
 REVISIONS = (V24_11, V25_03, V25_06, V25_11, V26_07)
-#: The newest of all, and the first one of the modern era.
-NEWEST = MODERN = V26_07
-#: The revisions with a handshake, newest first.
-LEGACY = (V25_11, V25_06, V25_03, V24_11)
+NEWEST = MODERN = V26_07  # MODERN: the first of its era
+LEGACY = (V25_11, V25_06, V25_03, V24_11)  # those with a handshake, newest first
 NEWEST_LEGACY = V25_11
-#: JSON-RPC batches must be understood (spec 2025-03-26: basic/index#batching).
-BATCHES = (V25_03,)
-#: The first one with a capability for completions: before it, they need not be declared.
-COMPLETIONS = V25_03
+BATCHES = (V25_03,)  # with JSON-RPC batches (spec 2025-03-26: basic/index#batching)
+COMPLETIONS = V25_03  # the first with a capability for completions
 #: The first one that HTTP requests name (spec 2025-06-18: basic/transports), and what a request is
 #: taken for that names none.
 VERSION_HEADERS, HEADERLESS = V25_06, V25_03
@@ -817,9 +758,9 @@ RICH = V25_11
 
 BOTH, CLIENT, SERVER = "both", "client", "server"
 
-# Method, sender, revisions, capability, parameters ("?" may be absent), what its result may be. A
-# legacy server sends roots/list, sampling/createMessage and elicitation/create as requests. A
-# modern server sends none: it puts them as questions into the result of a call.
+# Method, sender, revisions, capability, parameters ("?" may be absent), what its result may be.
+# A legacy server sends roots/list, sampling/createMessage and elicitation/create as requests; a
+# modern one puts them as questions into the result of a call.
 _METHODS = """
 initialize client legacy -  protocolVersion:string capabilities:object clientInfo:object
 notifications/initialized             client legacy -
@@ -857,7 +798,7 @@ notifications/tasks                   server modern -
 """
 _ERAS = {"all": REVISIONS, "legacy": LEGACY, "modern": (MODERN,), "forms": REVISIONS[2:],
          "pages": (V25_11,)}
-#: The lists in results: the member that is the list, and the str that each of its objects has.
+#: The lists in results: the member that is the list, and the text that each of its objects has.
 LISTED = {
     "tools/list": ("tools", "name"),
     "resources/list": ("resources", "uri"),
@@ -869,7 +810,7 @@ LISTED = {
 
 
 class Method:
-    """One method: who may send it, in which revisions, and what it takes."""
+    """A row of _METHODS."""
 
     def __init__(self, line: str) -> None:
         self.name, self.sender, era, capability, *words = line.split()
@@ -878,7 +819,7 @@ class Method:
         #: the capability that must be declared, as a dotted path: by the receiver of a request, by
         #: the sender of a notification
         self.capability = capability.strip("-")
-        #: its parameters: name, JSON type, and whether it must be there
+        # name, JSON type, and whether it must be there
         takes = [word.partition(":")[::2] for word in words if ":" in word]
         self.takes = [(name.rstrip("?"), kind, name[-1] != "?") for name, kind in takes]
         #: the result may be a question to the client (spec: basic/patterns/mrtr)
@@ -893,7 +834,7 @@ class Method:
 
 METHODS = {row.name: row for row in map(Method, _METHODS.strip().splitlines())}
 
-#: Content types that came after the first revision.
+#: The types of content that came after the first revision, and with which one.
 CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_result": V25_11}
 
 
@@ -909,11 +850,7 @@ def check_params(row: Method, params: Msg) -> None:
 
 
 def declares(capabilities: Msg, path: str) -> bool:
-    """Return whether `capabilities` declares what the dotted `path` names.
-
-    >>> declares({"tools": {}}, "tools"), declares({"tools": {}}, "tools.listChanged")
-    (True, False)
-    """
+    """Return whether `capabilities` has what the dotted `path` names: {} counts, false does not."""
     node: JSON = capabilities
     for key in path.split("."):
         node = node.get(key) if isinstance(node, dict) else None
@@ -921,14 +858,13 @@ def declares(capabilities: Msg, path: str) -> bool:
 
 
 def without(obj: Mapping[str, Any], *names: str) -> Msg:
-    """Return an object without some of its members."""
     return {key: value for key, value in obj.items() if key not in names}
 
 
 def fit_content(block: Msg, rev: str) -> Msg:
     """Return a content block as `rev` can understand it, as text if need be.
 
-    >>> fit_content({"type": "resource_link", "uri": "file:///a", "name": "a"}, "2025-03-26")
+    >>> fit_content({"type": "resource_link", "uri": "file:///a", "name": "a"}, LEGACY[-1])
     {'type': 'text', 'text': 'a: file:///a'}
     """
     known = CONTENT.get(block.get("type", ""), "") <= rev
@@ -936,11 +872,7 @@ def fit_content(block: Msg, rev: str) -> Msg:
 
 
 def text_of(block: Msg) -> str:
-    """Return what a content block says, for a reader that only understands text.
-
-    >>> text_of({"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="})
-    '[audio, audio/wav, 8 characters of base64]'
-    """
+    """Return what a content block says, for a reader that only understands text."""
     if block.get("type") == "text":
         return str(block.get("text", ""))
     if block.get("type") == "resource_link":
@@ -950,12 +882,7 @@ def text_of(block: Msg) -> str:
 
 
 def fit_message(message: Msg, rev: str) -> Msg:
-    """Return a message of a prompt or of sampling as `rev` knows it: older ones have one block.
-
-    >>> pair = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    >>> fit_message({"role": "user", "content": pair}, LEGACY[-1])["content"]
-    {'type': 'text', 'text': 'a\\nb'}
-    """
+    """Return a message of a prompt or of sampling as `rev` knows it: older ones have one block."""
     blocks = [fit_content(block, rev) for block in as_list(message["content"])]
     if len(blocks) != 1 and rev < RICH:
         blocks = [{"type": "text", "text": "\n".join(map(text_of, blocks))}]
@@ -963,11 +890,7 @@ def fit_message(message: Msg, rev: str) -> Msg:
 
 
 def fit_code(code: int, rev: str) -> int:
-    """Return the code of an error as `rev` has it.
-
-    >>> [fit_code(code, NEWEST) for code in (-32002, -32042, -32021, -1)]
-    [-32602, -32603, -32021, -1]
-    """
+    """Return the code of an error as `rev` has it."""
     if rev < MODERN or code not in (RESOURCE_NOT_FOUND, *RESERVED_CODES):
         return code
     # spec: basic/index#error-codes -- "MUST NOT emit any code from this sub-range that is not
@@ -976,7 +899,7 @@ def fit_code(code: int, rev: str) -> int:
 
 
 def is_modern(params: JSON) -> bool:
-    """Return whether a request carries its own metadata, and so belongs to the modern era."""
+    """Return whether a request carries its own metadata, as those of the modern era do."""
     meta = params.get("_meta") if type(params) is dict else None
     return type(meta) is dict and PROTOCOL_VERSION in meta
 
@@ -988,20 +911,17 @@ def is_modern(params: JSON) -> bool:
 # 5. Requests in flight
 #######################################
 # Problem.  A request of the peer lives from its arrival until its answer is written, or until the
-#           peer cancels it; and whoever sent it may send too many.
-# Rules.    1. A request is over when it is answered or cancelled. Then nothing more is said for it:
-#              whoever cancelled it has forgotten its id.
-#           2. Time is an argument, `now`, in seconds of any steady clock.
+#           peer cancels it. The peer may send too many.
+# Rule.     A request is over when it is answered or cancelled. Then nothing more is said for it:
+#           whoever cancelled it has forgotten its id.
 
 
 
 class Caller:
     """The sender of a message: NOBODY on a pipe; over HTTP, the request that brought it."""
 
-    #: the HTTP headers of the request, names in lower case
-    headers: Fields = types.MappingProxyType({})
-    #: the value that stands for who was authenticated, or None
-    principal: Any = None
+    headers: Fields = types.MappingProxyType({})  #: of the request, names in lower case
+    principal: Any = None  #: who was authenticated
     #: a key that stays the same for a principal: sessions, tasks and questions are bound to it
     owner = ""
     address = ""  #: of the network
@@ -1012,7 +932,7 @@ NOBODY = Caller()
 
 
 class Exchange:
-    """One request of the peer, from its arrival to our answer."""
+    """One request of the peer."""
 
     def __init__(
         self, conversation: Any, msg: Msg, send: Send, caller: Caller = NOBODY,
@@ -1027,7 +947,7 @@ class Exchange:
         self.modern = is_modern(self.params) if modern is None else modern
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
         # All begin here: Python reads an attribute quickly that each object has from the start.
-        self.over = False  #: whether it is answered or cancelled: nothing more is sent for it
+        self.over = False  #: whether it is answered or cancelled
         self.size = 0  #: what it counts for, in bytes
         #: for whom it counts: its owner, or all who come from its address
         self.client_key = caller.owner or caller.address
@@ -1036,7 +956,7 @@ class Exchange:
 
     @property
     def meta(self) -> Msg:
-        """The `_meta` of the parameters, or an empty dict."""
+        """The `_meta` of the parameters, or {}."""
         return object_of(self.params, "_meta")
 
     @property
@@ -1060,7 +980,7 @@ class Budget:
         self.used = self.since = 0.0
 
     def take(self, now: float) -> bool:
-        """Use one call; return False if none is left."""
+        """Use one call; return False if none is left. `now` is in seconds of any steady clock."""
         earned = (now - self.since) * self.calls / self.seconds
         used = max(0.0, self.used - earned) + 1
         if used <= self.calls:
@@ -1073,10 +993,10 @@ class Budget:
 # Problem.  The two ends must agree on a revision, and on what each can do. The legacy revisions do
 #           so once, with a handshake that opens a session; the modern one in every request.
 # Rules.    1. A legacy session is at its START until `initialize` was answered. Then it is AGREED,
-#              and READY when the client has said so. Both ends see it alike.
+#              and READY when the client has said so.
 #           2. A server answers `initialize` with the revision that was asked for, or with its
-#              newest legacy one. It refuses no revision: the client decides whether to go on.
-#           3. We ask a peer only for what it has declared: otherwise nothing is sent.
+#              newest legacy one: the client decides whether to go on.
+#           3. We ask a peer only for what it has declared.
 #           4. A handler gets Facts, whether they come from a session or from the request itself.
 
 #: The severities of RFC 5424, mildest first.
@@ -1086,7 +1006,7 @@ SUPPORTED = [*reversed(REVISIONS)]
 
 
 class Facts:
-    """The facts on which a request may rely, whichever era it came from."""
+    """The facts on which a request may rely."""
 
     __slots__ = ("rev", "client_info", "client_capabilities", "log_level")
 
@@ -1095,26 +1015,23 @@ class Facts:
     ) -> None:
         self.rev, self.client_info = rev, client_info
         self.client_capabilities = client_capabilities
-        #: the mildest severity to send, or None for silence
-        self.log_level = log_level
+        self.log_level = log_level  #: the mildest severity to send, or None for silence
 
 
 START, AGREED, READY, DONE = "start", "agreed", "ready", "done"  # spec 2025-11-25: basic/lifecycle
 
 
 class Session(Facts):
-    """The facts of a legacy conversation: its state, and what each end has declared."""
+    """The facts of a legacy conversation."""
 
     __slots__ = ("state", "server_capabilities", "subscriptions")
 
     def __init__(self) -> None:
-        # Before the handshake: the newest revision that has one, and an unknown client.
         # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
         super().__init__(NEWEST_LEGACY, {}, {}, "info")
         self.state = START
         self.server_capabilities: Msg = {}
-        #: URIs that the client wants to hear of
-        self.subscriptions: frozenset[str] = frozenset()
+        self.subscriptions: frozenset[str] = frozenset()  #: URIs that the client watches
 
     def resume(self, rev: str) -> None:
         """Begin as if a handshake had just ended."""
@@ -1122,13 +1039,12 @@ class Session(Facts):
 
 
 def lacks(capabilities: Msg, path: str, rev: str) -> bool:
-    """Return whether `capabilities` should declare what the dotted `path` names, and does not."""
+    """Return whether what the dotted `path` names should be declared, and is not."""
     unknown = path == "completions" and rev < COMPLETIONS  # there was no way to declare them
     return bool(path) and not unknown and not declares(capabilities, path)
 
 
 def check_capability(whose: str, capabilities: Msg, path: str, rev: str) -> None:
-    """Raise CapabilityMissing if `capabilities` lacks what the dotted `path` names."""
     if lacks(capabilities, path, rev):
         raise CapabilityMissing(whose, path)
 
@@ -1138,8 +1054,8 @@ def admit(
 ) -> Method | None:
     """Return the row of a method that `sender` calls on us; None if it is of the author's `custom`.
 
-    `capabilities` are ours. Raises RPCError -32601 if the revision does not have the method, if
-    only the other side may call it, or if it needs a capability that we did not declare.
+    `capabilities` are ours. Raises RPCError -32601 if the method is not for `rev` or not for this
+    sender, or if it needs a capability that we did not declare.
     """
     row = METHODS.get(method)
     if row is None or row.kind != REQUEST:
@@ -1170,7 +1086,7 @@ METADATA = Method(
 def read_metadata(msg: Msg) -> Facts:
     """Return the facts in the `_meta` of a modern request; RPCError -32602 if some are missing.
 
-    check_version() judges the revision: over HTTP the headers are compared before.
+    check_version() must follow: over HTTP the headers are compared in between.
     spec: basic/index#_meta -- "A request missing any required field is malformed"
     """
     meta = object_of(msg.get("params") or {}, "_meta")
@@ -1184,17 +1100,14 @@ def read_metadata(msg: Msg) -> Facts:
 
 
 def check_version(name: str) -> None:
-    """Raise RPCError -32022 unless `name` is a modern revision.
-
-    spec: basic/versioning#protocol-version-negotiation
-    """
+    """Raise RPCError -32022 unless `name` is a modern revision."""
+    # spec: basic/versioning#protocol-version-negotiation
     if name in LEGACY or name not in REVISIONS:
         data = {"supported": SUPPORTED, "requested": name}
         raise RPCError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
 def check_modern_request(msg: Msg) -> Facts:
-    """Check the metadata of a modern request, then its revision, and return its facts."""
     facts = read_metadata(msg)
     check_version(facts.rev)
     return facts
@@ -1206,11 +1119,11 @@ def check_modern_request(msg: Msg) -> Facts:
 #           that block must not run on the loop, nor keep the process alive when it should end.
 # Rules.    1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
 #           2. CancelledError is caught only to clean up, and raised again. Python 3.9 has neither
-#              TaskGroup nor timeout(): Tasks and Deadline do what we need of them.
-#           3. Worker threads are daemons: a tool that sleeps must not keep Ctrl-C waiting, and the
-#              threads of concurrent.futures are joined at exit.
-#           4. While a thread waits for the loop, one more thread may run. Otherwise 40 threads that
-#              wait for the loop would keep out the thread for which the loop waits.
+#              TaskGroup nor timeout(): hence Tasks and Deadline.
+#           3. Worker threads are daemons: those of concurrent.futures are joined at exit, and a
+#              tool that sleeps would keep Ctrl-C waiting.
+#           4. While a thread waits for the loop, one more may run: it may be the one for which the
+#              loop waits.
 # Limits.   All callers share the threads alike: 40 calls of one that sleep delay the others.
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
@@ -1240,7 +1153,6 @@ class Deadline:
         self.renew()
 
     def renew(self) -> None:
-        """Let the seconds begin now."""
         if self.timer is not None:
             self.timer.cancel()
         seconds = min(self.seconds, self.last - self.loop.time())
@@ -1267,35 +1179,34 @@ T = TypeVar("T")
 
 
 async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
-    """Return what some work gives; raise `problem` if it takes longer."""
     async with Deadline(seconds, problem):
         return await work
 
 
 async def maybe_await(value: Any) -> Any:
-    """Return a value, or its result if it is to be awaited: callbacks may be plain or async."""
+    """Return a value, awaited if it can be: callbacks may be plain or async."""
     return await value if inspect.isawaitable(value) else value
 
 
 def nothing(*_: Any) -> Any:
-    """Take any news, and do nothing."""
+    """Do nothing."""
 
 
 def hold(held: set[Any], future: Future) -> None:
-    """Keep a future in a set until it is done."""
+    """Keep a future in a set until it is done: a loop does not."""
     held.add(future)
     future.add_done_callback(held.discard)
 
 
 class Tasks:
-    """A set that owns its tasks: it reports their failures, and can end them all."""
+    """The owner of some tasks: it reports their failures, and can end them all."""
 
     def __init__(self) -> None:
         #: in order; a dict, as many are empty, and an empty set takes 150 bytes more
         self.running: dict[Task, None] = {}
 
     def spawn(self, coro: Any) -> Task:
-        """Run a coroutine as a task of this set. From Python 3.12 on, it begins at once."""
+        """Run a coroutine as a task. From Python 3.12 on, it begins at once."""
         loop = get_running_loop()
         task: Task = asyncio.Task(coro, loop=loop, **_EAGER)
         if task.done():
@@ -1312,11 +1223,10 @@ class Tasks:
             logger.error("a background task failed", exc_info=exc)
 
     def others(self) -> set[Task]:
-        """Return the running tasks, without the one that asks."""
         return {*self.running} - {asyncio.current_task()}
 
     async def drain(self, seconds: float | None) -> None:
-        """Wait until all tasks, and those that they spawn, have ended; None is for ever."""
+        """Wait until all tasks, and those that they spawn, have ended; None waits for ever."""
         limit = float("inf") if seconds is None else seconds
         with suppress(RequestTimeout):
             async with Deadline(limit, RequestTimeout()):
@@ -1324,7 +1234,7 @@ class Tasks:
                     await asyncio.wait(waiting)
 
     async def close(self) -> None:
-        """Cancel all tasks and wait until they are gone; one that will not go is reported."""
+        """Cancel all tasks and wait until they are gone; report those that will not go."""
         while waiting := self.others():  # a task may spawn others before it ends
             for task in waiting:
                 task.cancel()
@@ -1338,8 +1248,8 @@ class Tasks:
 class Threads:
     """A bounded pool of daemon threads for functions that block.
 
-    They see the context variables of their caller. A call that is cancelled while it waits for a
-    thread is forgotten; one that runs goes on, for Python cannot stop it.
+    A call that is cancelled while it waits for a thread is forgotten; one that runs goes on, for
+    Python cannot stop it.
     """
 
     def __init__(self, limit: int = TOOL_THREADS) -> None:
@@ -1350,7 +1260,10 @@ class Threads:
         self.free = 0  # threads that wait for a job, less the jobs that wait for a thread
 
     def run(self, fn: Function, *args: Any) -> Future:
-        """Return a future of what fn(*args) gives in a thread; RuntimeError if none can start."""
+        """Return a future of what fn(*args) gives in a thread, with the caller's context variables.
+
+        Raises RuntimeError if no thread can start.
+        """
         future = get_running_loop().create_future()
         call = partial(contextvars.copy_context().run, fn, *args)
         with self.lock:
@@ -1416,7 +1329,7 @@ class Threads:
 
 
 def settle_future(future: Future, value: Any, exc: BaseException | None) -> None:
-    """Give a future its value or its exception, unless it has one or is cancelled."""
+    """Give a future its value or its exception, unless it is done."""
     if future.done():
         return
     if exc is None:
@@ -1434,11 +1347,10 @@ class Budgets:
 
     def __init__(self, rate: tuple[float, float]) -> None:
         self.rate = rate
-        #: the one that was silent for longest first
-        self.budgets: dict[str, Budget] = {}
+        self.budgets: dict[str, Budget] = {}  # whoever was silent for longest first
 
     def spend(self, client: str) -> None:
-        """Use one call of a client; RPCError 429 says when to come back if none is left."""
+        """Use one call of a client; if none is left, RPCError 429 says when to come back."""
         calls, seconds = self.rate
         budget = self.budgets[client] = self.budgets.pop(client, Budget(calls, seconds))
         if len(self.budgets) > MAX_CLIENTS:
@@ -1449,10 +1361,7 @@ class Budgets:
 
 
 def watchdog(seconds: float, status: int = 1) -> threading.Timer:
-    """Return a timer that ends the process in so many seconds, unless cancel() stops it.
-
-    A handler may swallow its cancellation, or block the loop: a server must end all the same.
-    """
+    """Return a timer that ends the process: a handler may ignore its cancellation."""
 
     def bite() -> None:
         logger.error("a handler did not end in time: the process ends without it")
@@ -1470,19 +1379,19 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
 #           reader who is slow: 10,000 changes of one resource, say.
 # Rules.    1. A Transport carries messages, and does not judge them. The little that a channel has
 #              to know, it is told: agreed(), abandon(), learn_tool().
-#           2. Changes that wait for a reader are bounded in number, and one takes the place of
-#              another about the same. A reader for whom there is no room is disconnected: without
-#              one of them, its list would be stale.
+#           2. Announcements that wait for a reader are bounded in number, and one takes the place
+#              of another about the same. Where there is no room, the reader is disconnected: if it
+#              missed one, its list would be stale.
 
 __all__ += ["Transport", "memory_transports"]
 
 
 async def nowhere(msg: Msg) -> None:
-    """Take a message that goes nowhere."""
+    """Send nothing."""
 
 
 def subject_of(msg: Msg) -> tuple[str, str | None]:
-    """Return what an announcement is about: its method, and the URI or the id of a task."""
+    """Return the method of an announcement, and the URI or the id of a task."""
     params = msg.get("params", {})
     return msg["method"], params.get("uri", params.get("taskId"))
 
@@ -1490,8 +1399,7 @@ def subject_of(msg: Msg) -> tuple[str, str | None]:
 class Outbox:
     """Announcements of changes, on their way to one reader.
 
-    `spawn` runs a task that sends, by `send`, after release(). `too_slow` is called once, when too
-    much waits.
+    `spawn` runs the task that sends them. `too_slow` is called once, when too much waits.
     """
 
     held = True  # until the reader is ready
@@ -1502,7 +1410,6 @@ class Outbox:
         self.waiting: dict[Any, Msg] = {}  # by subject
 
     def put(self, msg: Msg) -> None:
-        """Take a message; it takes the place of one that waits and is about the same."""
         subject = subject_of(msg)
         if self.closed:
             return
@@ -1534,7 +1441,6 @@ class Outbox:
             self.sending = False
 
     def close(self) -> None:
-        """Forget the messages that wait, and take no more."""
         self.closed = True
         self.waiting.clear()
 
@@ -1545,26 +1451,23 @@ class Transport:
     An end is used from one event loop, by one reader and any number of writers.
     """
 
-    #: what to call the other end in messages
-    name = "peer"
-    #: whom to tell that a request of ours cannot be answered, and why; set by the Peer (section 9)
+    name = "peer"  #: what to call the other end in messages
+    #: whom to tell that a request of ours cannot be answered, and why; set by the Peer
     failed: Callable[[ReqId, MCPError], None] = staticmethod(nothing)
     #: whom to tell that announcements may have been missed, and whether the session is gone as
-    #: well; set by the Client (section 27)
+    #: well; set by the Client
     interrupted: Callable[[bool], Any] = staticmethod(nothing)
-    #: whether the channel goes on when the server at its other end is started again
-    outlives_server = False
+    outlives_server = False  #: whether it goes on when the server is started again
     #: seconds that running requests get when the channel has ended; None for as long as it takes
     grace: float | None = GRACE_SECONDS
-    #: whether it waits for a person who logs in: no request is given up meanwhile
-    waits_for_person = False
+    waits_for_person = False  #: who logs in: no request is given up meanwhile
     _closing: Future | None = None
 
     async def open(self) -> None:
         """Connect; raise ConnectionClosed with the reason if that fails."""
 
     async def read(self) -> list[Any]:
-        """Return the next messages, encoded; a ProtocolError among them for one that could not be
+        """Return the next messages, encoded; a ProtocolError in the place of one that could not be
         read; [] when the channel has ended."""
         raise NotImplementedError
 
@@ -1579,7 +1482,7 @@ class Transport:
     async def close(self) -> None:
         """End the channel, to the last step even if the caller is cancelled.
 
-        From any task, any number of times.
+        It may be called any number of times.
         """
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._end())
@@ -1591,13 +1494,12 @@ class Transport:
     def abandon(self, req_id: ReqId) -> bool:
         """Hear that an answer is not wanted; return True if the channel itself tells the server.
 
-        Over HTTP it does, in the modern era: the connection of the request is closed.
+        Over HTTP it does, in the modern era, by closing the connection of the request.
         """
         return False
 
     def agreed(self, rev: str | None) -> None:
-        """Hear which revision the conversation speaks, once that is settled; None before a new
-        handshake."""
+        """Hear which revision the conversation speaks; None before a new handshake."""
 
     def learn_tool(self, tool: Msg) -> None:
         """Hear of a tool of a modern server; raise SchemaError if this channel cannot call it."""
@@ -1611,15 +1513,15 @@ class Transport:
         return ""
 
 
-#: The request that is being served. A MemoryTransport writes on behalf of whoever sent it, and the
-#: other end believes that: both are in our process.
+#: The request that is being served. A MemoryTransport writes on behalf of whoever sent it, and is
+#: believed: both ends are in our process.
 CURRENT: contextvars.ContextVar[Context] = contextvars.ContextVar("mcp_lite.context")
 
 
 class Said(bytes):
-    """A message in memory, and on whose behalf it was written."""
+    """A message in memory."""
 
-    caller: Caller = NOBODY
+    caller: Caller = NOBODY  # on whose behalf it was written
 
 
 class Inbox:
@@ -1628,8 +1530,7 @@ class Inbox:
     def __init__(self) -> None:
         self.items: deque[Any] = deque()
         self.closed = False
-        #: futures of those who wait for an item, or for room
-        self.sleepers: deque[Future] = deque()
+        self.sleepers: deque[Future] = deque()  # of those who wait for an item, or for room
 
     async def take(self) -> list[Any]:
         """Wait for messages, and return all that are there; [] when it is closed and empty."""
@@ -1641,7 +1542,7 @@ class Inbox:
         return items
 
     async def put(self, item: Any) -> bool:
-        """Add a message when there is room; return False if it is closed."""
+        """Add a message when there is room; return False if the inbox is closed."""
         await self._sleep_until(lambda: len(self.items) < MAX_ITEMS or self.closed)
         if not self.closed:
             self.items.append(item)
@@ -1649,7 +1550,7 @@ class Inbox:
         return not self.closed
 
     def close(self) -> None:
-        """Take in no more; the messages that are there can still be read."""
+        """Take no more messages; those that are there can still be read."""
         self.closed = True
         self._wake()
 
@@ -1662,7 +1563,7 @@ class Inbox:
 
     def _wake(self) -> None:
         while self.sleepers:
-            with suppress(IndexError, RuntimeError):  # woken already; its loop has ended
+            with suppress(IndexError, RuntimeError):  # woken by another thread; its loop has ended
                 future = self.sleepers.popleft()
                 future.get_loop().call_soon_threadsafe(settle_future, future, None, None)
 
@@ -1682,7 +1583,7 @@ class MemoryTransport(Transport):
     async def write(self, msg: Payload) -> None:
         said = Said(encode(msg))
         ctx = CURRENT.get(None)
-        if ctx is not None:  # it speaks for the sender of the request that this task serves
+        if ctx is not None:
             said.caller = ctx.caller
         if not await self.other.inbox.put(said):
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
@@ -1703,8 +1604,8 @@ def memory_transports() -> tuple[Transport, Transport]:
 #######################################
 # Problem.  Both ends of a conversation ask, answer and cancel at the same time, and each may lose
 #           patience, its caller, or the channel. A client may send 5,000 calls and read nothing.
-# Rules.    1. A Peer knows no channel: `send`, the way back, comes with each message. On a pipe it
-#              is the same for all; on HTTP it is that POST's answer.
+# Rules.    1. `send`, the way back, comes with each message. On a pipe it is the same for all; over
+#              HTTP it is the answer to that POST.
 #           2. A request is one task, until its answer is written. A full server reads on, and lets
 #              requests wait in line; it stops reading where its answers are not read.
 #           3. Whatever a handler raises is the answer to its request, and harms nothing else.
@@ -1712,19 +1613,17 @@ def memory_transports() -> tuple[Transport, Transport]:
 # Limits.   Requests of one client that would take more than 64 MiB are refused. A call that a
 #           client makes to answer a question waits in line like others.
 
-
-#: Sees every message of every conversation: trace(direction, peer's name, message).
-#: The direction is ">" for what we send, "<" for what we receive. The message is decoded JSON, an
-#: exception if it could not be read, or an HTTPHead.
+#: Sees every message of every conversation: trace(direction, peer's name, message), ">" for what we
+#: send, "<" for what we receive. The message is decoded JSON, an exception if it could not be read,
+#: or an HTTPHead.
 Trace = Callable[[str, str, JSON], None]
 _trace: Trace | None = None
 
-#: The exceptions of a channel for a message that cannot be sent as it is.
+#: What a channel raises for a message that cannot be sent as it is.
 UNSAYABLE = (TypeError, ValueError, RecursionError, LimitExceeded)
 
 
 def set_trace(trace: Trace | None) -> None:
-    """Show every message to `trace`; None ends it."""
     global _trace
     _trace = trace
 
@@ -1740,15 +1639,14 @@ class Asked:
         #: a result, or an error as a value: nothing is raised where nobody waits any more
         self.answer: asyncio.Future[Msg | MCPError] = deadline.loop.create_future()
         self.progress = float("-inf")
-        #: progress callbacks still running, to be awaited before the answer is given out
+        #: callbacks that still run, to be awaited before the answer is given out
         self.reports: set[Any] = set()
 
 
 class Asker:
     """The half of a conversation that asks."""
 
-    #: why nothing more can be sent, once the channel has ended
-    lost: ConnectionClosed | None = None
+    lost: ConnectionClosed | None = None  #: why nothing more can be sent
     transport = Transport()  # until run() gets the one that is used
 
     def __init__(self, name: str) -> None:
@@ -1764,7 +1662,7 @@ class Asker:
         """Send a request and return its result.
 
         Raises RemoteError, RequestTimeout or ConnectionClosed. When the caller is cancelled or
-        loses patience, the peer is told to stop.
+        loses patience, the peer is told.
         """
         if self.lost is not None:
             raise ConnectionClosed(str(self.lost))
@@ -1812,7 +1710,6 @@ class Asker:
         return self.asked.get(req_id) if is_id(req_id) else None
 
     def settle(self, msg: Msg) -> None:
-        """Give an answer to whoever waits for it; a late one is dropped."""
         if "result" in msg:
             self.conclude(msg["id"], msg["result"])
         elif msg.get("id") is None:
@@ -1823,13 +1720,12 @@ class Asker:
             self.conclude(msg["id"], told)
 
     def conclude(self, req_id: JSON, outcome: MCPError | Msg) -> None:
-        """Let a request of ours end so, unless it has ended already."""
+        """End a request of ours, unless it has ended."""
         asked = self._asked(req_id)
         if asked is not None and not asked.answer.done():
             asked.answer.set_result(outcome)
 
     def progress(self, params: Msg) -> None:
-        """Report progress to whoever waits, and wait longer."""
         progress: Any = params.get("progress")
         asked = self._asked(params.get("progressToken"))
         if asked is None or asked.answer.done() or type(progress) not in (int, float):
@@ -1848,7 +1744,7 @@ class Asker:
                 hold(asked.reports, task)
 
     def call_back(self, callback: Function, *args: Any) -> Task | None:
-        """Call a user's callback, and return the task of an async one; failures go to the log."""
+        """Call a user's callback; return the task of an async one. Failures go to the log."""
         try:
             outcome = callback(*args)
         except Exception:
@@ -1857,24 +1753,23 @@ class Asker:
         return self.tasks.spawn(maybe_await(outcome)) if inspect.isawaitable(outcome) else None
 
     def warn(self, said: str, *args: Any) -> None:
-        """Warn of what the peer, which is named first, has sent; at a bounded rate."""
+        """Log what the peer, which is named first, has done; at a bounded rate."""
         if self.warnings.take(time.monotonic()):
             logger.warning(said, self.name, *args)
 
 
 class Peer(Asker):
-    """Our end of a conversation: the requests in flight both ways, over any channel.
+    """Our end of a conversation, over any channel.
 
     `serve(exchange)` answers a request, `on_notification(msg, send, caller)` hears a notification.
-    on_lost() is called once, when the channel has ended.
     """
 
     farewell = ""  # what requests are told that we cut off
     #: whether it is our end of many conversations, whose ids may be the same: no request can be
     #: cancelled by its id. One such Peer serves the modern era over HTTP.
     many_clients = False
-    on_lost = nothing
-    make: Any = Exchange  # gives what stands for a request that has arrived
+    on_lost = nothing  # is called once, when the channel has ended
+    make: Any = Exchange  # the class of the requests that arrive
 
     def __init__(
         self, name: str, serve: Callable[[Exchange], Awaitable[Msg]],
@@ -1883,7 +1778,7 @@ class Peer(Asker):
         super().__init__(name)
         self.serve, self.on_notification, self.limit = serve, on_notification, limit
         self.session = Session()
-        #: the requests of the peer; never in one table with ours, for both ends number from 1
+        #: not in one table with our requests, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.serving = 0  # requests that have their turn
@@ -1893,7 +1788,7 @@ class Peer(Asker):
     # A message arrives.
 
     def receive(self, data: Any, send: Send, caller: Caller = NOBODY) -> None:
-        """Take one message, encoded or decoded, or a ProtocolError in its place, off the wire."""
+        """Take one message, encoded or decoded, or the ProtocolError in its place."""
         encoded = isinstance(data, bytes)
         try:
             if isinstance(data, ProtocolError):
@@ -1904,12 +1799,12 @@ class Peer(Asker):
         except ProtocolError as exc:
             self.show("<", exc)
             req_id = find_answer(data if encoded else exc.start)
-            # If it answers a request of ours, an answer stands for it: it is not answered, then.
+            # An answer that cannot be read fails its request, and is not answered.
             self.refuse(exc, send, None if req_id is None else {"id": req_id, "result": None})
             return
         if _trace is not None:
             self.show("<", msg)
-        # A message that is not encoded is of our own program: it need not count.
+        # A message that is not encoded is our own program's: it does not count.
         size = len(data) if encoded else 0
         if type(msg) is list:
             self.tasks.spawn(self.reply_batch(msg, send, caller, size))
@@ -1921,7 +1816,7 @@ class Peer(Asker):
             _trace(direction, self.name, msg)
 
     def traced(self, write: Send) -> Send:
-        """Return `write`, which shows what it writes to the trace as well."""
+        """Return a `write` that shows the trace what it writes."""
 
         def send(msg: Any) -> Awaitable[Any]:
             if _trace is not None:
@@ -1934,7 +1829,7 @@ class Peer(Asker):
         self, msg: JSON, send: Send, caller: Caller = NOBODY, size: int = 0,
         put: Send | None = None,
     ) -> Task | None:
-        """Do what one message of so many bytes asks for; return the task that answers it.
+        """Do what one message of `size` bytes asks for; return the task that answers it.
 
         The answer goes to `put`, or like all else to `send`.
         """
@@ -1949,13 +1844,12 @@ class Peer(Asker):
             self.settle(msg)
         elif msg["method"] == "notifications/progress":
             self.progress(msg.get("params", {}))
-        # What is cancelled may be no request that runs here, but a subscription of a client.
+        # A server cancels a subscription of its client, which is no request that runs here.
         elif msg["method"] != "notifications/cancelled" or not self.cancel(msg.get("params", {})):
             self.call_back(self.on_notification, msg, send, caller)
         return None
 
     def check_batch(self, batch: list[JSON]) -> None:
-        """Raise ProtocolError for a batch that the revision, or reason, does not allow."""
         rev = self.session.rev
         if rev not in BATCHES or not 0 < len(batch) <= MAX_ITEMS:
             raise ProtocolError(f"revision {rev} has no batches, or none of {len(batch)} messages")
@@ -1963,7 +1857,7 @@ class Peer(Asker):
     def reply_batch(
         self, batch: list[JSON], send: Send, caller: Caller, size: int = 0
     ) -> Awaitable[Any]:
-        """Take on the messages of a batch of `size` bytes: the next message may cancel them.
+        """Take on the messages of a batch at once: the next message may cancel them.
 
         Return what sends their answers as one batch.
         """
@@ -1988,10 +1882,10 @@ class Peer(Asker):
             await send([error(answer.get("id"), problem) for answer in answers])
 
     def refuse(self, exc: MCPError, send: Send, msg: JSON = None) -> Task | None:
-        """Send the error for a message that cannot be taken, in a task, if it may be answered.
+        """Send the error for a message that cannot be taken, if it may be answered.
 
-        An answer is never answered: the caller who waits for it gets an exception instead. Nor is
-        a notification whose parameters are malformed.
+        An answer is not: the caller who waits for it gets an exception instead. Nor is a
+        notification whose parameters are malformed.
         """
         self.warn("%s sent what cannot be taken: %s", exc)
         members = msg if type(msg) is dict else {}
@@ -2089,11 +1983,11 @@ class Peer(Asker):
                 self.serving += 1
 
     def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
-        """Return the error that answers a request whose handler raised; or raise, for no answer."""
+        """Return the answer to a request whose handler raised; or raise, for none."""
         if isinstance(exc, asyncio.CancelledError):
             if exchange.over or (self.lost is not None and not self.farewell):
                 raise exc
-            # Else the handler awaited something that somebody else cancelled.
+            # The handler awaited something that somebody else cancelled.
             code = TOO_BUSY if self.farewell else INTERNAL_ERROR
             exc = RPCError(code, self.farewell or "the handler was cancelled")
         elif not isinstance(exc, (*FOR_THE_PEER, ConnectionClosed)) and self.lost is None:
@@ -2101,11 +1995,8 @@ class Peer(Asker):
         return error(exchange.req_id, wire_error(exc))
 
     def cancel(self, params: Msg) -> bool:
-        """Cancel a request that we serve; return False if there is none to cancel.
-
-        spec: basic/patterns/cancellation#error-handling -- unknown, finished and malformed ones
-        are ignored.
-        """
+        """Cancel a request that we serve; return False if there is none to cancel."""
+        # spec: basic/patterns/cancellation#error-handling -- unknown and malformed ones are ignored
         req_id: JSON = params.get("requestId")
         exchange = self.incoming.get(req_id) if is_id(req_id) else None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
@@ -2117,7 +2008,7 @@ class Peer(Asker):
         return True
 
     def stop(self, exchange: Exchange) -> None:
-        """Cancel a request: its client does not want the answer. One that is answered stays so."""
+        """Cancel a request, unless it is over."""
         if not exchange.over:
             exchange.over = True
             if exchange.task is not None:
@@ -2128,8 +2019,8 @@ class Peer(Asker):
     async def run(self, transport: Transport, grace: float | None = 0, farewell: str = "") -> None:
         """Read messages off a channel until it ends, then wind up the conversation.
 
-        `grace` is how many seconds the requests that we serve get to finish; None for any number.
-        `farewell` is the error that answers those that did not.
+        The requests that we serve get `grace` seconds to finish, or None for any number; then the
+        error `farewell` answers them.
         """
         self.transport, transport.failed = transport, self.conclude
         send = self.traced(transport.write)
@@ -2152,7 +2043,7 @@ class Peer(Asker):
         return self.unread >= self.limit or callbacks >= MAX_IN_FLIGHT
 
     def lose(self, reason: ConnectionClosed) -> None:
-        """Fail everything that we asked for: no answer can come any more."""
+        """Fail everything that we asked for."""
         if self.lost is None:
             self.lost = reason
             self.on_lost()
@@ -2160,8 +2051,8 @@ class Peer(Asker):
             self.conclude(req_id, self.lost)
 
     async def close(self, farewell: str = "") -> None:
-        """End the conversation: give up what we asked for, and tell the peer so; cancel what we
-        serve, with an error that says `farewell` if that is given."""
+        """Give up what we asked for, and tell the peer so; cancel what we serve, with an error that
+        says `farewell` if that is given."""
         self.farewell = farewell
         gone = "the caller has gone"
         waited: set[Any] = {self._abandon(req_id, gone) for req_id in [*self.asked]}
