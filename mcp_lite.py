@@ -33,7 +33,6 @@ THE NOUNS OF MCP
     sampling    the server asks the client's model to write something
     elicitation the server asks the person at the client: a form to fill in, or a URL to open
     roots       the folders in which the client works
-    progress    how far a running request is
     task        a call that goes on after its first answer; the client comes back for the result
     principal   the person or program that was authenticated, where somebody was
     capability  what one end declares that the other may use
@@ -44,8 +43,7 @@ THE NOUNS OF MCP
                 client sends it again with the answer: that call takes two rounds, or more
     transport   the channel of a conversation: memory, a pipe (stdio), or HTTP
 
-ONE CALL ON THE WIRE   --> is what the client sends, <-- the server. On a pipe each is one line, and
-                       has no spaces after commas and colons.
+ONE CALL ON THE WIRE   --> is what the client sends, <-- the server; on a pipe, each in one line.
 
     Legacy: a handshake first, and then the call.
 
@@ -80,10 +78,9 @@ ONE CALL ON THE WIRE   --> is what the client sends, <-- the server. On a pipe e
 THE MAP   A section uses only what stands above it; annotations may name a class from below. Cut off
           before the name of a Part, the file is a complete product.
 
-    Part I    Messages           errors, JSON-RPC, the tables of revisions and methods: all pure
+    Part I    Messages           errors, JSON-RPC, revisions and methods
     Part II   One conversation   its lifecycle, tasks and threads, channels, Peer
-    Part III  A server           JSON Schema, functions, URI templates, content; then rounds, the
-                                 context of a request, registrations, Server, a function a method
+    Part III  A server           JSON Schema, functions, content; rounds, Context, Server, methods
     Part IV   stdio              lines over two files
     Part V    A client           Client, and servers as child processes
     Part VI   HTTP               HTTP/1.1 and SSE by hand; the server's end, then the client's
@@ -92,21 +89,19 @@ THE MAP   A section uses only what stands above it; annotations may name a class
 
 THE LIFE OF ONE CALL
 
-    A server on stdio: LineTransport reads bytes from a pipe, and cuts them into lines.
-    Peer.receive() takes a line, with `send`, the way back. decode() checks its bounds and parses
-    it; classify() says that it is a request. Peer.accept() makes an Exchange of it, in a server a
-    Context: from now on it can be cancelled. Peer.reply(), in a task of its own, has it served by
-    Conversation.answer_request(), which adds the facts of the session or of the request itself,
-    leads through the author's middlewares, asks whether this may be called, and calls call_tool().
-    Tool checks the arguments against the schema and makes Python values of them. The function runs,
-    on the loop or in a thread; its progress, logs and questions go out by `send`. Of what it
-    returns, Tool makes content and structured output. Peer.reply() gives the answer to `send`,
-    unless the request was cancelled.
+    A server on stdio: LineTransport cuts the bytes of a pipe into lines. Peer.receive() takes a
+    line; decode() checks its bounds and parses it; classify() says that it is a request.
+    Peer.accept() makes an Exchange of it, in a server a Context: from now on it can be cancelled.
+    Peer.reply(), in a task of its own, has it served by Conversation.answer_request(), which adds
+    the facts of the session or of the request, leads through the author's middlewares, asks whether
+    this may be called, and calls call_tool(). Tool checks the arguments against the schema and
+    makes Python values of them. The function runs, on the loop or in a thread; its progress, logs
+    and questions go out by `send`. Tool makes content and structured output of what it returns.
+    Peer.reply() sends that, unless the request was cancelled.
 
     Its client: Client.call() checks that the server has declared what is needed. Peer.ask() gives
-    the request an id, a deadline and a future, and writes it. Progress renews the deadline; a
-    question goes to the program. The answer, a result or a RemoteError, ends the wait, and call()
-    makes a Python value of it.
+    the request an id, a deadline and a future, and writes it. Progress renews the deadline. The
+    answer, a result or a RemoteError, ends the wait, and call() makes a Python value of it.
 
 NOTATION
 
@@ -117,9 +112,8 @@ NOTATION
     handler                     the function of a server's author that answers
     head, body, data, line      bytes; text is str
 
-    # spec: basic/patterns/progress#progress-flow       a page of the newest specification
+    # spec: basic/patterns/progress#progress-flow       obeys this page of the newest specification
     # spec 2025-11-25: basic/lifecycle#shutdown         a page of an older one
-    # RFC 9112 §6.3                                     stands where the rule is obeyed
 
     To add a method to the protocol: a row of METHODS, and a function under @handles. Read Parts I
     and II first, then "Rounds": the one idea that is not obvious, how a call that asks runs again.
@@ -291,7 +285,7 @@ WARN_RATE = (10, 60.0)  # warnings about one peer in so many seconds; any messag
 class Row(Space):
     """A few values under names, which a subclass annotates; a class attribute is a default.
 
-    Importing a NamedTuple takes ten times as long, for Python compiles code for it.
+    To define a NamedTuple takes ten times as long: Python compiles code for it.
 
     >>> class Point(Row):
     ...     x: int
@@ -657,7 +651,6 @@ def find_answer(data: bytes) -> ReqId | None:
     7
     >>> find_answer(b'{"result": {"x": NaN}, "jsonrpc": "2.0", "id": "a"}')
     'a'
-    >>> find_answer(b'{"jsonrpc":"2.0","id":7,"method":"a","params":{"x":NaN}}')
     """
     found = re.match(rb'\{"jsonrpc": ?"2\.0", ?%b, ?"(?:result|error)"' % _ID, data)
     if found is None and data.startswith((b'{"result"', b'{"error"')):
@@ -668,7 +661,6 @@ def find_answer(data: bytes) -> ReqId | None:
 # JSON values. Python and JSON disagree on a few of them: 1.0 is an integer in JSON, and True is
 # not 1. These functions see values as JSON does.
 
-#: The types of JSON, by the class of the Python value.
 KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
          bool: "boolean", type(None): "null"}
 
@@ -697,10 +689,10 @@ def as_list(value: Any) -> list[Any]:
 
 
 def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
-    """Return one text for all spellings of a JSON value: {"b": 1.0, "a": 2}, {"a": 2, "b": 1}.
+    """Return one text for all JSON values that are equal (JSON Schema 2020-12, core §4.2.2).
 
-    JSON Schema 2020-12, core §4.2.2, says which are equal. `spend(steps)` is called before each
-    piece of work, and may raise. Python hashes a str with a secret: nobody can make texts collide.
+    `spend(steps)` is called before each piece of work, and may raise. Python hashes a str with a
+    secret: nobody can make texts collide.
     """
     if isinstance(value, (list, dict, str)) and spend:
         spend(1 + (len(value) >> 6 if isinstance(value, str) else 4 * len(value)))
@@ -723,7 +715,7 @@ def show_json(value: Any) -> str:
 
 
 def join_path(step: str | int, path: str = "") -> str:
-    """Put one step, a name or an index, before a path: "items" and "[2].price"."""
+    """Put a name or an index before a path: "items" before "[2].price"."""
     if isinstance(step, int) or not re.fullmatch(r"[\w$-]{1,64}", step):
         step = f"[{show_json(step)}]"
     return step + path if not path or path[0] == "[" else f"{step}.{path}"
@@ -862,11 +854,7 @@ def without(obj: Mapping[str, Any], *names: str) -> Msg:
 
 
 def fit_content(block: Msg, rev: str) -> Msg:
-    """Return a content block as `rev` can understand it, as text if need be.
-
-    >>> fit_content({"type": "resource_link", "uri": "file:///a", "name": "a"}, LEGACY[-1])
-    {'type': 'text', 'text': 'a: file:///a'}
-    """
+    """Return a content block as `rev` knows it, as text if need be."""
     known = CONTENT.get(block.get("type", ""), "") <= rev
     return block if known else {"type": "text", "text": text_of(block)}
 
@@ -882,7 +870,7 @@ def text_of(block: Msg) -> str:
 
 
 def fit_message(message: Msg, rev: str) -> Msg:
-    """Return a message of a prompt or of sampling as `rev` knows it: older ones have one block."""
+    """Return a message of a prompt or of sampling as `rev` knows it: older ones take one block."""
     blocks = [fit_content(block, rev) for block in as_list(message["content"])]
     if len(blocks) != 1 and rev < RICH:
         blocks = [{"type": "text", "text": "\n".join(map(text_of, blocks))}]
@@ -938,7 +926,7 @@ class Exchange:
         self, conversation: Any, msg: Msg, send: Send, caller: Caller = NOBODY,
         modern: bool | None = None,
     ) -> None:
-        self.conversation = conversation  #: the Peer (section 9) that serves it
+        self.conversation = conversation  #: the Peer that serves it
         self.msg, self.send, self.caller = msg, send, caller
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
@@ -946,13 +934,12 @@ class Exchange:
         #: whether it carries its own metadata, or says in a header that it does
         self.modern = is_modern(self.params) if modern is None else modern
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
-        # All begin here: Python reads an attribute quickly that each object has from the start.
         self.over = False  #: whether it is answered or cancelled
         self.size = 0  #: what it counts for, in bytes
         #: for whom it counts: its owner, or all who come from its address
         self.client_key = caller.owner or caller.address
-        self.facts: Any = None  #: its Facts (section 6), once they are checked
-        self.task: Any = None  #: the task that serves it
+        self.facts: Any = None  #: its Facts, once they are checked
+        self.task: Any = None
 
     @property
     def meta(self) -> Msg:
@@ -1034,7 +1021,7 @@ class Session(Facts):
         self.subscriptions: frozenset[str] = frozenset()  #: URIs that the client watches
 
     def resume(self, rev: str) -> None:
-        """Begin as if a handshake had just ended."""
+        """Do as if a handshake had just ended."""
         self.state, self.rev = READY, rev
 
 
@@ -1076,7 +1063,7 @@ def admit(
     return row
 
 
-#: What the `_meta` of a modern request must have, checked like the parameters of a method.
+#: What the `_meta` of a modern request has, checked like the parameters of a method.
 METADATA = Method(
     f"_meta client modern - {PROTOCOL_VERSION}:string {CLIENT_CAPABILITIES}:object "
     f"{CLIENT_INFO}?:object"
@@ -1115,8 +1102,8 @@ def check_modern_request(msg: Msg) -> Facts:
 #######################################
 # 7. Tasks and threads
 #######################################
-# Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. Functions
-#           that block must not run on the loop, nor keep the process alive when it should end.
+# Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. A function
+#           that blocks must not stop the loop, nor keep the process alive when it should end.
 # Rules.    1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
 #           2. CancelledError is caught only to clean up, and raised again. Python 3.9 has neither
 #              TaskGroup nor timeout(): hence Tasks and Deadline.
@@ -1226,7 +1213,7 @@ class Tasks:
         return {*self.running} - {asyncio.current_task()}
 
     async def drain(self, seconds: float | None) -> None:
-        """Wait until all tasks, and those that they spawn, have ended; None waits for ever."""
+        """Wait until all tasks, and those that they spawn, have ended; None is for ever."""
         limit = float("inf") if seconds is None else seconds
         with suppress(RequestTimeout):
             async with Deadline(limit, RequestTimeout()):
@@ -1277,7 +1264,7 @@ class Threads:
         return future
 
     def _grow(self, more: int) -> None:
-        """Start a thread if so many more jobs need one, and the limit allows it."""
+        """Start a thread if `more` jobs need one, and the limit allows it."""
         if self.free < more and self.threads < min(self.limit, self.most):
             threading.Thread(None, self._work, "mcp_lite", daemon=True).start()
             self.threads += 1
@@ -1295,7 +1282,7 @@ class Threads:
                 self.free += 1
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 future.get_loop().call_soon_threadsafe(settle_future, future, value, exc)
-            # An idle thread must not keep results alive.
+            # What an idle thread holds would stay alive.
             job = future = call = value = exc = None
 
     @contextmanager
@@ -1320,7 +1307,7 @@ class Threads:
             self.free -= 1
 
     async def close(self, seconds: float) -> None:
-        """Wait until no job runs or waits, at most so long, and let the threads end."""
+        """Wait so long for all jobs to end, and let the threads end."""
         until = time.monotonic() + seconds
         while self.free < self.threads and time.monotonic() < until:
             await asyncio.sleep(0.01)
@@ -1335,8 +1322,8 @@ def settle_future(future: Future, value: Any, exc: BaseException | None) -> None
     if exc is None:
         future.set_result(value)
     elif isinstance(exc, (StopIteration, GeneratorExit, SystemExit, KeyboardInterrupt)):
-        # A future cannot carry StopIteration. GeneratorExit would close the coroutines that wait,
-        # and not be raised in them. The other two would end the loop.
+        # A future cannot carry StopIteration; GeneratorExit would close the coroutines that wait;
+        # the other two would end the loop.
         future.set_exception(RuntimeError(f"{type(exc).__name__} was raised: {exc}"))
     else:
         future.set_exception(exc)
@@ -1397,10 +1384,7 @@ def subject_of(msg: Msg) -> tuple[str, str | None]:
 
 
 class Outbox:
-    """Announcements of changes, on their way to one reader.
-
-    `spawn` runs the task that sends them. `too_slow` is called once, when too much waits.
-    """
+    """Announcements on their way to one reader; `too_slow` is called if too many wait."""
 
     held = True  # until the reader is ready
     sending = closed = False  # whether a task sends; whether nothing more is taken
@@ -1421,7 +1405,6 @@ class Outbox:
         self._begin()
 
     def release(self) -> None:
-        """Send what waits, and what comes later."""
         self.held = False
         self._begin()
 
@@ -1533,7 +1516,7 @@ class Inbox:
         self.sleepers: deque[Future] = deque()  # of those who wait for an item, or for room
 
     async def take(self) -> list[Any]:
-        """Wait for messages, and return all that are there; [] when it is closed and empty."""
+        """Wait for messages, and return all that are there; [] when the inbox has ended."""
         await self._sleep_until(lambda: self.items or self.closed)
         items = []
         while self.items:
@@ -1569,7 +1552,7 @@ class Inbox:
 
 
 class MemoryTransport(Transport):
-    """One end of a pair in memory. Messages are encoded and decoded, as on any wire."""
+    """One end of a pair in memory. Messages are encoded, as on any wire."""
 
     name = "in-memory peer"
 
@@ -1613,9 +1596,8 @@ def memory_transports() -> tuple[Transport, Transport]:
 # Limits.   Requests of one client that would take more than 64 MiB are refused. A call that a
 #           client makes to answer a question waits in line like others.
 
-#: Sees every message of every conversation: trace(direction, peer's name, message), ">" for what we
-#: send, "<" for what we receive. The message is decoded JSON, an exception if it could not be read,
-#: or an HTTPHead.
+#: Sees every message: trace(direction, peer's name, message), ">" for what we send, "<" for what we
+#: receive. The message is decoded JSON, an exception if it could not be read, or an HTTPHead.
 Trace = Callable[[str, str, JSON], None]
 _trace: Trace | None = None
 
@@ -1639,7 +1621,7 @@ class Asked:
         #: a result, or an error as a value: nothing is raised where nobody waits any more
         self.answer: asyncio.Future[Msg | MCPError] = deadline.loop.create_future()
         self.progress = float("-inf")
-        #: callbacks that still run, to be awaited before the answer is given out
+        #: callbacks that still run: they end before the answer is given out
         self.reports: set[Any] = set()
 
 
@@ -1759,14 +1741,14 @@ class Asker:
 
 
 class Peer(Asker):
-    """Our end of a conversation, over any channel.
+    """Our end of a conversation.
 
     `serve(exchange)` answers a request, `on_notification(msg, send, caller)` hears a notification.
     """
 
     farewell = ""  # what requests are told that we cut off
-    #: whether it is our end of many conversations, whose ids may be the same: no request can be
-    #: cancelled by its id. One such Peer serves the modern era over HTTP.
+    #: whether it serves many clients, whose ids may be the same: no request is found by its id.
+    #: Over HTTP one such Peer serves the modern era.
     many_clients = False
     on_lost = nothing  # is called once, when the channel has ended
     make: Any = Exchange  # the class of the requests that arrive
