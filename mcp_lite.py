@@ -833,12 +833,12 @@ CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_r
 def check_params(row: Method, params: Msg) -> None:
     """Raise RPCError -32602 when a required parameter is missing or any is of the wrong type."""
     for name, kind, required in row.takes:
-        if name not in params:
-            if required:
-                raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: is missing")
-        elif KINDS.get(type(params[name])) != kind != kind_of(params[name]):
-            problem = f"expected {kind}, got {kind_of(params[name])}"
-            raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: {problem}")
+        if name in params:
+            found = kind_of(params[name])
+            if found != kind:
+                raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: expected {kind}, got {found}")
+        elif required:
+            raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: is missing")
 
 
 def declares(capabilities: Msg, path: str) -> bool:
@@ -995,8 +995,6 @@ SUPPORTED = [*reversed(REVISIONS)]
 class Facts:
     """The facts on which a request may rely."""
 
-    __slots__ = ("rev", "client_info", "client_capabilities", "log_level")
-
     def __init__(
         self, rev: str, client_info: Msg, client_capabilities: Msg, log_level: str | None
     ) -> None:
@@ -1010,8 +1008,6 @@ START, AGREED, READY, DONE = "start", "agreed", "ready", "done"  # spec 2025-11-
 
 class Session(Facts):
     """The facts of a legacy conversation."""
-
-    __slots__ = ("state", "server_capabilities", "subscriptions")
 
     def __init__(self) -> None:
         # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
@@ -1123,7 +1119,7 @@ class Deadline:
     """
 
     late = False  # whether the body was cancelled for it
-    timer: asyncio.TimerHandle | None = None
+    timer: Any = None
 
     def __init__(
         self, seconds: float, problem: MCPError, longest: float = 0,
@@ -1154,8 +1150,7 @@ class Deadline:
             self.task.cancel()
 
     async def __aexit__(self, kind: Any, exc: Any, trace: Any) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
+        self.timer.cancel()
         if self.late:
             left = getattr(self.task, "uncancel", int)()
             if kind is asyncio.CancelledError and left <= self.cancelling:
@@ -1214,9 +1209,8 @@ class Tasks:
 
     async def drain(self, seconds: float | None) -> None:
         """Wait until all tasks, and those that they spawn, have ended; None is for ever."""
-        limit = float("inf") if seconds is None else seconds
         with suppress(RequestTimeout):
-            async with Deadline(limit, RequestTimeout()):
+            async with Deadline(float("inf") if seconds is None else seconds, RequestTimeout()):
                 while waiting := self.others():
                     await asyncio.wait(waiting)
 
@@ -1395,14 +1389,12 @@ class Outbox:
 
     def put(self, msg: Msg) -> None:
         subject = subject_of(msg)
-        if self.closed:
-            return
         if subject not in self.waiting and len(self.waiting) >= MAX_WAITING:
             self.close()
             self.too_slow()
-            return
-        self.waiting[subject] = msg
-        self._begin()
+        elif not self.closed:
+            self.waiting[subject] = msg
+            self._begin()
 
     def release(self) -> None:
         self.held = False
@@ -1518,9 +1510,7 @@ class Inbox:
     async def take(self) -> list[Any]:
         """Wait for messages, and return all that are there; [] when the inbox has ended."""
         await self._sleep_until(lambda: self.items or self.closed)
-        items = []
-        while self.items:
-            items.append(self.items.popleft())
+        items = [self.items.popleft() for _ in range(len(self.items))]
         self._wake()
         return items
 
@@ -1687,7 +1677,7 @@ class Asker:
         params = {"requestId": req_id, "reason": reason}
         return self.tasks.spawn(asked.send(notification("notifications/cancelled", params)))
 
-    def _asked(self, req_id: JSON) -> Asked | None:
+    def _find(self, req_id: JSON) -> Asked | None:
         """Return the request of ours that a peer names; True == 1 to a dict, but is no id."""
         return self.asked.get(req_id) if is_id(req_id) else None
 
@@ -1703,13 +1693,13 @@ class Asker:
 
     def conclude(self, req_id: JSON, outcome: MCPError | Msg) -> None:
         """End a request of ours, unless it has ended."""
-        asked = self._asked(req_id)
+        asked = self._find(req_id)
         if asked is not None and not asked.answer.done():
             asked.answer.set_result(outcome)
 
     def progress(self, params: Msg) -> None:
         progress: Any = params.get("progress")
-        asked = self._asked(params.get("progressToken"))
+        asked = self._find(params.get("progressToken"))
         if asked is None or asked.answer.done() or type(progress) not in (int, float):
             return
         # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
@@ -1784,8 +1774,7 @@ class Peer(Asker):
             # An answer that cannot be read fails its request, and is not answered.
             self.refuse(exc, send, None if req_id is None else {"id": req_id, "result": None})
             return
-        if _trace is not None:
-            self.show("<", msg)
+        self.show("<", msg)
         # A message that is not encoded is our own program's: it does not count.
         size = len(data) if encoded else 0
         if type(msg) is list:
@@ -1801,8 +1790,7 @@ class Peer(Asker):
         """Return a `write` that shows the trace what it writes."""
 
         def send(msg: Any) -> Awaitable[Any]:
-            if _trace is not None:
-                self.show(">", msg)
+            self.show(">", msg)
             return write(msg)
 
         return send
@@ -1836,10 +1824,8 @@ class Peer(Asker):
         if rev not in BATCHES or not 0 < len(batch) <= MAX_ITEMS:
             raise ProtocolError(f"revision {rev} has no batches, or none of {len(batch)} messages")
 
-    def reply_batch(
-        self, batch: list[JSON], send: Send, caller: Caller, size: int = 0
-    ) -> Awaitable[Any]:
-        """Take on the messages of a batch at once: the next message may cancel them.
+    def reply_batch(self, msgs: list[JSON], send: Any, caller: Caller, size: int) -> Awaitable[Any]:
+        """Take on the messages of a batch now, for the next message may cancel them.
 
         Return what sends their answers as one batch.
         """
@@ -1848,22 +1834,22 @@ class Peer(Asker):
         async def put(answer: Msg) -> None:
             answers.append(answer)
 
-        each = size // len(batch)
-        tasks = [self.dispatch(msg, send, caller, each, put) for msg in batch]
-        return self._send_batch(answers, {*tasks} - {None}, send)
+        async def finish() -> None:
+            if running:
+                await asyncio.wait(running)
+            if not answers:  # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
+                return
+            try:
+                await send(answers)
+            except UNSAYABLE as exc:
+                problem = RPCError(INTERNAL_ERROR, f"the batch cannot be answered: {exc}")
+                await send([error(answer.get("id"), wire_error(problem)) for answer in answers])
 
-    async def _send_batch(self, answers: list[Msg], running: set[Any], send: Any) -> None:
-        if running:
-            await asyncio.wait(running)
-        if not answers:  # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
-            return
-        try:
-            await send(answers)
-        except UNSAYABLE as exc:
-            problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be answered: {exc}"}
-            await send([error(answer.get("id"), problem) for answer in answers])
+        each = size // len(msgs)
+        running: set[Any] = {self.dispatch(msg, send, caller, each, put) for msg in msgs} - {None}
+        return finish()
 
-    def refuse(self, exc: MCPError, send: Send, msg: JSON = None) -> Task | None:
+    def refuse(self, exc: MCPError, send: Send, msg: JSON) -> Task | None:
         """Send the error for a message that cannot be taken, if it may be answered.
 
         An answer is not: the caller who waits for it gets an exception instead. Nor is a
@@ -1876,7 +1862,7 @@ class Peer(Asker):
             if "id" not in members and exc.code == INVALID_PARAMS:
                 return None
         elif "result" in members or "error" in members:
-            asked = self._asked(members.get("id"))
+            asked = self._find(members.get("id"))
             if asked is not None:
                 problem = f"{self.name} answered {asked.method} with a malformed message: {exc}"
                 self.conclude(members["id"], type(exc)(problem))
@@ -1941,8 +1927,7 @@ class Peer(Asker):
             except UNSAYABLE as exc:
                 problem = f"the answer to {exchange.title} cannot be sent: {exc}"
                 logger.error("%s", problem)
-                told = {"code": INTERNAL_ERROR, "message": problem}
-                await put(error(exchange.req_id, told))
+                await put(error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem}))
             finally:
                 self.unread -= 1
         finally:  # only now: answers that are not read count, too
@@ -2036,8 +2021,7 @@ class Peer(Asker):
         """Give up what we asked for, and tell the peer so; cancel what we serve, with an error that
         says `farewell` if that is given."""
         self.farewell = farewell
-        gone = "the caller has gone"
-        waited: set[Any] = {self._abandon(req_id, gone) for req_id in [*self.asked]}
+        waited: set[Any] = {self._abandon(each, "the caller has gone") for each in [*self.asked]}
         self.lose(ConnectionClosed(f"this program has closed the connection to {self.name}"))
         # A task that is cancelled before it begins, as it can be before Python 3.12, ends nothing.
         await asyncio.sleep(0)
