@@ -353,9 +353,7 @@ class WireError(MCPError):
 
     def __init__(self, code: int, message: str, data: JSON = None) -> None:
         super().__init__(message)
-        self.code = code
-        self.message = message
-        self.data = data
+        self.code, self.message, self.data = code, message, data
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"
@@ -394,8 +392,7 @@ class SchemaError(MCPError):
 
     def __init__(self, path: str, message: str, expected: str = "") -> None:
         super().__init__(f"{path}: {message}" if path else message)
-        self.path = path
-        self.message = message
+        self.path, self.message = path, message
         self.expected = expected  #: the types or values that would fit, in words
 
 
@@ -413,10 +410,7 @@ class ProtocolError(MCPError):
         self, message: str, code: int = INVALID_REQUEST, http_status: int = 400, data: JSON = None
     ) -> None:
         super().__init__(message)
-        self.message = message
-        self.code = code
-        self.http_status = http_status
-        self.data = data
+        self.message, self.code, self.http_status, self.data = message, code, http_status, data
 
 
 class LimitExceeded(ProtocolError):
@@ -974,6 +968,24 @@ class Budget:
             self.used, self.since = used, now
         return used <= self.calls
 
+
+class Budgets:
+    """A Budget for each client, by a stable key: its owner, or its address."""
+
+    def __init__(self, rate: tuple[float, float]) -> None:
+        self.rate = rate
+        self.budgets: dict[str, Budget] = {}  # whoever was silent for longest first
+
+    def spend(self, client: str) -> None:
+        """Use one call of a client; if none is left, RPCError 429 says when to come back."""
+        calls, seconds = self.rate
+        budget = self.budgets[client] = self.budgets.pop(client, Budget(calls, seconds))
+        if len(self.budgets) > MAX_CLIENTS:
+            del self.budgets[next(iter(self.budgets))]
+        if not budget.take(time.monotonic()):
+            problem = f"more than {calls} requests in {seconds:g} seconds"
+            raise RPCError(TOO_FAST, problem, {"retryAfter": int(seconds / calls) + 1})
+
 #######################################
 # 6. Lifecycle
 #######################################
@@ -1323,24 +1335,6 @@ def settle_future(future: Future, value: Any, exc: BaseException | None) -> None
         future.set_exception(exc)
 
 
-class Budgets:
-    """A Budget for each client, by a stable key: its owner, or its address."""
-
-    def __init__(self, rate: tuple[float, float]) -> None:
-        self.rate = rate
-        self.budgets: dict[str, Budget] = {}  # whoever was silent for longest first
-
-    def spend(self, client: str) -> None:
-        """Use one call of a client; if none is left, RPCError 429 says when to come back."""
-        calls, seconds = self.rate
-        budget = self.budgets[client] = self.budgets.pop(client, Budget(calls, seconds))
-        if len(self.budgets) > MAX_CLIENTS:
-            del self.budgets[next(iter(self.budgets))]
-        if not budget.take(time.monotonic()):
-            problem = f"more than {calls} requests in {seconds:g} seconds"
-            raise RPCError(TOO_FAST, problem, {"retryAfter": int(seconds / calls) + 1})
-
-
 def watchdog(seconds: float, status: int = 1) -> threading.Timer:
     """Return a timer that ends the process: a handler may ignore its cancellation."""
 
@@ -1671,8 +1665,7 @@ class Asker:
         if asked.answer.done() and not asked.answer.cancelled():
             return None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        silent = asked.method == "initialize" or self.lost is not None
-        if self.transport.abandon(req_id) or silent:
+        if self.transport.abandon(req_id) or asked.method == "initialize" or self.lost is not None:
             return None
         params = {"requestId": req_id, "reason": reason}
         return self.tasks.spawn(asked.send(notification("notifications/cancelled", params)))
@@ -1754,7 +1747,7 @@ class Peer(Asker):
         self.incoming: dict[Any, Exchange] = {}
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.serving = 0  # requests that have their turn
-        self.line: dict[Future, None] = {}  # those that wait for a turn, in order
+        self.queue: dict[Future, None] = {}  # those that wait for their turn
         self.unread = 0  # answers that are being written
 
     # A message arrives.
@@ -1908,7 +1901,7 @@ class Peer(Asker):
                     self.serving += 1
                 else:  # a semaphore loses turns before Python 3.11
                     turn = get_running_loop().create_future()
-                    self.line[turn] = None
+                    self.queue[turn] = None
                     await turn
                 answer = result(exchange.req_id, await self.serve(exchange))
             except GeneratorExit:  # the loop has ended, and Python ends what it has left
@@ -1939,12 +1932,12 @@ class Peer(Asker):
     def _end_turn(self, turn: Future | None) -> None:
         """Give a turn to the next in line, before a newcomer can take it."""
         if turn is not None and turn.cancelled():  # it was still waiting
-            self.line.pop(turn, None)
+            self.queue.pop(turn, None)
             return
         self.serving -= 1
-        while self.line and self.serving < self.limit:
-            turn = next(iter(self.line))
-            del self.line[turn]
+        while self.queue and self.serving < self.limit:
+            turn = next(iter(self.queue))
+            del self.queue[turn]
             if not turn.done():
                 turn.set_result(None)
                 self.serving += 1
@@ -1969,8 +1962,7 @@ class Peer(Asker):
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if exchange is None or exchange.method == "initialize":
             return False
-        reason = params.get("reason")
-        logger.info("%s cancelled request %.100r: %.200r", self.name, req_id, reason)
+        logger.info("%s cancelled request %.100r: %.200r", self.name, req_id, params.get("reason"))
         self.stop(exchange)
         return True
 
