@@ -1201,8 +1201,7 @@ class Tasks:
 
     def spawn(self, coro: Any) -> Task:
         """Run a coroutine as a task. From Python 3.12 on, it begins at once."""
-        loop = get_running_loop()
-        task: Task = asyncio.Task(coro, loop=loop, **_EAGER)
+        task: Task = asyncio.Task(coro, loop=get_running_loop(), **_EAGER)
         if task.done():
             self._report(task)
         else:
