@@ -119,7 +119,7 @@ NOTATION
     and II first, then "Rounds": the one idea that is not obvious, how a call that asks runs again.
 """
 
-# A formatter of the program that this file is copied into leaves it as it is.
+# Formatters leave this file as it is.
 # fmt: off
 
 #######################################
@@ -128,8 +128,7 @@ NOTATION
 # Problem.  A reader wants every import, alias and limit in one place.
 # Rules.    1. What only some users need (ssl, hashlib, argparse ...) is imported where it is
 #              needed, so that `import mcp_lite` costs little more than asyncio.
-#           2. `__all__` is the contract, and grows with the sections. No other name is to be relied
-#              on.
+#           2. `__all__` is the contract, and grows with the sections.
 #           3. Each limit is checked before memory is spent.
 
 from __future__ import annotations
@@ -214,7 +213,7 @@ HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 JSON = Any  # None, bool, int, float, str, list, dict
 Msg = dict[str, Any]  # one JSON-RPC message, exactly as on the wire
 ReqId = Union[int, str]  # never a bool, float or None
-#: The way back to the peer, for all that a message causes: its answer goes last.
+#: The way back to the peer, for all that a message causes.
 Send = Callable[[Msg], Awaitable[Any]]
 Payload = Union[Msg, list[Msg]]  # what is sent at once: a message, or a batch
 Fields = Mapping[str, str]  # of a head of HTTP, of a form, of a query
@@ -336,8 +335,8 @@ HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 RESERVED_CODES = range(-32099, -32022)  # the others, which no one may send
-# Ours, outside every reserved range: the token does not allow this; the client's rate limit is used
-# up; too many requests are served. HTTP has the same numbers.
+# Ours, with HTTP's numbers: the token does not allow this; the client's rate limit is used up; too
+# many requests are served.
 FORBIDDEN, TOO_FAST, TOO_BUSY = 403, 429, 503
 
 
@@ -509,10 +508,7 @@ def result(req_id: ReqId, value: Msg) -> Msg:
 
 
 def error(req_id: ReqId | None, problem: Msg) -> Msg:
-    """Return the answer to a request that failed; `problem` is what wire_error() returns.
-
-    `req_id` is None if the id could not be read.
-    """
+    """Return the answer to a request that failed; `req_id` is None if the id could not be read."""
     about = {} if req_id is None else {"id": req_id}
     return {"jsonrpc": "2.0", **about, "error": problem}
 
@@ -612,7 +608,7 @@ def decode(data: bytes) -> JSON:
 
 
 def _check_bounds(data: bytes) -> None:
-    """Refuse a message that costs too much to parse. Most pass the first comparisons."""
+    """Refuse a message that costs too much to parse."""
     if len(data) > MAX_MESSAGE_BYTES:
         raise LimitExceeded(f"a message is longer than {MAX_MESSAGE_BYTES} bytes")
     if len(data) <= MAX_ELEMENTS and data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
@@ -639,7 +635,7 @@ _ID = rb'"id": ?(-?[0-9]{1,19}|"[^"\\]{0,200}")'
 def find_answer(data: bytes) -> ReqId | None:
     """Return the id of an answer that decode() refuses, so that its request fails at once.
 
-    The official SDKs write it in these two places.
+    It stands where the official SDKs write it.
 
     >>> find_answer(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
     7
@@ -652,8 +648,7 @@ def find_answer(data: bytes) -> ReqId | None:
     return None if found is None else json.loads(found[1].decode("utf-8", "replace"))
 
 
-# JSON values. Python and JSON disagree on a few of them: 1.0 is an integer in JSON, and True is
-# not 1. These functions see values as JSON does.
+# These functions see values as JSON does: 1.0 is an integer, and True is not 1.
 
 KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
          bool: "boolean", type(None): "null"}
@@ -673,7 +668,7 @@ def kind_of(value: Any) -> str:
 
 
 def object_of(value: Msg, key: str) -> Msg:
-    """Return a member of an object if it is an object itself; else {}."""
+    """Return a member that is an object, or {}."""
     member = value.get(key)
     return member if isinstance(member, dict) else {}
 
@@ -685,8 +680,8 @@ def as_list(value: Any) -> list[Any]:
 def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
     """Return one text for all JSON values that are equal (JSON Schema 2020-12, core §4.2.2).
 
-    `spend(steps)` is called before each piece of work, and may raise. Python hashes a str with a
-    secret: nobody can make texts collide.
+    `spend(steps)` is called before each piece of work, and may raise. Nobody can make the hashes of
+    texts collide: Python uses a secret.
     """
     if isinstance(value, (list, dict, str)) and spend:
         spend(1 + (len(value) >> 6 if isinstance(value, str) else 4 * len(value)))
@@ -722,7 +717,7 @@ def join_path(step: str | int, path: str = "") -> str:
 # Rules.    1. A revision is its date, a string: a later one is greater. What a date means has a
 #              name here, and no other section names a date.
 #           2. A method is one row of METHODS. A method that a revision does not have is refused.
-#           3. Fields that an older peer does not know travel to it, for its schemas are open.
+#           3. Fields that an older peer does not know are sent to it, for its schemas are open.
 #              Content of a type that it does not know would break it, and becomes text.
 
 V24_11, V25_03 = "2024-11-05", "2025-03-26"
@@ -784,7 +779,7 @@ notifications/tasks                   server modern -
 """
 _ERAS = {"all": REVISIONS, "legacy": LEGACY, "modern": (MODERN,), "forms": REVISIONS[2:],
          "pages": (V25_11,)}
-#: The lists in results: the member that is the list, and the text that each of its objects has.
+#: The member of a result that is a list, and the text that each of its objects has.
 LISTED = {
     "tools/list": ("tools", "name"),
     "resources/list": ("resources", "uri"),
@@ -802,8 +797,7 @@ class Method:
         self.name, self.sender, era, capability, *words = line.split()
         self.kind = NOTIFICATION if self.name.startswith("notifications/") else REQUEST
         self.revisions: tuple[str, ...] = _ERAS[era]
-        #: the capability that must be declared, as a dotted path: by the receiver of a request, by
-        #: the sender of a notification
+        #: what the receiver of a request, or the sender of a notification, must declare, dotted
         self.capability = capability.strip("-")
         # name, JSON type, and whether it must be there
         takes = [word.partition(":")[::2] for word in words if ":" in word]
@@ -812,7 +806,7 @@ class Method:
         self.may_ask = "may_ask" in words
         #: the result says how long it may be kept (spec: server/utilities/caching)
         self.cacheable = "cacheable" in words
-        #: the parameter that says what it is about, which the HTTP header `mcp-name` repeats
+        #: the parameter that the HTTP header `mcp-name` repeats
         #: (spec: basic/transports/streamable-http#standard-request-headers)
         named = [name for name, *_ in self.takes if name in ("name", "uri", "taskId")]
         self.mirrors = named[0] if named and era != "legacy" else ""
@@ -848,7 +842,6 @@ def without(obj: Mapping[str, Any], *names: str) -> Msg:
 
 
 def fit_content(block: Msg, rev: str) -> Msg:
-    """Return a content block as `rev` knows it, as text if need be."""
     known = CONTENT.get(block.get("type", ""), "") <= rev
     return block if known else {"type": "text", "text": text_of(block)}
 
@@ -872,7 +865,6 @@ def fit_message(message: Msg, rev: str) -> Msg:
 
 
 def fit_code(code: int, rev: str) -> int:
-    """Return the code of an error as `rev` has it."""
     if rev < MODERN or code not in (RESOURCE_NOT_FOUND, *RESERVED_CODES):
         return code
     # spec: basic/index#error-codes -- "MUST NOT emit any code from this sub-range that is not
@@ -881,7 +873,7 @@ def fit_code(code: int, rev: str) -> int:
 
 
 def is_modern(params: JSON) -> bool:
-    """Return whether a request carries its own metadata, as those of the modern era do."""
+    """Return whether a request carries its own metadata."""
     meta = params.get("_meta") if type(params) is dict else None
     return type(meta) is dict and PROTOCOL_VERSION in meta
 
@@ -896,7 +888,6 @@ def is_modern(params: JSON) -> bool:
 #           peer cancels it. The peer may send too many.
 # Rule.     A request is over when it is answered or cancelled. Then nothing more is said for it:
 #           whoever cancelled it has forgotten its id.
-
 
 
 class Caller:
@@ -925,7 +916,7 @@ class Exchange:
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
         self.params: Msg = msg.get("params") or {}
-        #: whether it carries its own metadata, or says in a header that it does
+        #: whether it carries its own metadata, or has a header for that
         self.modern = is_modern(self.params) if modern is None else modern
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
         self.over = False  #: whether it is answered or cancelled
@@ -961,7 +952,7 @@ class Budget:
         self.used = self.since = 0.0
 
     def take(self, now: float) -> bool:
-        """Use one call; return False if none is left. `now` is in seconds of any steady clock."""
+        """Use one call; return False if none is left. `now` is in seconds."""
         earned = (now - self.since) * self.calls / self.seconds
         used = max(0.0, self.used - earned) + 1
         if used <= self.calls:
@@ -996,7 +987,7 @@ class Budgets:
 #           2. A server answers `initialize` with the revision that was asked for, or with its
 #              newest legacy one: the client decides whether to go on.
 #           3. We ask a peer only for what it has declared.
-#           4. A handler gets Facts, whether they come from a session or from the request itself.
+#           4. A handler gets Facts, of a session or of the request itself.
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -1034,7 +1025,7 @@ class Session(Facts):
 
 
 def lacks(capabilities: Msg, path: str, rev: str) -> bool:
-    """Return whether what the dotted `path` names should be declared, and is not."""
+    """Return whether the dotted `path` should be declared, and is not."""
     unknown = path == "completions" and rev < COMPLETIONS  # there was no way to declare them
     return bool(path) and not unknown and not declares(capabilities, path)
 
@@ -1143,7 +1134,7 @@ class Deadline:
         self.task: Any = asyncio.current_task()
 
     async def __aenter__(self) -> None:
-        # Python 3.11 counts cancellations, so that each is taken back by whoever asked for it.
+        # Since Python 3.11, whoever cancels a task takes that back; before, int() gives 0.
         self.cancelling = getattr(self.task, "cancelling", int)()
         self.renew()
 
@@ -1196,7 +1187,7 @@ class Tasks:
     """The owner of some tasks: it reports their failures, and can end them all."""
 
     def __init__(self) -> None:
-        #: in order; a dict, as many are empty, and an empty set takes 150 bytes more
+        #: many are empty, and an empty set takes 150 bytes more
         self.running: dict[Task, None] = {}
 
     def spawn(self, coro: Any) -> Task:
@@ -1226,7 +1217,7 @@ class Tasks:
                     await asyncio.wait(waiting)
 
     async def close(self) -> None:
-        """Cancel all tasks and wait until they are gone; report those that will not go."""
+        """Cancel all tasks; wait until they are gone, and report those that will not go."""
         while waiting := self.others():  # a task may spawn others before it ends
             for task in waiting:
                 task.cancel()
@@ -1321,7 +1312,6 @@ class Threads:
 
 
 def settle_future(future: Future, value: Any, exc: BaseException | None) -> None:
-    """Give a future its value or its exception, unless it is done."""
     if future.done():
         return
     if exc is None:
@@ -1460,10 +1450,8 @@ class Transport:
         """Do what it takes to end the channel."""
 
     def abandon(self, req_id: ReqId) -> bool:
-        """Hear that an answer is not wanted; return True if the channel itself tells the server.
-
-        Over HTTP it does, in the modern era, by closing the connection of the request.
-        """
+        """Hear that an answer is not wanted; return True if the channel itself tells the server, as
+        modern HTTP does by closing the connection of the request."""
         return False
 
     def agreed(self, rev: str | None) -> None:
@@ -1481,8 +1469,8 @@ class Transport:
         return ""
 
 
-#: The request that is being served. A MemoryTransport writes on behalf of whoever sent it, and is
-#: believed: both ends are in our process.
+#: The request that is being served. A MemoryTransport writes for whoever sent it, and is believed:
+#: both ends are in our process.
 CURRENT: contextvars.ContextVar[Context] = contextvars.ContextVar("mcp_lite.context")
 
 
@@ -1576,8 +1564,8 @@ def memory_transports() -> tuple[Transport, Transport]:
 #              requests wait in line; it stops reading where its answers are not read.
 #           3. Whatever a handler raises is the answer to its request, and harms nothing else.
 #           4. Whoever gives a request of ours up tells the peer so. Progress renews its deadline.
-# Limits.   Requests of one client that would take more than 64 MiB are refused. A call that a
-#           client makes to answer a question waits in line like others.
+# Limits.   Requests of one client that would take more than 64 MiB are refused. A call that answers
+#           a question waits in line like others.
 
 #: Sees every message: trace(direction, peer's name, message), ">" for what we send, "<" for what we
 #: receive. The message is decoded JSON, an exception if it could not be read, or an HTTPHead.
@@ -1659,7 +1647,7 @@ class Asker:
         return answer
 
     def _abandon(self, req_id: ReqId, reason: str) -> Task | None:
-        """Give a request up; return the task that tells the peer so, if one has to."""
+        """Give a request up; return the task that tells the peer so, if there is one."""
         asked = self.asked[req_id]
         if asked.answer.done() and not asked.answer.cancelled():
             return None
@@ -1670,7 +1658,7 @@ class Asker:
         return self.tasks.spawn(asked.send(notification("notifications/cancelled", params)))
 
     def _find(self, req_id: JSON) -> Asked | None:
-        """Return the request of ours that a peer names; True == 1 to a dict, but is no id."""
+        """Return a request of ours. True == 1 to a dict, but is no id."""
         return self.asked.get(req_id) if is_id(req_id) else None
 
     def settle(self, msg: Msg) -> None:
@@ -1844,13 +1832,12 @@ class Peer(Asker):
     def refuse(self, exc: MCPError, send: Send, msg: JSON) -> Task | None:
         """Send the error for a message that cannot be taken, if it may be answered.
 
-        An answer is not: the caller who waits for it gets an exception instead. Nor is a
-        notification whose parameters are malformed.
+        An answer may not: the caller who waits for it gets an exception instead.
         """
         self.warn("%s sent what cannot be taken: %s", exc)
         members = msg if type(msg) is dict else {}
         if "method" in members:
-            # spec: basic/patterns/cancellation#error-handling -- for notifications
+            # spec: basic/patterns/cancellation#error-handling -- no answer to a notification
             if "id" not in members and exc.code == INVALID_PARAMS:
                 return None
         elif "result" in members or "error" in members:
@@ -1942,7 +1929,7 @@ class Peer(Asker):
                 self.serving += 1
 
     def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
-        """Return the answer to a request whose handler raised; or raise, for none."""
+        """Return the answer to a request whose handler raised; raise if it gets none."""
         if isinstance(exc, asyncio.CancelledError):
             if exchange.over or (self.lost is not None and not self.farewell):
                 raise exc
@@ -1966,7 +1953,6 @@ class Peer(Asker):
         return True
 
     def stop(self, exchange: Exchange) -> None:
-        """Cancel a request, unless it is over."""
         if not exchange.over:
             exchange.over = True
             if exchange.task is not None:
@@ -2014,12 +2000,12 @@ class Peer(Asker):
         self.farewell = farewell
         waited: set[Any] = {self._abandon(each, "the caller has gone") for each in [*self.asked]}
         self.lose(ConnectionClosed(f"this program has closed the connection to {self.name}"))
-        # A task that is cancelled before it begins, as it can be before Python 3.12, ends nothing.
+        # Before Python 3.12, a task may not have begun yet: cancelled now, it would answer nothing.
         await asyncio.sleep(0)
         running = {each.task for each in self.incoming.values()} - {None, asyncio.current_task()}
         for task in running:
             task.cancel()
-        if farewell:  # a second cancellation ends those whom nobody reads
+        if farewell:  # tasks.close() cancels those again whose farewell nobody reads
             waited |= running
         waited.discard(None)
         if waited:
