@@ -237,8 +237,7 @@ SUBSCRIPTION_ID = PREFIX + "subscriptionId"
 # The limits of all sections, each with the reason for its size.
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # one JSON-RPC message; a 10 MB file in base64 fits
-HELD_BYTES = 64 * 1024 * 1024  # that others make us hold: running requests of a client, results of
-#                                tasks, events for readers who come back, all pages of a list
+HELD_BYTES = 64 * 1024 * 1024  # requests of a client, results of tasks, kept events, a whole list
 MAX_DOCUMENT_BYTES = 1024 * 1024  # metadata or keys for a login; real ones have 1 to 20 KiB
 MAX_STATE_BYTES = 256 * 1024  # a requestState; every round carries it both ways
 BUFFER_BYTES = 64 * 1024  # taken by one read(), or kept before the other side has to wait
@@ -819,7 +818,6 @@ CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_r
 
 
 def check_params(row: Method, params: Msg) -> None:
-    """Raise RPCError -32602 when a required parameter is missing or any is of the wrong type."""
     for name, kind, required in row.takes:
         if name in params:
             found = kind_of(params[name])
@@ -830,7 +828,7 @@ def check_params(row: Method, params: Msg) -> None:
 
 
 def declares(capabilities: Msg, path: str) -> bool:
-    """Return whether `capabilities` has what the dotted `path` names: {} counts, false does not."""
+    """Return whether `capabilities` has what the dotted `path` names; false is none, {} is one."""
     node: JSON = capabilities
     for key in path.split("."):
         node = node.get(key) if isinstance(node, dict) else None
@@ -940,12 +938,7 @@ class Exchange:
 
 
 class Budget:
-    """A rate: so many calls in so many seconds, saved up when unused.
-
-    >>> budget = Budget(2, 1.0)
-    >>> [budget.take(now) for now in (0.0, 0.0, 0.0, 0.6)]
-    [True, True, False, True]
-    """
+    """A rate: so many calls in so many seconds, saved up when unused."""
 
     def __init__(self, calls: float, seconds: float) -> None:
         self.calls, self.seconds = calls, seconds
@@ -991,8 +984,7 @@ class Budgets:
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-#: The revisions that we speak, newest first, as `server/discover` tells them.
-SUPPORTED = [*reversed(REVISIONS)]
+SUPPORTED = [*reversed(REVISIONS)]  # as `server/discover` tells them: newest first
 
 
 class Facts:
@@ -1104,8 +1096,8 @@ def check_modern_request(msg: Msg) -> Facts:
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. A function
 #           that blocks must not stop the loop, nor keep the process alive when it should end.
 # Rules.    1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
-#           2. CancelledError is caught only to clean up, and raised again. Python 3.9 has neither
-#              TaskGroup nor timeout(): hence Tasks and Deadline.
+#           2. CancelledError is caught only to clean up, and raised again. Python 3.9 has no
+#              TaskGroup and no timeout(): hence Tasks and Deadline.
 #           3. Worker threads are daemons: those of concurrent.futures are joined at exit, and a
 #              tool that sleeps would keep Ctrl-C waiting.
 #           4. While a thread waits for the loop, one more may run: it may be the one for which the
@@ -1243,10 +1235,8 @@ class Threads:
         self.free = 0  # threads that wait for a job, less the jobs that wait for a thread
 
     def run(self, fn: Function, *args: Any) -> Future:
-        """Return a future of what fn(*args) gives in a thread, with the caller's context variables.
-
-        Raises RuntimeError if no thread can start.
-        """
+        """Return a future of what fn(*args) gives in a thread, with the caller's context variables;
+        raise RuntimeError if no thread can start."""
         future = get_running_loop().create_future()
         call = partial(contextvars.copy_context().run, fn, *args)
         with self.lock:
@@ -1425,8 +1415,8 @@ class Transport:
         """Connect; raise ConnectionClosed with the reason if that fails."""
 
     async def read(self) -> list[Any]:
-        """Return the next messages, encoded; a ProtocolError in the place of one that could not be
-        read; [] when the channel has ended."""
+        """Return the next messages, encoded, or a ProtocolError for one that could not be read;
+        return [] when the channel has ended."""
         raise NotImplementedError
 
     async def write(self, msg: Payload) -> None:
@@ -1438,10 +1428,7 @@ class Transport:
         raise NotImplementedError
 
     async def close(self) -> None:
-        """End the channel, to the last step even if the caller is cancelled.
-
-        It may be called any number of times.
-        """
+        """End the channel, to the last step even if the caller is cancelled; again is no error."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._end())
         await asyncio.shield(self._closing)
@@ -1589,7 +1576,7 @@ class Asked:
     ) -> None:
         self.method, self.send, self.deadline = method, send, deadline
         self.on_progress = on_progress
-        #: a result, or an error as a value: nothing is raised where nobody waits any more
+        #: a result, or an error as a value: Python logs an exception for which nobody waits
         self.answer: asyncio.Future[Msg | MCPError] = deadline.loop.create_future()
         self.progress = float("-inf")
         #: callbacks that still run: they end before the answer is given out
@@ -1779,10 +1766,7 @@ class Peer(Asker):
         self, msg: JSON, send: Send, caller: Caller = NOBODY, size: int = 0,
         put: Send | None = None,
     ) -> Task | None:
-        """Do what one message of `size` bytes asks for; return the task that answers it.
-
-        The answer goes to `put`, or like all else to `send`.
-        """
+        """Do what one message asks for; return the task that answers it, to `put` or `send`."""
         try:
             kind = classify(msg)
             if kind is REQUEST:
@@ -1805,10 +1789,8 @@ class Peer(Asker):
             raise ProtocolError(f"revision {rev} has no batches, or none of {len(batch)} messages")
 
     def reply_batch(self, msgs: list[JSON], send: Any, caller: Caller, size: int) -> Awaitable[Any]:
-        """Take on the messages of a batch now, for the next message may cancel them.
-
-        Return what sends their answers as one batch.
-        """
+        """Take on the messages of a batch now, for the next message may cancel them; return what
+        sends their answers as one batch."""
         answers: list[Msg] = []
 
         async def put(answer: Msg) -> None:
@@ -1963,8 +1945,7 @@ class Peer(Asker):
     async def run(self, transport: Transport, grace: float | None = 0, farewell: str = "") -> None:
         """Read messages off a channel until it ends, then wind up the conversation.
 
-        The requests that we serve get `grace` seconds to finish, or None for any number; then the
-        error `farewell` answers them.
+        Requests that we serve get `grace` seconds to finish, then the error `farewell`.
         """
         self.transport, transport.failed = transport, self.conclude
         send = self.traced(transport.write)
