@@ -1179,8 +1179,7 @@ class Tasks:
     """The owner of some tasks: it reports their failures, and can end them all."""
 
     def __init__(self) -> None:
-        #: many are empty, and an empty set takes 150 bytes more
-        self.running: dict[Task, None] = {}
+        self.running: set[Task] = set()
 
     def spawn(self, coro: Any) -> Task:
         """Run a coroutine as a task. From Python 3.12 on, it begins at once."""
@@ -1188,18 +1187,18 @@ class Tasks:
         if task.done():
             self._report(task)
         else:
-            self.running[task] = None
+            self.running.add(task)
             task.add_done_callback(self._report)
         return task
 
     def _report(self, task: Task) -> None:
-        self.running.pop(task, None)
+        self.running.discard(task)
         exc = None if task.cancelled() else task.exception()
         if exc is not None and not isinstance(exc, MCPError):  # those, the other end can cause
             logger.error("a background task failed", exc_info=exc)
 
     def others(self) -> set[Task]:
-        return {*self.running} - {asyncio.current_task()}
+        return self.running - {asyncio.current_task()}
 
     async def drain(self, seconds: float | None) -> None:
         """Wait until all tasks, and those that they spawn, have ended; None is for ever."""
@@ -1953,8 +1952,7 @@ class Peer(Asker):
             while items := await transport.read():
                 for item in items:
                     while self._crowded():
-                        tasks = {*self.tasks.running}
-                        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                        await asyncio.wait(self.tasks.running, return_when=asyncio.FIRST_COMPLETED)
                     self.receive(item, send, getattr(item, "caller", NOBODY))
                 del items, item  # they may be large, and the next ones may take hours to come
             self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
