@@ -796,7 +796,7 @@ class Method:
         self.name, self.sender, era, capability, *words = line.split()
         self.kind = NOTIFICATION if self.name.startswith("notifications/") else REQUEST
         self.revisions: tuple[str, ...] = _ERAS[era]
-        #: what the receiver of a request, or the sender of a notification, must declare, dotted
+        #: what a request's receiver, or a notification's sender, must declare: a dotted path
         self.capability = capability.strip("-")
         # name, JSON type, and whether it must be there
         takes = [word.partition(":")[::2] for word in words if ":" in word]
@@ -828,7 +828,7 @@ def check_params(row: Method, params: Msg) -> None:
 
 
 def declares(capabilities: Msg, path: str) -> bool:
-    """Return whether `capabilities` has what the dotted `path` names; false is none, {} is one."""
+    """Return whether `capabilities` declares the dotted `path`: {} does, false does not."""
     node: JSON = capabilities
     for key in path.split("."):
         node = node.get(key) if isinstance(node, dict) else None
@@ -914,7 +914,7 @@ class Exchange:
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
         self.params: Msg = msg.get("params") or {}
-        #: whether it carries its own metadata, or has a header for that
+        #: whether it carries its own metadata, or a header says so
         self.modern = is_modern(self.params) if modern is None else modern
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
         self.over = False  #: whether it is answered or cancelled
@@ -1126,7 +1126,7 @@ class Deadline:
         self.task: Any = asyncio.current_task()
 
     async def __aenter__(self) -> None:
-        # Since Python 3.11, whoever cancels a task takes that back; before, int() gives 0.
+        # Since Python 3.11 a task counts its cancellations; before, `int` stands in and gives 0.
         self.cancelling = getattr(self.task, "cancelling", int)()
         self.renew()
 
@@ -1170,7 +1170,7 @@ def nothing(*_: Any) -> Any:
 
 
 def hold(held: set[Any], future: Future) -> None:
-    """Keep a future in a set until it is done: a loop does not."""
+    """Keep a future in a set until it is done; the loop does not keep it."""
     held.add(future)
     future.add_done_callback(held.discard)
 
@@ -1475,7 +1475,7 @@ class Inbox:
         self.sleepers: deque[Future] = deque()  # of those who wait for an item, or for room
 
     async def take(self) -> list[Any]:
-        """Wait for messages, and return all that are there; [] when the inbox has ended."""
+        """Wait for messages, and return all that are there; [] once the inbox is closed."""
         await self._sleep_until(lambda: self.items or self.closed)
         items = [self.items.popleft() for _ in range(len(self.items))]
         self._wake()
