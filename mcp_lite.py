@@ -906,8 +906,7 @@ class Exchange:
     """One request of the peer."""
 
     def __init__(
-        self, conversation: Any, msg: Msg, send: Send, caller: Caller = NOBODY,
-        modern: bool | None = None,
+        self, conversation: Any, msg: Msg, send: Send, caller: Caller, modern: bool | None = None
     ) -> None:
         self.conversation = conversation  #: the Peer that serves it
         self.msg, self.send, self.caller = msg, send, caller
@@ -1226,7 +1225,7 @@ class Threads:
     Python cannot stop it.
     """
 
-    def __init__(self, limit: int = TOOL_THREADS) -> None:
+    def __init__(self, limit: int) -> None:
         self.limit, self.most = limit, limit + 10 * TOOL_THREADS
         self.lock = threading.Lock()
         self.jobs: Any = None  # a SimpleQueue, once there was a job
@@ -1725,7 +1724,7 @@ class Peer(Asker):
 
     # A message arrives.
 
-    def receive(self, data: Any, send: Send, caller: Caller = NOBODY) -> None:
+    def receive(self, data: Any, send: Send, caller: Caller) -> None:
         """Take one message, encoded or decoded, or the ProtocolError in its place."""
         encoded = isinstance(data, bytes)
         try:
@@ -1762,8 +1761,7 @@ class Peer(Asker):
         return send
 
     def dispatch(
-        self, msg: JSON, send: Send, caller: Caller = NOBODY, size: int = 0,
-        put: Send | None = None,
+        self, msg: JSON, send: Send, caller: Caller, size: int = 0, put: Send | None = None
     ) -> Task | None:
         """Do what one message asks for; return the task that answers it, to `put` or `send`."""
         try:
@@ -1832,8 +1830,7 @@ class Peer(Asker):
     # Requests of the peer.
 
     def accept(
-        self, msg: Msg, send: Send, caller: Caller = NOBODY, modern: bool | None = None,
-        size: int = 0,
+        self, msg: Msg, send: Send, caller: Caller, modern: bool | None = None, size: int = 0
     ) -> Exchange:
         """Take a request on; from now on it can be cancelled. reply() must follow.
 
