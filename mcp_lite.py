@@ -634,7 +634,7 @@ _ID = rb'"id": ?(-?[0-9]{1,19}|"[^"\\]{0,200}")'
 def find_answer(data: bytes) -> ReqId | None:
     """Return the id of an answer that decode() refuses, so that its request fails at once.
 
-    It stands where the official SDKs write it.
+    The id stands where the official SDKs write it.
 
     >>> find_answer(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
     7
@@ -953,7 +953,7 @@ class Budget:
 
 
 class Budgets:
-    """A Budget for each client, by a stable key: its owner, or its address."""
+    """A Budget for each client, by its owner or its address."""
 
     def __init__(self, rate: tuple[float, float]) -> None:
         self.rate = rate
@@ -1117,7 +1117,7 @@ class Deadline:
 
     def __init__(
         self, seconds: float, problem: MCPError, longest: float = 0,
-        paused: Callable[[], bool] = bool,
+        paused: Callable[[], bool] = bool,  # which gives False
     ) -> None:
         self.seconds, self.problem, self.paused = seconds, problem, paused
         self.loop = get_running_loop()
@@ -1193,7 +1193,7 @@ class Tasks:
     def _report(self, task: Task) -> None:
         self.running.discard(task)
         exc = None if task.cancelled() else task.exception()
-        if exc is not None and not isinstance(exc, MCPError):  # those, the other end can cause
+        if exc is not None and not isinstance(exc, MCPError):  # which the other end can cause
             logger.error("a background task failed", exc_info=exc)
 
     def others(self) -> set[Task]:
@@ -1266,7 +1266,7 @@ class Threads:
                 self.free += 1
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 future.get_loop().call_soon_threadsafe(settle_future, future, value, exc)
-            # What an idle thread holds would stay alive.
+            # An idle thread would keep them alive.
             job = future = call = value = exc = None
 
     @contextmanager
@@ -1811,7 +1811,7 @@ class Peer(Asker):
     def refuse(self, exc: MCPError, send: Send, msg: JSON) -> Task | None:
         """Send the error for a message that cannot be taken, if it may be answered.
 
-        An answer may not: the caller who waits for it gets an exception instead.
+        An answer may not be: the caller who waits for it gets an exception instead.
         """
         self.warn("%s sent what cannot be taken: %s", exc)
         members = msg if type(msg) is dict else {}
