@@ -551,9 +551,7 @@ def classify(msg: JSON) -> str:
 
 def readable_id(msg: JSON) -> ReqId | None:
     """Return the id of a message that classify() refused, if one can be made out."""
-    if type(msg) is dict and "method" in msg and is_id(msg.get("id")):
-        return msg["id"]  # type: ignore[no-any-return]
-    return None
+    return msg["id"] if type(msg) is dict and "method" in msg and is_id(msg.get("id")) else None
 
 
 def encode(msg: Payload) -> bytes:
