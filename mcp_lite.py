@@ -2554,7 +2554,7 @@ def _known(cls: Any, inside: tuple[Any, ...] = ()) -> Shape | None:
     if not _is_class(cls):
         return None
     if hasattr(cls, "model_json_schema"):  # of pydantic's, or like it
-        mode = {"mode": "serialization"} if RESULT in inside else {}
+        mode = {"mode": "serialization"} if WRITTEN in inside else {}
         schema, read = cls.model_json_schema(**mode), cls.model_validate
     elif hasattr(cls, "__struct_fields__"):
         structs = sys.modules["msgspec"]
@@ -2647,7 +2647,7 @@ _reader_inside = lru_cache(None)(converter)
 
 
 #: What the shape of a result is inside: models of pydantic's write other fields than they read.
-RESULT = "a result"
+WRITTEN = "a result"
 
 
 def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
@@ -2960,7 +2960,7 @@ def output_of(annotation: Any, opaque: tuple[type, ...]) -> tuple[Schema | None,
     """
     if _mentions(annotation, (bytes, bytearray, *opaque)):
         return None, False
-    schema, _ = shape_of(annotation, (RESULT,))
+    schema, _ = shape_of(annotation, (WRITTEN,))
     bare = without(schema, "title", "description")
     if bare in ({}, {"type": "null"}, {"type": "array"}):
         return None, bare == {"type": "array"}
@@ -5766,8 +5766,9 @@ class Answers:
         if "roots" in ours and rev < MODERN:
             ours["roots"] = {"listChanged": True}
         ours.update(self.capabilities)
-        # The extension for tasks takes no callback: we poll.
-        return {**ours, "extensions": {TASKS: {}, **object_of(ours, "extensions")}}
+        if rev >= MODERN:  # the extension for tasks takes no callback: we poll
+            ours["extensions"] = {TASKS: {}, **object_of(ours, "extensions")}
+        return ours
 
     async def to_all(self, asked: Msg, session: Session) -> Msg:
         count = len(asked)
@@ -11539,12 +11540,12 @@ def load_file(path: str) -> types.ModuleType:
     if not os.path.isfile(path):
         raise UsageError(f"{path}: no such file")
     name = os.path.splitext(os.path.basename(path))[0]
-    spec: Any = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
+    recipe: Any = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(recipe)
     sys.modules.setdefault("mcp_lite", sys.modules[__name__])
     sys.modules.setdefault(name, module)  # dataclasses look for their module there
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec.loader.exec_module(module)
+    recipe.loader.exec_module(module)
     return module
 
 
