@@ -3600,14 +3600,35 @@ __all__ += ["Context", "SyncContext"]
 Fn = TypeVar("Fn", bound=Function)
 
 
-def _from_threads(method: Fn) -> Fn:
-    """Let a method of Context be awaited on the loop, and called without await in a thread."""
+if TYPE_CHECKING:
+    from typing_extensions import Concatenate, ParamSpec
 
-    @wraps(method)
-    def either(self: Context, /, *args: Any, **kwargs: Any) -> Any:
-        return self._on_loop(method(self, *args, **kwargs))
+    Given = ParamSpec("Given")
+    Gives = TypeVar("Gives", covariant=True)
 
-    return cast("Fn", either)
+    class _from_threads(Generic[Given, Gives]):
+        def __init__(self, fn: Callable[Concatenate[Any, Given], Awaitable[Gives]]) -> None: ...
+
+        @overload
+        def __get__(self, ctx: SyncContext, cls: Any) -> Callable[Given, Gives]: ...
+
+        @overload
+        def __get__(
+            self, ctx: Context, cls: Any
+        ) -> Callable[Given, Coroutine[Any, Any, Gives]]: ...
+
+        def __get__(self, ctx: Any, cls: Any) -> Any: ...
+
+else:
+
+    def _from_threads(method: Function) -> Function:
+        """Let a method of Context be awaited on the loop, and called without await in a thread."""
+
+        @wraps(method)
+        def either(self: Context, /, *args: Any, **kwargs: Any) -> Any:
+            return self._on_loop(method(self, *args, **kwargs))
+
+        return either
 
 
 def is_async(fn: Any) -> bool:
@@ -3615,12 +3636,12 @@ def is_async(fn: Any) -> bool:
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
 
 
-def _at_level(level: str) -> Callable[..., Coroutine[Any, Any, None]]:
-    def log(self: Context, data: JSON, logger: str | None = None) -> Any:
+def _at_level(level: str) -> _from_threads[..., None]:
+    def log(self: Any, data: JSON, logger: str | None = None) -> Any:
         return self.log(level, data, logger)
 
     log.__doc__ = f"Send a log message of level {level!r}, as log() does."
-    return log
+    return cast("_from_threads[..., None]", log)
 
 
 def _fact(path: str, doc: str) -> Any:
@@ -3813,7 +3834,7 @@ class Context(Exchange):
         self, /, message: str, wanted: Any = ..., *, key: str | None = ..., timeout: float = ...
     ) -> Coroutine[Any, Any, Elicited[Any]]: ...
 
-    @_from_threads
+    @_from_threads  # type: ignore[misc, operator]  # callers see the overloads
     async def elicit(
         self, message: str, wanted: Any = None, *, key: str | None = None,
         timeout: float = ASK_SECONDS,
@@ -4017,10 +4038,21 @@ class Context(Exchange):
 
 if TYPE_CHECKING:
 
-    class SyncContext:
+    class SyncContext(Context):
         """The Context of a `def` handler: there its methods give their results at once."""
 
-        def __getattr__(self, name: str) -> Any: ...
+        @overload  # type: ignore[override]
+        def elicit(
+            self, /, message: str, wanted: type[Wanted], *, key: str | None = ...,
+            timeout: float = ...,
+        ) -> Elicited[Wanted]: ...
+
+        @overload
+        def elicit(
+            self, /, message: str, wanted: Any = ..., *, key: str | None = ..., timeout: float = ...
+        ) -> Elicited[Any]: ...
+
+        def elicit(self, /, message: str, wanted: Any = None, **options: Any) -> Any: ...
 
 else:
     SyncContext = Context
@@ -4169,6 +4201,7 @@ class Tool(Entry):
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
+        check_numbers(**without_none(timeout=timeout))
         self.task, self.structured, self.wrapped, self.timeout = task, structured, False, timeout
         self.scopes, returns = scope_list(scopes), self.signature.returns
         if output_schema is None and structured:
@@ -4621,7 +4654,9 @@ class Server:
         self.info = without_none(name=name, version=version, title=title, description=description,
                                  icons=icons, websiteUrl=website_url)
         self.mask_errors, self.page_size = mask_errors, page_size
-        self.max_in_flight, self.open_lifespan = max_in_flight, lifespan
+        is_bare = inspect.isasyncgenfunction(lifespan)
+        self.open_lifespan = asynccontextmanager(lifespan) if lifespan and is_bare else lifespan
+        self.max_in_flight = max_in_flight
         self.hints = check_hints({"ttlMs": ttl_ms, "cacheScope": cache_scope})
         key = os.urandom(32) if state_key is None else state_key
         self.state_key = key = key.encode() if isinstance(key, str) else key

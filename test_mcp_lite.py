@@ -4987,6 +4987,11 @@ class TestServing:
         with pytest.raises(TypeError, match="has no JSON Schema"):
             m.converter(threading.Lock)
 
+    def test_a_timeout_that_is_no_number_is_an_error(self):
+        for timeout in ("3", -1):
+            with pytest.raises(ValueError, match=f"timeout={timeout!r}: give a number, 0 or more"):
+                m.Server().tool("now", timeout=timeout)(lambda: 1)
+
     def test_a_note_that_is_not_understood_is_an_error_that_shows_it(self):
         def pay(amount: typing.Annotated[int, "how much", Digits()]): ...
 
@@ -5108,8 +5113,7 @@ class TestServing:
     async def test_a_lifespan_is_entered_and_left_by_one_task_and_never_twice_at_a_time(self):
         steps, tasks = [], []
 
-        @contextlib.asynccontextmanager
-        async def lifespan(server):
+        async def lifespan(server):  # the decorator is not needed
             assert steps[-1:] != ["entered"]
             steps.append("entered")
             tasks.append(asyncio.current_task())
@@ -5150,11 +5154,8 @@ class TestServing:
             await c.ping()
 
     async def test_a_lifespan_that_is_no_context_manager_is_an_error(self, caplog):
-        async def lifespan(server):
-            yield
-
         with pytest.raises(m.ConnectionClosed):
-            async with m.Client(m.Server(lifespan=lifespan)):
+            async with m.Client(m.Server(lifespan=lambda server: None)):
                 pass
 
     async def test_a_lifespan_that_fails_at_its_end_is_heard_of(self, caplog):

@@ -55,9 +55,12 @@ def misnamed(a: int) -> int:
 
 @app.tool
 def threaded(ctx: SyncContext) -> str:
-    ctx.info("said at once")
-    roots = ctx.roots()
-    return str(roots[0]["uri"])
+    ctx.info("said at once", logger="shop")
+    ctx.reprot_progress(1)  # wrong: attr-defined
+    ctx.report_progress("half")  # wrong: arg-type
+    answer = ctx.elicit("How many?", Order)
+    print(answer.dta)  # wrong: attr-defined
+    return str(ctx.roots()[0]["uri"])
 
 
 @app.resource("note://{name}", mime_type="text/plain")
