@@ -1737,7 +1737,8 @@ class Peer(Asker):
             # An answer that cannot be read fails its request, and is not answered.
             self.refuse(exc, send, None if req_id is None else {"id": req_id, "result": None})
             return
-        self.show("<", msg)
+        if _trace is not None:
+            self.show("<", msg)
         # A message that is not encoded is our own program's: it does not count.
         size = len(data) if encoded else 0
         if type(msg) is list:
@@ -1753,7 +1754,8 @@ class Peer(Asker):
         """Return a `write` that shows the trace what it writes."""
 
         def send(msg: Any) -> Awaitable[Any]:
-            self.show(">", msg)
+            if _trace is not None:
+                self.show(">", msg)
             return write(msg)
 
         return send
@@ -4430,6 +4432,7 @@ class Conversation(Peer):
         self.outbox = Outbox(nowhere, self.tasks.spawn, self._too_slow)
         self.state: dict[str, Any] = {}  # ctx.state
         self.life = server.lives[self.loop]
+        self._admitted: dict[str, str] = {}  # methods that were let in, for a revision
 
     async def answer_request(self, ctx: Any) -> Msg:
         self.judge(ctx)
@@ -4474,8 +4477,10 @@ class Conversation(Peer):
     async def answer(self, ctx: Context) -> Any:
         """Answer a request after all middlewares."""
         rev, server = ctx.facts.rev, self.server
-        agreed = {} if rev >= MODERN else self.session.server_capabilities
-        admit(ctx.method, CLIENT, rev, agreed or server.declared, server.methods)
+        if self._admitted.get(ctx.method) != rev:
+            agreed = {} if rev >= MODERN else self.session.server_capabilities
+            admit(ctx.method, CLIENT, rev, agreed or server.declared, server.methods)
+            self._admitted[ctx.method] = rev
         if "requestState" in ctx.params or "inputResponses" in ctx.params:
             _ = ctx.rounds  # refuses a forged one, even if the handler does not ask
         handler = HANDLERS.get(ctx.method)
