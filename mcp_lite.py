@@ -96,8 +96,8 @@ THE LIFE OF ONE CALL
     the facts of the session or of the request, leads through the author's middlewares, asks whether
     this may be called, and calls call_tool(). Tool checks the arguments against the schema and
     makes Python values of them. The function runs, on the loop or in a thread; its progress, logs
-    and questions go out by `send`. Tool makes content and structured output of what it returns.
-    Peer.reply() sends that, unless the request was cancelled.
+    and, in the legacy era, questions go out by `send`. Tool makes content and structured output of
+    what it returns. Peer.reply() sends that, unless the request was cancelled.
 
     Its client: Client.call() checks that the server has declared what is needed. Peer.ask() gives
     the request an id, a deadline and a future, and writes it. Progress renews the deadline. The
@@ -258,7 +258,7 @@ TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_IDLE = 32  # connections to one server that a client keeps
 MAX_TRIES = 16  # rounds of questions, keys for a token that names none
 MAX_RETRIES = 5  # redirects of one request, or attempts in a row to take up a stream
-LONGEST_SECONDS = 3600  # a request, whatever progress it reports; the result of a task is kept
+LONGEST_SECONDS = 3600  # a request, whatever progress; a task's result is kept, if there is room
 SESSION_SECONDS = 1800.0  # a session may be idle
 STATE_SECONDS = 900.0  # a requestState is good: people take their time to answer
 ASK_SECONDS = 600.0  # for an answer from a person; the keys of an issuer are fetched anew
@@ -315,7 +315,8 @@ class Row(Space):
 #              whatever else a handler raises.
 #           2. RPCError is ours to send; RemoteError is what a peer sent us. They are siblings, so
 #              that an error from one server never leaves our own server as if it were ours.
-#           3. An error on the wire has no traceback, and only texts that were raised for the peer.
+#           3. An error object on the wire has no traceback, and only texts that were raised for the
+#              peer. Of a tool, the model reads every exception: see `mask_errors`.
 
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
@@ -463,7 +464,7 @@ class CannotServe(MCPError, OSError):
         return str(self.strerror)
 
 
-#: The errors whose text is meant for the peer. Every other exception is told to the log only.
+#: The errors whose text an error object has. Every other exception is told to the log only.
 FOR_THE_PEER = (RPCError, ProtocolError, SchemaError, CapabilityMissing, ToolError)
 
 
@@ -484,7 +485,7 @@ def wire_error(exc: BaseException) -> Msg:
 # Problem.  Two programs exchange JSON objects: requests, answers and notifications. Any of them
 #           may be malformed, enormous or hostile: `{"id": 1, "method": 5}`, 16 MB of "[".
 # Rules.    1. A message is the JSON object itself, as a dict: every field survives, known or not.
-#           2. classify() alone decides what a message is. After it, nobody asks `"id" in msg`.
+#           2. classify() alone decides what a message is; only what it refuses is looked at again.
 #           3. Size, depth and elements are counted before the parser runs: it would take memory.
 # Limits.   UTF-8 without a byte order mark; no NaN, no Infinity. Of a key that stands twice in an
 #           object the last one counts.
@@ -520,8 +521,8 @@ def is_id(value: JSON) -> bool:
 def classify(msg: JSON) -> str:
     """Return REQUEST, NOTIFICATION, RESULT or ERROR; raise ProtocolError for anything else.
 
-    Afterwards `method` is a str, `params` and `result` are dicts, `id` is an id, and `error` has an
-    int `code` and a str `message`.
+    Afterwards `method` is a str, `params` and `result` are dicts, `id` is an id (of an error, None
+    is one), and `error` has an int `code` and a str `message`.
     """
     if type(msg) is not dict or msg.get("jsonrpc") != "2.0":
         raise ProtocolError('a message must be a JSON object with "jsonrpc": "2.0"')
@@ -544,7 +545,7 @@ def classify(msg: JSON) -> str:
     if type(problem) is not dict or type(problem.get("code")) is not int:
         raise ProtocolError("an error must be an object with an integer code")
     # spec: basic/index#error-responses -- an error may lack the id it could not read
-    if type(problem.get("message")) is not str or not is_id(msg.get("id", 0) or 0):
+    if type(problem.get("message")) is not str or not (msg.get("id") is None or is_id(msg["id"])):
         raise ProtocolError("an error must have a message, and the id of its request, if any")
     return ERROR
 
@@ -558,7 +559,7 @@ def encode(msg: Payload) -> bytes:
     """Return a message, or a batch, as one line of UTF-8 without its newline.
 
     Raises TypeError or ValueError for values that JSON cannot say, and LimitExceeded for a line
-    that we would not read ourselves. spec: basic/transports/stdio#sending-messages
+    that is longer than we would read. spec: basic/transports/stdio#sending-messages
     """
     # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
     data = _to_json(msg).encode("utf-8", "replace")
@@ -848,6 +849,8 @@ def text_of(block: Msg) -> str:
         return str(block.get("text", ""))
     if block.get("type") == "resource_link":
         return f"{block.get('title') or block.get('name')}: {block.get('uri')}"
+    if block.get("type") == "resource" and "text" in object_of(block, "resource"):
+        return str(block["resource"]["text"])
     data = len(block.get("data", ""))
     return f"[{block.get('type')}, {block.get('mimeType')}, {data} characters of base64]"
 
@@ -912,7 +915,7 @@ class Exchange:
         self.method: str = msg["method"]
         self.params: Msg = msg.get("params") or {}
         #: whether it carries its own metadata, or a header says so
-        self.modern = is_modern(self.params) if modern is None else modern
+        self.modern = is_modern(self.params) if modern is None else modern  # before it has facts
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
         self.over = False  #: whether it is answered or cancelled
         self.size = 0  #: what it counts for, in bytes
@@ -1093,8 +1096,9 @@ def check_modern_request(msg: Msg) -> Facts:
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. A function
 #           that blocks must not stop the loop, nor keep the process alive when it should end.
 # Rules.    1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
-#           2. CancelledError is caught only to clean up, and raised again. Python 3.9 has no
-#              TaskGroup and no timeout(): hence Tasks and Deadline.
+#           2. CancelledError is caught only to clean up, and raised again; but Deadline, and Peer
+#              for its handlers, turn it into an error if nobody outside has asked for it. Python
+#              3.9 has no TaskGroup and no timeout(): hence Tasks and Deadline.
 #           3. Worker threads are daemons: those of concurrent.futures are joined at exit, and a
 #              tool that sleeps would keep Ctrl-C waiting.
 #           4. While a thread waits for the loop, one more may run: it may be the one for which the
@@ -1107,7 +1111,7 @@ _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) el
 class Deadline:
     """`async with Deadline(5, problem)` raises `problem` if its body takes more than 5 seconds.
 
-    renew() begins them anew, up to `longest` seconds in all; while paused() they do not count.
+    renew() begins them anew, up to `longest` seconds in all; so does paused(), if it holds then.
     """
 
     late = False  # whether the body was cancelled for it
@@ -1224,7 +1228,7 @@ class Threads:
     """
 
     def __init__(self, limit: int) -> None:
-        self.limit, self.most = limit, limit + 10 * TOOL_THREADS
+        self.limit, self.most = limit, limit + 10 * TOOL_THREADS  # what blocked() adds has an end
         self.lock = threading.Lock()
         self.jobs: Any = None  # a SimpleQueue, once there was a job
         self.threads = 0
@@ -1547,8 +1551,8 @@ def memory_transports() -> tuple[Transport, Transport]:
 #              requests wait in line; it stops reading where its answers are not read.
 #           3. Whatever a handler raises is the answer to its request, and harms nothing else.
 #           4. Whoever gives a request of ours up tells the peer so. Progress renews its deadline.
-# Limits.   Requests of one client that would take more than 64 MiB are refused. A call that answers
-#           a question waits in line like others.
+# Limits.   Requests of one client that would take more than 64 MiB are refused. Who asks back
+#           while it answers waits in line like others.
 
 #: Sees every message: trace(direction, peer's name, message), ">" for what we send, "<" for what we
 #: receive. The message is decoded JSON, an exception if it could not be read, or an HTTPHead.
@@ -1775,7 +1779,7 @@ class Peer(Asker):
             self.settle(msg)
         elif msg["method"] == "notifications/progress":
             self.progress(msg.get("params", {}))
-        # A server cancels a subscription of its client, which is no request that runs here.
+        # What is cancelled may be no request that runs here, but a subscription of a client.
         elif msg["method"] != "notifications/cancelled" or not self.cancel(msg.get("params", {})):
             self.call_back(self.on_notification, msg, send, caller)
         return None
@@ -1816,7 +1820,7 @@ class Peer(Asker):
         self.warn("%s sent what cannot be taken: %s", exc)
         members = msg if type(msg) is dict else {}
         if "method" in members:
-            # spec: basic/patterns/cancellation#error-handling -- no answer to a notification
+            # spec: basic/patterns/cancellation#error-handling -- for what is surely a notification
             if "id" not in members and exc.code == INVALID_PARAMS:
                 return None
         elif "result" in members or "error" in members:
@@ -1959,8 +1963,8 @@ class Peer(Asker):
 
     def _crowded(self) -> bool:
         """Return whether too many answers wait for the peer to read them."""
-        callbacks = len(self.tasks.running) - len(self.incoming)
-        return self.unread >= self.limit or callbacks >= MAX_IN_FLIGHT
+        others = len(self.tasks.running) - len(self.incoming)  # callbacks, batches, refusals
+        return self.unread >= self.limit or others >= MAX_IN_FLIGHT
 
     def lose(self, reason: ConnectionClosed) -> None:
         """Fail everything that we asked for."""
@@ -2104,7 +2108,7 @@ def usable(make: Function | None, value: Any) -> Any:
     """Return make(value), or the value itself; all that make() raises becomes a SchemaError."""
     try:
         return make(value) if make else value
-    except SchemaError:
+    except (SchemaError, LimitExceeded):
         raise
     except Exception as exc:
         raise fault_of(exc) from None
@@ -2129,7 +2133,8 @@ def nearest(faults: Sequence[SchemaError]) -> SchemaError:
     """Return one error for all alternatives: that of the one that was probably meant."""
 
     def nearness(fault: SchemaError) -> tuple[Any, ...]:
-        # Where only one text is right, "cat", it is a tag: another alternative was meant.
+        # What got inside comes first, then what is no tag, then the deepest. Where only one text is
+        # right, "cat", it is a tag: another alternative was meant.
         tag = re.fullmatch('"[^"]*"', fault.expected)
         return bool(fault.path or not fault.expected), not tag, len(fault.path)
 
@@ -2366,6 +2371,7 @@ class Document(Checking):
         return urljoin(base, uri)
 
     def _link(self, node: Node, word: str) -> None:
+        """Give a node what its reference leads to, once all names are known."""
         from urllib.parse import unquote
 
         ref = node.words.pop(word)
@@ -2392,6 +2398,22 @@ class Document(Checking):
             node.words["allOf"] = [*node.words.get("allOf", ()), target]
 
 
+#: The check that pays for all others while a value is read: each alternative of a union is checked
+#: again when it is read, and unions may stand inside unions.
+READING: contextvars.ContextVar[Checking] = contextvars.ContextVar("mcp_lite.reading")
+
+
+def on_one_budget(make: Function, value: Any) -> Any:
+    """Return make(value); a budget that is spent is a SchemaError then."""
+    token = READING.set(Checking())
+    try:
+        return make(value)
+    except LimitExceeded as exc:
+        raise SchemaError("", f"is not usable: {exc}") from None
+    finally:
+        READING.reset(token)
+
+
 @lru_cache(None)
 def _metaschema() -> Node:
     return Document(ANYTHING).read({"type": ["object", "boolean"], "properties": KEYWORDS})
@@ -2401,7 +2423,8 @@ class Validator:
     """A compiled JSON Schema of 2020-12 or draft-07; SchemaError if it is no usable one."""
 
     def __init__(self, schema: JSON) -> None:
-        self._node = node = usable(Document(_metaschema()).read, schema)
+        compiling = partial(usable, Document(_metaschema()).read)
+        self._node = node = on_one_budget(compiling, schema)
         # Members of most tools have a type and nothing else: to compare classes is much faster.
         parts = node.words.get("properties", {}) if node.is_flat and "object" in node.kinds else {}
         self._plain = {name: part.plain for name, part in parts.items()}
@@ -2409,13 +2432,21 @@ class Validator:
 
     def check(self, value: JSON) -> None:
         """Raise SchemaError for the first thing that is wrong with `value`."""
-        if self._plain and type(value) is dict and self._needed <= value.keys():
-            for name in value:
-                if type(value[name]) not in self._plain.get(name, ()):
-                    break
-            else:
-                return
-        usable(partial(Checking().apply, self._node), value)
+        if not self._is_plain(value):
+            on_one_budget(self.apply, value)
+
+    def apply(self, value: JSON) -> None:
+        """Check on the budget of what is being read; LimitExceeded if that is spent."""
+        if not self._is_plain(value):
+            usable(partial(READING.get().apply, self._node), value)
+
+    def _is_plain(self, value: JSON) -> bool:
+        if not self._plain or type(value) is not dict or not self._needed <= value.keys():
+            return False
+        for name in value:
+            if type(value[name]) not in self._plain.get(name, ()):
+                return False
+        return True
 
 
 compile_schema = Validator
@@ -2429,7 +2460,7 @@ compile_schema = Validator
 #              the remedy: a model's call is too late for that.
 #           2. A shape is a schema and a reader. The reader gets valid JSON only, and refuses only
 #              what no schema can exclude, such as the 30th of February.
-#           3. Results go by their values, not by what their annotation promises.
+#           3. Results become JSON by their values; Tool then checks them by their annotation.
 # Limits.   Of a class inside itself, a schema says only that it is another one; values are checked
 #           all the same. pydantic and msgspec are never imported: their classes are asked.
 
@@ -2551,6 +2582,10 @@ def _inlined(schema: Any, known: Schema) -> Any:
     return {**_inlined(known[name], without(known, name)), **others}
 
 
+#: What the shape of a result is inside: models of pydantic's write other fields than they read.
+WRITTEN = "a result"
+
+
 def _known(cls: Any, inside: tuple[Any, ...] = ()) -> Shape | None:
     """Return the shape of a class of TEXTS, or of one that describes and reads itself."""
     if not _is_class(cls):
@@ -2624,10 +2659,10 @@ def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
 
 def _checked(shape: Shape) -> Function:
     schema, read = shape
-    check = compile_schema(schema).check
+    apply = compile_schema(schema).apply
 
     def read_checked(value: JSON) -> Any:
-        check(value)
+        apply(value)
         return usable(read, value)
 
     return read_checked
@@ -2641,15 +2676,13 @@ def converter(annotation: Any) -> Callable[[JSON], Any]:
     >>> converter(bytes)("aGk=")
     b'hi'
     """
-    return _checked(shape_of(annotation))
+    return partial(on_one_budget, _checked(shape_of(annotation)))
 
 
-#: The reader of a class that stands inside itself.
-_reader_inside = lru_cache(None)(converter)
-
-
-#: What the shape of a result is inside: models of pydantic's write other fields than they read.
-WRITTEN = "a result"
+@lru_cache(None)
+def _reader_inside(cls: Any) -> Function:
+    """Return the reader of a class that stands inside itself."""
+    return _checked(shape_of(cls))
 
 
 def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
@@ -2723,7 +2756,8 @@ def _union(shapes: list[Shape]) -> Shape:
             try:
                 return read(value)
             except SchemaError as exc:
-                faults.append(exc)
+                READING.get().spend(40)
+                faults.append(exc.with_traceback(None))  # else it would hold this frame
         raise nearest(faults)
 
     return schema, read_union
@@ -2791,7 +2825,7 @@ def shape_of_members(
         with suppress(TypeError, ValueError, RecursionError):
             value = to_json(default)
             _to_json(value)
-            if value is not None or "null" in schema.get("type", "null"):
+            if value is not None or "null" in (_types_in(schema) or {"null"}):
                 schema["default"] = value
     required = [name for name, _, default in members if default is EMPTY] or None
     return without_none(type="object", properties=properties, required=required), readers
@@ -2945,11 +2979,13 @@ class Signature:
         return {**own, "additionalProperties": bool(others)}
 
     def arguments(self, given: Schema, context: Any) -> Schema:
-        """Return valid arguments as the function takes them; SchemaError for one without value."""
+        """Return valid arguments as the function takes them; SchemaError for one that has none."""
         for name in self.bound:  # else **kwargs would let a caller replace it
             if name in given:
                 raise SchemaError(join_path(name), "unexpected property")
-        values = {self.whole: given} if self.whole else read_members(self.readers, given)
+        values = {self.whole: given} if self.whole else given
+        if self.readers and not self.whole:
+            values = on_one_budget(partial(read_members, self.readers), given)
         return values if self.context is None else {**values, self.context: context}
 
 
@@ -3077,10 +3113,10 @@ class Template:
         # Windows takes ".. " for "..".
         if re.search(rf"[\t\n]|{HIDDEN}", value) or any(part.strip(" ") == ".." for part in parts):
             return False
-        if name not in self.deep + self.query:
-            return len(parts) == 1 and value != "."
         is_absolute = len(parts) > 1 and re.fullmatch("([A-Za-z]:)?", parts[0])
-        return not is_absolute or (self.absolute and name in self.deep)
+        if os.path.splitdrive(value)[0] or is_absolute:  # "C:a" has a drive on Windows only
+            return self.absolute and name in self.deep
+        return len(parts) == 1 and value != "." or name in self.deep + self.query
 
 #######################################
 # 14. Content and forms
@@ -3377,7 +3413,7 @@ class Form:
         if self.convert is not None:
             content = {**dict.fromkeys(self.nullable), **content}
         value = content["value"] if self.wrapped else content
-        return Elicited(action, usable(self.convert, value))
+        return Elicited(action, on_one_budget(partial(usable, self.convert), value))
 
 
 class InputRequired(Row):
@@ -3589,8 +3625,8 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
 #######################################
 # Problem. A handler wants to know of its request, to report while it runs, and to ask its client.
 #          It should see neither the era, nor the transport, nor the thread that it runs in.
-# Rules.   1. A question without an answer raises Suspended, which is no Exception, so that handlers
-#             do not catch it. If one does, the run ends all the same: the question was noted.
+# Rules.   1. In a modern round, a question without an answer raises Suspended. It is no Exception,
+#             so that handlers do not catch it; if one does, the run ends all the same.
 #          2. A `def` handler runs in a thread. There each method waits for the loop by itself.
 #          3. A log record may be a secret: it goes only to the client whose request caused it.
 # Limits.  Nothing is said after the answer. Python cannot end a thread that was cancelled: it goes
@@ -3851,7 +3887,7 @@ class Context(Exchange):
         """
         form, mode = Form(wanted), "form" if self.facts.rev >= RICH else None
         params = without_none(mode=mode, message=message, requestedSchema=form.schema)
-        ask = self._ask("elicitation/create", params, key, timeout, form.read)
+        ask = self._ask_client("elicitation/create", params, key, timeout, form.read)
         return cast("Elicited[Any]", await ask)
 
     @_from_threads
@@ -3863,7 +3899,7 @@ class Context(Exchange):
         that is for ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
         """
         params = without_none(mode="url", message=message, url=url, elicitationId=id)
-        answer = await self._ask("elicitation/create", params, key, timeout)
+        answer = await self._ask_client("elicitation/create", params, key, timeout)
         return Elicited(answer["action"])
 
     @_from_threads
@@ -3887,12 +3923,12 @@ class Context(Exchange):
             stopSequences=stop or None, includeContext=include_context, tools=tools or None,
             toolChoice=tool_choice or None, metadata=metadata,
         )
-        return dict(await self._ask("sampling/createMessage", params, key, timeout))
+        return dict(await self._ask_client("sampling/createMessage", params, key, timeout))
 
     @_from_threads
     async def roots(self, *, key: str | None = None, timeout: float = ASK_SECONDS) -> list[Msg]:
         """Return the folders that the client works in: [{"uri", "name"?}]; spec: client/roots."""
-        return list((await self._ask("roots/list", {}, key, timeout))["roots"])
+        return list((await self._ask_client("roots/list", {}, key, timeout))["roots"])
 
     @_from_threads
     async def ask(self, wanted: InputRequired) -> dict[str, Msg]:
@@ -3908,7 +3944,9 @@ class Context(Exchange):
         if not questions and self.in_rounds:  # the state alone is to come back
             rounds.suspended = True
             raise Suspended
-        asking = [self._ask(*each, name, ASK_SECONDS, dict) for name, each in questions.items()]
+        ask = self._ask_client
+        asking = [ask(*each, name, ASK_SECONDS, dict) for name, each in questions.items()]
+        # All are noted before the first raises Suspended: gather() begins each of them.
         answers = dict(zip(questions, await asyncio.gather(*asking)))
         for name, answer in answers.items():
             rounds.answers[name] = [digest_of(*questions[name]), answer]
@@ -3948,9 +3986,10 @@ class Context(Exchange):
         row = METHODS.get(self.method)
         return self.job is None and self.facts.rev >= MODERN and row is not None and row.may_ask
 
-    async def _ask(
+    async def _ask_client(
         self, method: str, params: Msg, key: str | None, timeout: float, read: Any = None
     ) -> Any:
+        """Ask in a round, in a task, or with a request of ours; return what read() makes of it."""
         self.check_question(method, params)
         if self.cancelled:  # a thread that has not noticed
             raise asyncio.CancelledError
@@ -4014,9 +4053,9 @@ class Context(Exchange):
     def once(self, fn: Function, *args: Any) -> Any:
         """Return fn(*args), JSON, from the record if an earlier round of this call computed it.
 
-        `args` are all that `fn` depends on. The client can read the result: no secrets in it. A
-        round that is sent twice runs `fn` twice, as a `call_id` among `args` can tell it. In the
-        legacy era `fn` is simply called.
+        `args` are all that `fn` depends on; of a method, its object does not count. The client can
+        read the result: no secrets in it. If a client sends a round twice, `fn` runs twice: give it
+        ctx.call_id, so that it can notice. In a task, or in the legacy era, `fn` is simply called.
         """
         rounds = self.rounds if self.in_rounds else Rounds({}, {})
         name = rounds.claim(mark_of(fn, args))
@@ -4133,6 +4172,11 @@ class Entry:
             self.definition.setdefault("description", self.signature.description)
 
     async def call(self, ctx: Context, given: Msg, uri: str = "") -> Any:
+        """Check and convert the arguments, run the function, and make the result of the method.
+
+        What fails is told by tell_failure(): the result of a tool, else an RPCError. An RPCError of
+        the handler is the answer as it is; a question of a modern round ends the run.
+        """
         try:
             if len(given) > MAX_ITEMS:
                 raise SchemaError("", f"more than {MAX_ITEMS} arguments")
@@ -4140,7 +4184,7 @@ class Entry:
         except SchemaError as exc:
             # spec: server/tools#error-handling -- the model is told, for it can mend them
             if self.what == "tool" and ctx.facts.rev >= RICH:
-                return self.failure(ToolError(str(exc)), True)
+                return self.tell_failure(ToolError(str(exc)), True)
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
         if "requestState" in ctx.params and not self.ran_again:
             self.ran_again = True
@@ -4155,12 +4199,12 @@ class Entry:
         except BaseException as exc:
             if ctx.suspended or (isinstance(exc, CapabilityMissing) and ctx.facts.rev >= MODERN):
                 raise
-            return self.failed(ctx, exc)
+            return self.log_failure(ctx, exc)
         try:
             return self.result(value, ctx, uri)
         except Exception as exc:
             problem = f"{self.what} {self.name!r} returned {type(value).__name__}: {exc}"
-            return self.failed(ctx, MCPError(problem))
+            return self.log_failure(ctx, MCPError(problem))
 
     def run(self, ctx: Context, kwargs: Msg) -> Awaitable[Any]:
         call = ctx.server.call
@@ -4174,14 +4218,14 @@ class Entry:
         """Return the result of the method, made of the function's value."""
         raise NotImplementedError
 
-    def failed(self, ctx: Context, exc: BaseException) -> Msg:
+    def log_failure(self, ctx: Context, exc: BaseException) -> Msg:
         shown = isinstance(exc, (ToolError, CapabilityMissing))  # they are for the client to read
         if not shown:  # an error of this library needs no traceback
             trace, said = None if isinstance(exc, MCPError) else exc, "%s: %s %r failed: %r"
             logger.error(said, ctx.method, self.what, self.name, exc, exc_info=trace)
-        return self.failure(exc, shown or not ctx.server.mask_errors)
+        return self.tell_failure(exc, shown or not ctx.server.mask_errors)
 
-    def failure(self, exc: BaseException, shown: bool) -> Msg:
+    def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
         # Clients get only texts of this library.
         told = str(exc) if shown and isinstance(exc, MCPError) else "Internal error"
         raise RPCError(INTERNAL_ERROR, told) from exc
@@ -4237,7 +4281,7 @@ class Tool(Entry):
                 raise MCPError(f"it broke its output schema: {exc}") from exc
         return answer
 
-    def failure(self, exc: BaseException, shown: bool) -> Msg:
+    def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
         text = str(exc) or type(exc).__name__
         if isinstance(exc, KeyError):
             text = f"KeyError: {exc}"  # else it is only the key
@@ -4435,6 +4479,10 @@ class Conversation(Peer):
         self._admitted: dict[str, str] = {}  # methods that were let in, for a revision
 
     async def answer_request(self, ctx: Any) -> Msg:
+        """Judge a request, lead it through the middlewares, and fit the result to the revision.
+
+        In a run that a question has suspended, the question is the answer, whatever was raised.
+        """
         self.judge(ctx)
         rev: str = ctx.facts.rev
         step: Any = self.answer
@@ -4450,7 +4498,7 @@ class Conversation(Peer):
                 raise TypeError(f"{problem}: a middleware is to `return await call_next(ctx)`")
             self.note_subscription(ctx)
         except BaseException as exc:
-            if not ctx.suspended or ctx.over:  # else the question is the answer
+            if not ctx.suspended or ctx.over:
                 if isinstance(exc, WireError):
                     raise RPCError(fit_code(exc.code, rev), exc.message, exc.data) from exc
                 raise
@@ -4705,9 +4753,9 @@ class Server:
 
         Options: name, title, description, annotations, icons, meta; input_schema, output_schema
         replace what the types say; structured=False sends text only. task=True lets it run as a
-        task where the client can, "required" only there, "manual" from ctx.start_task() on. Over
-        HTTP a token must have `scopes`. A call fails after `timeout` seconds, which include the
-        time for answers to its questions.
+        task where the client can; "required" refuses modern clients that cannot; "manual" begins
+        with ctx.start_task(). Over HTTP a token must have `scopes`. A call fails after `timeout`
+        seconds, which include the time for answers to its questions.
         """
         return self.tools.offer(fn, options)
 
@@ -4892,6 +4940,7 @@ class Server:
 
     @asynccontextmanager
     async def lifespan_open(self) -> AsyncIterator[None]:
+        """Enter the lifespan with the first user of this loop, and leave it with the last."""
         loop = get_running_loop()
         while loop in self.lives and self.lives[loop].end.is_set():
             await asyncio.wait({self.lives[loop].task})  # the one before is being closed
@@ -4939,7 +4988,8 @@ class Server:
         elif transport in RUNNERS:
             await RUNNERS[transport](self, ready, options, signals)
         else:
-            raise ValueError(f"no transport {transport!r}; there is {', '.join(RUNNERS) or 'none'}")
+            there = ", ".join(RUNNERS) or "none in this copy, which was cut before Part IV"
+            raise ValueError(f"no transport {transport!r}; there is {there}")
 
     def run(self, transport: str | Transport = "stdio", **options: Any) -> None:
         """Serve until the client goes away or a signal comes; blocks.
@@ -5058,7 +5108,7 @@ def timestamp() -> str:
 
 
 def make_room(jobs: dict[str, Job], new: int) -> None:
-    """Forget the oldest outcomes until there is room for new tasks; RPCError if there is none."""
+    """Forget outcomes, of the tasks that began first, until there is room; RPCError without."""
     ended = [job for job in jobs.values() if job.over]
     size = sum(job.size for job in ended)
     while ended and (len(jobs) + new > MAX_ITEMS or size > HELD_BYTES):
@@ -5176,6 +5226,10 @@ async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
 
 
 async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
+    """Call a tool; once the call has begun to be a task, answer with its handle and let it go on.
+
+    A client that does not know tasks gets the result, or an error if the tool has to be one.
+    """
     if not knows_tasks(ctx, tool.task == "required"):
         return await tool.call(ctx, given)
     begun = get_running_loop().create_future()
@@ -5236,7 +5290,7 @@ async def serve_task(ctx: Context) -> Msg:
 #######################################
 # Problem. Each method of the protocol has one function here that answers it.
 # Rules.   1. A wrong request is an error, for the client. A tool that fails is a result with
-#             `isError`, for the model to read.
+#             `isError`, for the model to read; so are wrong arguments of one, since RICH.
 #          2. A subscription is answered when it ends. Before, it sends what it was asked for, and
 #             first which part of that it grants.
 # Limits.  A list that changes between two of its pages may repeat an item, or miss one.

@@ -4965,6 +4965,25 @@ class TestServing:
                 with pytest.raises(m.ToolError, match=why):
                     await c.call("pay", wrong)
 
+    def test_alternatives_inside_alternatives_are_read_on_one_budget(self):
+        @dataclasses.dataclass
+        class Sum:
+            left: typing.Any
+
+        @dataclasses.dataclass
+        class Product:
+            left: typing.Any
+
+        either = typing.Union[Sum, Product, int]
+        for cls in (Sum, Product):
+            cls.__annotations__["left"] = either
+        read, right, wrong = m.converter(either), 1, "x"
+        for _ in range(40):  # without a budget, each level doubles the work
+            right, wrong = {"left": right}, {"left": wrong}
+        assert read(right).left.left == read(right["left"]["left"])
+        with pytest.raises(m.SchemaError, match="is not usable: it takes too long"):
+            read(wrong)
+
     def test_a_bound_that_cannot_hold_is_an_error(self):
         for hint, why in (
             (typing.Annotated[str, {"minimum": 3}], "minimum bounds a number, not string"),
