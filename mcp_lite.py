@@ -2120,13 +2120,13 @@ def fault_at(step: str | int, fault: SchemaError) -> SchemaError:
 
 def fault_of(exc: Any) -> SchemaError:
     """Return an exception about a value as an error of the value."""
-    if not hasattr(exc, "errors"):
-        return SchemaError("", f"is not usable: {exc}")
-    first = exc.errors()[0]  # of pydantic's, which tells where
-    fault = SchemaError("", first["msg"])
-    for step in reversed(first["loc"]):
-        fault = fault_at(step, fault)
-    return fault
+    with suppress(Exception):
+        first = exc.errors()[0]  # of pydantic's, which tells where
+        fault = SchemaError("", first["msg"])
+        for step in reversed(first["loc"]):
+            fault = fault_at(step, fault)
+        return fault
+    return SchemaError("", f"is not usable: {exc}")
 
 
 def nearest(faults: Sequence[SchemaError]) -> SchemaError:
@@ -2519,9 +2519,11 @@ NOTES = {
 
 
 def _types_in(schema: Schema) -> set[str]:
-    """Return the types that a schema names; any number is a "number"."""
-    own = {"number" if kind == "integer" else kind for kind in as_list(schema.get("type", []))}
-    return own.union(*map(_types_in, schema.get("anyOf", ())))
+    """Return the types that a schema admits, any number as "number"; none if it admits all."""
+    if "type" in schema:
+        return {"number" if kind == "integer" else kind for kind in as_list(schema["type"])}
+    parts = [_types_in(part) for part in schema.get("anyOf", ())]
+    return set().union(*parts) if all(parts) else set()
 
 
 def _words_of(note: Any, kinds: set[str]) -> Schema:
@@ -2533,13 +2535,14 @@ def _words_of(note: Any, kinds: set[str]) -> Schema:
     if isinstance(note, str):
         return {"description": note}
     words: Schema = {}
-    measure = "Items" if "array" in kinds else "Properties" if "object" in kinds else "Length"
+    sizes = {"array": "Items", "object": "Properties", "string": "Length"}
+    measures = [sizes[kind] for kind in sizes if kind in kinds] or ["Length"]
     for part in getattr(note, "metadata", ()):  # of pydantic's: notes of annotated_types
         words.update(_words_of(part, kinds))
     for name, word in NOTES.items():
         value = getattr(note, name, None)
         if value is not None:
-            words[word.format(measure)] = value
+            words.update({word.format(measure): value for measure in measures})
     if not words or getattr(note, "alias", None) or getattr(note, "validation_alias", None):
         remedy = "give a dict of keywords of JSON Schema, or check it in the function"
         raise TypeError(f"{note!r:.200} in Annotated[] is not understood: {remedy}")
@@ -2689,20 +2692,21 @@ def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
     """Return the shape of an annotation that stands inside these classes, or raise TypeError."""
     hint, notes = _unwrap(annotation)
     schema, read = _bare_shape(hint, inside)
-    kinds = _types_in(schema)
+    words: Schema = {}
     for note in notes:
-        schema = {**schema, **_words_of(note, kinds)}
-    bounds: Schema = {}
-    for word in schema.keys() & MEASURES.keys():
+        words.update(_words_of(note, _types_in(schema)))
+    schema, bounds = {**schema, **words}, {}
+    kinds = _types_in(schema)
+    for word in words.keys() & MEASURES.keys():
         kind, _, _ = MEASURES[word]
         # What is a text in JSON, and something else in Python, is compared when it is read.
         if kinds and kind not in kinds and not (read and "string" in kinds):
             raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(kinds))}")
         if kind == "number":
-            bounds[word] = bound = schema[word]
-            try:
+            bounds[word] = bound = words[word]
+            if hasattr(bound, "as_integer_ratio"):  # a Decimal, say
                 schema[word] = bound if type(bound) is int else float(bound)
-            except (TypeError, ValueError):  # a schema cannot say a bound that is a date
+            elif kinds != {"number"}:  # a schema cannot say a bound that is a date
                 del schema[word]
     if not bounds or kinds == {"number"}:
         return schema, read
@@ -5873,7 +5877,7 @@ class Answers:
     async def to(self, asked: JSON, session: Session) -> Msg:
         """Answer a question: a request of the server, or a part of a result."""
         method = asked.get("method") if isinstance(asked, dict) else None
-        if method not in ANSWERS:
+        if method not in [*ANSWERS]:  # it may be anything
             raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
         row, params, ours = METHODS[method], object_of(asked, "params"), session.client_capabilities
         check_capability("client", ours, row.capability, NEWEST)
@@ -6445,7 +6449,8 @@ class ClientSession:
             while True:
                 told = task.get("pollIntervalMs")
                 told_ms = told if type(told) is int and told > 0 else RETRY_MS
-                await asyncio.sleep(min(told_ms / 1000, STALL_SECONDS))
+                # 50 ms: nobody can make us look without a pause
+                await asyncio.sleep(min(max(told_ms, 50) / 1000, STALL_SECONDS))
                 task = await self.request("tasks/get", handle)
                 asked = without(object_of(task, "inputRequests"), *answered)
                 if asked:
@@ -8272,7 +8277,8 @@ class HTTPSession(Conversation):
             # spec 2025-11-25: basic/transports#session-management
             return 200, {**JSON_HEADERS, **self.headers}
         code = problem["code"]
-        scope = str(object_of(problem, "data").get("scope", ""))  # of another server: anything
+        data = object_of(problem, "data")  # of another server: anything
+        scope = " ".join(str(data.get("scope", "")).split())
         if code == FORBIDDEN and re.fullmatch(f"{SCOPE}( {SCOPE})*", scope):
             return 403, {**JSON_HEADERS, **self.endpoint.entrance.wants(scope, principal)}
         return MODERN_STATUS.get(code, 200) if self.many_clients else 200, JSON_HEADERS
