@@ -3686,6 +3686,12 @@ def _at_level(level: str) -> _from_threads[..., None]:
     return cast("_from_threads[..., None]", log)
 
 
+def member_of(principal: Any, name: str) -> Any:
+    """Return what a principal, a mapping or an object, has under a name; or None."""
+    read = principal.get if isinstance(principal, Mapping) else partial(getattr, principal)
+    return read(name, None)
+
+
 def _fact(path: str, doc: str) -> Any:
     return property(operator.attrgetter(path), doc=doc)
 
@@ -3733,7 +3739,8 @@ class Context(Exchange):
 
         Without a network, as over stdio, none is needed.
         """
-        missing = {*scopes}.difference(getattr(self.principal, "scopes", ()))
+        held = member_of(self.principal, "scopes") or ()
+        missing = {*scopes}.difference(held.split() if isinstance(held, str) else held)
         if missing and (self.caller.address or self.principal is not None):
             # spec: basic/authorization/index#runtime-insufficient-scope-errors
             problem = f"this needs the scope {' '.join(sorted(missing))}"
@@ -7587,9 +7594,8 @@ def owner_of(principal: Any) -> str:
     They are members of a mapping or attributes, and may be called `iss` and `sub`. Without a
     subject, the key is all of the principal, as JSON.
     """
-    read = principal.get if isinstance(principal, Mapping) else partial(getattr, principal)
-    subject = read("subject", None) or read("sub", None)
-    issuer = read("issuer", None) or read("iss", None)
+    read = partial(member_of, principal)
+    subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
     try:
         value = to_json({"issuer": issuer, "subject": subject} if subject else principal)
         return json.dumps(value, sort_keys=True)

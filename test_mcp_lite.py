@@ -5656,6 +5656,20 @@ class TestHooks:
             await c.set_log_level("alert")
             assert await c.call("level") == "alert"
 
+    async def test_scopes_are_read_from_a_mapping_as_from_an_object(self):
+        app = m.Server()
+        app.tool(scopes=["read"])(Spot)
+        tokens = {"a": {"sub": "ann", "scopes": ["read"]}, "b": {"sub": "bob", "scopes": "read write"},
+                  "c": types.SimpleNamespace(sub="cay", scopes={"read"}), "d": {"sub": "dan"}}  # fmt: skip
+        async with app.http(port=0, token=tokens) as server:
+            for token in tokens:
+                async with m.Client(server.url, token=token) as c:
+                    if token == "d":
+                        with pytest.raises(m.AuthError):
+                            await c.call("Spot", {"x": 1})
+                    else:
+                        assert await c.call("Spot", {"x": 1})
+
     @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
     async def test_a_server_in_memory_knows_on_whose_behalf_a_handler_calls_it(self, era):
         inner, outer = m.Server("inner"), m.Server("outer")
