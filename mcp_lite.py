@@ -8936,6 +8936,9 @@ class ASGIApp(Endpoint):
         self.tasks.spawn(answer_with(self.answer, request, response))
         try:
             await asyncio.wait([response.watcher])
+        except asyncio.CancelledError:  # the ASGI server ends; it would log a traceback for this
+            closing = error(None, wire_error(RPCError(TOO_BUSY, SHUTTING_DOWN)))
+            await response.send(*((0, {}) if response.begun else (503, JSON_HEADERS, encode(closing))))
         finally:
             response.lose()
 

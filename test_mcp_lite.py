@@ -9414,6 +9414,21 @@ class TestASGI:
             await until(lambda: again.status == 200)
         await again.task  # and ends with the server
 
+    async def test_a_request_that_the_asgi_server_cuts_off_ends_in_order(self):
+        app = sample_app()
+        async with asgi_app(app) as asgi:
+            _, headers, _ = await ASGI(asgi, body=hello()).answer()
+            session = {"mcp_session_id": headers["mcp-session-id"], "mcp_protocol_version": V4}
+            await ASGI(asgi, body=INITIALIZED, **session).answer()
+            msg, fields = modern_call(1, "wait", {"gate": "a"})
+            call, stream = ASGI(asgi, body=msg, **fields), ASGI(asgi, "GET", **session)
+            await until(lambda: app.log and stream.status)
+            for asked in (call, stream):
+                asked.task.cancel()
+            status, _, answer = await call.answer()
+            assert (status, answer["error"]["message"]) == (503, "the server is shutting down")
+            assert (await stream.answer())[0] == 200 and stream.done
+
     async def test_a_client_that_is_gone_before_its_request_is_whole_gets_nothing(self):
         async with asgi_app(sample_app()) as asgi:
             asked = ASGI(asgi, body=hello(), whole=False)
