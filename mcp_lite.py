@@ -8937,8 +8937,9 @@ class ASGIApp(Endpoint):
         try:
             await asyncio.wait([response.watcher])
         except asyncio.CancelledError:  # the ASGI server ends; it would log a traceback for this
-            closing = error(None, wire_error(RPCError(TOO_BUSY, SHUTTING_DOWN)))
-            await response.send(*((0, {}) if response.begun else (503, JSON_HEADERS, encode(closing))))
+            told = encode(error(None, wire_error(RPCError(TOO_BUSY, SHUTTING_DOWN))))
+            begun = response.begun
+            await (response.send(0, {}) if begun else response.send(503, JSON_HEADERS, told))
         finally:
             response.lose()
 
