@@ -9174,6 +9174,8 @@ class HTTPClient:
         await answer.ask(proxy.url, "CONNECT", encode_request("CONNECT", target, fields))
         if answer.head.status >= 300:
             raise ConnectionClosed(f"the proxy {proxy.url} refused: status {answer.head.status}")
+        if answer.buffer:  # it would be read as the server's answer, as if TLS had vouched for it
+            raise ConnectionClosed(f"the proxy {proxy.url} sent something before TLS began")
         protocol = asyncio.StreamReaderProtocol(answer)
         inside: Any = await get_running_loop().start_tls(
             answer.transport, protocol, self.ssl, server_hostname=self.url.host

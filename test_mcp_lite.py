@@ -10197,6 +10197,17 @@ class TestClientOverHTTP:
         assert seen[0].startswith(f"CONNECT {name}:44 HTTP/1.1\r\n".encode())
         assert b"secret" not in b"".join(seen)
 
+    async def test_what_is_sent_before_tls_begins_is_no_answer_of_the_server(self, no_proxies):
+        async def proxy(wire):
+            await wire.read_head()
+            wire.send(b"HTTP/1.1 200 ok\r\n\r\n" + framed("text/plain", b"forged"))
+            await wire.everything()
+
+        async with scripted(proxy) as url:
+            no_proxies.setenv("https_proxy", url)
+            with pytest.raises(m.ConnectionClosed, match="before TLS"):
+                await m.Client("https://server.invalid/mcp").connect()
+
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
