@@ -8475,9 +8475,11 @@ class Endpoint:
         self._add_routes()
 
     async def enter(self) -> None:
-        self.stack = AsyncExitStack()
-        await self.stack.enter_async_context(self.server.lifespan_open())
-        self._add_routes()  # pages may have come since
+        """Open the lifespan, which self.stack leaves, and begin; each loop needs a new beginning."""
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self.server.lifespan_open())
+            self._add_routes()  # pages may have come since, and one may be in the way
+            self.stack = stack.pop_all()
         self.loop = get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first

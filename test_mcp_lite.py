@@ -16180,6 +16180,23 @@ class TestLifespans:
         async with m.Client(app) as c:
             assert await c.call("value") == "value"
 
+    @pytest.mark.parametrize("serve", [lambda app: app.http(port=0), lambda app: app.asgi.lifespan()])
+    async def test_a_lifespan_is_left_when_its_page_is_in_the_way(self, serve):
+        log = []
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            server.route("POST", "/mcp")(print)
+            try:
+                yield
+            finally:
+                log.append("left")
+
+        with pytest.raises(ValueError, match="served already"):
+            async with serve(m.Server(lifespan=lifespan)):
+                pass
+        assert log == ["left"]
+
     async def test_a_thread_that_looks_at_cancelled_can_clean_up_when_the_client_goes(self):
         app, log = m.Server(), []
 
