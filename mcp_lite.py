@@ -7830,6 +7830,8 @@ async def answer_with(
         await handle(request, response)
     except ProtocolError as exc:
         logger.info("%s refused: %d %s", request.address, exc.http_status, exc)
+        if response.begun:  # too late for a status: the client is to see that it is cut off
+            response.lose()
         headers = {**JSON_HEADERS, **exc.headers}
         await response.send(exc.http_status, headers, encode(error(exc.req_id, wire_error(exc))))
     except asyncio.CancelledError:

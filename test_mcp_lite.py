@@ -8516,6 +8516,16 @@ class TestLostConnections:
                 (wire.reset if size % 2 else wire.drop)()
             assert (await caller.post(call_of(2, "echo", {"text": "y"})))[0] == 200
 
+    async def test_a_stream_whose_handler_refuses_is_cut_off(self):
+        async def handle(request, response):
+            await response.send(200, {}, b"x", True)
+            raise m.ProtocolError("no")
+
+        async with listening(handle) as listener, await Wire.open(listener.root) as wire:
+            wire.send(NEXT)
+            data = await asyncio.wait_for(wire.everything(), 20)
+            assert data.endswith(b"\r\n\r\n1\r\nx\r\n")
+
     async def test_writing_to_a_lost_client_is_harmless(self, caplog):
         app = sample_app()
 
