@@ -5524,9 +5524,9 @@ class LineDecoder:
             lines[0] = bytes(self.line) + lines[0]
             self.line.clear()
         self.line += rest
-        del self.line[self.limit + 1 :]  # this much shows that it is too long
-        lines = [line.rstrip(b"\r") for line in lines]
-        return [x if len(x) <= self.limit else self._too_long(x) for x in lines if x]
+        del self.line[self.limit + 2 :]  # this much shows that it is too long, with a CR or without
+        lines = [line.removesuffix(b"\r") for line in lines if line.strip(b"\r")]
+        return [x if len(x) <= self.limit else self._too_long(x) for x in lines]
 
     def _too_long(self, line: bytes) -> LimitExceeded:
         problem = LimitExceeded(f"a line is longer than {self.limit} bytes")
