@@ -7744,13 +7744,14 @@ def check_modern_post(
     the revision is served (-32022), the other headers (-32020). The `notes` of the headers keep
     what they were found to agree with. spec: basic/transports/streamable-http#server-validation
     """
-    facts, said = read_metadata(msg), repeated(msg, tools)
-    if notes.get("mirrors") != (facts.rev, said):
-        check_mirror(headers, VERSION_HEADER, facts.rev)
-        check_version(facts.rev)
+    facts = read_metadata(msg)
+    check_mirror(headers, VERSION_HEADER, facts.rev)
+    check_version(facts.rev)
+    said = repeated(msg, tools)
+    if notes.get("mirrors") != said:
         for name, value in said.items():
             check_mirror(headers, name, value)
-        notes["mirrors"] = facts.rev, said
+        notes["mirrors"] = said
     return facts
 
 #######################################

@@ -15723,6 +15723,9 @@ class TestMirroring:
         async def go():
             async with Web(app) as way:
                 msg = calling(1, "count", {"n": number})
+                unknown = stateless(1, "tools/call", meta={OF_MCP + "protocolVersion": "v999"}, **msg["params"])
+                answer = await way.ask(unknown)
+                assert answer["error"]["code"] == -32022
                 answer = await way.ask(msg, {"mcp-param-n": f"{number:.0f}"})
                 async with m.Client(way.url) as c:
                     await c.list_tools()
