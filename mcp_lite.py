@@ -5498,7 +5498,7 @@ async def tell_end(ctx: Context) -> None:
 #           and its other end may be slow, or gone.
 # Rules.    1. A line has a limit, which is checked before more of it is kept.
 #           2. The lines of one turn of the loop leave in one write. A writer waits for room before
-#              it encodes its message, so that a slow reader costs no memory.
+#              it encodes its message: a slow reader costs no memory but for what one turn writes.
 #           3. A loop can watch pipes and sockets. It cannot watch a regular file, a terminal or a
 #              pipe of Windows: two threads copy between these and a socket.
 # Limits.   Bytes that a full disk does not take are lost without a word.
@@ -5720,7 +5720,7 @@ async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRA
     """Await `work`, and return the number of the signal that came meanwhile; 0 for none.
 
     A signal calls `stop`. A second one ends the process at once, and so does work that outlasts the
-    period of grace. A signal that is ignored, as SIGHUP is after nohup, stays ignored.
+    period of grace by GRACE_SECONDS. A signal that is ignored, as SIGHUP is after nohup, stays so.
     """
     loop = get_running_loop()
     caught: list[int] = []
@@ -5782,8 +5782,8 @@ RUNNERS["stdio"] = serve_stdio
 #              and do nothing else to the program.
 #           2. A subscription outlives its connection where the channel does: it is opened again
 #              when the server is back.
-# Limits.   A subscription keeps its newest 1000 updates. Schemas with regular expressions are not
-#           applied: some of these take years for some texts.
+# Limits.   Of updates that nobody has read, a subscription keeps the newest 1000. Schemas with
+#           regular expressions are not applied: some of these take years for some texts.
 
 Callback = Optional[Function]  # of the user's
 
@@ -5966,7 +5966,7 @@ class Subscription:
         self.pace = Pace()
 
     async def open(self) -> Subscription:
-        """Subscribe; wait until the server has agreed."""
+        """Subscribe, and wait until the server has agreed; a second call does not wait."""
         if self.updates is not None:
             return self
         client = self.client
@@ -6041,7 +6041,7 @@ class Subscription:
         self.pace = Pace()
 
     def _put(self, item: Msg | None) -> None:
-        if self.updates.qsize() >= MAX_ITEMS:  # the oldest say no more than the newest
+        if self.updates.qsize() >= MAX_ITEMS:  # the oldest is lost, whatever it is of
             self.updates.get_nowait()
         self.updates.put_nowait(item)
 
@@ -6081,7 +6081,7 @@ class Subscription:
 # Problem.  The result of a tool is a message with content; a program wants the number in it.
 # Rules.    1. Structured output comes before text.
 #           2. Servers wrap what is no object: `{"result": 3}` stands for 3. Nothing marks it as
-#              wrapped: it is not if the text beside it is the very object.
+#              wrapped: it is not if a text beside it begins as that object does.
 
 
 def value_of(answer: Msg) -> Any:
@@ -6138,8 +6138,9 @@ def text_or_bytes(item: Msg) -> str | bytes:
 #           3. A session that the server has forgotten is begun anew, once for all who notice. What
 #              may have changed in a gap is announced as if the server had said so.
 #           4. max_timeout bounds a request with its progress, its questions, the looks at its task.
+#              If its session has to be begun anew, its time begins anew, too.
 # Limits.   No results are kept but the output schemas of tools. A listener hears a change once for
-#           each subscription that brings it.
+#           each subscription that brings it. A task is looked at every STALL_SECONDS, or more often.
 
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
 #: By kind of target: whether one is of this kind, and what makes a Transport or a Server of it.
@@ -6536,8 +6537,9 @@ class ClientSession:
 #######################################
 # Problem.  A program wants one line for each thing to do: list, call, read, subscribe.
 # Rules.    1. The callbacks that were given say which capabilities are declared.
-#           2. Lists are read to their last page.
-# Limits.   A list has 1000 pages. The output of a tool is checked once its tool was listed.
+#           2. Lists are read to their last page. Tools whose headers are invalid (section 33) are
+#              left out.
+# Limits.   A list has 1000 pages. The output of a tool is checked only after its tool was listed.
 
 __all__ += ["Client"]
 
@@ -7222,7 +7224,8 @@ def parse_url(url: str) -> URL:
 # Rules.   1. Client and server read with the same class, so they find the same end of each body.
 #          2. The end of input is noted at once, and not when it is read: that is how a server
 #             learns that its client has left.
-#          3. Sizes are judged before anything is kept, and nothing is read that nobody wants.
+#          3. An announced size is judged before the body is read; of another body at most one piece
+#             too many is kept. Nothing is read that nobody wants.
 # Limits.  Chunk extensions and trailers are read and dropped.
 
 CHUNK_LINE = rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
@@ -7444,7 +7447,7 @@ class SSEDecoder:
 #######################################
 # Problem. Anybody can send us a request: a browser on behalf of a web site, a client of another
 #          revision, a thief of session ids.
-# Rules.   1. A refusal names the setting that would allow it.
+# Rules.   1. A refusal names the setting that would allow it, where there is one.
 #          2. Host and Origin are judged by name. DNS rebinding binds a page's own name to our
 #             address, so that the browser takes us for the page's server. Nobody can do so with an
 #             IP address, and such a page has no token.
@@ -7608,13 +7611,13 @@ def owner_of(principal: Any) -> str:
 #######################################
 # Problem. Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
 #          body in headers, and nobody may be fooled by headers that say something else.
-# Rules.   1. Header and body must agree.
+# Rules.   1. The headers for which a body asks must agree with it; others are not looked at.
 #          2. A tool may name arguments to repeat; a schema that does so wrongly is refused.
 # Limits.  Only strings, integers and booleans are repeated, from where plain properties lead.
 
 ENCODED = r"=\?base64\?(.*)\?="
 SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells from its neighbours
-#: HTTP statuses of the modern era, by the code of an error; other answers have 200.
+#: HTTP statuses of the modern era, by the code of an error. head_of() adds 403; others have 200.
 MODERN_STATUS = {
     METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
     HEADER_MISMATCH: 400, MISSING_CAPABILITY: 400, UNSUPPORTED_VERSION: 400,
@@ -7706,7 +7709,7 @@ def mirrored_value(path: Iterable[str], arguments: JSON) -> str | int | None:
 
 
 def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, str | int | None]:
-    """Return what the headers of a modern request repeat; None for one that must not be there.
+    """Return what the headers of a modern request repeat; None where a tool's must be absent.
 
     >>> repeated({"method": "prompts/get", "params": {"name": "été"}}, {})
     {'mcp-method': 'prompts/get', 'mcp-name': 'été'}
@@ -7852,11 +7855,13 @@ async def answer_with(
 # Rules.   1. A connection serves one request at a time, each in a task of its own, which begins at
 #             the head: who may come in is decided before the body is read.
 #          2. Every wait but that for a handler has a deadline.
-#          3. After a refused request there is one answer, and the connection closes.
+#          3. A request that is malformed, or whose body is not read, gets its answer, and the
+#             connection closes.
 # Limits.  A client that closes its side of the connection is gone: it gets no answer.
 #
 #     the next request        IDLE_SECONDS                      it is closed
 #     the rest of a head      HEAD_SECONDS from its first byte  408, and it is closed
+#                             or what is left of IDLE_SECONDS, if that is less
 #     the rest of a body      REQUEST_SECONDS from its head     408, and it is closed
 #     a slow reader           STALL_SECONDS without a byte      it is cut off
 #     input after a refusal   PROBE_SECONDS                     it is cut off
@@ -8119,9 +8124,10 @@ def server_ssl(ssl: Any) -> Any:
 #          and connections may be cut at any byte.
 # Rules.   1. An answer is JSON, unless something must be said before it, or a handler takes long:
 #             then the response becomes a stream, and comments keep the connection.
-#          2. In a session a lost connection cancels nothing. Events are numbered per stream and
-#             kept; a GET with Last-Event-ID goes on after the last one. In the modern era closing
-#             the response is the cancellation.
+#          2. In a session a lost connection cancels nothing, but for HTTP+SSE, where the session
+#             ends with its reader. Events are numbered per stream and kept; a GET with
+#             Last-Event-ID goes on after the last one. In the modern era closing the response is
+#             the cancellation.
 # Limits.  A session keeps its newest events, up to a share of HELD_BYTES.
 
 STREAM_HEADERS = {
@@ -8478,7 +8484,7 @@ class Endpoint:
         self._add_routes()
 
     async def enter(self) -> None:
-        """Open the lifespan, which self.stack leaves, and begin; each loop needs a new beginning."""
+        """Open the lifespan, which closing `self.stack` leaves, and begin on this loop."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.server.lifespan_open())
             self._add_routes()  # pages may have come since, and one may be in the way
@@ -8790,8 +8796,8 @@ class Endpoint:
 # 40. Engines
 #######################################
 # Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
-# Rules.   1. Lifespan, endpoint and listener begin in this order, and end in reverse, whatever
-#             fails.
+# Rules.   1. Lifespan, endpoint and listener begin in this order. Whatever fails, they end in
+#             another: endpoint, listener, lifespan.
 #          2. Under an ASGI server a request has a task of its own: whatever becomes of its
 #             connection, it goes on.
 # Limits.  An ASGI server tells of its end only when all connections have ended. Let it hang up on
