@@ -5559,7 +5559,8 @@ class LineTransport(Transport):
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
         self.decoder = LineDecoder(max_message_bytes)
         self._batch: list[bytes] = []  # lines that this turn of the loop will write in one piece
-        self.idle_since = float("inf")  # by the loop's clock, when read() began to wait for input
+        #: by the loop's clock, when read() began to wait for input; inf while it does not
+        self.idle_since = float("inf")
         self.end_input: Action = nothing  # takes in no more; what has come can still be read
         self.written: Future  # is done when the other end has all, or takes no more
 
@@ -5846,7 +5847,7 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
 
 
 def checker_of(schema: Msg) -> Callable[[JSON], None]:
-    """Return what checks a value by a server's schema; SchemaError for a bad schema."""
+    """Return what checks by a schema, unless that has patterns; SchemaError for a bad schema."""
     risky = '"pattern' in json.dumps(schema)
     return (lambda value: None) if risky else compile_schema(schema).check
 
@@ -5864,6 +5865,7 @@ class Answers:
         self.capabilities = (every if ask else {}) if capabilities is None else capabilities
 
     def declare(self, rev: str) -> Msg:
+        """Return our capabilities: {"sampling": {}, "elicitation": {"form": {}}} for callbacks."""
         ours: Msg = {}
         for path in self.callbacks:
             name, _, mode = path.partition(".")
@@ -6140,7 +6142,7 @@ def text_or_bytes(item: Msg) -> str | bytes:
 #           4. max_timeout bounds a request with its progress, its questions, the looks at its task.
 #              If its session has to be begun anew, its time begins anew, too.
 # Limits.   No results are kept but the output schemas of tools. A listener hears a change once for
-#           each subscription that brings it. A task is looked at every STALL_SECONDS, or more often.
+#           each subscription that brings it. No task is left alone for more than STALL_SECONDS.
 
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
 #: By kind of target: whether one is of this kind, and what makes a Transport or a Server of it.
@@ -6698,7 +6700,7 @@ class Client(ClientSession):
         """Call a tool and return its value; raise ToolError if it failed. Options: see request().
 
         The value is the structured output, or else the content: a text, the bytes that the tool
-        gave, a block of another kind, or a list of these.
+        gave, a block of another kind, a list of several of these, or None if there is no content.
         """
         return value_of(await self.call_tool(name, arguments, **options))
 
@@ -6769,6 +6771,7 @@ class Client(ClientSession):
 
         `resources` is about the list of resources.
         """
+        # in the order of FILTERS
         wanted: Msg = dict(zip(FILTERS, (tools, prompts, resources, list(uris))))
         return Subscription(self, {k: v for k, v in wanted.items() if v}, callback, True)
 
@@ -7069,7 +7072,8 @@ class RequestHead(Row):
     size: int  #: of the body in bytes, or CHUNKED
     minor: int  #: the version is HTTP/1.minor
     keep_alive: bool
-    #: what was found out from the head alone, for the next request with the same head
+    #: what was found out from the head alone, for the next request with the same bytes: by an
+    #: Endpoint, its door(); "revision", of post(); "mirrors", of check_modern_post()
     notes: dict[Any, Any]
 
 
@@ -7971,7 +7975,7 @@ class Connection(Wire):
         response.task = asyncio.Task(coro, loop=self.loop, **_EAGER)
 
     def go_on(self, keep: bool) -> None:
-        """Turn to the next request, or close."""
+        """Turn to the next request, or close: the first row of the table above, or the last."""
         self.response, self.deadline = None, self.listener.now + IDLE_SECONDS
         if keep and self.complete:
             self.read_on()
@@ -8008,8 +8012,9 @@ class Connection(Wire):
         self.deadline = self.loop.time() + STALL_SECONDS
 
     def expire(self) -> None:
+        """Do what the table says of a deadline that has passed; read() has that of a body."""
         unsent = self.transport.get_write_buffer_size()
-        if self.response is None and self.buffer:
+        if self.response is None and self.buffer:  # the rest of a head
             self.serve(NO_HEAD, too_slow())
         elif unsent == self.unsent or not (unsent or self.response):  # it reads nothing, or is idle
             self.transport.abort()
@@ -8187,7 +8192,10 @@ class Stream:
             await self.begin(self.response)
 
     async def begin(self, response: Response, after: int | None = None, first: bytes = b"") -> None:
-        """Send the stream to a reader: what follows event `after`, or what nobody has read."""
+        """Send the stream to a reader: what follows event `after`, or what nobody has read.
+
+        That is its first reader, or one who comes back with `after`. A pair's begins with `first`.
+        """
         session, before = self.session, self.response
         read = self.sent if after is None else after
         missed = [data for each, n, data in session.kept if each is self and n > read]
@@ -8658,6 +8666,7 @@ class Endpoint:
     # Sessions.
 
     def find(self, caller: Caller, rev: str, opening: bool) -> HTTPSession:
+        """Return the session of a legacy message: its own, a new one, or one for this POST only."""
         if not self.stateful:
             session = HTTPSession(self, caller)
             session.outbox.close()  # nothing is announced after the answer
@@ -8934,6 +8943,7 @@ class ASGIApp(Endpoint):
     started = False
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
+        """Serve a lifespan, or a request, until it is answered or its client is gone."""
         if scope["type"] == "lifespan":
             return await self._follow_lifespan(receive, send)
         if self.loop is None:
@@ -9453,7 +9463,10 @@ class HTTPTransport(Transport):
             raise ConnectionClosed(f"{answer.url} ended its answer without a response")
 
     async def _follow(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
-        """Read events until `ids` are answered; take the stream up again where it was cut."""
+        """Read events until `ids` are answered; take the stream up again where it was cut.
+
+        One that brings nothing is not `good`; after MAX_RETRIES of these in a row it gives up.
+        """
         pace, good, events = Pace(), True, SSEDecoder()
         await self.read_events(answer, events, ids)
         # spec: basic/transports/streamable-http#receiving-messages -- "not supported", any more
