@@ -5524,7 +5524,7 @@ class LineDecoder:
             lines[0] = bytes(self.line) + lines[0]
             self.line.clear()
         self.line += rest
-        del self.line[self.limit + 2 :]  # this much shows that it is too long, with a CR or without
+        del self.line[self.limit + 2 :]  # too long by that much, even with a CR at its end
         lines = [line.removesuffix(b"\r") for line in lines if line.strip(b"\r")]
         return [x if len(x) <= self.limit else self._too_long(x) for x in lines]
 
@@ -5566,7 +5566,7 @@ class LineTransport(Transport):
 
     async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
         """Read from one file and write to another; both are ours to close from now on."""
-        self._loop, self._turn = get_running_loop(), asyncio.Lock()
+        self._loop, self._lock = get_running_loop(), asyncio.Lock()
         kinds = {stat.S_IFMT(os.fstat(file.fileno()).st_mode) for file in (source, sink)}
         shared = os.path.sameopenfile(source.fileno(), sink.fileno())
         # A loop watches the output for reading, to learn that nobody reads. So it cannot watch one
@@ -5624,7 +5624,7 @@ class LineTransport(Transport):
 
     async def write(self, msg: Payload) -> None:
         if self.writer.transport.get_write_buffer_size() > BUFFER_BYTES:
-            async with self._turn:  # before 3.10.6 only one task may wait in drain()
+            async with self._lock:  # before 3.10.6 only one task may wait in drain()
                 with suppress(OSError):  # is_closing() tells it as well
                     await self.writer.drain()
         data = encode(msg) + b"\n"
@@ -6140,7 +6140,7 @@ def text_or_bytes(item: Msg) -> str | bytes:
 #           3. A session that the server has forgotten is begun anew, once for all who notice. What
 #              may have changed in a gap is announced as if the server had said so.
 #           4. max_timeout bounds a request with its progress, its questions, the looks at its task.
-#              If its session has to be begun anew, its time begins anew, too.
+#              A session that is begun anew begins its time anew.
 # Limits.   No results are kept but the output schemas of tools. A listener hears a change once for
 #           each subscription that brings it. No task is left alone for more than STALL_SECONDS.
 
@@ -6282,10 +6282,11 @@ class ClientSession:
         try:
             return await self._discover(probe)
         except MCPError as exc:
-            modern = isinstance(exc, AuthError) or exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
+            # A handshake would not help: the server is modern, or wants a login first.
+            told = isinstance(exc, AuthError) or exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
             # A Transport that has ended cannot be opened again, and a Server here is no old one.
             final = self.pinned or self.lost and isinstance(self.target, (Server, Transport))
-            if modern or final and isinstance(exc, ConnectionClosed):
+            if told or final and isinstance(exc, ConnectionClosed):
                 raise
             if self.pinned:
                 what = f"{self.peer.name} does not speak revision {self.pinned}"
@@ -6310,7 +6311,8 @@ class ClientSession:
         try:
             answer = await self.request("server/discover", timeout=patience)
         except RemoteError as exc:
-            # spec: basic/versioning#protocol-version-negotiation -- it names one that we speak
+            # spec: basic/versioning#protocol-version-negotiation -- retry with one that is listed:
+            # the same, since we have but one
             if not (again and exc.code == UNSUPPORTED_VERSION and NEWEST in str(exc.data)):
                 raise
             return await self._discover(patience, again=False)
@@ -6705,7 +6707,7 @@ class Client(ClientSession):
         return value_of(await self.call_tool(name, arguments, **options))
 
     async def call_tool(self, name: str, arguments: Msg | None = None, **options: Any) -> Msg:
-        """Call a tool and return its result as sent; it is checked once list_tools() was called."""
+        """Call a tool and return its result as sent; it is checked only after list_tools()."""
         params = {"name": name, "arguments": to_json({} if arguments is None else arguments)}
         if type(params["arguments"]) is not dict:
             raise TypeError(f"the arguments of a tool are a dict, not {arguments!r:.100}")
@@ -6771,8 +6773,7 @@ class Client(ClientSession):
 
         `resources` is about the list of resources.
         """
-        # in the order of FILTERS
-        wanted: Msg = dict(zip(FILTERS, (tools, prompts, resources, list(uris))))
+        wanted: Msg = dict(zip(FILTERS, (tools, prompts, resources, list(uris))))  # its order
         return Subscription(self, {k: v for k, v in wanted.items() if v}, callback, True)
 
     async def set_log_level(self, level: str) -> None:
@@ -7050,6 +7051,7 @@ FIELD_LINE = rf"(?m)^({TOKEN}):([\t\x20-\x7e\x80-\xff]*)\r\n"
 REQUEST_LINE = rf"({TOKEN}) ([\x21\x22\x24-\x7e]+) HTTP/1\.([0-9])"
 STATUS_LINE = r"HTTP/1\.([0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?"
 AUTHORITY = r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~-]+)(?::([0-9]{0,5}))?"
+#: Its groups: scheme, host:port, host, port, path and query.
 ABSOLUTE_FORM = rf"(?ai)(https?)://({AUTHORITY})((?:[/?][^#\x00-\x20\x7f]*)?)"
 VISIBLE = r"[\x21-\x7e]+"
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -7246,9 +7248,9 @@ class Wire(asyncio.StreamReader):
     buffer, at = b"", 0
     ended = False  # nothing more will come
     paused = False
-    #: bytes missing of the body, or of its chunk; how many more chunks it may have, or -1 where it
-    #: has none or the last was read; whether the end of a chunk is to be read
-    left, chunks, in_chunk = 0, -1, False
+    left = 0  # bytes missing of the body, or of its chunk
+    chunks = -1  # how many more it may have; -1 where it has none, or the last was read
+    chunk_end_due = False  # the CRLF of the chunk before is unread
 
     def __init__(self) -> None:
         super().__init__()
@@ -7308,7 +7310,7 @@ class Wire(asyncio.StreamReader):
 
     def expect(self, size: int, max_chunks: int = sys.maxsize) -> None:
         """Begin a body of `size` bytes, or one that is CHUNKED or goes UNTIL_CLOSE."""
-        self.left, self.chunks, self.in_chunk = size, -1, False
+        self.left, self.chunks, self.chunk_end_due = size, -1, False
         if size == CHUNKED:
             self.left, self.chunks = 0, max_chunks
 
@@ -7331,13 +7333,13 @@ class Wire(asyncio.StreamReader):
 
     async def _next_chunk(self) -> None:
         """Read the line before the next chunk, or the trailer after the last. RFC 9112 §7.1"""
-        if self.in_chunk and await self.until(b"\n", 2, "the end of a chunk") != b"\r\n":
+        if self.chunk_end_due and await self.until(b"\n", 2, "the end of a chunk") != b"\r\n":
             raise ProtocolError("a chunk does not end where its size says")
         line = await self.until(b"\n", 256, "the line before a chunk")
         found = re.fullmatch(CHUNK_LINE, line)
         if found is None:
             raise ProtocolError("a chunk does not begin with its size")
-        self.left, self.in_chunk = int(found[1], 16), True
+        self.left, self.chunk_end_due = int(found[1], 16), True
         if self.left:
             self.chunks -= 1
             if self.chunks < 0:
@@ -7454,7 +7456,7 @@ class SSEDecoder:
 # Rules.   1. A refusal names the setting that would allow it, where there is one.
 #          2. Host and Origin are judged by name. DNS rebinding binds a page's own name to our
 #             address, so that the browser takes us for the page's server. Nobody can do so with an
-#             IP address, and such a page has no token.
+#             IP address; and a page of another name has no token of ours.
 #          3. A trace shows the headers that say something of MCP, but no secret.
 # Limits.  What a proxy says of its client (X-Forwarded-For) is not read.
 
@@ -7505,7 +7507,8 @@ class Gate:
     """Decides which Host and Origin are let in.
 
     A Host may be a loopback name, with any port, or one of `hosts`. If `hosts` is None, it may also
-    be an IP address; or anything, if the server is `locked` to clients without a token.
+    be an IP address; or anything, if the server is `locked` to clients without a token. An Origin
+    may be a loopback name, or one of `hosts` or `origins`. "*" in either is any of its kind.
     """
 
     def __init__(self, hosts: Names | None = None, origins: Names = ()) -> None:
@@ -7770,7 +7773,7 @@ def check_modern_post(
 #          2. A response that ends, or is lost, calls those who asked for it, once.
 # Limits.  A handler gets the body whole.
 
-too_slow = partial(ProtocolError, "the request did not come in time", http_status=408)
+too_late = partial(ProtocolError, "the request did not come in time", http_status=408)
 
 
 class HTTPRequest(Caller):
@@ -7802,7 +7805,7 @@ class Response:
     ) -> None:
         """Send the head, if `status` is not 0, and data; with `more`, a stream goes on."""
         if self.lost or self.ended or (status != 0) == self.begun:
-            return
+            return  # nobody reads, or a second head, or data without one
         if _trace is not None and status:
             trace_head(">", str(status), headers)
         if self.cors:
@@ -7838,7 +7841,7 @@ async def answer_with(
         await handle(request, response)
     except ProtocolError as exc:
         logger.info("%s refused: %d %s", request.address, exc.http_status, exc)
-        if response.begun:  # too late for a status: the client is to see that it is cut off
+        if response.begun:  # too late for a status: it is cut off
             response.lose()
         headers = {**JSON_HEADERS, **exc.headers}
         await response.send(exc.http_status, headers, encode(error(exc.req_id, wire_error(exc))))
@@ -7892,13 +7895,13 @@ class SocketResponse(Response):
         if expects == "100-continue" and not come:  # RFC 9110 §10.1.1
             wire.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         body = whole(wire.piece, wire.max_body, wire.listener)
-        return await within(REQUEST_SECONDS, body, too_slow())
+        return await within(REQUEST_SECONDS, body, too_late())
 
     def _put(self, status: int, headers: Fields, data: bytes, more: bool) -> Awaitable[Any] | None:
         wire, start = self.connection, b""
         if status:
             self.chunked = more and self.head.minor > 0  # in HTTP/1.0 a stream ends by closing
-            if self.keep:
+            if self.keep:  # `more` without chunks ends by closing
                 self.keep = self.chunked == more and wire.complete and not wire.listener.stopping
             fields, size = (*headers.items(),), b""
             if not self.keep:
@@ -7935,7 +7938,7 @@ class Connection(Wire):
         super().__init__()
         self.listener, self.loop, self.max_body = listener, listener.loop, listener.max_body
         self.deadline = listener.now + IDLE_SECONDS
-        self.turn = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
+        self.lock = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
 
     def begin(self, writer: asyncio.StreamWriter) -> None:
         self.writer, peer = writer, self.transport.get_extra_info("peername")
@@ -8001,7 +8004,7 @@ class Connection(Wire):
             self.response.lose()
 
     async def drain(self) -> None:
-        async with self.turn:
+        async with self.lock:
             self.await_reader()
             with suppress(OSError):  # the client is gone: the response knows
                 if self.writer is not None:
@@ -8015,7 +8018,7 @@ class Connection(Wire):
         """Do what the table says of a deadline that has passed; read() has that of a body."""
         unsent = self.transport.get_write_buffer_size()
         if self.response is None and self.buffer:  # the rest of a head
-            self.serve(NO_HEAD, too_slow())
+            self.serve(NO_HEAD, too_late())
         elif unsent == self.unsent or not (unsent or self.response):  # it reads nothing, or is idle
             self.transport.abort()
         else:  # it is slow to read, or was
@@ -8025,7 +8028,7 @@ class Connection(Wire):
 # 36. Listeners
 #######################################
 # Problem. Many clients come at once, over TCP, TLS and Unix sockets.
-# Rules.   1. One connection too many: the one that was idle longest makes room, as in nginx.
+# Rules.   1. One connection too many: the one that was idle longest makes room.
 # Limits.  Where a process may open no more files, asyncio pauses for a second. A Unix socket has
 #          the permissions that the umask leaves; a second server on it takes it over.
 
@@ -8157,7 +8160,7 @@ class Stream:
         self.session, self.response, self.caller = session, response, caller
         self.endpoint = session.endpoint
         self.since = self.endpoint.now  # when something was said last
-        self.endpoint.open.add(self)
+        self.endpoint.live.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
         """Send a message; an answer to the POST is the last."""
@@ -8178,9 +8181,9 @@ class Stream:
         if session.ended:
             return
         self.last, self.complete = self.last + 1, final
-        if session.keeps:
+        if session.keeps_events:
             data = b"id: %b-%d\n%b" % (self.name.encode(), self.last, data)
-            session.keep(self, data)
+            session.keep_event(self, data)
         response = self.release() if final else self.response
         if response is not None:
             self.sent, self.since = self.last, self.endpoint.now
@@ -8202,14 +8205,14 @@ class Stream:
         if after is not None and len(missed) != self.last - after:
             raise ProtocolError("the events after last-event-id are no longer kept")
         if not self.name:
-            session.enter(self)
+            session.name_stream(self)
         if after is None and session.primes:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately send"
             first = b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), self.sent, RETRY_MS)
         self.response, self.sent, self.since = response, self.last, self.endpoint.now
         if before is not None and before is not response:
             self.endpoint.tasks.spawn(before.send(0, {}))
-        self.endpoint.open.add(self)
+        self.endpoint.live.add(self)
         response.on_end += ((self.detach, response),)
         if response.lost:  # while its token was looked at: lose() is not called again
             self.detach(response)
@@ -8228,7 +8231,7 @@ class Stream:
     def release(self) -> Response | None:
         """Return the response, which is this stream's no longer."""
         response, self.response = self.response, None
-        self.endpoint.open.discard(self)
+        self.endpoint.live.discard(self)
         return response
 
     async def keep_alive(self) -> None:
@@ -8258,7 +8261,7 @@ class HTTPSession(Conversation):
     keeps no sessions; or, with `many_clients`, the modern era.
     """
 
-    # Python is fast with objects of up to 30 attributes, and this one has nearly as many.
+    # Python is slower with objects of more than 30 attributes.
     pair = ended = False
     feed: Stream | None = None  #: the standalone stream, for what no request caused
     kept: Any = ()  #: events, oldest first: a deque, once there is one
@@ -8270,19 +8273,19 @@ class HTTPSession(Conversation):
         self.loads, self.used = endpoint.loads, endpoint.now
 
     @property
-    def keeps(self) -> bool:
+    def keeps_events(self) -> bool:
         """Whether events are numbered and kept."""
         return self.id != "" and not self.pair
 
     @property
     def headers(self) -> Fields:
         """The headers of the answer that opens the session, and of its streams."""
-        return {SESSION_HEADER: self.id} if self.keeps else {}
+        return {SESSION_HEADER: self.id} if self.keeps_events else {}
 
     @property
     def primes(self) -> bool:
         """Whether a client knows how to come back for the rest of a stream."""
-        return self.keeps and self.session.rev >= RICH
+        return self.keeps_events and self.session.rev >= RICH
 
     @property
     def idle(self) -> bool:
@@ -8306,14 +8309,14 @@ class HTTPSession(Conversation):
             return 403, {**JSON_HEADERS, **self.endpoint.entrance.wants(scope, principal)}
         return MODERN_STATUS.get(code, 200) if self.many_clients else 200, JSON_HEADERS
 
-    def enter(self, stream: Stream) -> None:
+    def name_stream(self, stream: Stream) -> None:
         """Give a stream its name, by which a client can ask for it."""
         stream.name = "-"
-        if self.keeps:
+        if self.keeps_events:
             stream.name = os.urandom(8).hex()
             self.endpoint.streams[stream.name] = stream
 
-    def keep(self, stream: Stream, data: bytes) -> None:
+    def keep_event(self, stream: Stream, data: bytes) -> None:
         """Keep the newest event of a stream; where sessions are few, each keeps 4 MiB of them."""
         self.kept = self.kept or deque()
         self.kept.append((stream, stream.last, data))
@@ -8324,7 +8327,7 @@ class HTTPSession(Conversation):
     def standalone(self) -> Stream:
         if self.feed is None:
             self.feed = Stream(self)
-            self.enter(self.feed)
+            self.name_stream(self.feed)
             self.listen(self.feed)
         return self.feed
 
@@ -8336,7 +8339,7 @@ class HTTPSession(Conversation):
         await self.endpoint.quiet([self], GRACE_SECONDS)
         if self.id:
             self.ended, self.kept = True, ()
-            for stream in [each for each in self.endpoint.open if each.session is self]:
+            for stream in [each for each in self.endpoint.live if each.session is self]:
                 await stream.end()
 
     disconnect = end
@@ -8495,13 +8498,13 @@ class Endpoint:
         """Open the lifespan, which closing `self.stack` leaves, and begin on this loop."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self.server.lifespan_open())
-            self._add_routes()  # pages may have come since, and one may be in the way
+            self._add_routes()  # pages may have come since
             self.stack = stack.pop_all()
         self.loop = get_running_loop()
         self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
         self.streams: Any = weakref.WeakValueDictionary()  # by name, while somebody holds them
-        self.open: set[Stream] = set()  # that have a response
+        self.live: set[Stream] = set()  # that have a response
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.tasks = Tasks()
         self.draining = False  # whether new work is turned away: the server is to end
@@ -8607,7 +8610,7 @@ class Endpoint:
             if kind is REQUEST:
                 self.check_open()
             if not (modern or rev):
-                header_revision(headers)
+                header_revision(headers)  # raises for an unknown one
         except ProtocolError as exc:
             exc.req_id = readable_id(msg)
             raise
@@ -8634,8 +8637,8 @@ class Endpoint:
         self, msg: Any, session: HTTPSession, request: HTTPRequest, response: Response, size: int
     ) -> None:
         """Serve a request, or a batch, in this task, which may outlast its connection."""
-        modern, stream, facts = session is self.modern, Stream(session, response, request), None
-        batch = type(msg) is list
+        modern, stream = session is self.modern, Stream(session, response, request)
+        exchange, facts, batch = None, None, type(msg) is list
         try:
             if modern:
                 facts = check_modern_post(msg, request.headers, request.notes, self.server.tools)
@@ -8646,8 +8649,8 @@ class Endpoint:
                 exchange.facts = facts
                 work = session.reply(exchange)
         except RPCError as exc:
-            work, modern = stream(error(msg["id"], wire_error(exc))), False
-        if modern:
+            work = stream(error(msg["id"], wire_error(exc)))
+        if modern and exchange is not None:
             # spec: basic/transports/streamable-http#cancellation -- closing the response is it
             response.on_end += ((session.stop, exchange),)
             if response.lost:
@@ -8764,7 +8767,7 @@ class Endpoint:
 
     def _sweep(self) -> None:
         self.now = now = self.loop.time()
-        for stream in list(self.open):
+        for stream in list(self.live):
             if now - stream.since > KEEP_ALIVE_SECONDS:
                 self.tasks.spawn(stream.keep_alive())
         for session in list(self.sessions.values()):
@@ -8786,9 +8789,9 @@ class Endpoint:
         """Let running requests finish within the grace period; answer the others with an error."""
         self.draining = True
         self.modern.on_lost()
-        sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.open)}
+        sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.live)}
         for session in sessions:
-            if session.feed is not None and session.keeps:
+            if session.feed is not None and session.keeps_events:
                 await session.feed.end()
         await self.quiet(sessions, self.grace)
         cut = sum(len(each.incoming) for each in sessions)
@@ -8894,11 +8897,11 @@ class ASGIResponse(Response):
 
     def __init__(self, receive: Any, send: Any, max_body: int) -> None:
         self._receive, self._send, self.max_body = receive, send, max_body
-        self._turn = asyncio.Lock()  # first come, first served
+        self._lock = asyncio.Lock()  # first come, first served
         self._came = asyncio.Event()  # the whole body
 
     async def read(self) -> bytes:
-        return await within(REQUEST_SECONDS, whole(self._piece, self.max_body), too_slow())
+        return await within(REQUEST_SECONDS, whole(self._piece, self.max_body), too_late())
 
     async def _piece(self) -> bytes:
         data = b""
@@ -8923,7 +8926,7 @@ class ASGIResponse(Response):
             pairs.append((b"content-length", b"%d" % len(data)))
         start = {"type": "http.response.start", "status": status, "headers": pairs}
         try:
-            async with self._turn:
+            async with self._lock:
                 if status:
                     await self._send(start)
                 await self._send({"type": "http.response.body", "body": data, "more_body": more})
@@ -8979,8 +8982,8 @@ class ASGIApp(Endpoint):
         """Enter the server's lifespan, once; requests that come meanwhile wait for it."""
         loop = get_running_loop()
         if self.loop is not loop:
-            self.loop, self.started, self.turn = loop, False, asyncio.Lock()
-        async with self.turn:
+            self.loop, self.started, self.lock = loop, False, asyncio.Lock()
+        async with self.lock:
             if not self.started:
                 await self.enter()
                 self.started = True
@@ -9195,7 +9198,7 @@ class HTTPClient:
         await answer.ask(proxy.url, "CONNECT", encode_request("CONNECT", target, fields))
         if answer.head.status >= 300:
             raise ConnectionClosed(f"the proxy {proxy.url} refused: status {answer.head.status}")
-        if answer.buffer:  # it would be read as the server's answer, as if TLS had vouched for it
+        if answer.buffer:  # it would be taken for the server's answer
             raise ConnectionClosed(f"the proxy {proxy.url} sent something before TLS began")
         protocol = asyncio.StreamReaderProtocol(answer)
         inside: Any = await get_running_loop().start_tls(
@@ -9427,7 +9430,7 @@ class HTTPTransport(Transport):
             if ids and self._pair is None:
                 await self._read_answer(answer, ids)
             else:
-                with suppress(asyncio.TimeoutError):  # it says nothing, or ought to
+                with suppress(asyncio.TimeoutError):  # empty, or ought to be; read for the next use
                     await asyncio.wait_for(answer.body(), PROBE_SECONDS)
 
     async def problem_of(self, answer: HTTPAnswer) -> MCPError:
@@ -9559,7 +9562,8 @@ class HTTPTransport(Transport):
                         # spec 2025-11-25: basic/transports#session-management -- it is over
                         self.interrupted(True)
                         return
-                    elif status not in (409, 429) and status < 500:  # those will pass
+                    # 409, 429 and 5xx will pass: it tries again
+                    elif status not in (409, 429) and status < 500:
                         problem = await self.problem_of(answer)
             except AuthError as exc:
                 problem = exc
