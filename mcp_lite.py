@@ -5524,7 +5524,7 @@ class LineDecoder:
             lines[0] = bytes(self.line) + lines[0]
             self.line.clear()
         self.line += rest
-        del self.line[self.limit + 2 :]  # too long by that much, even with a CR at its end
+        del self.line[self.limit + 2 :]  # so much is too long, even if a CR ends it
         lines = [line.removesuffix(b"\r") for line in lines if line.strip(b"\r")]
         return [x if len(x) <= self.limit else self._too_long(x) for x in lines]
 
@@ -6282,7 +6282,7 @@ class ClientSession:
         try:
             return await self._discover(probe)
         except MCPError as exc:
-            # A handshake would not help: the server is modern, or wants a login first.
+            # No handshake would help: the server is modern, or wants a login.
             told = isinstance(exc, AuthError) or exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
             # A Transport that has ended cannot be opened again, and a Server here is no old one.
             final = self.pinned or self.lost and isinstance(self.target, (Server, Transport))
@@ -6312,7 +6312,7 @@ class ClientSession:
             answer = await self.request("server/discover", timeout=patience)
         except RemoteError as exc:
             # spec: basic/versioning#protocol-version-negotiation -- retry with one that is listed:
-            # the same, since we have but one
+            # the same request, as we have but one
             if not (again and exc.code == UNSUPPORTED_VERSION and NEWEST in str(exc.data)):
                 raise
             return await self._discover(patience, again=False)
@@ -6773,7 +6773,7 @@ class Client(ClientSession):
 
         `resources` is about the list of resources.
         """
-        wanted: Msg = dict(zip(FILTERS, (tools, prompts, resources, list(uris))))  # its order
+        wanted: Msg = dict(zip(FILTERS, (tools, prompts, resources, list(uris))))  # in its order
         return Subscription(self, {k: v for k, v in wanted.items() if v}, callback, True)
 
     async def set_log_level(self, level: str) -> None:
@@ -8015,7 +8015,7 @@ class Connection(Wire):
         self.deadline = self.loop.time() + STALL_SECONDS
 
     def expire(self) -> None:
-        """Do what the table says of a deadline that has passed; read() has that of a body."""
+        """Do what the table says of a deadline; read() has that of a body."""
         unsent = self.transport.get_write_buffer_size()
         if self.response is None and self.buffer:  # the rest of a head
             self.serve(NO_HEAD, too_late())
@@ -9468,7 +9468,7 @@ class HTTPTransport(Transport):
     async def _follow(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
         """Read events until `ids` are answered; take the stream up again where it was cut.
 
-        One that brings nothing is not `good`; after MAX_RETRIES of these in a row it gives up.
+        One that brings nothing is not `good`; MAX_RETRIES of these in a row are the end.
         """
         pace, good, events = Pace(), True, SSEDecoder()
         await self.read_events(answer, events, ids)

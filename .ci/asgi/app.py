@@ -60,7 +60,7 @@ async def state(request) -> dict:
     endpoint = app.asgi
     return {
         **told,
-        "streams": len(endpoint.open),
+        "streams": len(endpoint.live),
         "sessions": len(endpoint.sessions),
         "tasks": len(asyncio.all_tasks()),
         "fds": len(os.listdir("/proc/self/fd")),
