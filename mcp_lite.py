@@ -7075,7 +7075,7 @@ class RequestHead(Row):
     minor: int  #: the version is HTTP/1.minor
     keep_alive: bool
     #: what was found out from the head alone, for the next request with the same bytes: by an
-    #: Endpoint, its door(); "revision", of post(); "mirrors", of check_modern_post()
+    #: Endpoint, its door(); "revision", of post(); "agreed" and "mirrors", of check_modern_post()
     notes: dict[Any, Any]
 
 
@@ -7243,18 +7243,17 @@ class Wire(asyncio.StreamReader):
     asyncio calls set_transport(), feed_data(), set_exception() and feed_eof().
     """
 
-    transport: Any = None  # once it is open
-    #: what has come; it is unread from `at` on
-    buffer, at = b"", 0
-    ended = False  # nothing more will come
-    paused = False
-    left = 0  # bytes missing of the body, or of its chunk
-    chunks = -1  # how many more it may have; -1 where it has none, or the last was read
-    chunk_end_due = False  # the CRLF of the chunk before is unread
-
     def __init__(self) -> None:
         super().__init__()
         self.came = asyncio.Event()
+        # All begin here: Python reads an attribute quickly that each object has from the start.
+        self.transport: Any = None  # once it is open
+        self.buffer, self.at = b"", 0  # what has come; it is unread from `at` on
+        self.ended = False  # nothing more will come
+        self.paused = False
+        self.left = 0  # bytes missing of the body, or of its chunk
+        self.chunks = -1  # how many more it may have; -1 where it has none, or the last was read
+        self.chunk_end_due = False  # the CRLF of the chunk before is unread
 
     def set_transport(self, transport: Any) -> None:  # once more when TLS begins in a tunnel
         self.transport = transport
@@ -7499,6 +7498,7 @@ class Refused(ProtocolError):
         self.headers = headers
 
 
+@lru_cache(256)  # each modern request asks
 def is_loopback(host: str) -> bool:
     return re.fullmatch(LOOPBACK, host.lower()) is not None
 
@@ -7755,8 +7755,10 @@ def check_modern_post(
     what they were found to agree with. spec: basic/transports/streamable-http#server-validation
     """
     facts = read_metadata(msg)
-    check_mirror(headers, VERSION_HEADER, facts.rev)
-    check_version(facts.rev)
+    if notes.get("agreed") != facts.rev:
+        check_mirror(headers, VERSION_HEADER, facts.rev)
+        check_version(facts.rev)
+        notes["agreed"] = facts.rev
     said = repeated(msg, tools)
     if notes.get("mirrors") != said:
         for name, value in said.items():
