@@ -6067,6 +6067,8 @@ class Subscription:
             temporary = isinstance(problem, ConnectionClosed) or problem.code == TOO_BUSY
             if client.lost is not None or not (temporary and self.agreed.done()):
                 break
+            if self.pace.failures == 1:
+                logger.warning("announcements are missed until it is back: %s", problem)
             await self.pace.rest(False)
         if self.agreed.done() and client.lost is None:
             logger.warning("a subscription has ended: %s", problem)
@@ -9570,7 +9572,8 @@ class HTTPTransport(Transport):
             except AuthError as exc:
                 problem = exc
             except MCPError as exc:
-                logger.info("the standalone stream failed: %s", exc)
+                tell = logger.warning if pace.failures == 1 else logger.info
+                tell("announcements are missed until it is back: %s", exc)
             finally:
                 settle_future(opened, None, None)
             if problem is not None:
