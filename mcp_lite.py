@@ -2518,6 +2518,12 @@ NOTES = {
 }
 
 
+#: Attributes of notes that say what a schema cannot; a default stands behind the annotation.
+NOT_CARRIED = ("alias", "validation_alias", "strip_whitespace", "to_lower", "to_upper", "strict",
+               "discriminator", "default_factory")
+NO_DEFAULT = ("Ellipsis", "PydanticUndefined")
+
+
 def _types_in(schema: Schema) -> set[str]:
     """Return the types that a schema admits, any number as "number"; none if it admits all."""
     if "type" in schema:
@@ -2543,8 +2549,9 @@ def _words_of(note: Any, kinds: set[str]) -> Schema:
         value = getattr(note, name, None)
         if value is not None:
             words.update({word.format(measure): value for measure in measures})
-    if not words or getattr(note, "alias", None) or getattr(note, "validation_alias", None):
-        remedy = "give a dict of keywords of JSON Schema, or check it in the function"
+    lost = any(getattr(note, name, None) for name in NOT_CARRIED)
+    if not words or lost or repr(getattr(note, "default", ...)) not in NO_DEFAULT:
+        remedy = 'give keywords of JSON Schema, as {"multipleOf": 0.01}, or put it into a model'
         raise TypeError(f"{note!r:.200} in Annotated[] is not understood: {remedy}")
     return words
 
@@ -2943,6 +2950,7 @@ class Signature:
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None) -> None:
         inner, self.bound = _inner_function(fn)
         self.context: str | None = None  # the parameter of class `hidden`
+        self.context_hint: Any = None
         self.whole = ""  # the parameter that takes all arguments as one dict
         try:
             own = self._read(fn, inner, hidden, schema)
@@ -2972,7 +2980,7 @@ class Signature:
             if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
                 raise TypeError(f"parameter {name!r} cannot be named: take a list, or no `/`")
             if (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
-                self.context = name
+                self.context, self.context_hint = name, hint
             else:
                 members.append((name, hint, p.default))
         if schema is not None and len(members) == 1 and not others:
@@ -3739,7 +3747,7 @@ class Context(Exchange):
 
         Without a network, as over stdio, none is needed.
         """
-        held = member_of(self.principal, "scopes") or ()
+        held = member_of(self.principal, "scopes") or member_of(self.principal, "scope") or ()
         missing = {*scopes}.difference(held.split() if isinstance(held, str) else held)
         if missing and (self.caller.address or self.principal is not None):
             # spec: basic/authorization/index#runtime-insufficient-scope-errors
@@ -4107,7 +4115,9 @@ if TYPE_CHECKING:
         def elicit(self, /, message: str, wanted: Any = None, **options: Any) -> Any: ...
 
 else:
-    SyncContext = Context
+
+    class SyncContext(Context):
+        """The Context of a `def` handler: there its methods give their results at once."""
 
 #######################################
 # 17. Entries
@@ -4177,6 +4187,8 @@ class Entry:
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
         self.definition: Msg = {key: name, **wire_fields(self, fields, self.members)}
         self.signature = Signature(fn, Context, schema)
+        if self.is_async and _mentions(self.signature.context_hint, (SyncContext,)):
+            raise TypeError(f"{_name_of(fn)} is async: annotate its context as Context")
         self.schema = self.signature.schema
         self.validator = compile_schema(self.schema)
         if self.signature.description:
@@ -4766,7 +4778,7 @@ class Server:
         replace what the types say; structured=False sends text only. task=True lets it run as a
         task where the client can; "required" refuses modern clients that cannot; "manual" begins
         with ctx.start_task(). Over HTTP a token must have `scopes`. A call fails after `timeout`
-        seconds, which include the time for answers to its questions.
+        seconds, the time for answers included; of a modern call, each round may take so long.
         """
         return self.tools.offer(fn, options)
 
@@ -6294,8 +6306,9 @@ class ClientSession:
                 what = f"{self.peer.name} does not speak revision {self.pinned}"
                 raise ProtocolError(f"{what}: {exc}") from exc
             slow = isinstance(exc, RequestTimeout)
-        if self.lost is not None:  # some old servers end when they read `server/discover`
-            logger.warning("%s has ended, as some old servers do: restarting it", self.peer.name)
+        if self.lost is not None:
+            again = "%s has ended, as some old servers do when they are asked: it is started again"
+            logger.warning(again, self.peer.name)
             self.peer = Peer("the server", self._serve, self._on_notification)
             await self._open()
         try:
@@ -6452,7 +6465,8 @@ class ClientSession:
             answer = await ask(params)
             if answer.get("resultType", "complete") == "complete":
                 return answer
-        raise ProtocolError(f"{self.peer.name} asked more than {MAX_TRIES} times in one request")
+        often = f"asked more than {MAX_TRIES} times in one request"
+        raise ProtocolError(f"{self.peer.name} {often}: does a question change each time?")
 
     async def _follow(self, method: str, task: Msg) -> Msg:
         if method != "tools/call":  # the extension: nothing else may become a task
@@ -8411,6 +8425,8 @@ class Entrance:
         return await maybe_await(self.verify(token)) if self.verify else None
 
     def identity_of(self, principal: Any) -> Identity:
+        if principal is True:  # all would be one, and share sessions
+            raise TypeError("verify= gave True: give a value that says who it is")
         return Identity(principal, owner_of(principal))
 
     def wants(self, scope: str, principal: Any) -> Fields:
@@ -8550,7 +8566,8 @@ class Endpoint:
             self.routes[where].setdefault("HEAD", route)
 
     def door(self, request: HTTPRequest) -> Any:
-        """Return the route of a request, the headers for CORS, and those that a handler may see."""
+        """Return the route of a request, whether it takes a token, the headers for CORS, and those
+        that a handler may see."""
         route = self.routes.get(request.path.rstrip("/"), {}).get(request.method)
         guarded = self.entrance.locked and route is not None and not route.public
         headers = request.headers
@@ -8560,17 +8577,17 @@ class Endpoint:
         if guarded:
             # spec: basic/authorization/index#token-handling
             headers = types.MappingProxyType(without(headers, "authorization"))
-        found = request.notes[self] = route, cors, headers
+        found = request.notes[self] = route, guarded, cors, headers
         return found
 
     async def answer(self, request: HTTPRequest, response: Response) -> None:
         if _trace is not None:
             trace_head("<", f"{request.method} {request.path}", request.headers)
-        route, cors, headers = request.notes.get(self) or self.door(request)
+        route, guarded, cors, headers = request.notes.get(self) or self.door(request)
         response.cors = cors  # a page must be able to read why it is refused
         if route is None:
             return await self.answer_options(request, response)
-        if headers is not request.headers:  # it takes a token
+        if guarded:
             who = await self.entrance.identify(request.headers, request.query)
             request.principal, request.owner = who.principal, who.owner
             request.headers = headers
@@ -11802,6 +11819,9 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     fits = len(args.words) == needed or len(args.words) > needed and "..." in form
     if not fits or target and (not args.target or re.match(r"\w+=", str(args.target))):
         raise UsageError(f"a word is missing, or one too many; as in: {usage}")
+    if target and isinstance(args.target, str) and not re.match(r".*\.py|https?:", args.target):
+        told = "begins with http:// or https://, or is a FILE.py; a command stands after --"
+        raise UsageError(f"{args.target}: a target {told}")
     if args.trace:
         start_trace(args.trace)
     return args

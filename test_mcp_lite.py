@@ -4899,6 +4899,8 @@ class AtMostNoon:
 
 
 RENAMED = types.SimpleNamespace(ge=1, alias="sum")  # as pydantic.Field(ge=1, alias="sum")
+STRIPPED = types.SimpleNamespace(min_length=1, strip_whitespace=True)  # as pydantic.StringConstraints
+DEFAULT = types.SimpleNamespace(ge=1, default=3)  # as pydantic.Field(default=3, ge=1)
 
 
 class Digits:
@@ -5017,10 +5019,24 @@ class TestServing:
         with pytest.raises(TypeError, match=r"parameter 'amount': Digits\(3\) in Annotated\[\] is not understood"):
             m.Server().add_tool(pay)
 
+    def test_a_context_for_threads_is_an_error_on_the_loop(self):
+        async def pay(ctx: m.SyncContext): ...
+
+        with pytest.raises(TypeError, match="pay is async: annotate its context as Context"):
+            m.Server().add_tool(pay)
+
     def test_another_name_for_a_parameter_is_an_error(self):
         def pay(amount: typing.Annotated[int, RENAMED]): ...
 
         with pytest.raises(TypeError, match=r"alias='sum'\) in Annotated\[\] is not understood"):
+            m.Server().add_tool(pay)
+
+    @pytest.mark.parametrize("note", [STRIPPED, DEFAULT])
+    def test_a_note_of_which_a_part_would_be_lost_is_an_error(self, note):
+        def pay(amount): ...
+
+        pay.__annotations__["amount"] = typing.Annotated[str if note is STRIPPED else int, note]
+        with pytest.raises(TypeError, match="is not understood: give keywords of JSON Schema"):
             m.Server().add_tool(pay)
 
     async def test_a_model_describes_reads_and_writes_itself(self):
@@ -5656,10 +5672,16 @@ class TestHooks:
             await c.set_log_level("alert")
             assert await c.call("level") == "alert"
 
+    async def test_true_is_nobody_in_particular(self, caplog):
+        async with m.Server().http(port=0, verify=lambda token: True) as server:
+            with pytest.raises(m.MCPError, match="answered 500"):
+                await m.Client(server.url, token="t").connect()
+        assert "verify= gave True: give a value that says who it is" in caplog.text
+
     async def test_scopes_are_read_from_a_mapping_as_from_an_object(self):
         app = m.Server()
         app.tool(scopes=["read"])(Spot)
-        tokens = {"a": {"sub": "ann", "scopes": ["read"]}, "b": {"sub": "bob", "scopes": "read write"},
+        tokens = {"a": {"sub": "ann", "scopes": ["read"]}, "b": {"sub": "bob", "scope": "read write"},
                   "c": types.SimpleNamespace(sub="cay", scopes={"read"}), "d": {"sub": "dan"}}  # fmt: skip
         async with app.http(port=0, token=tokens) as server:
             for token in tokens:
@@ -12136,6 +12158,9 @@ What does not exist is told with the nearest that does.
     [2]
 
 A wrong command line is one sentence that says what is wrong.
+    $ tools localhost:80/mcp
+    ! error: localhost:80/mcp: a target begins with http:// or https://, or is a FILE.py; a command stands after --
+    [2]
     $ call add shop.py a=1
     ! error: a word is missing, or one too many; as in: mcp_lite.py call NAME [KEY=VALUE ...] [options] TARGET
     [2]
@@ -12180,7 +12205,7 @@ A connection that fails, and an error of the server, are status 3.
     $ info --timeout 0.4 -- sed d
     ! error: the server 'sed' did not answer initialize within 0.2 seconds; --timeout N waits longer
     [3]
-    $ tools localhost:80/mcp
+    $ tools -- localhost:80/mcp
     ! error: cannot start 'localhost:80/mcp': ... begins with http:// or https://
     [3]
     $ tools refuser.py

@@ -46,7 +46,7 @@ async def main():
         done, failed = done + outcome.attempted, failed + outcome.failed
     version = sys.version.split()[0]
     print(f"   CPython {version}: {done} examples of the docstrings, {failed} failed")
-    assert done > 50 and not failed
+    assert done > 20 and not failed
     for revision in m.SUPPORTED:
         can_ask = revision > "2025-06"
         options = {"revision": revision, "elicit": lambda text, schema: {"value": "Ann"}}
