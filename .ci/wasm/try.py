@@ -1,6 +1,8 @@
 """Is run by Pyodide, in whose Python there are no threads, sockets and processes."""
 import doctest
+import inspect
 import logging
+import re
 import sys
 
 sys.dont_write_bytecode = True
@@ -46,7 +48,8 @@ async def main():
         done, failed = done + outcome.attempted, failed + outcome.failed
     version = sys.version.split()[0]
     print(f"   CPython {version}: {done} examples of the docstrings, {failed} failed")
-    assert done > 20 and not failed
+    written = len(re.findall(r"(?m)^ *>>> ", inspect.getsource(m)))
+    assert done == written > 0 and not failed
     for revision in m.SUPPORTED:
         can_ask = revision > "2025-06"
         options = {"revision": revision, "elicit": lambda text, schema: {"value": "Ann"}}
