@@ -627,23 +627,24 @@ def _check_bounds(data: bytes) -> None:
 
 
 _ALL_BUT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
-_ID = rb'"id": ?(-?[0-9]{1,19}|"[^"\\]{0,200}")'
+_ID = rb'"id": ?(0|-?[1-9][0-9]{0,18}|"[-.:\w]{0,200}")'
 
 
-def find_answer(data: bytes) -> ReqId | None:
-    """Return the id of an answer that decode() refuses, so that its request fails at once.
+def find_message(data: bytes) -> Msg | None:
+    """Return the id and the kind of a message that decode() refuses: its request fails at once.
 
     The id stands where the official SDKs write it.
 
-    >>> find_answer(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
-    7
-    >>> find_answer(b'{"result": {"x": NaN}, "jsonrpc": "2.0", "id": "a"}')
-    'a'
+    >>> find_message(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
+    {'id': 7, 'result': None}
+    >>> find_message(b'{"method": "x", "params": {"x": NaN}, "jsonrpc": "2.0", "id": "a"}')
+    {'id': 'a', 'method': None}
     """
-    found = re.match(rb'\{"jsonrpc": ?"2\.0", ?%b, ?"(?:result|error)"' % _ID, data)
-    if found is None and data.startswith((b'{"result"', b'{"error"')):
-        found = re.search(rb", ?%b\}\s*$" % _ID, data[-300:])
-    return None if found is None else json.loads(found[1].decode("utf-8", "replace"))
+    head = re.match(rb'\{(?:"jsonrpc": ?"2\.0", ?%b, ?)?"(method|result|error)"' % _ID, data)
+    if head is None:
+        return None
+    found = head if head[1] else re.search(rb", ?%b\}\s*$" % _ID, data)
+    return {"id": json.loads(found[1]), head[2].decode(): None} if found else None
 
 
 # These functions see values as JSON does: 1.0 is an integer, and True is not 1.
@@ -1737,9 +1738,7 @@ class Peer(Asker):
                 self.check_batch(msg)
         except ProtocolError as exc:
             self.show("<", exc)
-            req_id = find_answer(data if encoded else exc.start)
-            # An answer that cannot be read fails its request, and is not answered.
-            self.refuse(exc, send, None if req_id is None else {"id": req_id, "result": None})
+            self.refuse(exc, send, find_message(data if encoded else exc.start))
             return
         if _trace is not None:
             self.show("<", msg)

@@ -1834,6 +1834,24 @@ class TestLimitsOfMessages:
             (answer,) = await lines.answers()
             assert answer["error"]["code"] in (-32600, -32700) and limit in answer["error"]["message"]
 
+    @pytest.mark.parametrize("request_", [
+        '{"jsonrpc":"2.0","id":"limit","method":"ping","params":{"x":%s}}',
+        '{"jsonrpc": "2.0", "id": "limit", "method": "ping", "params": {"x": %s}}',
+        '{"method":"ping","params":{"x":%s},"jsonrpc":"2.0","id":"limit"}',
+    ])  # fmt: skip
+    async def test_a_request_that_cannot_be_read_fails_at_once(self, request_):
+        async with lines_to(demo()) as lines:
+            lines.put((request_ % ("[" * 127 + "]" * 127)).encode())
+            (answer,) = await lines.answers()
+            assert answer["id"] == "limit" and answer["error"]["code"] == -32600
+
+    @pytest.mark.parametrize("id_", [b"007", b"-", b"-0", b'"\x01"', b'"\xff"', b'"\xc3\xa9"', b"1" * 30])
+    async def test_an_answer_with_an_id_that_is_none_leaves_a_server_that_answers(self, id_):
+        async with lines_to(demo()) as lines:
+            lines.put(b'{"jsonrpc":"2.0","id":%b,"result":{NaN}}' % id_)
+            lines.put({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+            assert {"jsonrpc": "2.0", "id": 1, "result": {}} in await lines.answers()
+
     async def test_an_answer_that_is_too_long_is_an_error_to_its_request(self):
         app = m.Server()
 
@@ -17503,6 +17521,7 @@ KEPT = table(r"""
     NaN and objects without JSON form are never sent | TestAsking.what_json_cannot_say_is_the_caller_s_error
     a lone surrogate leaves as a question mark | TestWhatIsAMessage.a_lone_surrogate_leaves_as_a_question_mark
     an answer of over 16 MiB becomes an error | TestLimitsOfMessages.an_answer_that_is_too_long_is_an_error_to_its_request
+    a request that cannot be read is answered by its id | TestLimitsOfMessages.a_request_that_cannot_be_read_fails_at_once
     types of content that an old revision lacks become text | TestServerTools.content_becomes_what_the_revision_can_show
     messages are fitted to a revision that knows fewer types | TestCutting.a_result_is_cut
     RPCError and RemoteError are siblings, neither catches the other | TestWhoseFault.all_errors_have_one_root_and_say_what_they_hold
