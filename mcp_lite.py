@@ -4539,7 +4539,7 @@ class Conversation(Peer):
             ctx.facts = ctx.facts or check_modern_request(ctx.msg)
         else:
             ctx.facts = self.session
-        if server.budgets is not None and method not in ("initialize", "ping"):
+        if server.budgets is not None and method not in ("initialize", "server/discover", "ping"):
             server.budgets.spend(ctx.client_key or str(id(self)))
         if method in HANDLERS and ctx.facts.rev in METHODS[method].revisions:
             check_params(METHODS[method], ctx.params)
@@ -4703,7 +4703,7 @@ class Server:
         page_size: items of one page of a list
         call_sync: runs plain functions: `await call_sync(job)` gives what job() gives, or is
             cancelled first, when the client gives up
-        rate_limit: (requests, seconds) for each client, not counting initialize and ping
+        rate_limit: (requests, seconds) for each client, beside initialize, server/discover, ping
         max_in_flight: requests of one session at once; more wait in line
         threads: for plain functions, unless call_sync is given
         capabilities: declared besides those of what is registered

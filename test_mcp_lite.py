@@ -4550,7 +4550,8 @@ A modern client is told of what it listens for and of nothing else, after an ack
             (answer,) = await lines.answers()
             assert answer["error"]["code"] == -32601
 
-    async def test_requests_are_rationed_for_each_client(self):
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    async def test_requests_are_rationed_for_each_client(self, revision):
         app = m.Server(rate_limit=(3, 3600.0))
         app.tool(lambda: "done", name="work")
         async with m.Client(app, revision="2025-11-25") as one, m.Client(app, revision="2025-11-25") as other:
