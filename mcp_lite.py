@@ -4300,7 +4300,7 @@ class Tool(Entry):
             try:
                 self.check_output(answer.get("structuredContent"))
             except SchemaError as exc:
-                raise MCPError(f"it broke its output schema: {exc}") from exc
+                raise MCPError(f"its structuredContent broke its output schema: {exc}") from exc
         return answer
 
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
