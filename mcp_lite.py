@@ -4692,6 +4692,27 @@ if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these opt
         ttl_ms: int | None
         cache_scope: str | None
 
+    class EndpointOptions(TypedDict, total=False):
+        path: str
+        token: Any
+        verify: Function | None
+        auth: Any
+        allowed_hosts: Names | None
+        allowed_origins: Names
+        sessions: bool
+        session_seconds: float
+        session_prefix: str
+        healthz: bool
+        grace: float
+        max_body: int
+
+    class HTTPOptions(EndpointOptions, total=False):
+        host: str
+        port: int
+        uds: str | None
+        sock: Any
+        ssl: Any
+
 
 class Server:
     """An MCP server: register functions with its decorators, then run() it.
@@ -5000,7 +5021,7 @@ class Server:
             await transport.close()
 
     async def serve_on(
-        self, transport: str | Transport, options: Msg, ready: Function = nothing,
+        self, transport: str | Transport, options: Any, ready: Function = nothing,
         signals: bool = False,
     ) -> None:
         """Serve on a transport, or one of RUNNERS by name; `ready` gets its URL or None."""
@@ -5013,7 +5034,7 @@ class Server:
             there = ", ".join(RUNNERS) or "none in this copy, which was cut before Part IV"
             raise ValueError(f"no transport {transport!r}; there is {there}")
 
-    def run(self, transport: str | Transport = "stdio", **options: Any) -> None:
+    def run(self, transport: str | Transport = "stdio", **options: Unpack[HTTPOptions]) -> None:
         """Serve until the client goes away or a signal comes; blocks.
 
         Then the process ends, even if a handler blocks the loop or swallows its cancellation. One
@@ -5034,7 +5055,7 @@ class Server:
             except CannotServe as exc:
                 sys.exit(f"{self.name}: {exc}")
 
-    def http(self, **options: Any) -> Any:
+    def http(self, **options: Unpack[HTTPOptions]) -> Any:
         """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
         return self._engine("http", options)
 
@@ -5043,11 +5064,11 @@ class Server:
         """This server as an ASGI application; see asgi_with() for options."""
         return self.asgi_with()
 
-    def asgi_with(self, **options: Any) -> Any:
+    def asgi_with(self, **options: Unpack[EndpointOptions]) -> Any:
         """Return an ASGI application."""
         return self._engine("asgi", options)
 
-    def _engine(self, name: str, options: Msg) -> Any:
+    def _engine(self, name: str, options: Any) -> Any:
         if name not in ENGINES:
             raise RuntimeError(f"app.{name}: this copy of the file was cut before Part VI, HTTP")
         return ENGINES[name](self, **options)
@@ -5056,11 +5077,13 @@ class Server:
         """Serve one client on the standard streams, inside a running loop."""
         await self.serve_on("stdio", options)
 
-    async def serve_http(self, **options: Any) -> None:
+    async def serve_http(self, **options: Unpack[HTTPOptions]) -> None:
         """Serve on a port until cancelled, inside a running loop."""
         await self.serve_on("http", options)
 
-    def start_in_thread(self, transport: str | Transport = "http", **options: Any) -> ServerThread:
+    def start_in_thread(
+        self, transport: str | Transport = "http", **options: Unpack[HTTPOptions]
+    ) -> ServerThread:
         """Serve in a thread with a loop of its own; returns what has `.url` and `.stop()`."""
         return ServerThread(self, transport, options)
 
@@ -5083,7 +5106,7 @@ def hint_for_a_terminal(name: str) -> None:
 
 
 class ServerThread:
-    def __init__(self, server: Server, transport: str | Transport, options: Msg) -> None:
+    def __init__(self, server: Server, transport: str | Transport, options: Any) -> None:
         import concurrent.futures
 
         self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()  # the URL
@@ -6165,7 +6188,7 @@ CONNECTORS: list[tuple[Function, Function]] = [
 ]
 
 
-def way_to(target: Any, options: Msg, owner: Any) -> Action:
+def way_to(target: Any, options: Any, owner: Any) -> Action:
     """Return what gives the Transport or Server of a target; TypeError for unknown options."""
     for takes, make in CONNECTORS:
         if takes(target):
@@ -6562,6 +6585,24 @@ class ClientSession:
 
 __all__ += ["Client"]
 
+if TYPE_CHECKING:  # at run time, way_to() and request() check these options
+
+    class ClientOptions(TypedDict, total=False):
+        env: Fields | None
+        cwd: str | os.PathLike[str] | None
+        stderr: Callable[[str], object] | None
+        max_message_bytes: int
+        exit_seconds: float
+        headers: Fields | Action | None
+        token: Any
+        ssl: Any
+        auth: Any
+
+    class RequestOptions(TypedDict, total=False):
+        timeout: float | None
+        progress: Callback
+        meta: Msg | None
+
 
 class Client(ClientSession):
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
@@ -6594,7 +6635,8 @@ class Client(ClientSession):
         progress: Callback = None, on_tools_changed: Callback = None,
         on_resources_changed: Callback = None, on_prompts_changed: Callback = None,
         on_resource_updated: Callback = None, timeout: float = REQUEST_SECONDS,
-        max_timeout: float = LONGEST_SECONDS, capabilities: Msg | None = None, **options: Any,
+        max_timeout: float = LONGEST_SECONDS, capabilities: Msg | None = None,
+        **options: Unpack[ClientOptions],
     ) -> None:
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
@@ -6713,7 +6755,9 @@ class Client(ClientSession):
 
     # Using.
 
-    async def call(self, name: str, arguments: Msg | None = None, **options: Any) -> Any:
+    async def call(
+        self, name: str, arguments: Msg | None = None, **options: Unpack[RequestOptions]
+    ) -> Any:
         """Call a tool and return its value; raise ToolError if it failed. Options: see request().
 
         The value is the structured output, or else the content: a text, the bytes that the tool
@@ -6721,7 +6765,9 @@ class Client(ClientSession):
         """
         return value_of(await self.call_tool(name, arguments, **options))
 
-    async def call_tool(self, name: str, arguments: Msg | None = None, **options: Any) -> Msg:
+    async def call_tool(
+        self, name: str, arguments: Msg | None = None, **options: Unpack[RequestOptions]
+    ) -> Msg:
         """Call a tool and return its result as sent; it is checked only after list_tools()."""
         params = {"name": name, "arguments": to_json({} if arguments is None else arguments)}
         if type(params["arguments"]) is not dict:

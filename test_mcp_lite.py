@@ -4554,7 +4554,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
     async def test_requests_are_rationed_for_each_client(self, revision):
         app = m.Server(rate_limit=(3, 3600.0))
         app.tool(lambda: "done", name="work")
-        async with m.Client(app, revision="2025-11-25") as one, m.Client(app, revision="2025-11-25") as other:
+        async with m.Client(app, revision=revision) as one, m.Client(app, revision=revision) as other:
             for c in (one, other):
                 for n in range(4):
                     await c.ping()
@@ -17521,8 +17521,8 @@ KEPT = table(r"""
     brackets inside strings do not count as depth | TestWhatIsAMessage.every_character_survives_the_way_there_and_back
     NaN and objects without JSON form are never sent | TestAsking.what_json_cannot_say_is_the_caller_s_error
     a lone surrogate leaves as a question mark | TestWhatIsAMessage.a_lone_surrogate_leaves_as_a_question_mark
-    an answer of over 16 MiB becomes an error | TestLimitsOfMessages.an_answer_that_is_too_long_is_an_error_to_its_request
     a request that cannot be read is answered by its id | TestLimitsOfMessages.a_request_that_cannot_be_read_fails_at_once
+    an answer of over 16 MiB becomes an error | TestLimitsOfMessages.an_answer_that_is_too_long_is_an_error_to_its_request
     types of content that an old revision lacks become text | TestServerTools.content_becomes_what_the_revision_can_show
     messages are fitted to a revision that knows fewer types | TestCutting.a_result_is_cut
     RPCError and RemoteError are siblings, neither catches the other | TestWhoseFault.all_errors_have_one_root_and_say_what_they_hold

@@ -100,3 +100,20 @@ async def main() -> None:
         c.call("add", {"a": 1})  # wrong: unused-coroutine
         names = [tool["name"] for tool in await c.list_tools()]
         print(names)
+
+
+async def ask() -> None:
+    async with Client(app, token="t", revision="2025-11-25") as c:
+        await c.call("add", {"a": 1}, timeout=5)
+        await c.call("add", {"a": 1}, timout=5)  # wrong: call-arg
+    Client("server.py", evn={"A": "1"})  # wrong: call-arg
+    async with app.http(port=0, token="t") as server:
+        print(server.url)
+    app.asgi_with(healthz=True)
+    app.asgi_with(port=8000)  # wrong: call-arg
+
+
+def serve() -> None:
+    app.run("http", port=8000, allowed_hosts=["mcp.example.com"], ssl=("cert.pem", "key.pem"))
+    app.run("http", prot=8000)  # wrong: call-arg
+    app.start_in_thread(port="8000")  # wrong: arg-type
