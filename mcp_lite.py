@@ -945,8 +945,9 @@ class Budget:
         self.calls, self.seconds = calls, seconds
         self.used = self.since = 0.0
 
-    def take(self, now: float) -> bool:
-        """Use one call; return False if none is left. `now` is in seconds."""
+    def take(self) -> bool:
+        """Use one call; return False if none is left."""
+        now = time.monotonic()
         earned = (now - self.since) * self.calls / self.seconds
         used = max(0.0, self.used - earned) + 1
         if used <= self.calls:
@@ -967,7 +968,7 @@ class Budgets:
         budget = self.budgets[client] = self.budgets.pop(client, Budget(calls, seconds))
         if len(self.budgets) > MAX_CLIENTS:
             del self.budgets[next(iter(self.budgets))]
-        if not budget.take(time.monotonic()):
+        if not budget.take():
             problem = f"more than {calls} requests in {seconds:g} seconds"
             raise RPCError(TOO_FAST, problem, {"retryAfter": int(seconds / calls) + 1})
 
@@ -1694,7 +1695,7 @@ class Asker:
 
     def warn(self, said: str, *args: Any) -> None:
         """Log what the peer, which is named first, has done; at a bounded rate."""
-        if self.warnings.take(time.monotonic()):
+        if self.warnings.take():
             logger.warning(said, self.name, *args)
 
 
@@ -3824,7 +3825,7 @@ class Context(Exchange):
             params = without_none(
                 progressToken=token, progress=progress, total=total, message=message)
             self._held = notification("notifications/progress", params)
-            if self._rate.take(time.monotonic()):
+            if self._rate.take():
                 await self.flush()
 
     async def flush(self) -> None:
@@ -3841,7 +3842,7 @@ class Context(Exchange):
         if least is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(least):
             return
         # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
-        if self._rate.take(time.monotonic()):
+        if self._rate.take():
             params = {**without_none(level=level, logger=logger), "data": to_json(data)}
             await self._say(notification("notifications/message", params))
 
