@@ -1303,7 +1303,7 @@ class Threads:
             self.shrink(0)
 
 
-def settle_future(future: Future, value: Any, exc: BaseException | None) -> None:
+def settle_future(future: Future, value: Any = None, exc: BaseException | None = None) -> None:
     if future.done():
         return
     if exc is None:
@@ -1508,7 +1508,7 @@ class Inbox:
         while self.sleepers:
             with suppress(IndexError, RuntimeError):  # woken by another thread; its loop has ended
                 future = self.sleepers.popleft()
-                future.get_loop().call_soon_threadsafe(settle_future, future, None, None)
+                future.get_loop().call_soon_threadsafe(settle_future, future)
 
 
 class MemoryTransport(Transport):
@@ -5235,7 +5235,7 @@ class Job:
     def update(self, responses: Msg) -> None:
         for name, answer in responses.items():
             if name in self.questions and isinstance(answer, dict):
-                settle_future(self.questions[name][1], answer, None)
+                settle_future(self.questions[name][1], answer)
 
     def cancel(self) -> None:
         call = self.call
@@ -9583,7 +9583,7 @@ class HTTPTransport(Transport):
             url = self.url.join(event.data)
             if url is None:
                 raise ProtocolError(f"it names an endpoint elsewhere, {event.data}")
-            settle_future(self._endpoint, url.target, None)
+            settle_future(self._endpoint, url.target)
 
     async def _take(self, data: bytes, ids: set[ReqId] | None) -> None:
         """Deliver a message, noting which of our requests it answers."""
@@ -9616,7 +9616,7 @@ class HTTPTransport(Transport):
             since, before, problem = time.monotonic(), events.last_id, None
             try:
                 with closing(await self._get_stream(before, None)) as answer:
-                    settle_future(opened, None, None)
+                    settle_future(opened)
                     status = answer.head.status
                     if ever and status == 200 and not sendable(before):
                         self.interrupted(False)  # nobody knows where it was cut
@@ -9638,7 +9638,7 @@ class HTTPTransport(Transport):
                 tell = logger.warning if pace.failures == 1 else logger.info
                 tell("announcements are missed until it is back: %s", exc)
             finally:
-                settle_future(opened, None, None)
+                settle_future(opened)
             if problem is not None:
                 # A server that never had the stream says so, mostly by 405.
                 if ever or isinstance(problem, AuthError):
