@@ -4254,13 +4254,10 @@ class Entry:
         raise RPCError(INTERNAL_ERROR, told) from exc
 
 
-#: What later sections check of each tool; each may raise SchemaError.
-TOOL_CHECKS: list[Function] = []
-
-
 class Tool(Entry):
     what, members = "tool", TOOL_FIELDS
-    mirrors: Sequence[Any] = ()  # arguments that HTTP headers repeat; TOOL_CHECKS sets it
+    #: returns which arguments HTTP headers repeat, or raises SchemaError; section 33 puts one here
+    mirrors_of: Any = nothing
 
     def __init__(
         self, fn: Function, *, name: str | None = None, input_schema: Msg | None = None,
@@ -4279,8 +4276,7 @@ class Tool(Entry):
         #: the one type of which results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition.update(without_none(inputSchema=self.schema, outputSchema=output_schema))
-        for check in TOOL_CHECKS:
-            check(self)
+        self.mirrors = self.mirrors_of(self.schema)
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         if type(value) is self.plain and value == value:  # not NaN
@@ -7755,11 +7751,7 @@ def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
             yield from _marked(value, None)
 
 
-def _note_mirrors(tool: Any) -> None:
-    tool.mirrors = mirrors_of(tool.schema)
-
-
-TOOL_CHECKS.append(_note_mirrors)
+Tool.mirrors_of = staticmethod(mirrors_of)
 
 
 def mirrored_value(path: Iterable[str], arguments: JSON) -> str | int | None:
