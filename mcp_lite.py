@@ -4096,10 +4096,10 @@ class Context(Exchange):
         return to_json(done[name])
 
 
-if TYPE_CHECKING:
+class SyncContext(Context):
+    """The Context of a `def` handler: there its methods give their results at once."""
 
-    class SyncContext(Context):
-        """The Context of a `def` handler: there its methods give their results at once."""
+    if TYPE_CHECKING:
 
         @overload  # type: ignore[override]
         def elicit(
@@ -4113,11 +4113,6 @@ if TYPE_CHECKING:
         ) -> Elicited[Any]: ...
 
         def elicit(self, /, message: str, wanted: Any = None, **options: Any) -> Any: ...
-
-else:
-
-    class SyncContext(Context):
-        """The Context of a `def` handler: there its methods give their results at once."""
 
 #######################################
 # 17. Entries
