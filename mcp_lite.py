@@ -7431,9 +7431,6 @@ async def whole(piece: Callable[[], Awaitable[bytes]], limit: int, room: Any = N
 #             cut swallowed would never be sent again.
 # Limits.  A byte order mark at the beginning is not passed over.
 
-MAX_EVENT_BYTES = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
-COMMENT = b":\n\n"  # keeps a connection alive
-
 
 class Event(Row):
     """One event; without an id of its own, it has that of the event before."""
@@ -7456,7 +7453,7 @@ class SSEDecoder:
     ('7', 500, [], '8')
     """
 
-    limit = MAX_EVENT_BYTES
+    limit = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
     event, size = "", 0  # of an unfinished event: its type, and the bytes of its data
     after_cr = False
 
@@ -8288,7 +8285,7 @@ class Stream:
     async def keep_alive(self) -> None:
         self.since = self.endpoint.now
         if self.name and self.response is not None:
-            await self.response.send(0, {}, COMMENT, True)
+            await self.response.send(0, {}, b":\n\n", True)  # a comment
         await self.open()
 
     async def pause(self, retry_ms: int) -> bool:
