@@ -3713,7 +3713,7 @@ class Context(Exchange):
 
     busy = False  # whether finish() has work to do
     job: Job | None = None  # of a call that goes on as a task
-    begin_task: Action | None = None
+    begin_task: Action = nothing
     used_rounds: Rounds | None = None  # once it was asked for
     _progress = float("-inf")
     _held: Msg | None = None  # a report of progress that was not sent
@@ -3860,8 +3860,7 @@ class Context(Exchange):
 
         Questions before this come in rounds, questions after it in the task.
         """
-        if self.begin_task is not None:
-            self.begin_task()
+        self.begin_task()
 
     @_from_threads
     async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
