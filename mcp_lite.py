@@ -4478,7 +4478,7 @@ class Conversation(Peer):
     """One client, as the server knows it."""
 
     make = Context
-    disconnect: Action | None = None  # ends the conversation with a client who is too slow
+    disconnect: Action  # ends the conversation with a client who is too slow
 
     def __init__(self, server: Server, name: str) -> None:
         super().__init__(name, self.answer_request, self.take_notification, server.max_in_flight)
@@ -4593,8 +4593,7 @@ class Conversation(Peer):
 
     def _too_slow(self) -> None:
         logger.warning("%s reads too slowly for what is announced: it is disconnected", self.name)
-        if self.disconnect is not None:
-            self.tasks.spawn(self.disconnect())
+        self.tasks.spawn(self.disconnect())
 
     def announce(self, capability: str, msg: Msg) -> None:
         """Send a notification that no request caused, if the client wants it; from any thread."""
@@ -5000,10 +4999,10 @@ class Server:
         try:
             async with self.lifespan_open():
                 conversation = Conversation(self, transport.name)
+                conversation.disconnect = transport.close
                 self.audience.add(conversation)
                 try:
                     await transport.open()
-                    conversation.disconnect = transport.close
                     conversation.listen(conversation.traced(transport.write))
                     await conversation.run(transport, transport.grace, SHUTTING_DOWN)
                 finally:
