@@ -1411,6 +1411,7 @@ class Transport:
     #: seconds that running requests get when the channel has ended; None for as long as it takes
     grace: float | None = GRACE_SECONDS
     waits_for_person = False  #: who logs in: no request is given up meanwhile
+    reason = "closed the connection"  #: what explain() says, unless a channel knows more
     _closing: Future | None = None
 
     async def open(self) -> None:
@@ -1451,7 +1452,7 @@ class Transport:
 
     def explain(self) -> str:
         """Return why the channel ended, as the end of a sentence."""
-        return "closed the connection"
+        return self.reason
 
     def hint(self) -> str:
         """Return what may be amiss while an answer is missing, or an empty string."""
@@ -9373,7 +9374,6 @@ class HTTPTransport(Transport):
     """
 
     outlives_server = True
-    reason = "closed the connection"  # why the channel ended
     session_id: str | None = None
     rev = ""  # that was agreed on
     _listening: Task | None = None  # reads the standalone stream
@@ -9668,9 +9668,6 @@ class HTTPTransport(Transport):
     def learn_tool(self, tool: Msg) -> None:
         mirrors = mirrors_of(tool.get("inputSchema"))
         self.tools[tool["name"]] = types.SimpleNamespace(mirrors=mirrors)
-
-    def explain(self) -> str:
-        return self.reason
 
     def end(self) -> None:
         self.auth.closing = True
