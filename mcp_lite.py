@@ -1926,7 +1926,7 @@ class Peer(Asker):
     def cancel(self, params: Msg) -> bool:
         """Cancel a request that we serve; return False if there is none to cancel."""
         # spec: basic/patterns/cancellation#error-handling -- unknown and malformed ones are ignored
-        req_id: JSON = params.get("requestId")
+        req_id = params.get("requestId")
         exchange = self.incoming.get(req_id) if is_id(req_id) else None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if exchange is None or exchange.method == "initialize":
@@ -2180,7 +2180,7 @@ class Checking:
             raise _mismatch(node.expected, kind)
         self.scopes.append(node.scope)
         try:
-            seen: set[Any] = set()
+            seen = set()
             if kind == "object":
                 seen = self._object(words, value)
             elif kind == "array":
@@ -2931,7 +2931,7 @@ def read_docstring(text: str) -> tuple[str, Fields]:
 
 def _inner_function(fn: Any) -> tuple[Any, set[str]]:
     """Return what partials, wrappers and objects call in the end, and the names they bind."""
-    bound: set[str] = set()
+    bound = set()
     for _ in range(100):  # objects that invent attributes have no end
         if isinstance(fn, partial):
             bound |= {*fn.keywords}
@@ -2963,7 +2963,7 @@ class Signature:
         for name, words in described.items():
             own["properties"].get(name, {}).setdefault("description", words)
         # spec: server/tools#tool, and `inputSchema: { type: "object" }` in all schema.ts
-        self.schema: Schema = own if schema is None else {"type": "object", **schema}
+        self.schema = own if schema is None else {"type": "object", **schema}
         if self.schema["type"] != "object":
             raise ValueError(f"input_schema={schema!r:.100}: arguments have names: give an object")
 
@@ -3534,16 +3534,16 @@ class Rounds:
 
     def __init__(self, record: Msg, responses: Msg) -> None:
         #: the same in all rounds; the client cannot choose it
-        self.call_id: str = record.get("call") or os.urandom(16).hex()
+        self.call_id = record.get("call") or os.urandom(16).hex()
         # spec: basic/patterns/mrtr#error-handling -- a response without a question is ignored
         new = {name: [digest, responses[name]] for name, digest in record.get("asked", {}).items()
                if isinstance(responses.get(name), dict)}
         #: by name: the digest of a question, and its first answer
         self.answers: dict[str, list[Any]] = {**new, **record.get("answers", {})}
-        self.done: Msg = record.get("done", {})  # the results of once(), by name
+        self.done = record.get("done", {})  # the results of once(), by name
         self.questions: Msg = {}  # of this round
         self.names: set[str] = set()  # which this run has used
-        self.custom: JSON = record.get("custom")  # the state of an InputRequired
+        self.custom = record.get("custom")  # the state of an InputRequired
         self.suspended = False  # whether a question ends this run
 
     def claim(self, name: str) -> str:
@@ -4180,7 +4180,7 @@ class Entry:
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
-        self.definition: Msg = {key: name, **wire_fields(self, fields, self.members)}
+        self.definition = {key: name, **wire_fields(self, fields, self.members)}
         self.signature = Signature(fn, Context, schema)
         if self.is_async and _mentions(self.signature.context_hint, (SyncContext,)):
             raise TypeError(f"{_name_of(fn)} is async: annotate its context as Context")
@@ -4226,7 +4226,7 @@ class Entry:
 
     def run(self, ctx: Context, kwargs: Msg) -> Awaitable[Any]:
         call = ctx.server.call
-        work: Awaitable[Any] = self.fn(**kwargs) if self.is_async else call(self.fn, **kwargs)
+        work = self.fn(**kwargs) if self.is_async else call(self.fn, **kwargs)
         if self.timeout is None:
             return work
         late = ToolError(f"{self.name} took longer than {self.timeout:g} seconds")
@@ -4498,8 +4498,8 @@ class Conversation(Peer):
         In a run that a question has suspended, the question is the answer, whatever was raised.
         """
         self.judge(ctx)
-        rev: str = ctx.facts.rev
-        step: Any = self.answer
+        rev = ctx.facts.rev
+        step = self.answer
         for middleware in self.server.middlewares:
             step = partial(middleware, call_next=step)
         token, answer = CURRENT.set(ctx), {}
@@ -4750,7 +4750,7 @@ class Server:
         if len(key) < 16:  # clients may try keys at leisure. RFC 2104 §3
             raise ValueError(f"state_key has {len(key)} bytes: give 16 random ones, or more")
         #: the capabilities that clients are told
-        self.declared: Msg = {"logging": {}, **(capabilities or {})}
+        self.declared = {"logging": {}, **(capabilities or {})}
         self.tools = Registry(Tool, self._changed)
         self.prompts = Registry(Prompt, self._changed)
         self.resources = Registry(ResourceEntry, self._changed)
@@ -5162,7 +5162,7 @@ class Job:
     def __init__(self, ctx: Context) -> None:
         self.server, self.owner = ctx.server, ctx.owner
         make_room(self.server.jobs, 1)
-        self.id: str = os.urandom(16).hex()
+        self.id = os.urandom(16).hex()
         #: "working" or, with questions, "input_required"; then "completed", "failed", "cancelled"
         self.status, self.message = "working", ""
         self.created = self.updated = timestamp()
@@ -8108,7 +8108,7 @@ class Listener:
             if uds is not None:
                 self.server = await self.loop.create_unix_server(accept, uds, **tls)
             else:
-                place: Msg = {"sock": sock} if sock else {"host": host, "port": port}
+                place = {"sock": sock} if sock else {"host": host, "port": port}
                 self.server = await self.loop.create_server(accept, **place, **tls)
         except OSError as exc:  # errors of TLS are such, too
             self._sweeper.cancel()
@@ -8536,7 +8536,7 @@ class Endpoint:
         if max_body > MAX_MESSAGE_BYTES:
             raise ValueError(f"max_body={max_body}: a message has {MAX_MESSAGE_BYTES} at most")
         self.server, self.path = server, path.rstrip("/")
-        self.entrance: Entrance = Entrance(token, verify) if auth is None else auth
+        self.entrance = Entrance(token, verify) if auth is None else auth
         self.gate = Gate(allowed_hosts, allowed_origins)
         self.stateful, self.session_seconds = sessions, session_seconds
         self.session_prefix, self.healthz = session_prefix, healthz
