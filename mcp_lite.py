@@ -1461,7 +1461,7 @@ class Transport:
 
 #: The request that is being served. A MemoryTransport writes for whoever sent it, and is believed:
 #: both ends are in our process.
-CURRENT: contextvars.ContextVar[Context] = contextvars.ContextVar("mcp_lite.context")
+CURRENT = contextvars.ContextVar["Context"]("mcp_lite.context")
 
 
 class Said(bytes):
@@ -2401,7 +2401,7 @@ class Document(Checking):
 
 #: The check that pays for all others while a value is read: each alternative of a union is checked
 #: again when it is read, and unions may stand inside unions.
-READING: contextvars.ContextVar[Checking] = contextvars.ContextVar("mcp_lite.reading")
+READING = contextvars.ContextVar[Checking]("mcp_lite.reading")
 
 
 def on_one_budget(make: Function, value: Any) -> Any:
