@@ -4257,7 +4257,7 @@ class Tool(Entry):
     def __init__(
         self, fn: Function, *, name: str | None = None, input_schema: Msg | None = None,
         output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
-        scopes: str | Sequence[str] = (), timeout: float | None = None, **fields: Any,
+        scopes: Names = (), timeout: float | None = None, **fields: Any,
     ) -> None:
         if task not in (False, True, "required", "manual"):
             raise ValueError(f'task={task!r}: give True, "required" or "manual"')
@@ -4575,7 +4575,7 @@ class Conversation(Peer):
 
     # Announcements.
 
-    def call_on_loop(self, fn: Callable[..., object], *args: Any) -> None:
+    def call_on_loop(self, fn: Function, *args: Any) -> None:
         """Call fn(*args) on the loop of this conversation."""
         if threading.get_ident() == self.thread:
             fn(*args)
@@ -4673,7 +4673,7 @@ if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these opt
         output_schema: Msg | None
         structured: bool
         task: bool | str
-        scopes: str | Sequence[str]
+        scopes: Names
         timeout: float | None
 
     class ResourceOptions(PromptOptions, total=False):
@@ -8424,7 +8424,7 @@ class Entrance:
 
     issuers: Sequence[str] = ()  # who gives tokens out
 
-    def __init__(self, token: Any = None, verify: Callable[[str], Any] | None = None) -> None:
+    def __init__(self, token: Any = None, verify: Function | None = None) -> None:
         self.verify = verify
         self.url = ""  # of the endpoint, as clients know it
         self.locked = not (token is verify is None)
@@ -8521,7 +8521,7 @@ class Endpoint:
 
     def __init__(
         self, server: Server, *, path: str = "/mcp", token: Any = None,
-        verify: Callable[[str], Any] | None = None, auth: Any = None,
+        verify: Function | None = None, auth: Any = None,
         allowed_hosts: Names | None = None, allowed_origins: Names = (), sessions: bool = True,
         session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
         healthz: bool = False, grace: float = GRACE_SECONDS, max_body: int = MAX_MESSAGE_BYTES,
