@@ -2020,7 +2020,6 @@ Schema = dict[str, Any]
 # The metaschema: what the argument of each keyword looks like.
 ONE: Schema = {"$ref": "#"}
 MANY: Schema = {"type": "array", "items": ONE, "minItems": 1}
-BY_NAME: Schema = {"type": "object", "additionalProperties": ONE}
 _STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
 _TYPE: Schema = {"enum": [*KINDS.values()]}
 KEYWORDS: dict[str, Schema] = {
@@ -2030,7 +2029,8 @@ KEYWORDS: dict[str, Schema] = {
         "unevaluatedItems unevaluatedProperties": ONE,
         "items": {"anyOf": [ONE, {"type": "array", "items": ONE}]},
         "allOf anyOf oneOf prefixItems": MANY,
-        "properties patternProperties $defs definitions": BY_NAME,
+        "properties patternProperties $defs definitions":
+            {"type": "object", "additionalProperties": ONE},
         "dependentSchemas dependentRequired dependencies":
             {"type": "object", "additionalProperties": {"anyOf": [ONE, _STRINGS]}},
         "type": {"anyOf": [_TYPE, {**MANY, "items": _TYPE}]},
@@ -2424,8 +2424,7 @@ class Validator:
     """A compiled JSON Schema of 2020-12 or draft-07; SchemaError if it is no usable one."""
 
     def __init__(self, schema: JSON) -> None:
-        compiling = partial(usable, Document(_metaschema()).read)
-        self._node = node = on_one_budget(compiling, schema)
+        self._node = node = on_one_budget(partial(usable, Document(_metaschema()).read), schema)
         # Members of most tools have a type and nothing else: to compare classes is much faster.
         parts = node.words.get("properties", {}) if node.is_flat and "object" in node.kinds else {}
         self._plain = {name: part.plain for name, part in parts.items()}
@@ -3963,8 +3962,8 @@ class Context(Exchange):
         if not questions and self.in_rounds:  # the state alone is to come back
             rounds.suspended = True
             raise Suspended
-        ask = self._ask_client
-        asking = [ask(*each, name, ASK_SECONDS, dict) for name, each in questions.items()]
+        asking = [self._ask_client(*question, name, ASK_SECONDS, dict)
+                  for name, question in questions.items()]
         # All are noted before the first raises Suspended: gather() begins each of them.
         answers = dict(zip(questions, await asyncio.gather(*asking)))
         for name, answer in answers.items():
@@ -4054,9 +4053,10 @@ class Context(Exchange):
         return self.used_rounds is not None and self.used_rounds.suspended
 
     def input_required(self) -> Msg:
-        state = seal(self.server.state_key, self._bound, self.rounds.record())
-        asked = self.rounds.questions or None
-        return without_none(resultType="input_required", inputRequests=asked, requestState=state)
+        return without_none(
+            resultType="input_required", inputRequests=self.rounds.questions or None,
+            requestState=seal(self.server.state_key, self._bound, self.rounds.record()),
+        )
 
     call_id = _fact("rounds.call_id", "A random name of this call, the same in all its rounds.")
     request_state = _fact("rounds.custom", "The state of the InputRequired of an earlier round.")
@@ -4225,8 +4225,7 @@ class Entry:
             return self.log_failure(ctx, MCPError(problem))
 
     def run(self, ctx: Context, kwargs: Msg) -> Awaitable[Any]:
-        call = ctx.server.call
-        work = self.fn(**kwargs) if self.is_async else call(self.fn, **kwargs)
+        work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
         if self.timeout is None:
             return work
         late = ToolError(f"{self.name} took longer than {self.timeout:g} seconds")
@@ -4414,9 +4413,8 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     parameters = inspect.signature(fn).parameters.values()
     # An annotation is a class, or its name.
     contexts = [p for p in parameters if "Context" in str(p.annotation) or p.name == CONTEXT_NAME]
-    kwargs = {p.name: ctx for p in contexts}
     names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p not in contexts]
-    return await ctx.server.call(fn, **dict(zip(names, values)), **kwargs)
+    return await ctx.server.call(fn, **dict(zip(names, values)), **{p.name: ctx for p in contexts})
 
 #######################################
 # 18. Conversations
@@ -4449,8 +4447,7 @@ async def log_access(ctx: Context, call_next: Any) -> Any:
     began, ended = time.perf_counter(), "cancelled"
     try:
         answer = await call_next(ctx)
-        failed = isinstance(answer, dict) and answer.get("isError")
-        ended = "error" if failed else "answered"
+        ended = "error" if isinstance(answer, dict) and answer.get("isError") else "answered"
         return answer
     except Exception as exc:
         ended = f"error {wire_error(exc)['code']}"
@@ -4741,8 +4738,9 @@ class Server:
         self.info = without_none(name=name, version=version, title=title, description=description,
                                  icons=icons, websiteUrl=website_url)
         self.mask_errors, self.page_size = mask_errors, page_size
-        is_bare = inspect.isasyncgenfunction(lifespan)
-        self.open_lifespan = asynccontextmanager(lifespan) if lifespan and is_bare else lifespan
+        if inspect.isasyncgenfunction(lifespan):
+            lifespan = asynccontextmanager(lifespan)
+        self.open_lifespan = lifespan
         self.max_in_flight = max_in_flight
         self.hints = check_hints({"ttlMs": ttl_ms, "cacheScope": cache_scope})
         key = os.urandom(32) if state_key is None else state_key
@@ -9223,12 +9221,12 @@ class HTTPClient:
 
     async def _open(self) -> HTTPAnswer:
         answer, proxy = HTTPAnswer(self), self.proxy
-        protocol = asyncio.StreamReaderProtocol(answer)
         url, options = (proxy.url, Msg()) if proxy else (self.url, Msg(ssl=self.ssl))
         if not is_loopback(url.host):  # RFC 8305 §5 -- of two addresses, one may be dead
             options["happy_eyeballs_delay"] = 0.25
-        loop = get_running_loop()
-        await loop.create_connection(lambda: protocol, url.host, url.port, **options)
+        await get_running_loop().create_connection(
+            lambda: asyncio.StreamReaderProtocol(answer), url.host, url.port, **options
+        )
         try:
             keep_watch(answer.transport.get_extra_info("socket"))
             if proxy is not None and self.ssl:
