@@ -7586,13 +7586,11 @@ class Gate:
         return is_loopback(name.strip("[]")) or not self.hosts.isdisjoint((host, name))
 
 
-def cors_headers(origin: str) -> Fields:
-    """Return what lets a page of this origin read our answers."""
-    return {
-        "access-control-allow-origin": origin,
-        "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
-        "vary": "Origin",
-    }
+#: What lets a page of another origin, whose name is added, read our answers.
+CORS_HEADERS = {
+    "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
+    "vary": "Origin",
+}
 
 
 def check_accept(headers: Fields, *types: str) -> None:
@@ -8600,7 +8598,9 @@ class Endpoint:
         headers = request.headers
         if route is None or not route.any_host:
             self.gate.check(headers, guarded)  # a page that binds its name has no token
-        cors = cors_headers(headers["origin"]) if "origin" in headers else {}
+        cors = {}
+        if "origin" in headers:
+            cors = {"access-control-allow-origin": headers["origin"], **CORS_HEADERS}
         if guarded:
             # spec: basic/authorization/index#token-handling
             headers = types.MappingProxyType(without(headers, "authorization"))
@@ -8610,8 +8610,8 @@ class Endpoint:
     async def answer(self, request: HTTPRequest, response: Response) -> None:
         if _trace is not None:
             trace_head("<", f"{request.method} {request.path}", request.headers)
-        route, guarded, cors, headers = request.notes.get(self) or self.door(request)
-        response.cors = cors  # a page must be able to read why it is refused
+        # A page must be able to read why it is refused.
+        route, guarded, response.cors, headers = request.notes.get(self) or self.door(request)
         if route is None:
             return await self.answer_options(request, response)
         if guarded:
