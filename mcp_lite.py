@@ -8738,14 +8738,13 @@ class Endpoint:
         session.touch()
         return session
 
-    def open_session(self, caller: Caller, pair: bool = False) -> HTTPSession:
+    def open_session(self, caller: Caller) -> HTTPSession:
         if len(self.sessions) >= MAX_CLIENTS:
             victim = next((each for each in self.sessions.values() if each.idle), None)
             if victim is None:
                 raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
             self.end_soon(victim)
         session = HTTPSession(self, caller, self.session_prefix + os.urandom(16).hex())
-        session.pair = pair
         self.sessions[session.id] = session
         self.server.audience.add(session)
         return session
@@ -8788,7 +8787,8 @@ class Endpoint:
         """Open the stream of HTTP+SSE, which says first where to POST."""
         check_accept(request.headers, EVENT_TYPE)
         self.check_open()
-        session = self.open_session(request, pair=True)
+        session = self.open_session(request)
+        session.pair = True
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
         where = f"{request.root}{PAIR_PATH}?session_id={session.id}".encode()
         await session.standalone().begin(response, first=b"event: endpoint\ndata: %b\n\n" % where)
