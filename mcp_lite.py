@@ -1707,6 +1707,7 @@ class Peer(Asker):
     """
 
     farewell = ""  # what requests are told that we cut off
+    limit = MAX_IN_FLIGHT  # requests that are served at once
     #: whether it serves many clients, whose ids may be the same: no request is found by its id.
     #: Over HTTP one such Peer serves the modern era.
     many_clients = False
@@ -1715,10 +1716,10 @@ class Peer(Asker):
 
     def __init__(
         self, name: str, serve: Callable[[Exchange], Awaitable[Msg]],
-        on_notification: Function, limit: int = MAX_IN_FLIGHT,
+        on_notification: Function,
     ) -> None:
         super().__init__(name)
-        self.serve, self.on_notification, self.limit = serve, on_notification, limit
+        self.serve, self.on_notification = serve, on_notification
         self.session = Session()
         #: not in one table with our requests, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
@@ -4479,8 +4480,8 @@ class Conversation(Peer):
     disconnect: Action  # ends the conversation with a client who is too slow
 
     def __init__(self, server: Server, name: str) -> None:
-        super().__init__(name, self.answer_request, self.take_notification, server.max_in_flight)
-        self.server = server
+        super().__init__(name, self.answer_request, self.take_notification)
+        self.server, self.limit = server, server.max_in_flight
         self.farewells: dict[Any, Action] = {}  # functions to call when the client has gone
         self.loop, self.thread = get_running_loop(), threading.get_ident()
         #: announcements; they wait for listen()
