@@ -1773,7 +1773,7 @@ class Peer(Asker):
         try:
             kind = classify(msg)
             if kind is REQUEST:
-                exchange = self.accept(msg, send, caller, size=size)
+                exchange = self.accept(msg, send, caller, size)
                 return self.tasks.spawn(self.reply(exchange, put))
         except (ProtocolError, RPCError) as exc:
             return self.refuse(exc, put or send, msg)
@@ -1836,7 +1836,7 @@ class Peer(Asker):
     # Requests of the peer.
 
     def accept(
-        self, msg: Msg, send: Send, caller: Caller, modern: bool | None = None, size: int = 0
+        self, msg: Msg, send: Send, caller: Caller, size: int, modern: bool | None = None
     ) -> Exchange:
         """Take a request on; from now on it can be cancelled. reply() must follow.
 
@@ -8694,7 +8694,7 @@ class Endpoint:
             if batch:
                 work = session.reply_batch(msg, stream, request, size)
             else:
-                exchange = session.accept(msg, stream, request, modern, size)
+                exchange = session.accept(msg, stream, request, size, modern)
                 exchange.facts = facts
                 work = session.reply(exchange)
         except RPCError as exc:
