@@ -1715,8 +1715,7 @@ class Peer(Asker):
     make: Any = Exchange  # the class of the requests that arrive
 
     def __init__(
-        self, name: str, serve: Callable[[Exchange], Awaitable[Msg]],
-        on_notification: Function,
+        self, name: str, serve: Callable[[Exchange], Awaitable[Msg]], on_notification: Function
     ) -> None:
         super().__init__(name)
         self.serve, self.on_notification = serve, on_notification
@@ -4207,8 +4206,10 @@ class Entry:
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
         if "requestState" in ctx.params and not self.ran_again:
             self.ran_again = True
-            again = "%s %r has asked, and runs again from its first line: what must not happen "
-            logger.info(again + "twice belongs into ctx.once() (said once)", self.what, self.name)
+            logger.info(
+                "%s %r has asked, and runs again from its first line: what must not happen twice "
+                "belongs into ctx.once() (said once)", self.what, self.name
+            )
         try:
             value = await self.run(ctx, kwargs)
             if isinstance(value, InputRequired):
@@ -4239,8 +4240,9 @@ class Entry:
     def log_failure(self, ctx: Context, exc: BaseException) -> Msg:
         shown = isinstance(exc, (ToolError, CapabilityMissing))  # they are for the client to read
         if not shown:  # an error of this library needs no traceback
-            trace, said = None if isinstance(exc, MCPError) else exc, "%s: %s %r failed: %r"
-            logger.error(said, ctx.method, self.what, self.name, exc, exc_info=trace)
+            trace = None if isinstance(exc, MCPError) else exc
+            logger.error("%s: %s %r failed: %r", ctx.method, self.what, self.name, exc,
+                         exc_info=trace)
         return self.tell_failure(exc, shown or not ctx.server.mask_errors)
 
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
@@ -4640,8 +4642,7 @@ class Life:
         try:
             async with AsyncExitStack() as stack:
                 if server.open_lifespan is not None:
-                    lifespan = server.open_lifespan(server)
-                    self.value = await stack.enter_async_context(lifespan)
+                    self.value = await stack.enter_async_context(server.open_lifespan(server))
                 self.entered.set()
                 await self.end.wait()
                 await self.tasks.close()
@@ -5101,8 +5102,9 @@ class ServerThread:
 
         self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()  # the URL
         work = server.serve_on(transport, options, self._begin)
-        name = f"mcp_lite {server.name}"
-        self._thread = threading.Thread(None, self._work, name, (work,), daemon=True)
+        self._thread = threading.Thread(
+            None, self._work, f"mcp_lite {server.name}", (work,), daemon=True
+        )
         self._thread.start()
         self.url = self._ready.result()
 
@@ -7104,7 +7106,6 @@ STATUS_LINE = r"HTTP/1\.([0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?"
 AUTHORITY = r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._~-]+)(?::([0-9]{0,5}))?"
 #: Its groups: scheme, host:port, host, port, path and query.
 ABSOLUTE_FORM = rf"(?ai)(https?)://({AUTHORITY})((?:[/?][^#\x00-\x20\x7f]*)?)"
-VISIBLE = r"[\x21-\x7e]+"
 DEFAULT_PORTS = {"http": 80, "https": 443}
 #: Fields of which a second one would contradict the first.
 SINGLETONS = frozenset(
@@ -7632,7 +7633,7 @@ def bearer_of(headers: Fields) -> str | None:
 
 def sendable_token(token: Any) -> Any:
     """Return a token, or None; ValueError for what no header can carry."""
-    if token is not None and not (isinstance(token, str) and re.fullmatch(VISIBLE, token)):
+    if token is not None and not (isinstance(token, str) and re.fullmatch(r"[\x21-\x7e]+", token)):
         raise ValueError("token=: give a text of visible ASCII, without blanks or a line break")
     return token
 
@@ -9341,8 +9342,8 @@ def proxy_for(url: URL) -> Proxy | None:
         return None
     found = re.fullmatch(r"(?:http://)?(?:([^@/]*)@)?([^/@]+)/?", text, re.IGNORECASE)
     if found is None:
-        shown = text.rpartition("@")[2]
-        raise ValueError(f"not a usable proxy, http://[user:password@]host:port: {shown!r}")
+        raise ValueError("not a usable proxy, http://[user:password@]host:port: "
+                         f"{text.rpartition('@')[2]!r}")  # without the password
     headers = {}
     if found[1] is not None:
         from urllib.parse import unquote_to_bytes
@@ -9690,8 +9691,8 @@ def method_of(msg: Payload) -> str:
 
 
 def sendable(event_id: str) -> bool:
-    unfit = r"^$|[\x00-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$"  # a header loses blanks at its ends
-    return not re.search(unfit, event_id)
+    # A header loses blanks at its ends.
+    return not re.search(r"^$|[\x00-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$", event_id)
 
 
 def first_line(body: bytes) -> str:
