@@ -1031,16 +1031,16 @@ def check_capability(whose: str, capabilities: Msg, path: str, rev: str) -> None
 
 def admit(
     method: str, sender: str, rev: str, capabilities: Msg, custom: Iterable[str] = ()
-) -> Method | None:
-    """Return the row of a method that `sender` calls on us; None if it is of the author's `custom`.
+) -> None:
+    """Raise RPCError -32601 unless `sender` may call this method on us.
 
-    `capabilities` are ours. Raises RPCError -32601 if the method is not for `rev` or not for this
-    sender, or if it needs a capability that we did not declare.
+    It may not if the method is not for `rev` or not for this sender, or if it needs a capability
+    that we did not declare: `capabilities` are ours. Methods of the author's `custom` are for all.
     """
     row = METHODS.get(method)
     if row is None or row.kind != REQUEST:
         if method in custom:
-            return None
+            return
         raise RPCError(METHOD_NOT_FOUND, f"unknown method: {method}")
     if rev not in row.revisions:
         # A client whose `initialize` is refused should learn which revisions it can speak.
@@ -1053,7 +1053,6 @@ def admit(
     if lacks(capabilities, row.capability, rev):
         problem = f"the capability {row.capability!r} was not declared"
         raise RPCError(METHOD_NOT_FOUND, f"{method}: {problem}")
-    return row
 
 
 #: What the `_meta` of a modern request has, checked like the parameters of a method.
