@@ -2994,10 +2994,11 @@ class Signature:
         for name in self.bound:  # else **kwargs would let a caller replace it
             if name in given:
                 raise SchemaError(join_path(name), "unexpected property")
-        values = {self.whole: given} if self.whole else given
-        if self.readers and not self.whole:
-            values = on_one_budget(partial(read_members, self.readers), given)
-        return values if self.context is None else {**values, self.context: context}
+        if self.whole:
+            given = {self.whole: given}
+        elif self.readers:
+            given = on_one_budget(partial(read_members, self.readers), given)
+        return given if self.context is None else {**given, self.context: context}
 
 
 def output_of(annotation: Any, opaque: tuple[type, ...]) -> tuple[Schema | None, bool]:
