@@ -9424,8 +9424,10 @@ class HTTPTransport(Transport):
         try:
             await self._post(msg, data, ids)
         except Exception as exc:
-            problem = exc if isinstance(exc, MCPError) else ConnectionClosed(f"{self.url}: {exc!r}")
-            problem.__cause__ = exc.__cause__ if problem is exc else exc
+            problem: Any = exc
+            if not isinstance(exc, MCPError):
+                problem = ConnectionClosed(f"{self.url}: {exc!r}")
+                problem.__cause__ = exc
             for req_id in ids:  # those that are not answered by now
                 self.failed(req_id, problem)
         finally:
