@@ -2330,11 +2330,11 @@ class Document(Checking):
             rest = words.get("additionalItems", True)
             words = {**words, "prefixItems": words["items"], "items": rest}
         uri, _, fragment = words.get("$id", "").partition("#")  # in draft-07, "#a" is an anchor
-        anchor, dynamic = words.get("$anchor", ""), words.get("$dynamicAnchor", "")
+        dynamic = words.get("$dynamicAnchor", "")
         scope = self._absolute(uri, scope)
         node = self.nodes[id(schema)] = Node(words, scope)
         # The first schema in a scope is the one that has its $id: "" names it.
-        for name in ("", fragment, anchor, dynamic):
+        for name in ("", fragment, words.get("$anchor", ""), dynamic):
             self.names.setdefault((scope, name), schema)
         if dynamic:
             self.anchors.setdefault(dynamic, {})[scope] = node
