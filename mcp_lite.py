@@ -7706,6 +7706,7 @@ def decode_header_value(text: str) -> str:
 
 #: A header, and the properties that lead to the argument that it repeats.
 Mirror = tuple[str, tuple[str, ...]]
+Mirrored = Union[str, int, None]  # what a header repeats; None for no header
 
 
 def mirrors_of(schema: JSON) -> list[Mirror]:
@@ -7743,8 +7744,8 @@ def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
 Tool.mirrors_of = staticmethod(mirrors_of)
 
 
-def mirrored_value(path: Iterable[str], arguments: JSON) -> str | int | None:
-    """Return what a header must say for these arguments; None for no header."""
+def mirrored_value(path: Iterable[str], arguments: JSON) -> Mirrored:
+    """Return what a header must say for these arguments."""
     value = arguments
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -7758,7 +7759,7 @@ def mirrored_value(path: Iterable[str], arguments: JSON) -> str | int | None:
     return value if isinstance(value, (str, int)) else None
 
 
-def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, str | int | None]:
+def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, Mirrored]:
     """Return what the headers of a modern request repeat; None where a tool's must be absent.
 
     >>> repeated({"method": "prompts/get", "params": {"name": "été"}}, {})
@@ -7775,10 +7776,10 @@ def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, str | int | None]:
     return said
 
 
-def check_mirror(headers: Fields, name: str, value: str | int | None) -> None:
-    """Raise RPCError -32020 unless a header says what the body says; None for no header at all."""
+def check_mirror(headers: Fields, name: str, value: Mirrored) -> None:
+    """Raise RPCError -32020 unless a header says what the body says."""
     # spec: basic/transports/streamable-http#server-behavior-for-custom-headers
-    given: str | int | None = headers.get(name)
+    given: Mirrored = headers.get(name)
     if isinstance(given, str) and name.startswith(("mcp-name", "mcp-param-")):
         given = decode_header_value(given)
         number = re.fullmatch(r"(-?[0-9]{1,19})(\.0*)?", given)
