@@ -7196,9 +7196,9 @@ def parse_request_head(block: bytes) -> RequestHead:
         # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
         headers["host"], target = found[2], "/" + found[5].removeprefix("/")
     path, _, query = target.partition("?")
-    size, keep = body_size(headers, minor), is_keep_alive(headers, minor)
     shared = types.MappingProxyType(headers)  # by all requests that begin alike
-    return RequestHead(method, path, query, shared, size, minor, keep, {})
+    return RequestHead(method, path, query, shared, body_size(headers, minor), minor,
+                       is_keep_alive(headers, minor), {})
 
 
 def parse_response_head(block: bytes) -> ResponseHead:
