@@ -2494,7 +2494,7 @@ def _read_text(cls: Any, value: Any) -> Any:
     return cls(str(value))
 
 
-DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,9})?$"  # no NaN, no infinity
+DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"  # no NaN, no infinity, and cheap
 #: The classes that are JSON as they are.
 PLAIN = (str, bool, int, float, type(None))
 #: Classes whose JSON is a text: what their schema has besides {"type": "string"}, and a function
@@ -2709,7 +2709,10 @@ def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
         if kinds and kind not in kinds and not (read and "string" in kinds):
             raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(kinds))}")
         if kind == "number":
-            bounds[word] = bound = words[word]
+            bound = words[word]
+            # The float 0.1 is above the Decimal 0.1: a bound is read as its values are.
+            is_json = type(bound) in PLAIN and "string" in kinds
+            bounds[word] = on_one_budget(partial(usable, read), bound) if is_json else bound
             if hasattr(bound, "as_integer_ratio"):  # a Decimal, say
                 schema[word] = bound if type(bound) is int else float(bound)
             elif kinds != {"number"}:  # a schema cannot say a bound that is a date
@@ -2825,7 +2828,7 @@ def shape_of_members(
             if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
                 remedy = "give the value, and what describes it in Annotated[]"
                 raise TypeError(f"its default is a field, not a value: {remedy}")
-        except TypeError as exc:
+        except (TypeError, SchemaError) as exc:
             raise TypeError(f"{what}{name!r}: {exc}") from None
         properties[name] = schema
         if read:
@@ -3394,10 +3397,13 @@ class Form:
         self.wrapped = "properties" not in wanted
         if self.wrapped:
             wanted = {"properties": {"value": wanted}, "required": ["value"]}
-        fields = {name: self._field(name, field) for name, field in wanted["properties"].items()}
+        whole = {name: self._field(name, field) for name, field in wanted["properties"].items()}
+        fields = {name: {word: value for word, value in field.items() if word in FORM_WORDS
+                         and value is not None and (word != "format" or value in FORM_FORMATS)}
+                  for name, field in whole.items()}
         required = [name for name in wanted.get("required", ()) if name not in self.nullable]
         self.schema = without_none(type="object", properties=fields, required=required or None)
-        self.check = compile_schema(self.schema).check
+        self.check = compile_schema({**self.schema, "properties": whole}).check
         self.defaults = {name: x["default"] for name, x in fields.items() if "default" in x}
 
     def _field(self, name: str, field: Msg) -> Msg:
@@ -3412,8 +3418,7 @@ class Form:
         if field.get("type") not in FORM_TYPES or {*map(type, choices)} != {str}:
             raise TypeError(f"a form cannot ask for {name!r}: use str, int, float, bool, date, a "
                             "Literal or Enum of str, or a list of one of these two")
-        return {word: value for word, value in field.items() if word in FORM_WORDS
-                and value is not None and (word != "format" or value in FORM_FORMATS)}
+        return field
 
     def read(self, answer: Msg) -> Elicited[Any]:
         """Return an ElicitResult as Python values; SchemaError if it is none."""

@@ -4973,13 +4973,15 @@ class TestServing:
             at: typing.Annotated[datetime.time, AtMostNoon()] = NOON,
             tip: typing.Annotated[typing.Optional[decimal.Decimal], {"maximum": 9}] = None,
         ) -> str:
-            return f"{amount} {at} {tip}"
+            return f"{amount} {at} {tip} {fee}"
 
         async with m.Client(app) as c:
-            assert await c.call("pay", {"amount": "0.5", "at": "11:59", "tip": 9}) == "0.5 11:59:00 9"
+            right = {"amount": "0.5", "at": "11:59", "tip": 9, "fee": "0.1"}
+            assert await c.call("pay", right) == "0.5 11:59:00 9 0.1"
             for wrong, why in (
                 ({"amount": "-5"}, "amount: must be more than 0"), ({"amount": -5}, "amount: must be more than 0"),
                 ({"amount": "NaN"}, "amount: must match"), ({"amount": "1e5x"}, "amount: must match"),
+            fee: typing.Annotated[decimal.Decimal, {"minimum": 0.1, "multipleOf": 0.1}] = 1,
                 ({"amount": 1, "at": "12:01"}, "at: must be at most 12:00:00"),
                 ({"amount": 1, "tip": "9.5"}, "tip: must be at most 9"),
             ):  # fmt: skip
@@ -4990,10 +4992,28 @@ class TestServing:
         @dataclasses.dataclass
         class Sum:
             left: typing.Any
+                ({"amount": 1, "fee": "0.0"}, "fee: must be at least 0.1"),
+                ({"amount": 1, "fee": "0.15"}, "fee: must be a multiple of 0.1"),
+                ({"amount": 1, "fee": "1e999999999"}, "fee: must match"),  # it would take hours
 
         @dataclasses.dataclass
         class Product:
             left: typing.Any
+    async def test_an_answer_holds_the_bounds_that_no_form_can_say(self):
+        app = m.Server()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> int:
+            return (await ctx.elicit("How many?", typing.Annotated[int, {"exclusiveMinimum": 0}])).data
+
+        answers = iter([-5, -5, 5])
+        asked = {"elicit": lambda message, schema: {"value": next(answers)}}
+        async with m.Client(app, revision="2025-11-25", **asked) as c:
+            with pytest.raises(m.ToolError, match="value: must be more than 0"):
+                await c.call("ask")
+        async with m.Client(app, **asked) as c:
+            assert await c.call("ask") == 5
+
 
         either = typing.Union[Sum, Product, int]
         for cls in (Sum, Product):
@@ -5018,6 +5038,7 @@ class TestServing:
             with pytest.raises(TypeError, match=f"parameter 'amount': {why}"):
                 m.Server().add_tool(pay)
 
+            (typing.Annotated[datetime.date, {"minimum": 3}], "is not usable: .*int"),
     def test_json_is_read_as_an_argument_is(self):
         read = m.converter(typing.List[typing.Annotated[decimal.Decimal, {"minimum": 1}]])
         assert read(["1.50", 2]) == [decimal.Decimal("1.50"), decimal.Decimal(2)]
@@ -16481,7 +16502,7 @@ ANNOTATIONS = table(r"""
     datetime.time | {"type": "string", "format": "time"}
     uuid.UUID | {"type": "string", "format": "uuid"}
     pathlib.Path | {"type": "string"}
-    decimal.Decimal | {"type": ["string", "number"], "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,9})?$"}
+    decimal.Decimal | {"type": ["string", "number"], "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"}
     bytes | {"type": "string", "contentEncoding": "base64"}
     UserId | {"type": "integer"}
     Annotated[int, "how many"] | {"type": "integer", "description": "how many"}
@@ -16495,7 +16516,7 @@ ANNOTATIONS = table(r"""
     Annotated[List[Any], Note(min_length=2)] | {"type": "array", "minItems": 2}
     Annotated[Optional[List[Any]], Note(min_length=2)] | {"anyOf": [{"type": "array"}, {"type": "null"}], "minItems": 2}
     Annotated[int, None, Note(ge=1)] | {"type": "integer", "minimum": 1}
-    Annotated[decimal.Decimal, Note(le=decimal.Decimal("9.99"))] | {"type": ["string", "number"], "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,9})?$", "maximum": 9.99}
+    Annotated[decimal.Decimal, Note(le=decimal.Decimal("9.99"))] | {"type": ["string", "number"], "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$", "maximum": 9.99}
     Point | {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 0.5}, "tags": {"type": "array", "items": {"type": "string"}}}, "required": ["x"]}
     Pair | {"type": "object", "properties": {"left": {"type": "integer"}, "right": {"type": "string", "enum": ["red", "green"], "default": "red"}}, "required": ["left"]}
     Film | {"type": "object", "properties": {"title": {"type": "string"}, "when": {"type": "string", "format": "date"}}, "required": ["title"]}
