@@ -10002,8 +10002,10 @@ def read_tokens(doc: Msg, scope: str, scheme: str, where: str) -> Msg:
     if isinstance(refresh, str) and refresh:
         kept["refresh_token"] = refresh
     with suppress(TypeError, ValueError):  # it need not say
-        left, now = max(float(str(life)), 0), time.time()
-        kept.update(expires_at=now + left, refresh_at=now + left - min(STALL_SECONDS, left / 10))
+        left, now = float(str(life)), time.time()
+        if 0 < left < 1e12:  # 0 means to some servers that it never expires
+            early = min(STALL_SECONDS, left / 10)
+            kept.update(expires_at=now + left, refresh_at=now + left - early)
     return kept
 
 #######################################
@@ -10253,15 +10255,15 @@ class FileStore(TokenStore):
                 # Else whoever can write into the folder logs us in as somebody else.
                 if hasattr(os, "getuid") and os.fstat(file.fileno()).st_uid != os.getuid():
                     raise PermissionError("another user has written it")
-            return dict(doc["value"])
+            return kept or dict(doc["value"])
         except FileNotFoundError:
             pass
         except (OSError, ValueError, LookupError, TypeError) as exc:
             logger.warning("the login in %s cannot be read: %s", path, exc)
-        return await super().load(key)
+        return kept
 
     async def save(self, key: Key, value: Msg | None) -> None:
-        path = self.file(key)
+        path, kept = self.file(key), await super().load(key)  # newer than what we cannot write
         await super().save(key, None)
         try:
             if value is not None:
@@ -10517,7 +10519,7 @@ class Fetcher:
 #              or a secret is shown to the server that gave it to us, and to no other.
 #           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
 #              used: a refresh token that is shown twice may end the login.
-#           4. One request costs one consent. A network that fails loses nothing.
+#           4. A refusal costs one consent. A network that fails loses nothing.
 # Limits.   No device codes: the specification has none. Nothing is signed: for assertions and DPoP
 #           see examples/authorization/keys.py. We register anew for each login.
 
@@ -10698,6 +10700,7 @@ class OAuth(Authorizer):
             if not self.issuer or same_issuer(issuer, self.issuer[0]):
                 return issuer
         raise AuthError(f"{self.url} names {show(issuers)}; client_id is for {self.issuer[0]} only")
+            self.fetcher.public &= login.get("public", True)  # known before there is a connection
 
     async def forget(self) -> bool:
         """Revoke the tokens if the server can, and forget them; return whether there were any."""
@@ -10787,7 +10790,7 @@ class OAuth(Authorizer):
             raise AuthError(f"{self.url} wants scope {show(scope)}, which was asked for already")
         client, tokens = await self.obtain(server, scope, self.about(resource))
         await self.keep({"tokens": tokens, "asked": scope, "client": client, "server": server,
-                         "resource": resource})
+                         "resource": resource, "public": self.fetcher.public})
 
     async def discover(self, named: str | None) -> tuple[str, list[str], Msg]:
         """Return the name of the resource, its scopes, and its authorization server's metadata."""
@@ -11035,7 +11038,9 @@ class KeySet:
         return self.keys
 
     async def fetch(self) -> None:
-        self.fetcher.left, uri = HEAD_SECONDS, self.uri
+        # Those who wait for new keys can do with the old ones.
+        self.fetcher.left = HEAD_SECONDS if self.keys is None else PROBE_SECONDS
+        uri = self.uri
         try:
             if uri is None:
                 uri = (await self.fetcher.server_of(self.issuer) or {}).get("jwks_uri")

@@ -11033,6 +11033,31 @@ class TestWhoWeAre:
         (None, "none"), (["client_secret_post", "none"], "none"), (["client_secret_post"], "client_secret_post"),
         (["private_key_jwt", "client_secret_basic"], "client_secret_basic"),
     ])  # fmt: skip
+    async def test_a_login_on_a_private_network_is_refreshed_by_another_process(
+        self, certificate, monkeypatch, tmp_path, later
+    ):
+        import ssl
+
+        theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=certificate[0])
+        theirs.load_cert_chain(*certificate)
+        ours.check_hostname = False
+        resolve = socket.getaddrinfo
+
+        def getaddrinfo(host, *rest, **options):
+            return resolve("127.0.0.1" if str(host).endswith(".corp") else host, *rest, **options)
+
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        async with World().running(theirs) as world:
+            root = world.root.replace("127.0.0.1", "mcp.corp")
+            for doc in (world.resource, world.server):
+                doc.update(json.loads(json.dumps(doc).replace(world.root, root)))
+            world.redirect["iss"], world.root = root, root
+            for _ in range(2):
+                await world.log_in(world.oauth(store=m.FileStore(tmp_path)), ssl=ours)
+                later(3600)
+            assert len(world.asked) == 1 and world.count("POST /token") == 2
+
+
     async def test_a_registration_asks_for_a_way_that_the_server_lists(self, listed, wanted):
         async with World().running() as world:
             world.server["token_endpoint_auth_methods_supported"] = listed
@@ -11368,6 +11393,15 @@ class TestTokensInUse:
                 m.set_trace(None)
             form = world.forms()[0]
             text = repr(shown) + caplog.text + capsys.readouterr().err.replace(world.opened[0], "").replace(world.opened[1], "")
+    @pytest.mark.parametrize("life", ["0", "-1", '"nan"', '"inf"', "1e300", "true"])
+    async def test_a_life_that_is_none_means_that_nothing_is_known_of_it(self, life, later):
+        async with World().running() as world:
+            world.life = json.loads(life)
+            async with world.client() as client:
+                later(7200)
+                await client.request("tools/list")
+                assert world.count("POST /token") == len(world.asked) == 1
+
             secrets = ["access-", "refresh-", "code-", "hush", form["code_verifier"], *(a["state"] for a in world.asked)]
             assert "/token" in text and not [secret for secret in secrets if secret in text]
 
@@ -11432,6 +11466,20 @@ EXAMPLE_JWK = {
     "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
 }  # fmt: skip
 
+
+    async def test_an_old_login_is_not_read_again_where_the_new_one_cannot_be_written(self, tmp_path, monkeypatch):
+        store, key = m.FileStore(tmp_path), ("x", "https://a.example/mcp")
+        await store.save(key, {"a": 1})
+
+        def replace(*paths):
+            raise OSError("read-only")
+
+        monkeypatch.setattr(os, "replace", replace)
+        await store.save(key, {"a": 2})
+        assert await store.load(key) == {"a": 2}
+        monkeypatch.undo()
+        await store.save(key, {"a": 3})
+        assert await store.load(key) == await m.FileStore(tmp_path).load(key) == {"a": 3}
 
 def es256(data, number=1):
     """Sign with the nonce 1, which gives the key away, and needs no arithmetic on the curve."""
