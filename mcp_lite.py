@@ -6201,6 +6201,7 @@ class ClientSession:
     """A client's conversation with one server: what was agreed, requests, questions, news."""
 
     #: these four as Client() was told
+            make(target, **options)  # what is wrong with an option is told at once
     timeout: float
     max_timeout: float
     progress: Callback

@@ -7557,6 +7557,8 @@ class TestChild:
                     with contextlib.suppress(m.MCPError, OSError):
                         async with child(PID):
                             pass
+        with pytest.raises(ValueError, match="token=: give a text of visible ASCII"):
+            m.Client("https://127.0.0.1/mcp", token="Bearer x")
                 finally:
                     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -12253,6 +12255,9 @@ A wrong command line is one sentence that says what is wrong.
     ! error: a word is missing, or one too many; as in: mcp_lite.py call NAME [KEY=VALUE ...] [options] TARGET
     [2]
     $ read shop.py
+    $ tools --token 'Bearer x' http://127.0.0.1/mcp
+    ! error: token=: give a text of visible ASCII, without blanks or a line break
+    [2]
     ! error: a word is missing, or one too many; as in: mcp_lite.py read URI [options] TARGET
     [2]
     $ tools
