@@ -515,7 +515,8 @@ def error(req_id: ReqId | None, problem: Msg) -> Msg:
 
 def is_id(value: JSON) -> bool:
     """Return whether `value` may be a request id (or a progress token)."""
-    return type(value) is int or type(value) is str  # a bool is an int to isinstance()
+    # a bool is an int to isinstance(); an error must have room for what it answers
+    return type(value) is int or type(value) is str and len(value) < BUFFER_BYTES
 
 
 def classify(msg: JSON) -> str:
@@ -1823,12 +1824,13 @@ class Peer(Asker):
             # spec: basic/patterns/cancellation#error-handling -- for what is surely a notification
             if "id" not in members and exc.code == INVALID_PARAMS:
                 return None
-        elif "result" in members or "error" in members:
+        else:
             asked = self._find(members.get("id"))
             if asked is not None:
                 problem = f"{self.name} answered {asked.method} with a malformed message: {exc}"
                 self.conclude(members["id"], type(exc)(problem))
-            return None
+            if asked is not None or "result" in members or "error" in members:
+                return None
         return self.tasks.spawn(send(error(readable_id(msg), wire_error(exc))))
 
     # Requests of the peer.
@@ -2020,6 +2022,10 @@ Schema = dict[str, Any]
 ONE: Schema = {"$ref": "#"}
 MANY: Schema = {"type": "array", "items": ONE, "minItems": 1}
 _STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
+# Sums with an integer of 4,000 digits take a thousand times as long.
+_NUMBER: Schema = {
+    "type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max,
+}
 _TYPE: Schema = {"enum": [*KINDS.values()]}
 KEYWORDS: dict[str, Schema] = {
     word: form
@@ -2035,10 +2041,10 @@ KEYWORDS: dict[str, Schema] = {
         "type": {"anyOf": [_TYPE, {**MANY, "items": _TYPE}]},
         "enum": {"type": "array"},
         "const": {},
-        "minimum maximum exclusiveMinimum exclusiveMaximum": {"type": "number"},
-        "multipleOf": {"type": "number", "exclusiveMinimum": 0},
+        "minimum maximum exclusiveMinimum exclusiveMaximum": _NUMBER,
+        "multipleOf": {**_NUMBER, "exclusiveMinimum": 0},
         "minLength maxLength minItems maxItems minContains maxContains minProperties "
-        "maxProperties": {"type": "integer", "minimum": 0},
+        "maxProperties": {**_NUMBER, "type": "integer", "minimum": 0},
         "uniqueItems": {"type": "boolean"},
         "required": _STRINGS,
         "pattern $id $anchor $dynamicAnchor $ref $dynamicRef": {"type": "string"},
@@ -2174,6 +2180,7 @@ class Checking:
         kind = kind_of(value)
         words = node.words
         size = len(value) if kind in ("object", "array") else 0
+        size = value.bit_length() >> 6 if type(value) is int else size
         self.spend(node.cost + size)
         if node.kinds and kind not in node.kinds:
             raise _mismatch(node.expected, kind)
@@ -3292,7 +3299,7 @@ def check_asked(method: str, params: Msg) -> None:
         if type(params.get("requestedSchema")) is not dict:
             raise SchemaError("requestedSchema", "expected object")
     # spec 2025-11-25: client/elicitation#url-mode-elicitation-requests -- "a valid URL"
-    elif not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#]+\S*", str(params.get("url"))):
+    elif not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#]\S*", str(params.get("url"))):
         raise SchemaError("url", f"expected the URL of a page, got {show_json(params.get('url'))}")
 
 
@@ -5866,6 +5873,7 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
     if schema is None:
         return {"action": "accept"}
     fields = object_of(schema, "properties")
+    fields = {name: object_of(fields, name) for name in fields}
     if answer is True:  # consent; and the value, where a form has but one boolean
         asked = [field.get("type") for field in fields.values()]
         answer = dict.fromkeys(fields, True) if asked == ["boolean"] else {}
@@ -6010,7 +6018,8 @@ class Subscription:
         try:
             if client.modern:
                 self.task = client.tasks.spawn(self._listen())
-                await self.agreed
+                late = RequestTimeout(f"{client.peer.name} did not agree to a subscription")
+                await within(client.timeout, self.agreed, late)
             else:
                 await self._ask("resources/subscribe")
         except BaseException:
@@ -6192,6 +6201,7 @@ def way_to(target: Any, options: Any, owner: Any) -> Action:
             there = [name for fn in (owner, make) for name in inspect.signature(fn).parameters]
             for name in options.keys() - {*there}:
                 raise TypeError(f"{owner.__name__}: {no_such('option', name, there)}")
+            make(target, **options)  # what is wrong with an option is told at once
             return partial(make, target, **options)
     can = "give a Server, a command, a path, a URL or a Transport"
     raise TypeError(f"cannot connect to {target!r}: {can}")
@@ -6201,7 +6211,6 @@ class ClientSession:
     """A client's conversation with one server: what was agreed, requests, questions, news."""
 
     #: these four as Client() was told
-            make(target, **options)  # what is wrong with an option is told at once
     timeout: float
     max_timeout: float
     progress: Callback
@@ -6498,7 +6507,7 @@ class ClientSession:
                 told = task.get("pollIntervalMs")
                 told_ms = told if type(told) is int and told > 0 else RETRY_MS
                 # 50 ms: nobody can make us look without a pause
-                await asyncio.sleep(min(max(told_ms, 50) / 1000, STALL_SECONDS))
+                await asyncio.sleep(min(max(told_ms, 50), 1000 * STALL_SECONDS) / 1000)
                 task = await self.request("tasks/get", handle)
                 asked = without(object_of(task, "inputRequests"), *answered)
                 if asked:
@@ -6941,6 +6950,7 @@ class StdioTransport(LineTransport):
         self.process: Any = None  # a Popen
         self.garbage = ""  # the first line of its stdout that was no message
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
+        self._room = threading.Semaphore(MAX_FEW)  # for lines on their way to the loop
         self._group_lives = True
         self._ends: list[Future] = []  # of the child and of its stderr
 
@@ -6991,10 +7001,14 @@ class StdioTransport(LineTransport):
         with io.BufferedReader(errors) as lines:
             while data := lines.readline(MAX_HEAD_BYTES):
                 line = data.decode("utf-8", "replace").rstrip()
-                with suppress(RuntimeError):  # the loop is closed
+                self._room.acquire(timeout=MOMENT_SECONDS)
+                try:
                     self._loop.call_soon_threadsafe(self._say, line)
+                except RuntimeError:  # the loop is closed
+                    return
 
     def _say(self, line: str) -> None:
+        self._room.release()
         self.last_words.append(line)
         try:
             self.stderr(line)
@@ -7603,7 +7617,7 @@ CORS_HEADERS = {
 
 def check_accept(headers: Fields, *types: str) -> None:
     """Raise ProtocolError 406 for a client that does not accept all of these types."""
-    named = re.findall("[^ \t,;]+/[^ \t,;]+", headers.get("accept", "*/*").lower())
+    named = re.split("[ \t,;]+", headers.get("accept", "*/*").lower())
     if "*/*" not in named and not {*types}.issubset(named):
         raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
 
@@ -9461,7 +9475,7 @@ class HTTPTransport(Transport):
         """POST a message or a batch, and read until `ids` are answered."""
         opening = method_of(msg) == "initialize"
         more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
-        if self.rev >= MODERN and isinstance(msg, dict):
+        if self.rev >= MODERN and isinstance(msg, dict) and "method" in msg:
             said = without_none(**repeated(msg, self.tools)).items()
             more.update({name: encode_header_value(str(value)) for name, value in said})
         headers = await self.fields(more)
@@ -9700,8 +9714,8 @@ def method_of(msg: Payload) -> str:
 
 
 def sendable(event_id: str) -> bool:
-    # A header loses blanks at its ends.
-    return not re.search(r"^$|[\x00-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$", event_id)
+    # A header loses blanks at its ends, and is short.
+    return not re.search(r"^$|.{8192}|[\x00-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$", event_id)
 
 
 def first_line(body: bytes) -> str:
@@ -10249,7 +10263,7 @@ class FileStore(TokenStore):
         return os.path.join(self.path, digest("256", encode(list(key))).hex() + end)  # type: ignore
 
     async def load(self, key: Key) -> Msg | None:
-        path = self.file(key)
+        path, kept = self.file(key), await super().load(key)  # newer than what we cannot write
         try:
             with open(path, "rb") as file:
                 doc = json.load(file)
@@ -10264,7 +10278,7 @@ class FileStore(TokenStore):
         return kept
 
     async def save(self, key: Key, value: Msg | None) -> None:
-        path, kept = self.file(key), await super().load(key)  # newer than what we cannot write
+        path = self.file(key)
         await super().save(key, None)
         try:
             if value is not None:
@@ -10686,6 +10700,7 @@ class OAuth(Authorizer):
         login = await self.store.load(self.place)
         if login and self.client_id in (None, login["client"]["client_id"]):
             self.remember(login["server"]["issuer"])
+            self.fetcher.public &= login.get("public", True)  # known before there is a connection
             return login
         return None
 
@@ -10701,7 +10716,6 @@ class OAuth(Authorizer):
             if not self.issuer or same_issuer(issuer, self.issuer[0]):
                 return issuer
         raise AuthError(f"{self.url} names {show(issuers)}; client_id is for {self.issuer[0]} only")
-            self.fetcher.public &= login.get("public", True)  # known before there is a connection
 
     async def forget(self) -> bool:
         """Revoke the tokens if the server can, and forget them; return whether there were any."""

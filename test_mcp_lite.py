@@ -1749,6 +1749,13 @@ class TestWhatIsAMessage:
             assert len(answer["error"]["message"]) < 300
             assert answer.get("id") == (None if req_id == "-" else int(req_id))
 
+    @pytest.mark.parametrize("length, code", [(65_000, None), (66_000, -32600)])
+    async def test_an_id_has_64_kib_at_most_for_each_error_repeats_it(self, length, code):
+        async with lines_to(demo()) as lines:
+            lines.put({"jsonrpc": "2.0", "id": "a" * length, "method": "ping"})
+            (answer,) = await lines.answers()
+            assert answer.get("error", {}).get("code") == code and ("id" in answer) == (code is None)
+
     @pytest.mark.parametrize(
         "data",
         [b'"\xff"', b"\xff\xfe{\x00}\x00", "{}".encode("utf-16"), "{}".encode("utf-8-sig"),
@@ -3012,6 +3019,7 @@ UNUSABLE = table(r"""
     {"minimum": "1"} | minimum
     {"minimum": true} | minimum
     {"multipleOf": 0} | multipleOf
+    {"multipleOf": 10000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000} | multipleOf
     {"minLength": -1} | minLength
     {"minLength": 1.5} | minLength
     {"maxItems": null} | maxItems
@@ -4972,6 +4980,7 @@ class TestServing:
             amount: typing.Annotated[decimal.Decimal, {"exclusiveMinimum": 0}],
             at: typing.Annotated[datetime.time, AtMostNoon()] = NOON,
             tip: typing.Annotated[typing.Optional[decimal.Decimal], {"maximum": 9}] = None,
+            fee: typing.Annotated[decimal.Decimal, {"minimum": 0.1, "multipleOf": 0.1}] = 1,
         ) -> str:
             return f"{amount} {at} {tip} {fee}"
 
@@ -4981,24 +4990,15 @@ class TestServing:
             for wrong, why in (
                 ({"amount": "-5"}, "amount: must be more than 0"), ({"amount": -5}, "amount: must be more than 0"),
                 ({"amount": "NaN"}, "amount: must match"), ({"amount": "1e5x"}, "amount: must match"),
-            fee: typing.Annotated[decimal.Decimal, {"minimum": 0.1, "multipleOf": 0.1}] = 1,
                 ({"amount": 1, "at": "12:01"}, "at: must be at most 12:00:00"),
                 ({"amount": 1, "tip": "9.5"}, "tip: must be at most 9"),
+                ({"amount": 1, "fee": "0.0"}, "fee: must be at least 0.1"),
+                ({"amount": 1, "fee": "0.15"}, "fee: must be a multiple of 0.1"),
+                ({"amount": 1, "fee": "1e999999999"}, "fee: must match"),  # it would take hours
             ):  # fmt: skip
                 with pytest.raises(m.ToolError, match=why):
                     await c.call("pay", wrong)
 
-    def test_alternatives_inside_alternatives_are_read_on_one_budget(self):
-        @dataclasses.dataclass
-        class Sum:
-            left: typing.Any
-                ({"amount": 1, "fee": "0.0"}, "fee: must be at least 0.1"),
-                ({"amount": 1, "fee": "0.15"}, "fee: must be a multiple of 0.1"),
-                ({"amount": 1, "fee": "1e999999999"}, "fee: must match"),  # it would take hours
-
-        @dataclasses.dataclass
-        class Product:
-            left: typing.Any
     async def test_an_answer_holds_the_bounds_that_no_form_can_say(self):
         app = m.Server()
 
@@ -5014,6 +5014,14 @@ class TestServing:
         async with m.Client(app, **asked) as c:
             assert await c.call("ask") == 5
 
+    def test_alternatives_inside_alternatives_are_read_on_one_budget(self):
+        @dataclasses.dataclass
+        class Sum:
+            left: typing.Any
+
+        @dataclasses.dataclass
+        class Product:
+            left: typing.Any
 
         either = typing.Union[Sum, Product, int]
         for cls in (Sum, Product):
@@ -5030,6 +5038,7 @@ class TestServing:
             (typing.Annotated[str, {"minimum": 3}], "minimum bounds a number, not string"),
             (typing.Annotated[int, {"minLength": 1}], "minLength bounds a string, not number"),
             (typing.Annotated[typing.List[int], {"maximum": 1}], "maximum bounds a number, not array"),
+            (typing.Annotated[datetime.date, {"minimum": 3}], "is not usable: .*int"),
         ):
 
             def pay(amount): ...
@@ -5038,7 +5047,6 @@ class TestServing:
             with pytest.raises(TypeError, match=f"parameter 'amount': {why}"):
                 m.Server().add_tool(pay)
 
-            (typing.Annotated[datetime.date, {"minimum": 3}], "is not usable: .*int"),
     def test_json_is_read_as_an_argument_is(self):
         read = m.converter(typing.List[typing.Annotated[decimal.Decimal, {"minimum": 1}]])
         assert read(["1.50", 2]) == [decimal.Decimal("1.50"), decimal.Decimal(2)]
@@ -6609,6 +6617,10 @@ An answer whose result is no object fails the request that waits for it.
     --> ?1 tools/call {...}
     <-- {"jsonrpc": "2.0", "id": ?1, "result": 5}
     ProtocolError: answered tools/call with a malformed message
+    >>> c.call("x")
+    --> ?2 tools/call {...}
+    <-- {"jsonrpc": "2.0", "id": ?2}
+    ProtocolError: a message must have a method, or either a result or an error
 
 Notifications that are unknown or malformed change nothing.
 [all]
@@ -6859,6 +6871,11 @@ The client refuses a question with malformed parameters.
     --> 2 error -32602 ""
     <-- 3 elicitation/create {"message": 5}
     --> 3 error -32602 ""
+
+A field of a form that is no schema takes any answer.
+[legacy >= 2025-06-18]
+    <-- 1 elicitation/create {"message": "x", "requestedSchema": {"type": "object", "properties": {"name": true}}}
+    --> 1 {"action": "accept", "content": {"name": "Ann"}}
 """, elicit=lambda message, schema: {"name": "Ann"}, elicit_url=lambda message, url: True,
         sample=lambda params: "well")  # fmt: skip
 
@@ -7155,6 +7172,14 @@ A subscription that is refused is an error, and forgotten.
     --> ?1 subscriptions/listen {...}
     <-- ?1 error -32602 "no such note"
     RemoteError: no such note
+
+A subscription that the server does not agree to is an error, too, and is cancelled.
+[modern]
+    >>> c.subscribe("note://a").open()
+    --> ?1 subscriptions/listen {...}
+    later 60 s
+    --> notifications/cancelled {"requestId": ?1, ...}
+    RequestTimeout: did not agree to a subscription
 
 A subscription that is refused for now is an error, too, if it was never open.
 [modern]
@@ -7532,6 +7557,8 @@ class TestChild:
                 m.Client(target, elict=print)
         with pytest.raises(TypeError, match="Client: no option 'cwd'; there is: .*, headers, token, ssl, auth$"):
             m.Client("https://127.0.0.1/mcp", cwd="/")
+        with pytest.raises(ValueError, match="token=: give a text of visible ASCII"):
+            m.Client("https://127.0.0.1/mcp", token="Bearer x")
 
     @pytest.mark.parametrize("target", ["", []])
     async def test_an_empty_command_is_refused(self, target):
@@ -7557,8 +7584,6 @@ class TestChild:
                     with contextlib.suppress(m.MCPError, OSError):
                         async with child(PID):
                             pass
-        with pytest.raises(ValueError, match="token=: give a text of visible ASCII"):
-            m.Client("https://127.0.0.1/mcp", token="Bearer x")
                 finally:
                     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -9940,12 +9965,13 @@ class TestClientOverHTTP:
                 await client.request("acme/x")
         assert len(asked) == 1
 
-    async def test_after_an_id_that_no_header_can_carry_a_stream_is_opened_anew(self):
+    @pytest.mark.parametrize("id_", ["a\x01b", "a" * 9000])
+    async def test_after_an_id_that_no_header_can_carry_a_stream_is_opened_anew(self, id_):
         gets = []
 
         async def on_get(wire, head):
             gets.append(head.headers.get("last-event-id"))
-            wire.send(STREAM + b"retry: 1\nid: a\x01b\n\n")
+            wire.send(STREAM + b"retry: 1\nid: %b\n\n" % id_.encode())
             if len(gets) == 1:
                 wire.writer.close()
             else:
@@ -11007,6 +11033,31 @@ class TestLoggingIn:
             await world.log_in(world.oauth(allow_private=True), ssl=ours) if "as.example" in lie and who == "server" else None
 
 
+    async def test_a_login_on_a_private_network_is_refreshed_by_another_process(
+        self, certificate, monkeypatch, tmp_path, later
+    ):
+        import ssl
+
+        theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=certificate[0])
+        theirs.load_cert_chain(*certificate)
+        ours.check_hostname = False
+        resolve = socket.getaddrinfo
+
+        def getaddrinfo(host, *rest, **options):
+            return resolve("127.0.0.1" if str(host).endswith(".corp") else host, *rest, **options)
+
+        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+        async with World().running(theirs) as world:
+            root = world.root.replace("127.0.0.1", "mcp.corp")
+            for doc in (world.resource, world.server):
+                doc.update(json.loads(json.dumps(doc).replace(world.root, root)))
+            world.redirect["iss"], world.root = root, root
+            for _ in range(2):
+                await world.log_in(world.oauth(store=m.FileStore(tmp_path)), ssl=ours)
+                later(3600)
+            assert len(world.asked) == 1 and world.count("POST /token") == 2
+
+
 class TestWhoWeAre:
     """Registered by the user, named by a document, or without a person."""
 
@@ -11035,31 +11086,6 @@ class TestWhoWeAre:
         (None, "none"), (["client_secret_post", "none"], "none"), (["client_secret_post"], "client_secret_post"),
         (["private_key_jwt", "client_secret_basic"], "client_secret_basic"),
     ])  # fmt: skip
-    async def test_a_login_on_a_private_network_is_refreshed_by_another_process(
-        self, certificate, monkeypatch, tmp_path, later
-    ):
-        import ssl
-
-        theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=certificate[0])
-        theirs.load_cert_chain(*certificate)
-        ours.check_hostname = False
-        resolve = socket.getaddrinfo
-
-        def getaddrinfo(host, *rest, **options):
-            return resolve("127.0.0.1" if str(host).endswith(".corp") else host, *rest, **options)
-
-        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-        async with World().running(theirs) as world:
-            root = world.root.replace("127.0.0.1", "mcp.corp")
-            for doc in (world.resource, world.server):
-                doc.update(json.loads(json.dumps(doc).replace(world.root, root)))
-            world.redirect["iss"], world.root = root, root
-            for _ in range(2):
-                await world.log_in(world.oauth(store=m.FileStore(tmp_path)), ssl=ours)
-                later(3600)
-            assert len(world.asked) == 1 and world.count("POST /token") == 2
-
-
     async def test_a_registration_asks_for_a_way_that_the_server_lists(self, listed, wanted):
         async with World().running() as world:
             world.server["token_endpoint_auth_methods_supported"] = listed
@@ -11367,6 +11393,15 @@ class TestTokensInUse:
                 await client.request("tools/list")
                 assert world.count("POST /token") == 2
 
+    @pytest.mark.parametrize("life", ["0", "-1", '"nan"', '"inf"', "1e300", "true"])
+    async def test_a_life_that_is_none_means_that_nothing_is_known_of_it(self, life, later):
+        async with World().running() as world:
+            world.life = json.loads(life)
+            async with world.client() as client:
+                later(7200)
+                await client.request("tools/list")
+                assert world.count("POST /token") == len(world.asked) == 1
+
     async def test_whoever_logs_out_is_not_logged_in_by_a_program_that_still_runs(self, later):
         async with World().running() as world:
             auth = world.oauth()
@@ -11395,15 +11430,6 @@ class TestTokensInUse:
                 m.set_trace(None)
             form = world.forms()[0]
             text = repr(shown) + caplog.text + capsys.readouterr().err.replace(world.opened[0], "").replace(world.opened[1], "")
-    @pytest.mark.parametrize("life", ["0", "-1", '"nan"', '"inf"', "1e300", "true"])
-    async def test_a_life_that_is_none_means_that_nothing_is_known_of_it(self, life, later):
-        async with World().running() as world:
-            world.life = json.loads(life)
-            async with world.client() as client:
-                later(7200)
-                await client.request("tools/list")
-                assert world.count("POST /token") == len(world.asked) == 1
-
             secrets = ["access-", "refresh-", "code-", "hush", form["code_verifier"], *(a["state"] for a in world.asked)]
             assert "/token" in text and not [secret for secret in secrets if secret in text]
 
@@ -11441,6 +11467,20 @@ class TestTokensInUse:
         await store.save(key, {"a": 2})
         assert await store.load(key) == {"a": 2}
 
+    async def test_an_old_login_is_not_read_again_where_the_new_one_cannot_be_written(self, tmp_path, monkeypatch):
+        store, key = m.FileStore(tmp_path), ("x", "https://a.example/mcp")
+        await store.save(key, {"a": 1})
+
+        def replace(*paths):
+            raise OSError("read-only")
+
+        monkeypatch.setattr(os, "replace", replace)
+        await store.save(key, {"a": 2})
+        assert await store.load(key) == {"a": 2}
+        monkeypatch.undo()
+        await store.save(key, {"a": 3})
+        assert await store.load(key) == await m.FileStore(tmp_path).load(key) == {"a": 3}
+
     async def test_where_no_file_can_be_written_a_login_lasts_as_long_as_the_process(self, tmp_path, caplog):
         (tmp_path / "file").write_text("")
         store = m.FileStore(tmp_path / "file" / "tokens")
@@ -11468,20 +11508,6 @@ EXAMPLE_JWK = {
     "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
 }  # fmt: skip
 
-
-    async def test_an_old_login_is_not_read_again_where_the_new_one_cannot_be_written(self, tmp_path, monkeypatch):
-        store, key = m.FileStore(tmp_path), ("x", "https://a.example/mcp")
-        await store.save(key, {"a": 1})
-
-        def replace(*paths):
-            raise OSError("read-only")
-
-        monkeypatch.setattr(os, "replace", replace)
-        await store.save(key, {"a": 2})
-        assert await store.load(key) == {"a": 2}
-        monkeypatch.undo()
-        await store.save(key, {"a": 3})
-        assert await store.load(key) == await m.FileStore(tmp_path).load(key) == {"a": 3}
 
 def es256(data, number=1):
     """Sign with the nonce 1, which gives the key away, and needs no arithmetic on the curve."""
@@ -12229,6 +12255,9 @@ What does not exist is told with the nearest that does.
     $ tools --jsn shop.py
     ! error: no option '--jsn'; did you mean --json?
     [2]
+    $ tools --token 'Bearer x' http://127.0.0.1/mcp
+    ! error: token=: give a text of visible ASCII, without blanks or a line break
+    [2]
     $ tools --env A shop.py
     ! error: 'A' is not NAME=VALUE
     [2]
@@ -12255,9 +12284,6 @@ A wrong command line is one sentence that says what is wrong.
     ! error: a word is missing, or one too many; as in: mcp_lite.py call NAME [KEY=VALUE ...] [options] TARGET
     [2]
     $ read shop.py
-    $ tools --token 'Bearer x' http://127.0.0.1/mcp
-    ! error: token=: give a text of visible ASCII, without blanks or a line break
-    [2]
     ! error: a word is missing, or one too many; as in: mcp_lite.py read URI [options] TARGET
     [2]
     $ tools
