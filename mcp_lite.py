@@ -6930,7 +6930,8 @@ class StdioTransport(LineTransport):
         cwd: its working directory
         stderr: a function of each line; without one, the lines go to our stderr
         max_message_bytes: of a message that it sends
-        exit_seconds: for it to end by itself when its input is closed, and then by SIGTERM
+        exit_seconds: for it to end by itself when its input is closed, if it has ever sent a
+            message, and then by SIGTERM
     """
 
     def __init__(
@@ -6952,6 +6953,7 @@ class StdioTransport(LineTransport):
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
         self._room = threading.Semaphore(MAX_FEW)  # for lines on their way to the loop
         self._group_lives = True
+        self._heard = False  # a child that has sent no message has nothing to bring in order
         self._ends: list[Future] = []  # of the child and of its stderr
 
     async def open(self) -> None:
@@ -7019,6 +7021,7 @@ class StdioTransport(LineTransport):
         while items := await super().read():
             messages = [item for item in items if self._is_message(item)]
             if messages:
+                self._heard = True
                 return messages
         await self._until_explained()
         return []
@@ -7062,7 +7065,8 @@ class StdioTransport(LineTransport):
             return
         try:
             await self.end_output()
-            await asyncio.wait({self._ends[0]}, timeout=self.exit_seconds)
+            patience = self.exit_seconds if self._heard else MOMENT_SECONDS
+            await asyncio.wait({self._ends[0]}, timeout=patience)
             if self._signal(signal.SIGTERM):
                 deadline = self._loop.time() + self.exit_seconds
                 while self._signal(0) and self._loop.time() < deadline:

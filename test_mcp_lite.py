@@ -7614,6 +7614,11 @@ class TestChildEnds:
         code = "import signal, sys\nsignal.signal(15, lambda *_: sys.exit('got SIGTERM'))\n" + PID
         assert await self.last_line(code + "time.sleep(60)", exit_seconds=0.01) == ["got SIGTERM"]
 
+    async def test_a_child_that_never_sent_a_message_is_not_waited_for(self):
+        command = [sys.executable, "-c", "import time; time.sleep(600)"]
+        with pytest.raises(m.RequestTimeout):
+            await m.Client(command, timeout=0.2, exit_seconds=600).connect()
+
     async def test_a_server_that_ignores_sigterm_is_killed(self):
         code = PID.replace("hello =", STUBBORN + "hello =") + "while True: signal.pause()"
         assert await self.last_line(code, exit_seconds=0.01) == []
