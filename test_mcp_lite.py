@@ -12621,12 +12621,13 @@ class Typist:
         return self
 
     def __exit__(self, *exc):
-        with self.process:
-            if exc[0]:
+        with self.process:  # which waits, however long it takes
+            try:
+                while exc[0] is None and self.more():
+                    pass
+                self.status = self.process.wait(20) if exc[0] is None else None
+            finally:
                 self.process.kill()
-            while self.more():
-                pass
-            self.status = self.process.wait(20)
         os.close(self.fd)
 
 

@@ -129,10 +129,11 @@ class Typist:
         return self
 
     def __exit__(self, *exc):
-        with self.process:
-            if exc[0]:
+        with self.process:  # which waits, however long it takes
+            try:
+                self.status = self.process.wait(20) if exc[0] is None else None
+            finally:
                 self.process.kill()
-            self.status = self.process.wait(20)
         os.close(self.fd)
 
 
