@@ -6329,7 +6329,9 @@ class ClientSession:
             told = isinstance(exc, AuthError) or exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
             # A Transport that has ended cannot be opened again, and a Server here is no old one.
             final = self.pinned or self.lost and isinstance(self.target, (Server, Transport))
-            if told or final and isinstance(exc, ConnectionClosed):
+            # A program dies again of an exception, or of a wrong command line.
+            failed = re.search('  File "|status 2\\b', str(exc)) and "nitializ" not in str(exc)
+            if told or (final or failed) and isinstance(exc, ConnectionClosed):
                 raise
             if self.pinned:
                 what = f"{self.peer.name} does not speak revision {self.pinned}"

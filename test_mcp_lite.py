@@ -7447,20 +7447,31 @@ class TestChild:
         assert text in await failure(code)
 
     @pytest.mark.parametrize("dies", [True, False])
-    async def test_a_legacy_server_that_ends_at_the_first_question_is_started_once_more(self, tmp_path, dies):
+    @pytest.mark.parametrize("how", [
+        "sys.exit('what?')",
+        "raise RuntimeError('Received request before initialization was complete')",  # words of the SDK's
+    ])  # fmt: skip
+    async def test_a_legacy_server_that_ends_at_the_first_question_is_started_once_more(self, tmp_path, dies, how):
         log = tmp_path / "starts"
         code = f"open({str(log)!r}, 'a').write('x')\n" + RAW
-        code += "sys.stdin.readline()\nsys.exit('what?')" if dies else (
-            "line = sys.stdin.readline()\nif 'discover' in line: sys.exit('what?')\n"
+        code += f"sys.stdin.readline()\n{how}" if dies else (
+            f"line = sys.stdin.readline()\nif 'discover' in line: {how}\n"
             "say(json.loads(line)['id'], hello)\nserve(lambda msg: text(msg['id'], 'old'))")  # fmt: skip
         c = child(code, revision=None)
         if dies:
-            with pytest.raises(m.ConnectionClosed, match='exited with status 1; its last words: "what\\?"'):
+            with pytest.raises(m.ConnectionClosed, match="exited with status 1; its last words: "):
                 await c.connect()
         else:
             async with c:
                 assert (await c.call("x"), c.revision) == ("old", "2025-11-25")
         assert log.read_text() == "xx"
+
+    @pytest.mark.parametrize("how", ["raise KeyError('DATABASE')", "sys.exit(2)"])
+    async def test_what_will_fail_again_is_not_started_once_more(self, tmp_path, how):
+        code = f"import sys\nopen({str(tmp_path / 'starts')!r}, 'a').write('x')\n{how}"
+        with pytest.raises(m.ConnectionClosed, match="exited with status"):
+            await child(code, revision=None).connect()
+        assert (tmp_path / "starts").read_text() == "x"
 
     async def test_a_server_that_ends_is_not_started_once_more_where_a_revision_was_chosen(self, tmp_path):
         code = f"open({str(tmp_path / 'starts')!r}, 'a').write('x')\n" + RAW + "sys.stdin.readline()\nsys.exit('what?')"
@@ -12270,7 +12281,6 @@ What does not exist is told with the nearest that does.
     ! error: a login belongs to https://..., not to shop.py
     [2]
     $ tools shop.py:ap
-    ! error: no Server in shop.py that is named 'ap'; did you mean app?
     ! error: no Server in shop.py that is named 'ap'; did you mean app?
     ! error: the server 'shop.py:ap' exited with status 2
     [3]
