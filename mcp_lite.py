@@ -3424,7 +3424,7 @@ class Form:
             choices = items.get("enum") or [part.get("const") for part in items.get("anyOf", ())]
         if field.get("type") not in FORM_TYPES or {*map(type, choices)} != {str}:
             raise TypeError(f"a form cannot ask for {name!r}: use str, int, float, bool, date, a "
-                            "Literal or Enum of str, or a list of one of these two")
+                            "Literal or Enum of str, or a list of one of those")
         return field
 
     def read(self, answer: Msg) -> Elicited[Any]:
@@ -4513,7 +4513,7 @@ class Conversation(Peer):
         rev = ctx.facts.rev
         step = self.answer
         for middleware in self.server.middlewares:
-            step = partial(middleware, call_next=step)
+            step = partial(lambda fn, step, ctx: fn(ctx, step), middleware, step)
         token, answer = CURRENT.set(ctx), {}
         try:
             answer = await step(ctx)
@@ -5786,6 +5786,8 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
 
     Options: `max_message_bytes` of the client; `watch_parent`, whether to end when our parent does.
     """
+    if unknown := options.keys() - {"watch_parent", "max_message_bytes"}:
+        raise TypeError(f'on stdio there is no {unknown}: is it for run("http", port=...)?')
     transport, tasks = LineTransport(**without(options, "watch_parent")), Tasks()
     transport.name = "the client"
     with claimed_streams() as (stdin, stdout):  # before the lifespan begins, which may print
@@ -6201,9 +6203,10 @@ def way_to(target: Any, options: Any, owner: Any) -> Action:
             there = [name for fn in (owner, make) for name in inspect.signature(fn).parameters]
             for name in options.keys() - {*there}:
                 raise TypeError(f"{owner.__name__}: {no_such('option', name, there)}")
-            make(target, **options)  # what is wrong with an option is told at once
+            with suppress(MCPError):  # what is wrong with an option is told at once
+                make(target, **options)
             return partial(make, target, **options)
-    can = "give a Server, a command, a path, a URL or a Transport"
+    can = "give a Server, a command, a path, an http(s):// URL or a Transport"
     raise TypeError(f"cannot connect to {target!r}: {can}")
 
 
@@ -6496,8 +6499,8 @@ class ClientSession:
             answer = await ask(params)
             if answer.get("resultType", "complete") == "complete":
                 return answer
-        often = f"asked more than {MAX_TRIES} times in one request"
-        raise ProtocolError(f"{self.peer.name} {often}: does a question change each time?")
+        often = f"asked more than {MAX_TRIES} times in one request, or one question changes each time"
+        raise ProtocolError(f"{self.peer.name} {often}")
 
     async def _follow(self, method: str, task: Msg) -> Msg:
         if method != "tools/call":  # the extension: nothing else may become a task

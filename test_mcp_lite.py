@@ -5038,7 +5038,7 @@ class TestServing:
             (typing.Annotated[str, {"minimum": 3}], "minimum bounds a number, not string"),
             (typing.Annotated[int, {"minLength": 1}], "minLength bounds a string, not number"),
             (typing.Annotated[typing.List[int], {"maximum": 1}], "maximum bounds a number, not array"),
-            (typing.Annotated[datetime.date, {"minimum": 3}], "is not usable: .*int"),
+            (typing.Annotated[datetime.date, {"minimum": 3}], "is not usable: expected string"),
         ):
 
             def pay(amount): ...
@@ -5534,6 +5534,21 @@ class TestHooks:
         async with m.Client(app, revision=era, **asked) as c:
             assert await c.call("who") == "Ann 1"
         assert seen == (["suspended"] if era == "2026-07-28" else []) + ["answered"]
+
+    async def test_a_middleware_may_name_its_parameters_as_it_likes(self):
+        app = m.Server()
+        app.add_tool(lambda: "done", name="work")
+
+        @app.middleware
+        async def around(request, go_on):
+            return await go_on(request)
+
+        async with m.Client(app) as c:
+            assert await c.call("work") == "done"
+
+    def test_options_of_http_are_refused_on_stdio(self):
+        with pytest.raises(TypeError, match="on stdio there is no .'port'.: is it for run.\"http\", port=...."):
+            m.Server().run(port=8000)
 
     async def test_a_middleware_tells_a_question_from_a_cancellation(self):
         app, seen, begun = m.Server(), [], asyncio.Event()
