@@ -6499,7 +6499,7 @@ class ClientSession:
             answer = await ask(params)
             if answer.get("resultType", "complete") == "complete":
                 return answer
-        often = f"asked more than {MAX_TRIES} times in one request, or one question changes each time"
+        often = f"asked more than {MAX_TRIES} times in one request: too many questions, or one anew"
         raise ProtocolError(f"{self.peer.name} {often}")
 
     async def _follow(self, method: str, task: Msg) -> Msg:
