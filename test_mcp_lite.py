@@ -7735,6 +7735,8 @@ asyncio.run(main())
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+            # One that was cancelled while it closed goes on to the last step.
+            await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
 
         run(main())
 
