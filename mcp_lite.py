@@ -800,8 +800,8 @@ class Method:
         #: what a request's receiver, or a notification's sender, must declare: a dotted path
         self.capability = capability.strip("-")
         # name, JSON type, and whether it must be there
-        takes = [word.partition(":")[::2] for word in words if ":" in word]
-        self.takes = [(name.rstrip("?"), kind, name[-1] != "?") for name, kind in takes]
+        takes = re.findall(r"([^\s?]+)(\??):(\w+)", line)
+        self.takes = [(name, kind, not optional) for name, optional, kind in takes]
         #: the result may be a question to the client (spec: basic/patterns/mrtr)
         self.may_ask = "may_ask" in words
         #: the result says how long it may be kept (spec: server/utilities/caching)
