@@ -847,14 +847,14 @@ def fit_content(block: Msg, rev: str) -> Msg:
 
 def text_of(block: Msg) -> str:
     """Return what a content block says, for a reader that only understands text."""
-    if block.get("type") == "text":
+    kind = block.get("type")
+    if kind == "text":
         return str(block.get("text", ""))
-    if block.get("type") == "resource_link":
+    if kind == "resource_link":
         return f"{block.get('title') or block.get('name')}: {block.get('uri')}"
-    if block.get("type") == "resource" and "text" in object_of(block, "resource"):
+    if kind == "resource" and "text" in object_of(block, "resource"):
         return str(block["resource"]["text"])
-    data = len(block.get("data", ""))
-    return f"[{block.get('type')}, {block.get('mimeType')}, {data} characters of base64]"
+    return f"[{kind}, {block.get('mimeType')}, {len(block.get('data', ''))} characters of base64]"
 
 
 def fit_message(message: Msg, rev: str) -> Msg:
