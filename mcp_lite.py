@@ -11460,7 +11460,7 @@ class TraceView:
             return ""
         said = msg.get("headers") or msg.get("error") or msg.get("params", msg.get("result"))
         if isinstance(said, dict):
-            said = {key: value for key, value in said.items() if key not in ASIDE}
+            said = without(said, *ASIDE)
         return json.dumps(redact(said), ensure_ascii=False) if said else ""
 
 
