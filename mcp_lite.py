@@ -11672,11 +11672,11 @@ async def listed(c: Client, kind: str) -> list[Msg]:
 
 
 async def do_info(c: Client, args: Any) -> Shown:
-    name, version = c.server_info.get("name"), c.server_info.get("version") or ""
-    lines = [one_line(f"{name} {version}, revision {c.revision}"),
+    info = c.server_info
+    lines = [one_line(f"{info.get('name')} {info.get('version') or ''}, revision {c.revision}"),
              one_line(f"capabilities: {', '.join(c.server_capabilities)}")]
     lines += wrapped(c.instructions or "", 0)
-    found: Msg = {"revision": c.revision, "serverInfo": c.server_info,
+    found: Msg = {"revision": c.revision, "serverInfo": info,
                   "capabilities": c.server_capabilities, "instructions": c.instructions}
     for kind, key in LISTS.items():
         found[key] = await listed(c, kind)
