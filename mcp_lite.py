@@ -10146,9 +10146,9 @@ def read_jwt(token: str, algorithms: Sequence[str]) -> tuple[Msg, Msg, bytes, by
     parts = token.split(".")
     if len(token) > MAX_TOKEN_BYTES or len(parts) != 3:
         raise AuthError(f"it is not a JWT of up to {MAX_TOKEN_BYTES} bytes")
-    raw = [from_base64url(part) for part in parts]
+    head, body, signature = [from_base64url(part) for part in parts]
     try:
-        header, claims = decode(raw[0]), decode(raw[1])
+        header, claims = decode(head), decode(body)
     except ProtocolError as exc:
         raise AuthError(f"its JSON cannot be read: {exc}") from None
     if not isinstance(header, dict) or not isinstance(claims, dict):
@@ -10161,7 +10161,7 @@ def read_jwt(token: str, algorithms: Sequence[str]) -> tuple[Msg, Msg, bytes, by
     # RFC 8725 §3.11, RFC 9068 §4 -- another kind of JWT must not pass for an access token
     if str(kind).lower().replace("application/", "") not in ("jwt", "at+jwt"):
         raise AuthError(f"typ is {show(kind)}, not at+jwt")
-    return header, claims, token.rpartition(".")[0].encode(), raw[2]
+    return header, claims, token.rpartition(".")[0].encode(), signature
 
 
 def keys_for(header: Msg, jwks: Sequence[JSON]) -> list[Msg]:
