@@ -9859,9 +9859,9 @@ def same_issuer(given: JSON, asked: str) -> bool:
     After an issuer without a path a slash does not count: Google's resources name it with a slash,
     Google's metadata without, others the reverse. Both forms have the same well-known URL.
     """
-    return given == asked or bool(
-        isinstance(given, str) and re.fullmatch(r"https?://[^/]+/?", given)
-        and given.rstrip("/") == asked.rstrip("/")
+    root = asked.rstrip("/")
+    return given == asked or given in (root, f"{root}/") and bool(
+        re.fullmatch("https?://[^/]+", root)
     )
 
 
