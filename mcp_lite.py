@@ -4081,7 +4081,7 @@ class Context(Exchange):
         """
         return {name: answer for name, (_, answer) in self.rounds.answers.items()}
 
-    def once(self, fn: Function, *args: Any) -> Any:
+    def once(self, fn: Function, *args: Any) -> Coroutine[Any, Any, Any]:
         """Return fn(*args), JSON, from the record if an earlier round of this call computed it.
 
         `args` are all that `fn` depends on; of a method, its object does not count. The client can
@@ -4091,10 +4091,10 @@ class Context(Exchange):
         rounds = self.rounds if self.in_rounds else Rounds({}, {})
         name = rounds.claim(mark_of(fn, args))
         if is_async(fn) or threading.get_ident() == self.conversation.thread:
-            return self._on_loop(self._once(rounds.done, name, fn, *args))
+            return self._on_loop(self._once(rounds.done, name, fn, *args))  # type: ignore
         if name not in rounds.done:
             rounds.done[name] = to_json(fn(*args))  # in this thread, as sqlite3 wants it
-        return to_json(rounds.done[name])
+        return to_json(rounds.done[name])  # type: ignore
 
     async def _once(self, done: Msg, name: str, fn: Function, *args: Any) -> JSON:
         async def compute() -> None:
@@ -4125,6 +4125,8 @@ class SyncContext(Context):
         ) -> Elicited[Any]: ...
 
         def elicit(self, /, message: str, wanted: Any = None, **options: Any) -> Any: ...
+
+        def once(self, fn: Function, *args: Any) -> Any: ...
 
 #######################################
 # 17. Entries

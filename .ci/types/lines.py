@@ -39,6 +39,7 @@ async def order(item: str, ctx: Context) -> Order:
 @app.tool("by_name")
 async def sloppy(item: str, ctx: Context) -> int:
     ctx.info("forgotten")  # wrong: unused-coroutine
+    ctx.once(add, 1)  # wrong: unused-coroutine
     answer = await ctx.elicit("How many?", Order)
     print(answer.dta)  # wrong: attr-defined
     print(answer.data.amount)  # wrong: union-attr
@@ -56,6 +57,7 @@ def misnamed(a: int) -> int:
 @app.tool
 def threaded(ctx: SyncContext) -> str:
     ctx.info("said at once", logger="shop")
+    print(ctx.once(add, 1) + 1)
     ctx.reprot_progress(1)  # wrong: attr-defined
     ctx.report_progress("half")  # wrong: arg-type
     answer = ctx.elicit("How many?", Order)
