@@ -196,7 +196,7 @@ else:
     dataclass_transform = lambda **_: lambda cls: cls  # noqa: E731
     Space = types.SimpleNamespace
 
-__version__ = "0.3.0"
+__version__ = "0.3.1"
 
 __all__: list[str] = []
 
