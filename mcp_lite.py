@@ -4728,7 +4728,8 @@ class Server:
         page_size: items of one page of a list
         call_sync: runs plain functions: `await call_sync(job)` gives what job() gives, or is
             cancelled first, when the client gives up
-        rate_limit: (requests, seconds) for each client, beside initialize, server/discover, ping
+        rate_limit: (requests, seconds) for each client; initialize, server/discover and ping do not
+            count
         max_in_flight: requests of one session at once; more wait in line
         threads: for plain functions, unless call_sync is given
         capabilities: declared besides those of what is registered
@@ -6501,7 +6502,7 @@ class ClientSession:
             answer = await ask(params)
             if answer.get("resultType", "complete") == "complete":
                 return answer
-        often = f"asked more than {MAX_TRIES} times in one request: too many questions, or one anew"
+        often = f"asked more than {MAX_TRIES} times in one request; does a question change?"
         raise ProtocolError(f"{self.peer.name} {often}")
 
     async def _follow(self, method: str, task: Msg) -> Msg:
@@ -6960,7 +6961,8 @@ class StdioTransport(LineTransport):
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
         self._room = threading.Semaphore(MAX_FEW)  # for lines on their way to the loop
         self._group_lives = True
-        self._heard = False  # a child that has sent no message has nothing to bring in order
+        # Until the child has sent a message, it has nothing to bring in order.
+        self._patience = min(exit_seconds, MOMENT_SECONDS)
         self._ends: list[Future] = []  # of the child and of its stderr
 
     async def open(self) -> None:
@@ -7028,7 +7030,7 @@ class StdioTransport(LineTransport):
         while items := await super().read():
             messages = [item for item in items if self._is_message(item)]
             if messages:
-                self._heard = True
+                self._patience = self.exit_seconds
                 return messages
         await self._until_explained()
         return []
@@ -7072,8 +7074,7 @@ class StdioTransport(LineTransport):
             return
         try:
             await self.end_output()
-            patience = self.exit_seconds if self._heard else MOMENT_SECONDS
-            await asyncio.wait({self._ends[0]}, timeout=patience)
+            await asyncio.wait({self._ends[0]}, timeout=self._patience)
             if self._signal(signal.SIGTERM):
                 deadline = self._loop.time() + self.exit_seconds
                 while self._signal(0) and self._loop.time() < deadline:
