@@ -11050,16 +11050,15 @@ class KeySet:
         self.fetcher = Fetcher(where, ssl, allow_private=True)
         self.keys: list[JSON] | None = None
         self.fetched = self.tried = float("-inf")
-        self.work: Task | None = None
+        self.work: Any = None  # the task that fetches them, or did last
 
     async def get(self, anew: bool = False) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was just tried; Refused without any."""
         now = time.monotonic()
-        if anew or self.keys is None or now - self.fetched > ASK_SECONDS:
+        if anew or now - self.fetched > ASK_SECONDS:  # as it is before the first
             if now - self.tried > PROBE_SECONDS and (self.work is None or self.work.done()):
                 self.tried, self.work = now, asyncio.ensure_future(self.fetch())
-            if self.work is not None:
-                await asyncio.shield(self.work)
+            await asyncio.shield(self.work)
         if self.keys is None:
             raise not_now()
         return self.keys
