@@ -9909,7 +9909,7 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
         # spec: basic/authorization/client-registration
         # #application-type-and-redirect-uri-constraints
         "application_type": "native" if is_loopback(parse_url(redirect_uri).host) else "web",
-        **({"scope": scope} if scope else {}),
+        **without_none(scope=scope or None),
     }
 
 
@@ -9942,7 +9942,7 @@ def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
         # A client_id in the form as well would be a second method to strict servers.
         pair = f"{quote_plus(id)}:{quote_plus(secret)}".encode()
         return {"authorization": f"Basic {base64.b64encode(pair).decode()}"}, {}
-    return {}, {"client_id": id, **({} if method == "none" else {"client_secret": secret})}
+    return {}, without_none(client_id=id, client_secret=None if method == "none" else secret)
 
 
 # The authorization request, and its answer. RFC 6749 §4.1, RFC 7636, RFC 8707, RFC 9207
@@ -10776,7 +10776,7 @@ class OAuth(Authorizer):
     def about(self, resource: str | None) -> Fields:
         """Name the server that the token is for. RFC 8707 §2.2"""
         resource = resource if self.resource is FROM_METADATA else self.resource
-        return {"resource": resource} if resource else {}
+        return without_none(resource=resource or None)
 
     async def token_request(
         self, server: Msg, client: Msg, fields: Fields, where: str = "token_endpoint"
@@ -10877,7 +10877,7 @@ class OAuth(Authorizer):
             page = authorization_url(server, {
                 **self.extra, "response_type": "code", "client_id": client["client_id"],
                 "redirect_uri": uri, "state": state, "code_challenge": code_challenge(verifier),
-                "code_challenge_method": "S256", **({"scope": scope} if scope else {}), **about,
+                "code_challenge_method": "S256", **without_none(scope=scope or None), **about,
             })
             self.fetcher.check(parse_url(page))
             late = AuthError(f"nobody logged in within {self.timeout:g} seconds")
@@ -10951,7 +10951,7 @@ class ClientCredentials(OAuth):
 
     async def obtain(self, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
         client = self.client or {}
-        form = {**await self.grant(server, about), **({"scope": scope} if scope else {}), **about}
+        form = {**await self.grant(server, about), **without_none(scope=scope or None), **about}
         # RFC 6749 §4.4.3 -- it is not needed: the secret gives a new token at any time
         return client, without(await self.ask_tokens(server, client, form, scope), "refresh_token")
 
