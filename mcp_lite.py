@@ -6849,8 +6849,8 @@ class Client(ClientSession):
 
         `resources` is about the list of resources.
         """
-        wanted: Msg = dict(zip(FILTERS, (tools, prompts, resources, list(uris))))  # in its order
-        return Subscription(self, {k: v for k, v in wanted.items() if v}, callback, True)
+        given = zip(FILTERS, (tools, prompts, resources, list(uris)))  # in its order
+        return Subscription(self, {name: value for name, value in given if value}, callback, True)
 
     async def set_log_level(self, level: str) -> None:
         """Say how severe a log message must be to be sent: "debug" to "emergency"."""
