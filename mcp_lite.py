@@ -5856,7 +5856,7 @@ async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
     """Return the results of all, in their order; when one fails, cancel the others."""
     tasks = [asyncio.ensure_future(coro) for coro in coros]
     try:
-        return list(await asyncio.gather(*tasks))
+        return await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()
