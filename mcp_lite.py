@@ -875,8 +875,7 @@ def fit_code(code: int, rev: str) -> int:
 
 def is_modern(params: JSON) -> bool:
     """Return whether a request carries its own metadata."""
-    meta = params.get("_meta") if type(params) is dict else None
-    return type(meta) is dict and PROTOCOL_VERSION in meta
+    return type(params) is dict and PROTOCOL_VERSION in object_of(params, "_meta")
 
 # =====================================
 # Part II. One conversation
