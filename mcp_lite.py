@@ -1162,6 +1162,13 @@ async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
         return await work
 
 
+async def poll(busy: Action, seconds: float) -> None:
+    """Wait while busy() is true, where nothing tells of its end; for so long at most."""
+    until = time.monotonic() + seconds
+    while busy() and time.monotonic() < until:
+        await asyncio.sleep(0.01)
+
+
 async def maybe_await(value: Any) -> Any:
     """Return a value, awaited if it can be: callbacks may be plain or async."""
     return await value if inspect.isawaitable(value) else value
@@ -1295,9 +1302,7 @@ class Threads:
 
     async def close(self, seconds: float) -> None:
         """Wait so long for all jobs to end, and let the threads end."""
-        until = time.monotonic() + seconds
-        while self.free < self.threads and time.monotonic() < until:
-            await asyncio.sleep(0.01)
+        await poll(lambda: self.free < self.threads, seconds)
         with self.lock:
             self.shrink(0)
 
@@ -7075,9 +7080,7 @@ class StdioTransport(LineTransport):
             await self.end_output()
             await asyncio.wait({self._ends[0]}, timeout=self._patience)
             if self._signal(signal.SIGTERM):
-                deadline = self._loop.time() + self.exit_seconds
-                while self._signal(0) and self._loop.time() < deadline:
-                    await asyncio.sleep(0.01)
+                await poll(lambda: self._signal(0), self.exit_seconds)
         finally:  # at once, if we are cancelled
             self._keeper.cancel()
             self._drop()
@@ -8173,12 +8176,10 @@ class Listener:
         self.stopping = True
         if self.server is not None:
             self.server.close()
-        until = self.loop.time() + grace
         for connection in list(self.connections):
             if connection.response is None:
                 connection.hang_up()
-        while self.connections and self.loop.time() < until:
-            await asyncio.sleep(0.01)
+        await poll(lambda: self.connections, grace)
         for connection in list(self.connections):
             if connection.response is not None:
                 connection.response.task.cancel()
@@ -8863,9 +8864,7 @@ class Endpoint:
 
     async def quiet(self, sessions: Iterable[HTTPSession], seconds: float) -> None:
         """Wait until these sessions serve no request."""
-        until = self.loop.time() + seconds
-        while any(each.incoming for each in sessions) and self.loop.time() < until:
-            await asyncio.sleep(0.01)
+        await poll(lambda: any(each.incoming for each in sessions), seconds)
 
     async def wind_up(self) -> None:
         """Let running requests finish within the grace period; answer the others with an error."""
