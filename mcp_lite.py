@@ -7804,9 +7804,9 @@ def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, Mirrored]:
     name = params.get(row.mirrors) if row is not None else None
     if isinstance(name, str):
         said["mcp-name"] = name
-        tool = tools.get(name) if method == "tools/call" else None
-        for header, path in () if tool is None else tool.mirrors:
-            said[header] = mirrored_value(path, params.get("arguments"))
+        if method == "tools/call" and name in tools:
+            for header, path in tools[name].mirrors:
+                said[header] = mirrored_value(path, params.get("arguments"))
     return said
 
 
