@@ -9043,8 +9043,8 @@ class ASGIApp(Endpoint):
             await asyncio.wait([response.watcher])
         except asyncio.CancelledError:  # the ASGI server ends; it would log a traceback for this
             told = encode(error(None, wire_error(RPCError(TOO_BUSY, SHUTTING_DOWN))))
-            begun = response.begun
-            await (response.send(0, {}) if begun else response.send(503, JSON_HEADERS, told))
+            await response.send(503, JSON_HEADERS, told)  # nothing, where it has begun
+            await response.send(0, {})  # nothing, where it has not
         finally:
             response.lose()
 
