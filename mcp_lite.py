@@ -6088,7 +6088,7 @@ class Subscription:
             logger.warning("%s will not tell of %s", self.client.peer.name, refused)
         if self.agreed.done():  # the stream had been lost
             self.client.catch_up()
-        settle_future(self.agreed, None, None)
+        settle_future(self.agreed)
         self.pace = Pace()
 
     def _put(self, item: Msg | None) -> None:
