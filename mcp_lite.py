@@ -11144,9 +11144,9 @@ class Guard(Entrance):
 
     def challenge(self, error: str = "", scope: str | None = None) -> Fields:
         """Return the header that says what is wanted. RFC 6750 §3, RFC 9728 §5.1"""
-        named = bool(self.issuers and self.url)
+        url = self.url if self.issuers else ""
         fields = {
-            "resource_metadata": resource_metadata_urls(parse_url(self.url))[0] if named else "",
+            "resource_metadata": resource_metadata_urls(parse_url(url))[0] if url else "",
             "scope": " ".join(self.scopes) if scope is None else scope,
             "error": error,
         }
