@@ -8432,11 +8432,8 @@ class HTTPSession(Conversation):
 # Limits.  A principal without a subject is its own key: a value that changes makes it another one.
 
 class Identity(Row):
-    principal: Any = None
-    owner: str = ""  # the stable key of the principal
-
-
-ANYBODY = Identity()
+    principal: Any
+    owner: str  # the stable key of the principal
 
 
 def principals_by_token(given: Any) -> Any:
@@ -11138,7 +11135,7 @@ class Guard(Entrance):
         self.url, self.issuers = resource_url or "", list(issuers)
 
         #: by the hash of a token: until when its judgement counts, and whose it is
-        self.cache: OrderedDict[bytes, tuple[float, Identity]] = OrderedDict()
+        self.cache: OrderedDict[bytes, tuple[float, Any]] = OrderedDict()
 
     def challenge(self, error: str = "", scope: str | None = None) -> Fields:
         """Return the header that says what is wanted. RFC 6750 §3, RFC 9728 §5.1"""
@@ -11151,7 +11148,7 @@ class Guard(Entrance):
         text = ", ".join(f'{name}="{value}"' for name, value in fields.items() if value)
         return {"www-authenticate": f"Bearer {text}".rstrip()}
 
-    async def identify(self, headers: Fields, query: str = "") -> Identity:
+    async def identify(self, headers: Fields, query: str) -> Any:
         """Return the sender of a request; Refused if its token is wrong, or lacks a scope."""
         token = bearer_of(headers)
         if token is None:  # one in the query alone is none: RFC 6750 §5.3
@@ -11160,7 +11157,7 @@ class Guard(Entrance):
             problem = "one token, in one Authorization header"
             raise Refused(problem, 400, self.challenge("invalid_request"))
         name = digest("256", token.encode())
-        judged_until, who = self.cache.get(name, (0.0, ANYBODY))
+        judged_until, who = self.cache.get(name, (0.0, None))
         if time.monotonic() >= judged_until:
             who = self.identity_of(await self.judge(token))
             left = (getattr(who.principal, "expires_at", None) or NEVER) - time.time()
