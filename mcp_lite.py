@@ -6098,8 +6098,8 @@ class Subscription:
 
     async def _ask(self, method: str) -> None:
         """Legacy: begin or end the updates of the resources that no other subscription has."""
-        others = [item for item in self.client.subscriptions if item is not self]
-        for uri in set(self.uris).difference(*(item.uris for item in others)):
+        others = {u for item in self.client.subscriptions if item is not self for u in item.uris}
+        for uri in {*self.uris} - others:
             await self.client.request(method, {"uri": uri})
 
     async def _listen(self) -> None:
