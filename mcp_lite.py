@@ -5890,7 +5890,7 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
     if isinstance(content, dict):
         defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
         content = {**defaults, **content}
-    checker_of({"type": "object", **schema})(content)
+    checker_of(schema)(content)
     return {"action": "accept", "content": content}
 
 
@@ -5967,9 +5967,9 @@ class Answers:
         message = params["message"]
         if params.get("mode") == "url":
             return answer_of(await self._put("elicitation.url", message, params["url"]), None)
-        schema = params["requestedSchema"]
-        checker_of({"type": "object", **schema})  # a bad form is refused before it is shown
-        answer = await self._put("elicitation.form", message, schema)
+        schema = {"type": "object", **params["requestedSchema"]}
+        checker_of(schema)  # a bad form is refused before it is shown
+        answer = await self._put("elicitation.form", message, params["requestedSchema"])
         try:
             return answer_of(answer, schema)
         except SchemaError as exc:
