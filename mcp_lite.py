@@ -9483,8 +9483,9 @@ class HTTPTransport(Transport):
         opening = method_of(msg) == "initialize"
         more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         if self.rev >= MODERN and isinstance(msg, dict) and "method" in msg:
-            said = without_none(**repeated(msg, self.tools)).items()
-            more.update({name: encode_header_value(str(value)) for name, value in said})
+            for name, value in repeated(msg, self.tools).items():
+                if value is not None:
+                    more[name] = encode_header_value(str(value))
         headers = await self.fields(more)
         send = partial(self.auth.send, "POST", self._pair or self.url.target, headers, data, None)
         try:
