@@ -10908,8 +10908,7 @@ class OAuth(Authorizer):
                             f"OAuth(client_id=..., issuer={issuer!r}, redirect_uri=...)")
         url = oauth_url(server["registration_endpoint"], "registration_endpoint")
         asked = registration(server, self.client_name, uri, scope)
-        as_json = {"content-type": JSON_TYPE}
-        status, _, doc = await self.fetcher.fetch("POST", url, as_json, encode(asked))
+        status, _, doc = await self.fetcher.fetch("POST", url, JSON_HEADERS, encode(asked))
         if status not in (200, 201):
             remedy = f"if {self.url} has a fixed token, give that: token=, or --token"
             raise AuthError(f"{url} did not register us: {status}, {said(doc)}; {remedy}")
