@@ -10694,7 +10694,7 @@ class OAuth(Authorizer):
 
     async def close(self) -> None:
         """Stop asking a person; but wait for an answer that may hold a new refresh token."""
-        if self.work is not None and not self.work.done():
+        if self.work is not None:
             if self.transport.waits_for_person:
                 self.work.cancel()
             await asyncio.wait([self.work], timeout=GRACE_SECONDS)
