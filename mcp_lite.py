@@ -969,8 +969,8 @@ class Budgets:
         if len(self.budgets) > MAX_CLIENTS:
             del self.budgets[next(iter(self.budgets))]
         if not budget.take():
-            problem = f"more than {calls} requests in {seconds:g} seconds"
-            raise RPCError(TOO_FAST, problem, {"retryAfter": int(seconds / calls) + 1})
+            raise RPCError(TOO_FAST, f"more than {calls} requests in {seconds:g} seconds",
+                           {"retryAfter": int(seconds / calls) + 1})
 
 #######################################
 # 6. Lifecycle
@@ -1051,8 +1051,9 @@ def admit(
         # spec: basic/transports/stdio#receiving-messages
         raise RPCError(METHOD_NOT_FOUND, f"a {sender} cannot call {method}")
     if lacks(capabilities, row.capability, rev):
-        problem = f"the capability {row.capability!r} was not declared"
-        raise RPCError(METHOD_NOT_FOUND, f"{method}: {problem}")
+        raise RPCError(
+            METHOD_NOT_FOUND, f"{method}: the capability {row.capability!r} was not declared"
+        )
 
 
 #: What the `_meta` of a modern request has, checked like the parameters of a method.
@@ -1072,8 +1073,7 @@ def read_metadata(msg: Msg) -> Facts:
     check_params(METADATA, meta)
     level = meta.get(LOG_LEVEL)
     if level is not None and level not in LOG_LEVELS:
-        problem = f"_meta: {LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}"
-        raise RPCError(INVALID_PARAMS, problem)
+        raise RPCError(INVALID_PARAMS, f"_meta: {LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}")
     info = meta.get(CLIENT_INFO, {})
     return Facts(meta[PROTOCOL_VERSION], info, meta[CLIENT_CAPABILITIES], level)
 
@@ -1082,8 +1082,8 @@ def check_version(name: str) -> None:
     """Raise RPCError -32022 unless `name` is a modern revision."""
     # spec: basic/versioning#protocol-version-negotiation
     if name in LEGACY or name not in REVISIONS:
-        data = {"supported": SUPPORTED, "requested": name}
-        raise RPCError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+        raise RPCError(UNSUPPORTED_VERSION, "Unsupported protocol version",
+                       {"supported": SUPPORTED, "requested": name})
 
 
 def check_modern_request(msg: Msg) -> Facts:
@@ -1632,8 +1632,7 @@ class Asker:
             self._abandon(req_id, "timeout")
             await asyncio.sleep(0)  # so that it is said before what the caller says next
             waited = f"{self.name} did not answer {method} within {patience:g} seconds"
-            why = "; ".join(filter(None, (waited, self.transport.hint())))
-            raise RequestTimeout(why) from None
+            raise RequestTimeout("; ".join(filter(None, (waited, self.transport.hint())))) from None
         finally:
             self.asked.pop(req_id, None)
         if isinstance(answer, MCPError):
@@ -1856,8 +1855,9 @@ class Peer(Asker):
         load = self.loads.get(exchange.client_key, 0) + exchange.size
         if load > HELD_BYTES:
             # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
-            problem = f"the requests that run or wait would take more than {HELD_BYTES} bytes"
-            raise RPCError(TOO_BUSY, problem)
+            raise RPCError(
+                TOO_BUSY, f"the requests that run or wait would take more than {HELD_BYTES} bytes"
+            )
         self.loads[exchange.client_key] = load
         self.incoming[exchange.key] = exchange
         return exchange
