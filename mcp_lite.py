@@ -6344,8 +6344,9 @@ class ClientSession:
             if told or (final or failed) and isinstance(exc, ConnectionClosed):
                 raise
             if self.pinned:
-                what = f"{self.peer.name} does not speak revision {self.pinned}"
-                raise ProtocolError(f"{what}: {exc}") from exc
+                raise ProtocolError(
+                    f"{self.peer.name} does not speak revision {self.pinned}: {exc}"
+                ) from exc
             slow = isinstance(exc, RequestTimeout)
         if self.lost is not None:
             again = "%s has ended, as some old servers do when they are asked: it is started again"
@@ -6388,8 +6389,8 @@ class ClientSession:
         rev: Any = answer.get("protocolVersion")
         known = [self.pinned] if self.pinned else LEGACY
         if rev not in known:
-            we = f"we speak {', '.join(known)}"
-            raise ProtocolError(f"{self.peer.name} speaks revision {rev!r:.200}; {we}")
+            raise ProtocolError(f"{self.peer.name} speaks revision {rev!r:.200}; "
+                                f"we speak {', '.join(known)}")
         session.rev = rev
         self._learn(answer, object_of(answer, "serverInfo"))
         self.transport.agreed(rev)
@@ -6484,8 +6485,8 @@ class ClientSession:
         rev, row = self.peer.session.rev, METHODS.get(method)
         if row is not None:
             if rev not in row.revisions:
-                why = f"the server speaks revision {rev}, which has no {method}"
-                raise CapabilityMissing("server", row.capability or method, why)
+                raise CapabilityMissing("server", row.capability or method,
+                                        f"the server speaks revision {rev}, which has no {method}")
             # spec 2025-11-25: basic/lifecycle#operation
             check_capability("server", self.server_capabilities, row.capability, rev)
 
@@ -6506,8 +6507,8 @@ class ClientSession:
             answer = await ask(params)
             if answer.get("resultType", "complete") == "complete":
                 return answer
-        often = f"asked more than {MAX_TRIES} times in one request; does a question change?"
-        raise ProtocolError(f"{self.peer.name} {often}")
+        raise ProtocolError(f"{self.peer.name} asked more than {MAX_TRIES} times in one request; "
+                            "does a question change?")
 
     async def _follow(self, method: str, task: Msg) -> Msg:
         if method != "tools/call":  # the extension: nothing else may become a task
@@ -6561,10 +6562,9 @@ class ClientSession:
                        if method in self.listeners and method.endswith("/list_changed")
                        and declares(self.server_capabilities, capability)}
         if wanted and self.modern:
-            changes = Subscription(self, wanted, nothing, True)
             late = RequestTimeout(f"no answer in {PROBE_SECONDS:g} seconds")
             try:  # before anything else, so that nothing is missed
-                await within(PROBE_SECONDS, changes.open(), late)
+                await within(PROBE_SECONDS, Subscription(self, wanted, nothing, True).open(), late)
             except MCPError as exc:
                 logger.warning("changes will not be heard of: %s", exc)
 
@@ -6660,14 +6660,14 @@ class Client(ClientSession):
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
         check_numbers(timeout=timeout, max_timeout=max_timeout)
-        elicits = {"elicitation.form": elicit, "elicitation.url": elicit_url}
-        callbacks = without_none(roots=roots, sampling=sample, **elicits)
+        callbacks = without_none(roots=roots, sampling=sample, **{
+            "elicitation.form": elicit, "elicitation.url": elicit_url})
         if ask is not None and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
         if isinstance(roots, (str, bytes, Mapping)):
             raise TypeError("roots= is a list of folders, or a function that gives one")
-        reach = way_to(target, options, type(self))
-        super().__init__(target, reach, revision, {"name": name, "version": version})
+        super().__init__(target, way_to(target, options, type(self)), revision,
+                         {"name": name, "version": version})
         self.answers = Answers(name, callbacks, ask, capabilities)
         self.timeout, self.max_timeout = min(timeout, max_timeout), max_timeout
         self.progress = progress
