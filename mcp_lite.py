@@ -7447,8 +7447,8 @@ async def whole(piece: Callable[[], Awaitable[bytes]], limit: int, room: Any = N
             if len(body) > limit:
                 raise LimitExceeded(f"the body is longer than {limit} bytes", http_status=413)
             if room.taken > 4 * HELD_BYTES:
-                problem = "too many requests are being sent: try again later"
-                raise ProtocolError(problem, TOO_BUSY, http_status=503)
+                raise ProtocolError("too many requests are being sent: try again later", TOO_BUSY,
+                                    http_status=503)
         return bytes(body)
     finally:
         room.taken -= len(body)
@@ -7613,8 +7613,9 @@ class Gate:
         else:
             return
         # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
-        problem = f"the {what} {headers[what][:100]!r} is not allowed here: see allowed_{what}s"
-        raise ProtocolError(problem, http_status=403)
+        raise ProtocolError(
+            f"the {what} {headers[what][:100]!r} is not allowed here: see allowed_{what}s",
+            http_status=403)
 
     def _is_ours(self, host: str) -> bool:
         found = re.fullmatch(AUTHORITY, host)
@@ -7653,9 +7654,8 @@ def header_revision(headers: Fields) -> str:
     # spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
     # spec: basic/transports/streamable-http#protocol-version-header -- with the supported versions
     if name not in REVISIONS and VERSION_HEADER in headers:
-        problem = f"revision {name!r} is not one of {', '.join(REVISIONS)}"
-        data = {"supported": SUPPORTED, "requested": name}
-        raise ProtocolError(problem, UNSUPPORTED_VERSION, data=data)
+        raise ProtocolError(f"revision {name!r} is not one of {', '.join(REVISIONS)}",
+                            UNSUPPORTED_VERSION, data={"supported": SUPPORTED, "requested": name})
     return name
 
 
@@ -7764,8 +7764,8 @@ def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
     if "x-mcp-header" in node:
         name, plain = node["x-mcp-header"], node.get("type") in ("string", "integer", "boolean")
         if not (path and plain and isinstance(name, str) and re.fullmatch(TOKEN, name)):
-            problem = "it gives a header's name to a string, integer or boolean among properties"
-            raise SchemaError(".".join(path or ()), f"x-mcp-header is wrong here: {problem}")
+            raise SchemaError(".".join(path or ()), "x-mcp-header is wrong here: it gives a "
+                              "header's name to a string, integer or boolean among properties")
         yield "mcp-param-" + name.lower(), path
     for key, value in node.items():
         if key == "properties" and isinstance(value, dict):
@@ -8146,8 +8146,9 @@ class Listener:
         except OSError as exc:  # errors of TLS are such, too
             self._sweeper.cancel()
             where = uds or f"port {port} of {host}"
-            problem = f"cannot listen on {where}: {exc.strerror or exc}"
-            raise CannotServe(exc.errno, problem) from None
+            raise CannotServe(
+                exc.errno, f"cannot listen on {where}: {exc.strerror or exc}"
+            ) from None
         where = self.server.sockets[0].getsockname()
         if not isinstance(where, tuple):
             return f"{self.scheme}://localhost"
@@ -8657,15 +8658,17 @@ class Endpoint:
         """Answer OPTIONS, which needs no token, and refuse what is not there."""
         methods = self.routes.get(request.path.rstrip("/"))
         if methods is None:
-            problem = f"nothing is here: the endpoint is at {request.root}{self.path or '/'}"
-            raise ProtocolError(problem, http_status=404)
+            raise ProtocolError(
+                f"nothing is here: the endpoint is at {request.root}{self.path or '/'}",
+                http_status=404)
         allowed = ", ".join(dict.fromkeys((*methods, "OPTIONS")))
         if request.method != "OPTIONS":  # RFC 9110 §15.5.6 -- "MUST generate an Allow header field"
             raise Refused(f"{request.method[:20]} is not served here", 405, {"allow": allowed})
-        wanted = request.headers.get("access-control-request-headers", "*")
         await response.send(204, {
             "allow": allowed, "access-control-allow-methods": allowed,
-            "access-control-allow-headers": wanted, "access-control-max-age": "600",
+            "access-control-allow-headers":
+                request.headers.get("access-control-request-headers", "*"),
+            "access-control-max-age": "600",
         })
 
     # Messages.
@@ -9206,8 +9209,8 @@ class HTTPClient:
             answer.close()
             url = answer.url.join(where)
             if url is None or (method != "GET" and status < 307):  # RFC 9110 §15.4
-                problem = f"redirects to another origin, or a {method} elsewhere: {where}"
-                raise ConnectionClosed(f"{answer.url} {problem}")
+                raise ConnectionClosed(f"{answer.url} redirects to another origin, "
+                                       f"or a {method} elsewhere: {where}")
             target = url.target
         raise ConnectionClosed(f"{self.url} redirects more than {redirects} times")
 
@@ -9469,8 +9472,8 @@ class HTTPTransport(Transport):
         return self.rev >= MODERN
 
     async def fields(self, more: Fields) -> Fields:
-        given = sendable_headers(await value_from(self._headers))
-        out = {"user-agent": f"mcp_lite/{__version__}", **given, **more}
+        out = {"user-agent": f"mcp_lite/{__version__}",
+               **sendable_headers(await value_from(self._headers)), **more}
         if self.rev >= VERSION_HEADERS:
             out[VERSION_HEADER] = self.rev
         if self.session_id is not None:
@@ -9697,8 +9700,9 @@ class HTTPTransport(Transport):
             self.session_id = None
 
     def learn_tool(self, tool: Msg) -> None:
-        mirrors = mirrors_of(tool.get("inputSchema"))
-        self.tools[tool["name"]] = types.SimpleNamespace(mirrors=mirrors)
+        self.tools[tool["name"]] = types.SimpleNamespace(
+            mirrors=mirrors_of(tool.get("inputSchema"))
+        )
 
     def end(self) -> None:
         self.auth.closing = True
