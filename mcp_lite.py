@@ -10031,8 +10031,8 @@ def read_tokens(doc: Msg, scope: str, scheme: str, where: str) -> Msg:
     with suppress(TypeError, ValueError):  # it need not say
         left, now = float(str(life)), time.time()
         if 0 < left < 1e12:  # 0 means to some servers that it never expires
-            early = min(STALL_SECONDS, left / 10)
-            kept.update(expires_at=now + left, refresh_at=now + left - early)
+            kept.update(expires_at=now + left,
+                        refresh_at=now + left - min(STALL_SECONDS, left / 10))
     return kept
 
 #######################################
@@ -10134,8 +10134,9 @@ def signed_by(jwk: Msg, alg: str, data: bytes, signature: bytes) -> bool:
 
     try:
         if alg == "ES256":
-            right = jwk.get("crv") == "P-256"
-            return right and signed_with_p256(number("x"), number("y"), data, signature)
+            return jwk.get("crv") == "P-256" and signed_with_p256(
+                number("x"), number("y"), data, signature
+            )
         return signed_with_rsa(number("n"), number("e"), alg[2:], data, signature)
     except AuthError:  # a set may hold keys for others
         return False
@@ -10466,8 +10467,8 @@ class Fetcher:
     def forbid_private(self, address: str) -> None:
         """Raise ConnectionClosed if a public server leads us to a private address. RFC 9728 §7.7"""
         if self.public and not self.allow_private and not is_public(address):
-            problem = f"{self.server} leads to the private address {address}: refused"
-            raise ConnectionClosed(f"{problem}; if that is meant, pass allow_private=True")
+            raise ConnectionClosed(f"{self.server} leads to the private address {address}: "
+                                   "refused; if that is meant, pass allow_private=True")
 
     def check(self, url: URL) -> None:
         """Raise MCPError for a URL to which the server may not lead us or our browser."""
@@ -10511,8 +10512,9 @@ class Fetcher:
     async def post_form(self, url: URL, headers: Fields, form: Fields) -> Answered:
         from urllib.parse import urlencode
 
-        sent = {"content-type": "application/x-www-form-urlencoded", **headers}
-        return await self.fetch("POST", url, sent, urlencode(form).encode())
+        return await self.fetch("POST", url, {
+            "content-type": "application/x-www-form-urlencoded", **headers
+        }, urlencode(form).encode())
 
     async def server_of(self, issuer: str) -> Msg | None:
         """Return the metadata of an authorization server; None if it has none."""
@@ -10665,8 +10667,8 @@ class OAuth(Authorizer):
         challenge = challenge_of(fields.get("www-authenticate", ""), self.scheme.lower())
         more = status == 403 and challenge.get("error") == "insufficient_scope"
         if status == 401 and "login" in steps:
-            remedy = f"python3 mcp_lite.py logout {self.url} forgets it"
-            raise AuthError(f"{self.url} refuses the token that was got for it: {remedy}")
+            raise AuthError(f"{self.url} refuses the token that was got for it: "
+                            f"python3 mcp_lite.py logout {self.url} forgets it")
         # spec: basic/authorization/index#step-up-authorization-flow -- "no more than a few times"
         if (status != 401 and not more) or len(steps) >= 3:
             return False
@@ -10785,19 +10787,19 @@ class OAuth(Authorizer):
         error = doc.get("error")
         if isinstance(error, str) and status < 500:
             words = said(doc, [form.get(name, "") for name in SECRET_FIELDS])
-            ended = error in ("invalid_grant", "invalid_client")
-            raise (TokenRefused if ended else AuthError)(f"{url} refused: {words}")
+            kind = TokenRefused if error in ("invalid_grant", "invalid_client") else AuthError
+            raise kind(f"{url} refused: {words}")
         raise ConnectionClosed(f"{url} answered {status}, and no token")
 
     async def ask_tokens(self, server: Msg, client: Msg, form: Fields, scope: str) -> Msg:
-        doc = await self.token_request(server, client, form)
-        return read_tokens(doc, scope, self.scheme, server["token_endpoint"])
+        return read_tokens(await self.token_request(server, client, form), scope, self.scheme,
+                           server["token_endpoint"])
 
     async def log_in(self, challenge: Fields, before: str) -> None:
         """Find out who gives tokens for this server, and get one, of more scope than `before`."""
         if self.person and not self.interactive:
-            login = f"python3 mcp_lite.py login {self.url}, or give a token"
-            raise AuthError(f"{self.url} wants a login: {login}")
+            raise AuthError(f"{self.url} wants a login: python3 mcp_lite.py login {self.url}, "
+                            "or give a token")
         self.fetcher.left = HEAD_SECONDS
         resource, scopes, server = await self.discover(challenge.get("resource_metadata"))
         scope = self.wanted_scope(challenge.get("scope", ""), scopes, server, before)
@@ -10828,8 +10830,7 @@ class OAuth(Authorizer):
             resource = str(self.url).rstrip("/")
         server = await self.fetcher.server_of(issuer)
         if server is None and where:
-            places = ", ".join(server_metadata_urls(issuer))
-            raise AuthError(f"{issuer}: none of {places} is there")
+            raise AuthError(f"{issuer}: none of {', '.join(server_metadata_urls(issuer))} is there")
         server = server or default_server(self.url)
         oauth_url(server.get("token_endpoint"), f"{issuer}: token_endpoint")
         self.choose([server["issuer"]])
@@ -10914,8 +10915,8 @@ class OAuth(Authorizer):
         asked = registration(server, self.client_name, uri, scope)
         status, _, doc = await self.fetcher.fetch("POST", url, JSON_HEADERS, encode(asked))
         if status not in (200, 201):
-            remedy = f"if {self.url} has a fixed token, give that: token=, or --token"
-            raise AuthError(f"{url} did not register us: {status}, {said(doc)}; {remedy}")
+            raise AuthError(f"{url} did not register us: {status}, {said(doc)}; if {self.url} has "
+                            "a fixed token, give that: token=, or --token")
         return read_client(doc, asked, str(url))
 
 #######################################
@@ -11158,8 +11159,8 @@ class Guard(Entrance):
         if token is None:  # one in the query alone is none: RFC 6750 §5.3
             raise Refused("a token is needed", 401, self.challenge())
         if " " in token or "," in token or re.search("(?:^|&)access_token=", query):
-            problem = "one token, in one Authorization header"
-            raise Refused(problem, 400, self.challenge("invalid_request"))
+            raise Refused("one token, in one Authorization header", 400,
+                          self.challenge("invalid_request"))
         name = digest("256", token.encode())
         judged_until, who = self.cache.get(name, (0.0, None))
         if time.monotonic() >= judged_until:
@@ -11170,8 +11171,7 @@ class Guard(Entrance):
             if len(self.cache) > MAX_CLIENTS:
                 self.cache.popitem(last=False)
         if not set(self.scopes) <= set(getattr(who.principal, "scopes", ())):
-            problem = "the token has too little scope"
-            raise Refused(problem, 403, self.wants("", who.principal))
+            raise Refused("the token has too little scope", 403, self.wants("", who.principal))
         return who
 
     async def judge(self, token: str) -> Any:
@@ -11189,10 +11189,9 @@ class Guard(Entrance):
     def wants(self, scope: str, principal: Any) -> Fields:
         """Return the header that tells of a missing scope, and of all that we need anyway."""
         # spec: basic/authorization/index#runtime-insufficient-scope-errors
-        held = getattr(principal, "scopes", ())
         # Clients ask for what is named here, and would lose what is not.
         # spec 2025-11-25: basic/authorization#runtime-insufficient-scope-errors
-        kept = [each for each in self.offered if each in held]
+        kept = [each for each in self.offered if each in getattr(principal, "scopes", ())]
         wanted = dict.fromkeys((*self.scopes, *kept, *scope.split()))
         return self.challenge("insufficient_scope", " ".join(wanted))
 
