@@ -11773,7 +11773,7 @@ def load_file(path: str) -> types.ModuleType:
 
 def load_app(target: str) -> Any:
     stem, _, wanted = target.partition(".py:")
-    path = stem if stem.endswith(".py") else f"{stem}.py"
+    path = stem.removesuffix(".py") + ".py"
     # The class is told by its name: another copy of this file has a Server class of its own.
     servers = {name: value for name, value in vars(load_file(path)).items()
                if type(value).__name__ == "Server"}
@@ -11880,8 +11880,8 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     if not fits or target and (not args.target or re.match(r"\w+=", str(args.target))):
         raise UsageError(f"a word is missing, or one too many; as in: {usage}")
     if target and isinstance(args.target, str) and not re.match(r".*\.py|https?:", args.target):
-        told = "begins with http:// or https://, or is a FILE.py; a command stands after --"
-        raise UsageError(f"{args.target}: a target {told}")
+        raise UsageError(f"{args.target}: a target begins with http:// or https://, or is a "
+                         "FILE.py; a command stands after --")
     if args.trace:
         start_trace(args.trace)
     return args
@@ -11942,8 +11942,8 @@ def auth_of(args: Any, headers: Msg) -> Any:
     show: Any = open_browser
     if args.no_browser:
         show = paste_redirect if terminal else nothing
-    interactive = args.verb == "login" or terminal
-    return OAuth(client_id=args.client_id, interactive=interactive, open_browser=show)
+    return OAuth(client_id=args.client_id, interactive=args.verb == "login" or terminal,
+                 open_browser=show)
 
 
 async def perform(client: Client, args: Any, person: Person) -> int:
@@ -12012,8 +12012,8 @@ def complain(exc: Exception, as_json: bool = False) -> int:
     text = f"error: {one_line(exc).partition('; its last words: ')[0][:1000]}"
     text += "; --timeout N waits longer" * isinstance(exc, RequestTimeout)
     if as_json:
-        code = getattr(exc, "code", None)
-        text = json.dumps({"error": {"message": one_line(exc), "code": code, "status": status}})
+        text = json.dumps({"error": {"message": one_line(exc), "code": getattr(exc, "code", None),
+                                     "status": status}})
     with suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
         sys.stderr.write(f"{text}\n")
     return status
@@ -12064,8 +12064,8 @@ def is_app(target: Any) -> bool:
 @wraps(StdioTransport)
 def reach_app(target: str, **options: Any) -> StdioTransport:
     """Start this file as a server of FILE.py:APP."""
-    command = [sys.executable, os.path.abspath(__file__), "serve", target]
-    transport = StdioTransport(command, **options)
+    transport = StdioTransport([sys.executable, os.path.abspath(__file__), "serve", target],
+                               **options)
     transport.name = f"the server {os.path.basename(target)!r}"
     return transport
 
