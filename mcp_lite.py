@@ -8842,9 +8842,10 @@ class Endpoint:
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
     async def probe(self, request: HTTPRequest) -> Any:
-        ready = not self.draining or request.path != "/readyz"
         headers = {"content-type": "text/plain", "cache-control": "no-store"}
-        return (200, headers, "ok\n") if ready else (503, headers, "draining\n")
+        if self.draining and request.path == "/readyz":
+            return 503, headers, "draining\n"
+        return 200, headers, "ok\n"
 
     # Time.
 
