@@ -728,7 +728,7 @@ REVISIONS = (V24_11, V25_03, V25_06, V25_11, V26_07)
 NEWEST = MODERN = V26_07  # MODERN: the first of its era
 LEGACY = (V25_11, V25_06, V25_03, V24_11)  # those with a handshake, newest first
 NEWEST_LEGACY = V25_11
-BATCHES = (V25_03,)  # with JSON-RPC batches (spec 2025-03-26: basic/index#batching)
+BATCHES = V25_03  # the only one with JSON-RPC batches (spec 2025-03-26: basic/index#batching)
 COMPLETIONS = V25_03  # the first with a capability for completions
 #: The first one that HTTP requests name (spec 2025-06-18: basic/transports), and what a request is
 #: taken for that names none.
@@ -1790,7 +1790,7 @@ class Peer(Asker):
 
     def check_batch(self, batch: list[JSON]) -> None:
         rev = self.session.rev
-        if rev not in BATCHES or not 0 < len(batch) <= MAX_ITEMS:
+        if rev != BATCHES or not 0 < len(batch) <= MAX_ITEMS:
             raise ProtocolError(f"revision {rev} has no batches, or none of {len(batch)} messages")
 
     def reply_batch(self, msgs: list[JSON], send: Any, caller: Caller, size: int) -> Awaitable[Any]:
@@ -6714,7 +6714,7 @@ class Client(ClientSession):
             except RemoteError as exc:
                 return exc
 
-        send = gather if self.peer.session.rev in BATCHES else self.send
+        send = gather if self.peer.session.rev == BATCHES else self.send
         return await together(one(*call) for call in calls)
 
     async def ping(self) -> float:
