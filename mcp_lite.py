@@ -866,11 +866,11 @@ def fit_message(message: Msg, rev: str) -> Msg:
 
 
 def fit_code(code: int, rev: str) -> int:
-    if rev < MODERN or code not in (RESOURCE_NOT_FOUND, *RESERVED_CODES):
-        return code
+    if rev >= MODERN and code == RESOURCE_NOT_FOUND:
+        return INVALID_PARAMS
     # spec: basic/index#error-codes -- "MUST NOT emit any code from this sub-range that is not
     # defined by this specification"
-    return INVALID_PARAMS if code == RESOURCE_NOT_FOUND else INTERNAL_ERROR
+    return INTERNAL_ERROR if rev >= MODERN and code in RESERVED_CODES else code
 
 
 def is_modern(params: JSON) -> bool:
