@@ -7877,8 +7877,8 @@ class Response:
 
     cors: Fields | None = None  # headers of every answer
     begun = ended = lost = False
-    #: functions, each with its argument, to call when all is written or the client is gone
-    on_end: tuple[tuple[Function, Any], ...] = ()
+    #: what to call when all is written or the client is gone
+    on_end: tuple[Action, ...] = ()
 
     async def send(
         self, status: int, headers: Fields, data: bytes = b"", more: bool = False
@@ -7899,8 +7899,8 @@ class Response:
 
     def finish(self) -> None:
         on_end, self.on_end = self.on_end, ()  # each once, and no circle of references stays
-        for fn, argument in on_end:
-            fn(argument)
+        for action in on_end:
+            action()
 
     def lose(self) -> None:
         self.lost = True
@@ -8292,7 +8292,7 @@ class Stream:
         if before is not None and before is not response:
             self.endpoint.tasks.spawn(before.send(0, {}))
         self.endpoint.live.add(self)
-        response.on_end += ((self.detach, response),)
+        response.on_end += (partial(self.detach, response),)
         if response.lost:  # while its token was looked at: lose() is not called again
             self.detach(response)
         if self.complete:
@@ -8735,7 +8735,7 @@ class Endpoint:
             work = stream(error(msg["id"], wire_error(exc)))
         if modern and exchange is not None:
             # spec: basic/transports/streamable-http#cancellation -- closing the response is it
-            response.on_end += ((session.stop, exchange),)
+            response.on_end += (partial(session.stop, exchange),)
             if response.lost:
                 session.stop(exchange)
         try:
