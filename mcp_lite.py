@@ -8262,7 +8262,13 @@ class Stream:
         self.last, self.complete = self.last + 1, final
         if session.keeps_events:
             data = b"id: %b-%d\n%b" % (self.name.encode(), self.last, data)
-            session.keep_event(self, data)
+            session.kept = session.kept or deque()
+            session.kept.append((self, self.last, data))
+            session.size += len(data)
+            # Where sessions are few, each keeps 4 MiB of events.
+            most = HELD_BYTES // (15 + len(self.endpoint.sessions))
+            while session.size > most and len(session.kept) > 1:
+                session.size -= len(session.kept.popleft()[2])
         response = self.release() if final else self.response
         if response is not None:
             self.sent, self.since = self.last, self.endpoint.now
@@ -8395,13 +8401,6 @@ class HTTPSession(Conversation):
             stream.name = os.urandom(8).hex()
             self.endpoint.streams[stream.name] = stream
 
-    def keep_event(self, stream: Stream, data: bytes) -> None:
-        """Keep the newest event of a stream; where sessions are few, each keeps 4 MiB of them."""
-        self.kept = self.kept or deque()
-        self.kept.append((stream, stream.last, data))
-        self.size += len(data)
-        while self.size > HELD_BYTES // (15 + len(self.endpoint.sessions)) and len(self.kept) > 1:
-            self.size -= len(self.kept.popleft()[2])
 
     def standalone(self) -> Stream:
         if self.feed is None:
