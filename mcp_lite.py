@@ -565,8 +565,8 @@ def encode(msg: Payload) -> bytes:
     # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
     data = _to_json(msg).encode("utf-8", "replace")
     if len(data) > MAX_MESSAGE_BYTES:
-        size = f"{len(data)} bytes long; a message may have {MAX_MESSAGE_BYTES}"
-        raise LimitExceeded(f"the message is {size}", code=INTERNAL_ERROR)
+        raise LimitExceeded(f"the message is {len(data)} bytes long; a message may have "
+                            f"{MAX_MESSAGE_BYTES}", code=INTERNAL_ERROR)
     return data
 
 
@@ -5840,8 +5840,8 @@ def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
     """Return a member of an answer; ProtocolError if it is not of this kind."""
     value = answer.get(key)
     if type(value) is not kind:
-        expected = f"{key} should be {kind_of(kind())}, not {kind_of(value)}"
-        raise ProtocolError(f"the server sent a malformed {of}: {expected}")
+        raise ProtocolError(f"the server sent a malformed {of}: {key} should be "
+                            f"{kind_of(kind())}, not {kind_of(value)}")
     return value
 
 
@@ -6213,8 +6213,8 @@ def way_to(target: Any, options: Any, owner: Any) -> Action:
             with suppress(MCPError):  # what is wrong with an option is told at once
                 make(target, **options)
             return partial(make, target, **options)
-    can = "give a Server, a command, a path, an http(s):// URL or a Transport"
-    raise TypeError(f"cannot connect to {target!r}: {can}")
+    raise TypeError(f"cannot connect to {target!r}: give a Server, a command, a path, "
+                    "an http(s):// URL or a Transport")
 
 
 class ClientSession:
@@ -6349,8 +6349,8 @@ class ClientSession:
                 ) from exc
             slow = isinstance(exc, RequestTimeout)
         if self.lost is not None:
-            again = "%s has ended, as some old servers do when they are asked: it is started again"
-            logger.warning(again, self.peer.name)
+            logger.warning("%s has ended, as some old servers do when they are asked: "
+                           "it is started again", self.peer.name)
             self.peer = Peer("the server", self._serve, self._on_notification)
             await self._open()
         try:
@@ -7100,8 +7100,8 @@ class StdioTransport(LineTransport):
 
                 # No stream of ours: a program without a console may have none.
                 quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-                command = ["taskkill", "/F", "/T", "/PID", str(self.process.pid)]
-                subprocess.call(command, **quiet, creationflags=CREATE_NO_WINDOW)
+                subprocess.call(["taskkill", "/F", "/T", "/PID", str(self.process.pid)], **quiet,
+                                creationflags=CREATE_NO_WINDOW)
         elif self._group_lives:
             try:
                 os.killpg(self.process.pid, number)
@@ -7111,8 +7111,9 @@ class StdioTransport(LineTransport):
 
 
 def is_command(target: Any) -> bool:
-    is_url = re.match("[A-Za-z]+://", str(target))
-    return isinstance(target, (str, os.PathLike, list, tuple)) and not is_url
+    return isinstance(target, (str, os.PathLike, list, tuple)) and not re.match(
+        "[A-Za-z]+://", str(target)
+    )
 
 
 CONNECTORS.append((is_command, StdioTransport))
