@@ -7692,8 +7692,8 @@ def owner_of(principal: Any) -> str:
         value = to_json({"issuer": issuer, "subject": subject} if subject else principal)
         return json.dumps(value, sort_keys=True)
     except (TypeError, ValueError):
-        problem = f"a principal of type {type(principal).__name__} has no stable key"
-        raise TypeError(f"{problem}: give it issuer and subject") from None
+        raise TypeError(f"a principal of type {type(principal).__name__} has no stable key: "
+                        "give it issuer and subject") from None
 
 #######################################
 # 33. Mirrored headers
@@ -8159,8 +8159,8 @@ class Listener:
     def admit(self, connection: Connection) -> None:
         self.connections.add(connection)
         if len(self.connections) > MAX_CLIENTS:
-            idle = (each for each in self.connections if each.response is None)
-            oldest = min(idle, key=lambda each: each.deadline)
+            oldest = min((each for each in self.connections if each.response is None),
+                         key=lambda each: each.deadline)
             oldest.transport.abort()
             self.connections.discard(oldest)
 
@@ -8304,8 +8304,8 @@ class Stream:
             self.detach(response)
         if self.complete:
             self.release()
-        headers = {**STREAM_HEADERS, **session.headers}
-        await response.send(200, headers, first + b"".join(missed), not self.complete)
+        await response.send(200, {**STREAM_HEADERS, **session.headers}, first + b"".join(missed),
+                            not self.complete)
 
     def detach(self, response: Response) -> None:
         if self.response is response:
@@ -9570,8 +9570,8 @@ class HTTPTransport(Transport):
             with closing(answer):
                 if answer.head.status != 200:
                     # Not SessionExpired, after which the request would be sent once more.
-                    lost = "the answer is lost; call again, if doing it twice does no harm"
-                    raise ConnectionClosed(f"{await self.problem_of(answer)}: {lost}")
+                    raise ConnectionClosed(f"{await self.problem_of(answer)}: the answer is lost; "
+                                           "call again, if doing it twice does no harm")
                 events = SSEDecoder(before, events.retry_ms)
                 await self.read_events(answer, events, ids)
             good = events.last_id != before
