@@ -10604,8 +10604,9 @@ class OAuth(Authorizer):
         interactive: bool = True,
     ) -> None:
         self.client_id, self.assertion = client_id, assertion
-        client = {"client_id": client_id, "client_secret": client_secret}
-        self.client = client if client_id else None
+        self.client = {
+            "client_id": client_id, "client_secret": client_secret
+        } if client_id else None
         self.client_metadata_url, self.client_name = client_metadata_url, client_name
         self.scopes = None if scopes is None else scope_list(scopes)
         self.resource, self.redirect_uri, self.extra = resource, redirect_uri, extra or {}
@@ -11045,8 +11046,8 @@ class KeySet:
     def __init__(self, issuer: str, uri: str | None, ssl: Any) -> None:
         self.issuer, self.uri = issuer, uri
         # The issuer is our own choice, and may well be on a private network.
-        where = oauth_url(uri or issuer, "jwks_uri" if uri else "issuer")
-        self.fetcher = Fetcher(where, ssl, allow_private=True)
+        self.fetcher = Fetcher(oauth_url(uri or issuer, "jwks_uri" if uri else "issuer"), ssl,
+                               allow_private=True)
         self.keys: list[JSON] | None = None
         self.fetched = self.tried = float("-inf")
         self.work: Any = None  # the task that fetches them, or did last
