@@ -8336,7 +8336,8 @@ class Stream:
     async def end(self, last: bytes = b"") -> None:
         response = self.release()
         if response is not None:
-            await response.send(*((0, {}) if response.begun else (200, STREAM_HEADERS)), last)
+            await response.send(200, STREAM_HEADERS, last)  # nothing, where it has begun
+            await response.send(0, {}, last)  # nothing, where that was all
 
 
 class HTTPSession(Conversation):
