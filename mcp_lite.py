@@ -9199,8 +9199,8 @@ class HTTPClient:
         self.busy: set[HTTPAnswer] = set()
 
     async def send(
-        self, method: str, target: str, headers: Fields, body: bytes = b"",
-        patience: float | None = REQUEST_SECONDS, redirects: int = MAX_RETRIES,
+        self, method: str, target: str, headers: Fields, body: bytes, patience: float | None,
+        redirects: int = MAX_RETRIES,
     ) -> HTTPAnswer:
         """Send a request; return its answer when the head is there."""
         for _ in range(redirects + 1):
