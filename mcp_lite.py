@@ -11334,8 +11334,9 @@ def columns() -> int:
 def wrapped(text: str, indent: int) -> list[str]:
     import textwrap
 
-    text, margin = one_line(text[: 10 * SHOWN_CHARS]), " " * indent
-    return textwrap.wrap(text, columns(), initial_indent=margin, subsequent_indent=margin)
+    margin = " " * indent
+    return textwrap.wrap(one_line(text[: 10 * SHOWN_CHARS]), columns(), initial_indent=margin,
+                         subsequent_indent=margin)
 
 
 def listing(items: Iterable[Msg], full: bool = False) -> str:
@@ -11735,8 +11736,9 @@ async def do_read(c: Client, args: Any) -> Shown:
 async def do_prompt(c: Client, args: Any) -> Shown:
     item = pick("prompt", args.words[0], named(await c.list_prompts()))
     result = await c.get_prompt(item["name"], arguments(args, item))
-    lines = [f"{each['role']}: {content_text(each['content'])}" for each in result["messages"]]
-    return result, "\n".join(lines)
+    return result, "\n".join(
+        f"{each['role']}: {content_text(each['content'])}" for each in result["messages"]
+    )
 
 
 async def do_complete(c: Client, args: Any) -> Shown:
