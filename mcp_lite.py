@@ -9582,8 +9582,9 @@ class HTTPTransport(Transport):
     async def _get_stream(self, last_id: str, patience: float | None) -> HTTPAnswer:
         """Ask for a stream, from the event after `last_id` on."""
         more = {"last-event-id": last_id.encode().decode("latin-1")} if sendable(last_id) else {}
-        headers = await self.fields({"accept": EVENT_TYPE, **more})
-        return await self.auth.send("GET", self.url.target, headers, b"", patience)
+        return await self.auth.send(
+            "GET", self.url.target, await self.fields({"accept": EVENT_TYPE, **more}), b"", patience
+        )
 
     async def read_events(
         self, answer: HTTPAnswer, events: SSEDecoder, ids: set[ReqId] | None
@@ -9716,8 +9717,7 @@ class HTTPTransport(Transport):
             with suppress(MCPError, ValueError):
                 async with Deadline(GRACE_SECONDS, ConnectionClosed()):
                     # spec 2025-11-25: basic/transports#session-management -- it SHOULD
-                    fields = await self.fields({})
-                    (await self.auth.send("DELETE", self.url.target, fields)).close()
+                    (await self.auth.send("DELETE", self.url.target, await self.fields({}))).close()
         await self.auth.close()
         await self.tasks.close()
         await self.http.close()
@@ -11195,8 +11195,8 @@ class Guard(Entrance):
         # Clients ask for what is named here, and would lose what is not.
         # spec 2025-11-25: basic/authorization#runtime-insufficient-scope-errors
         kept = [each for each in self.offered if each in getattr(principal, "scopes", ())]
-        wanted = dict.fromkeys((*self.scopes, *kept, *scope.split()))
-        return self.challenge("insufficient_scope", " ".join(wanted))
+        return self.challenge("insufficient_scope",
+                              " ".join(dict.fromkeys((*self.scopes, *kept, *scope.split()))))
 
     def pages(self, path: str) -> dict[str, Function]:
         """Return the page with our metadata, at the place for the path and at the root."""
