@@ -3654,7 +3654,8 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
 # Problem. A handler wants to know of its request, to report while it runs, and to ask its client.
 #          It should see neither the era, nor the transport, nor the thread that it runs in.
 # Rules.   1. In a modern round, a question without an answer raises Suspended. It is no Exception,
-#             so that handlers do not catch it; if one does, the run ends all the same.
+#             so that handlers do not catch it; if one does, the run ends all the same. Section
+#             15 begins with the messages of such a call.
 #          2. A `def` handler runs in a thread. There each method waits for the loop by itself.
 #          3. A log record may be a secret: it goes only to the client whose request caused it.
 # Limits.  Nothing is said after the answer. Python cannot end a thread that was cancelled: it goes
@@ -3867,6 +3868,7 @@ class Context(Exchange):
     @_from_threads
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any other notification: your own, or one that the client's revision has."""
+        """Send the report of progress that was held back."""
         if method not in METHODS or self.revision in METHODS[method].revisions:
             await self._say(notification(method, params))
 
@@ -4093,6 +4095,7 @@ class Context(Exchange):
         ctx.call_id, so that it can notice. In a task, or in the legacy era, `fn` is simply called.
         """
         rounds = self.rounds if self.in_rounds else Rounds({}, {})
+        """Return the answer that ends a round: its questions, and the record for the next."""
         name = rounds.claim(mark_of(fn, args))
         if is_async(fn) or threading.get_ident() == self.conversation.thread:
             return self._on_loop(self._once(rounds.done, name, fn, *args))  # type: ignore
@@ -4450,7 +4453,8 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 #          Conversation: it keeps nothing for any of them.
 
 
-#: The function that answers a method: `await HANDLERS[method](ctx)` is the result.
+#: The function that answers a method: `await HANDLERS[method](ctx)` is the result. Sections 20 and
+#: 21 put theirs here, by @handles.
 HANDLERS: dict[str, Function] = {}
 access_logger = logging.getLogger("mcp_lite.access")
 
@@ -4638,10 +4642,11 @@ __all__ += ["Server"]
 SHUTTING_DOWN = "the server is shutting down"  # answers what its end cuts off
 
 #: What Server.run() knows by name: serve(server, ready, options, signals) calls ready(URL or None)
-#: when it has begun. With `signals`, one that ends a program ends it.
+#: when it has begun. With `signals`, one that ends a program ends it. Sections 23 and 40 put theirs
+#: here.
 RUNNERS: dict[str, Function] = {}
-#: What makes Server.http() and Server.asgi, from the server and options.
-ENGINES: dict[str, Function] = {}
+#: What makes Server.http() and Server.asgi, from the server and options; of section 40.
+ENGINES: dict[str, Any] = {}
 
 
 class Life:
