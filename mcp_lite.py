@@ -2993,6 +2993,8 @@ class Signature:
             if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
                 raise TypeError(f"parameter {name!r} cannot be named: take a list, or no `/`")
             if (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
+                if self.context is not None:
+                    raise TypeError(f"both {self.context!r} and {name!r} take the context")
                 self.context, self.context_hint = name, hint
             else:
                 members.append((name, hint, p.default))
@@ -3178,6 +3180,24 @@ def no_such(what: str, name: str, there: Iterable[str]) -> str:
     return f"no {what} {name!r}; {hint}"
 
 
+def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
+    """Raise TypeError for an option that none of the functions has as a keyword argument."""
+    every = [p for make in makers for p in inspect.signature(make).parameters.values()]
+    there = {p.name: p for p in every if p.kind is p.KEYWORD_ONLY}
+    for name in {*given}.difference(there):
+        raise TypeError(f"{use}: {no_such('option', name, there)}")
+
+
+def check_function(use: str, fn: Any, *names: str) -> None:
+    """Raise TypeError for what cannot be called with these arguments."""
+    try:
+        inspect.signature(fn).bind(*names)
+    except ValueError:  # some functions of C do not say what they take
+        pass
+    except TypeError as exc:
+        raise TypeError(f"{use} is called with ({', '.join(names)}): {exc}") from None
+
+
 def check_numbers(**options: Any) -> None:
     """Raise ValueError for an option that is no number, 0 or more."""
     for name, value in options.items():
@@ -3210,6 +3230,8 @@ class Image(Content):
         self, data: bytes | None = None, *, path: str | os.PathLike[str] | None = None,
         format: str | None = None, mime_type: str | None = None, **fields: Any,
     ) -> None:
+        if isinstance(data, str):
+            raise TypeError(f"{data!r:.100} is no bytes: give the name of a file as path=")
         if data is None:
             with open(path, "rb") as file:  # type: ignore[arg-type]
                 data = file.read()
@@ -3846,6 +3868,7 @@ class Context(Exchange):
                 await self.flush()
 
     async def flush(self) -> None:
+        """Send the report of progress that was held back."""
         held, self._held = self._held, None
         if held is not None:
             await self._say(held)
@@ -3868,7 +3891,6 @@ class Context(Exchange):
     @_from_threads
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any other notification: your own, or one that the client's revision has."""
-        """Send the report of progress that was held back."""
         if method not in METHODS or self.revision in METHODS[method].revisions:
             await self._say(notification(method, params))
 
@@ -4011,10 +4033,12 @@ class Context(Exchange):
             capability = "elicitation.form"
         elif "tools" in params or "toolChoice" in params:
             capability, known = "sampling.tools", rev >= RICH
-        if not known:
-            why = f"the client speaks revision {rev}, which has no {capability}"
+        why = f"the client speaks revision {rev}, which has no {capability}"
+        if known:
+            why = (f"the client did not declare the capability {capability!r}: "
+                   "Client(elicit=, sample=, roots=) of mcp_lite does, for what it is given")
+        if not known or lacks(declared, capability, rev):
             raise CapabilityMissing("client", capability, why)
-        check_capability("client", declared, capability, rev)
 
     @property
     def in_rounds(self) -> bool:
@@ -4071,6 +4095,7 @@ class Context(Exchange):
         return self.used_rounds is not None and self.used_rounds.suspended
 
     def input_required(self) -> Msg:
+        """Return the answer that ends a round: its questions, and the record for the next."""
         return without_none(
             resultType="input_required", inputRequests=self.rounds.questions or None,
             requestState=seal(self.server.state_key, self._bound, self.rounds.record()),
@@ -4095,7 +4120,6 @@ class Context(Exchange):
         ctx.call_id, so that it can notice. In a task, or in the legacy era, `fn` is simply called.
         """
         rounds = self.rounds if self.in_rounds else Rounds({}, {})
-        """Return the answer that ends a round: its questions, and the record for the next."""
         name = rounds.claim(mark_of(fn, args))
         if is_async(fn) or threading.get_ident() == self.conversation.thread:
             return self._on_loop(self._once(rounds.done, name, fn, *args))  # type: ignore
@@ -4104,6 +4128,8 @@ class Context(Exchange):
         return to_json(rounds.done[name])  # type: ignore
 
     async def _once(self, done: Msg, name: str, fn: Function, *args: Any) -> JSON:
+        """Return done[name]; if it is not there, fn(*args) is called, and kept under that name."""
+
         async def compute() -> None:
             done[name] = to_json(await self.server.call(fn, *args))
 
@@ -4206,7 +4232,10 @@ class Entry:
         if self.is_async and _mentions(self.signature.context_hint, (SyncContext,)):
             raise TypeError(f"{_name_of(fn)} is async: annotate its context as Context")
         self.schema = self.signature.schema
-        self.validator = compile_schema(self.schema)
+        try:
+            self.validator = compile_schema(self.schema)
+        except SchemaError as exc:
+            raise SchemaError(f"{self.what} {name!r}", str(exc)) from None
         if self.signature.description:
             self.definition.setdefault("description", self.signature.description)
 
@@ -4758,12 +4787,14 @@ class Server:
         cache_scope: str = "private", state_key: str | bytes | None = None,
         access_log: bool = False,
     ) -> None:
-        if rate_limit is not None and not min(rate_limit) > 0:
-            raise ValueError(f"rate_limit={rate_limit!r}: give (requests, seconds), above 0")
+        if not min(page_size, max_in_flight, threads, *(rate_limit or (1, 1))) > 0:
+            raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= are above 0")
         self.name, self.instructions = name, instructions
         self.info = without_none(name=name, version=version, title=title, description=description,
                                  icons=icons, websiteUrl=website_url)
         self.mask_errors, self.page_size = mask_errors, page_size
+        if lifespan is not None:
+            check_function("lifespan=", lifespan, "server")
         if inspect.isasyncgenfunction(lifespan):
             lifespan = asynccontextmanager(lifespan)
         self.open_lifespan = lifespan
@@ -4872,7 +4903,8 @@ class Server:
     def complete(self, ref: str, argument: str) -> Callable[[Fn], Fn]:
         """Complete an argument of a prompt (by name) or a template (by URI) with a function.
 
-        fn(value), or fn(value, arguments) to see the others, gives a list of str.
+        fn(value), or fn(value, arguments) to see the others, gives a list of str. A parameter `ctx`
+        gets the Context.
         """
         return partial(_enter, self.completions, (ref, argument))
 
@@ -4907,6 +4939,7 @@ class Server:
 
     def middleware(self, fn: Fn) -> Fn:
         """Wrap every request: `async def fn(ctx, call_next): return await call_next(ctx)`."""
+        check_function("a middleware", fn, "ctx", "call_next")
         self.middlewares.insert(0, fn)
         return fn
 
@@ -5086,7 +5119,9 @@ class Server:
     def _engine(self, name: str, options: Any) -> Any:
         if name not in ENGINES:
             raise RuntimeError(f"app.{name}: this copy of the file was cut before Part VI, HTTP")
-        return ENGINES[name](self, **options)
+        engine = ENGINES[name]
+        check_options(name, options, engine, *engine.__bases__)
+        return engine(self, **options)
 
     async def serve_stdio(self, **options: Any) -> None:
         """Serve one client on the standard streams, inside a running loop."""
@@ -6212,9 +6247,7 @@ def way_to(target: Any, options: Any, owner: Any) -> Action:
     """Return what gives the Transport or Server of a target; TypeError for unknown options."""
     for takes, make in CONNECTORS:
         if takes(target):
-            there = [name for fn in (owner, make) for name in inspect.signature(fn).parameters]
-            for name in options.keys() - {*there}:
-                raise TypeError(f"{owner.__name__}: {no_such('option', name, there)}")
+            check_options(owner.__name__, options, owner, make)
             with suppress(MCPError):  # what is wrong with an option is told at once
                 make(target, **options)
             return partial(make, target, **options)
@@ -8962,7 +8995,7 @@ def say_where(name: str, url: str) -> None:
 
 async def serve_http(app: Server, ready: Function, options: Msg, signals: bool) -> None:
     """Serve until cancelled or, with `signals`, until one comes."""
-    end, server = asyncio.Event(), HTTPServer(app, **options)
+    end, server = asyncio.Event(), app.http(**options)
 
     async def serving() -> None:
         async with server:

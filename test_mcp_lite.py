@@ -4608,7 +4608,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
 
         given = [app.tool(fn), app.tool("other")(fn), app.prompt(fn), app.resource("x://{name}")(fn),
                  app.complete("fn", "name")(fn), app.method("acme/x")(fn), app.on("notifications/x")(fn),
-                 app.middleware(fn), app.add_tool(fn, name="third"), app.add_prompt(fn, name="p")]  # fmt: skip
+                 app.add_tool(fn, name="third"), app.add_prompt(fn, name="p")]  # fmt: skip
         assert given == [fn] * len(given)
         assert list(app.tools) == ["fn", "other", "third"]
 
@@ -4969,6 +4969,12 @@ class Tree:
         return self.value
 
 
+def both(a: m.Context, b: m.Context): ...
+
+
+def odd(a: typing.Annotated[str, {"pattern": "("}]): ...
+
+
 class TestServing:
     """What surrounds all conversations: the lifespan, threads, transports, an end in good order."""
 
@@ -5147,6 +5153,20 @@ class TestServing:
         with pytest.raises(TypeError, match="Prompt: no option 'scopes'; there is: title, description, icons, meta, name"):
             app.prompt(name="a", scopes=[])(print)
         app.add_tool(lambda: 1, name="a", annotations={"x-shop/colour": "red", "readOnlyHint": True})
+
+    @pytest.mark.parametrize("use, words", [
+        (lambda app: app.asgi_with(healtz=True), r"asgi: no option 'healtz'; did you mean healthz\?"),
+        (lambda app: app.start_in_thread(prot=1), r"http: no option 'prot'; did you mean port\?"),
+        (lambda app: m.Server(lifespan=3), r"lifespan= is called with \(server\): 3 is not"),
+        (lambda app: m.Server(max_in_flight=0), "max_in_flight="),
+        (lambda app: app.middleware(lambda ctx: {}), r"a middleware is called with \(ctx, call_next\): too many"),
+        (lambda app: app.tool("two")(both), r"both\(\): both 'a' and 'b' take the context"),
+        (lambda app: m.Image("plot.png"), "'plot.png' is no bytes: give the name of a file as path="),
+        (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
+    ])  # fmt: skip
+    def test_what_cannot_work_is_refused_where_it_is_written(self, use, words):
+        with pytest.raises((TypeError, ValueError, m.SchemaError), match=words):
+            use(m.Server())
 
     async def test_a_completion_of_what_is_not_there_is_warned_of(self, caplog):
         app = m.Server()
@@ -14374,6 +14394,9 @@ class TestServerTools:
         def fn(x: int = 0) -> int:
             return x
 
+        def around(ctx, call_next):
+            return call_next(ctx)
+
         assert app.tool(fn) is fn
         assert app.tool("b")(fn) is fn
         assert app.tool(name="c", title="C")(fn) is fn
@@ -14381,7 +14404,7 @@ class TestServerTools:
         assert app.prompt("b")(fn) is fn
         assert app.resource("x://a")(fn) is fn
         assert app.complete("fn", "x")(fn) is fn
-        assert app.middleware(fn) is fn
+        assert app.middleware(around) is around
         assert app.method("acme/x")(fn) is fn
         assert app.method("acme/x")(print) is print  # the last one counts
         assert app.on("notifications/acme")(fn) is fn
