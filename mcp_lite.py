@@ -11644,7 +11644,8 @@ class Person:
             wanted = not fields or name in needed and "default" not in field
             value = await self.fill_in(name, field, wanted)
             if value is None:
-                self.say(f"declined; to answer in advance: --answer {name}=..., or --yes")
+                yes = ", or --yes" * (field.get("type") == "boolean")
+                self.say(f"declined; to answer in advance: --answer {name}=...{yes}")
                 return None
             if value:
                 content[name] = value[0]

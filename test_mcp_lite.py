@@ -12400,13 +12400,13 @@ Where nobody is there to answer, a question is declined.
     $ call order shop.py
     null
     ! The server asks: Your order?
-    ! declined; to answer in advance: --answer count=..., or --yes
+    ! declined; to answer in advance: --answer count=...
     $ call visit shop.py
     decline
     ! The server asks: Please pay
     !   Open https://example.com/pay
     !   It is a page of example.com
-    ! declined; ...
+    ! declined; to answer in advance: --answer agree=..., or --yes
     $ call think shop.py
     ! error: ...the client did not declare the capability 'sampling'...
     [3]
