@@ -10772,6 +10772,18 @@ class OAuth(Authorizer):
                 return issuer
         raise AuthError(f"{self.url} names {show(issuers)}; client_id is for {self.issuer[0]} only")
 
+    async def forget(self) -> bool:
+        """Revoke the tokens if the server can, and forget them; return whether there were any."""
+        async with self.store.lock(self.place):  # not during a refresh, which would save new ones
+            login = await self.load()
+            if login is None:
+                return False
+            server, client, tokens = login["server"], login["client"], login["tokens"]
+            form = {"token": tokens.get("refresh_token") or tokens["access_token"]}
+            with suppress(MCPError):  # RFC 7009 -- forgotten here, whatever happens there
+                await self.token_request(server, client, form, "revocation_endpoint")
+            await self.store.save(self.place, None)
+            return True
 
     # Tokens: refresh() asks nobody. In log_in(), discover() finds out who gives tokens, and then
     # obtain() asks a person for some; a subclass has another way.
@@ -11007,21 +11019,11 @@ HTTPTransport.authorizer_of = make_authorizer
 
 async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> bool:
     """Forget the login to a server, and revoke it if the server can; False if there was none."""
-    transport: Any = HTTPTransport(url, ssl=ssl, auth=auth or "oauth")
-    bound = transport.auth
+    bound: Any = HTTPTransport(url, ssl=ssl, auth=auth or "oauth")
     try:
-        async with bound.store.lock(bound.place):  # not during a refresh, which would save new ones
-            login = await bound.load()
-            if login is None:
-                return False
-            server, client, tokens = login["server"], login["client"], login["tokens"]
-            form = {"token": tokens.get("refresh_token") or tokens["access_token"]}
-            with suppress(MCPError):  # RFC 7009 -- forgotten here, whatever happens there
-                await bound.token_request(server, client, form, "revocation_endpoint")
-            await bound.store.save(bound.place, None)
-            return True
+        return bool(await bound.auth.forget())
     finally:
-        await transport.close()
+        await bound.close()
 
 #######################################
 # 48. Guarding a server
