@@ -8027,7 +8027,7 @@ class SocketResponse(Response):
                 fields += (("connection", "close"),)
             if self.chunked:
                 size = b"transfer-encoding: chunked\r\n"
-            elif not more and status != 204:
+            elif not more and status not in (204, 304):  # RFC 9110 §8.6
                 size = b"content-length: %d\r\n" % len(data)
             # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
             start = b"%b%b%b\r\n" % (response_head(status, fields), wire.listener.date, size)
@@ -9043,7 +9043,7 @@ class ASGIResponse(Response):
 
     async def _put(self, status: int, headers: Fields, data: bytes, more: bool) -> None:
         pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        if not (more or status == 204):
+        if not (more or status in (204, 304)):
             pairs.append((b"content-length", b"%d" % len(data)))
         start = {"type": "http.response.start", "status": status, "headers": pairs}
         try:
@@ -11196,7 +11196,7 @@ class Guard(Entrance):
         text = ", ".join(f'{name}="{value}"' for name, value in fields.items() if value)
         return {"www-authenticate": f"Bearer {text}".rstrip()}
 
-    async def identify(self, headers: Fields, query: str) -> Any:
+    async def identify(self, headers: Fields, query: str = "") -> Any:
         """Return the sender of a request; Refused if its token is wrong, or lacks a scope."""
         token = bearer_of(headers)
         if token is None:  # one in the query alone is none: RFC 6750 §5.3
