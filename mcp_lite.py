@@ -8441,7 +8441,6 @@ class HTTPSession(Conversation):
             stream.name = os.urandom(8).hex()
             self.endpoint.streams[stream.name] = stream
 
-
     def standalone(self) -> Stream:
         if self.feed is None:
             self.feed = Stream(self)
