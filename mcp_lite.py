@@ -78,14 +78,25 @@ ONE CALL ON THE WIRE   --> is what the client sends, <-- the server; on a pipe, 
 THE MAP   A section uses only what stands above it; annotations may name a class from below. Cut off
           before the name of a Part, the file is a complete product.
 
-    Part I    Messages           errors, JSON-RPC, revisions and methods
-    Part II   One conversation   its lifecycle, tasks and threads, channels, Peer
-    Part III  A server           JSON Schema, functions, content; rounds, Context, Server, methods
-    Part IV   stdio              lines over two files
-    Part V    A client           Client, and servers as child processes
-    Part VI   HTTP               HTTP/1.1 and SSE by hand; the server's end, then the client's
-    Part VII  Authorization      OAuth: how a client logs in, and how a server is guarded
-    Part VIII The command line   what `python3 mcp_lite.py` does
+    Part I    Messages           2 Errors, 3 JSON-RPC, 4 Revisions and methods
+    Part II   One conversation   5 Requests in flight, 6 Lifecycle, 7 Tasks and threads, 8 Channels,
+                                 9 Peer
+    Part III  A server           10 JSON Schema, 11 Types, 12 Functions, 13 URI templates,
+                                 14 Content and forms, 15 Rounds, 16 Context, 17 Entries,
+                                 18 Conversations, 19 Server, 20 Tasks, 21 Methods
+    Part IV   stdio              22 Lines and pipes, 23 Standard streams
+    Part V    A client           24 Answers and announcements, 25 Values of results,
+                                 26 Sessions of a client, 27 Client, 28 Child processes
+    Part VI   HTTP               29 HTTP/1.1, 30 Input, 31 Server-sent events, 32 HTTP rules,
+                                 33 Mirrored headers, 34 Requests and responses, 35 Connections,
+                                 36 Listeners, 37 Streams and sessions, 38 Entrances and pages,
+                                 39 The endpoint, 40 Engines, 41 HTTP client,
+                                 42 Streamable HTTP, the client's end
+    Part VII  Authorization      43 OAuth rules, 44 Keys and tokens,
+                                 45 Keeping, listening, fetching, 46 Logging in, 47 Ways to a token,
+                                 48 Guarding a server
+    Part VIII The command line   49 Showing, 50 The trace, 51 The person, 52 Verbs,
+                                 53 Options and main
 
 THE LIFE OF ONE CALL
 

@@ -17365,6 +17365,11 @@ class TestCuts(OfTheBook):
 
 
 #: Accesses to underscore names of other classes that are still there; it must only go down.
+    def test_the_map_has_every_section(self):
+        said = " ".join(m.__doc__.partition("THE MAP")[2].partition("THE LIFE")[0].split())
+        headings = re.findall(r"(?m)^# (\d+)\. (.*)$", pathlib.Path(m.__file__).read_text("utf-8"))[1:]
+        assert [heading for heading in headings if " ".join(heading) not in said] == []
+
 FOREIGN_NAMES = 0
 #: What Python itself offers under such a name and has no other name for.
 PYTHONS_OWN = {
