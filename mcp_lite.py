@@ -3769,6 +3769,11 @@ class Context(Exchange):
     _held: Msg | None = None  # a report of progress that was not sent
 
     server: Server = _fact("conversation.server", "The Server that serves it.")
+def scopes_of(principal: Any) -> set[str]:
+    held = member_of(principal, "scopes") or member_of(principal, "scope") or ()
+    return {*(held.split() if isinstance(held, str) else held)}
+
+
     request_id = _fact("req_id", "The id of the request.")
     revision = _fact("facts.rev", "The revision that the client speaks: a date.")
     client_info = _fact("facts.client_info", "The client's own words about itself; unverified.")
@@ -3797,8 +3802,7 @@ class Context(Exchange):
 
         Without a network, as over stdio, none is needed.
         """
-        held = member_of(self.principal, "scopes") or member_of(self.principal, "scope") or ()
-        missing = {*scopes}.difference(held.split() if isinstance(held, str) else held)
+        missing = {*scopes} - scopes_of(self.principal)
         if missing and (self.caller.address or self.principal is not None):
             # spec: basic/authorization/index#runtime-insufficient-scope-errors
             problem = f"this needs the scope {' '.join(sorted(missing))}"
@@ -11170,7 +11174,9 @@ class Guard(Entrance):
     spec: basic/authorization/index#token-handling
 
     Args:
-        verify: judges a token, plain or async: verify(token) gives a Principal, or None
+        verify: judges a token, plain or async: verify(token) gives a Principal, or another value
+            that says who it is, or None. It is asked again after a minute, or when a Principal
+            expires
         issuers: URLs of the authorization servers that give out the tokens
         resource_url: our URL as clients know it; not needed where only this machine can reach us
         scopes: needed by every request
@@ -11218,13 +11224,15 @@ class Guard(Entrance):
         judged_until, who = self.cache.get(name, (0.0, None))
         if time.monotonic() >= judged_until:
             who = self.identity_of(await self.judge(token))
-            left = (getattr(who.principal, "expires_at", None) or NEVER) - time.time()
+            left = (member_of(who.principal, "expires_at") or NEVER) - time.time()
             self.cache[name] = time.monotonic() + min(REQUEST_SECONDS, left), who
             self.cache.move_to_end(name)
             if len(self.cache) > MAX_CLIENTS:
                 self.cache.popitem(last=False)
-        if not set(self.scopes) <= set(getattr(who.principal, "scopes", ())):
-            raise Refused("the token has too little scope", 403, self.wants("", who.principal))
+        missing = {*self.scopes} - scopes_of(who.principal)
+        if missing:
+            raise Refused(f"the token has too little scope, not {' '.join(sorted(missing))}", 403,
+                          self.wants("", who.principal))
         return who
 
     async def judge(self, token: str) -> Any:
@@ -11244,7 +11252,7 @@ class Guard(Entrance):
         # spec: basic/authorization/index#runtime-insufficient-scope-errors
         # Clients ask for what is named here, and would lose what is not.
         # spec 2025-11-25: basic/authorization#runtime-insufficient-scope-errors
-        kept = [each for each in self.offered if each in getattr(principal, "scopes", ())]
+        kept = [each for each in self.offered if each in scopes_of(principal)]
         return self.challenge("insufficient_scope",
                               " ".join(dict.fromkeys((*self.scopes, *kept, *scope.split()))))
 

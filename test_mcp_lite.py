@@ -11952,6 +11952,14 @@ class TestGuard:
         with pytest.raises((ValueError, m.AuthError), match=why):
             guard_of(**options)
 
+    async def test_a_mapping_is_as_good_as_a_principal(self):
+        who = {"subject": "bob", "scopes": ["read"]}
+        async with guarded_app().http(port=0, auth=guard_of(verify=lambda token: who)) as server:
+            assert (await Guest(server.url).hello("any"))[0] == 200
+            who["scopes"] = "write"
+            status, _, body = await Guest(server.url).hello("other")
+            assert status == 403 and b"the token has too little scope, not read" in body
+
     @pytest.mark.parametrize("era", ["legacy", "modern"])
     @pytest.mark.parametrize("tool, arguments, scope", [
         ("write", {}, "read write"), ("maybe", {"deep": True}, "read deep"),
