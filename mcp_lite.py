@@ -11936,7 +11936,8 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     if unknown:
         pick("option", unknown[0].partition("=")[0], OPTIONS)
     args.verb, args.target = verb, words[end + 1 :] or None
-    args.token = args.token or os.environ.get(TOKEN_VARIABLE) or None
+    if args.token == "":  # from a variable that is not set: it must not open a server to all
+        raise UsageError("the token is empty")
     if target and not args.target:
         args.target = args.words.pop() if args.words else ""
     needed = len(re.sub(r"\[.*?\]", "", form).split())
@@ -11978,6 +11979,7 @@ def version_text() -> str:
 def client_of(args: Any, person: Person, **options: Any) -> Client:
     """Return a Client, not connected yet, for what parse_line() returned.
 
+    parser.set_defaults(token=os.environ.get(TOKEN_VARIABLE))
     `options` are further ones of the Client. Raises UsageError for a target that cannot be used.
     """
     try:
