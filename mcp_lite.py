@@ -5037,7 +5037,7 @@ class Server:
 
     # Serving.
 
-    async def call(self, fn: Function, *args: Any, **kwargs: Any) -> Any:
+    async def call(self, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
         """Return what a function gives, on the loop or in a thread."""
         if is_async(fn):
             return await fn(*args, **kwargs)
