@@ -2592,6 +2592,14 @@ def _is_class(hint: Any) -> bool:
     return isinstance(hint, type) and get_origin(hint) is None
 
 
+def _check_ours(hint: Any) -> None:
+    """Raise TypeError for what an SDK defines: its Context and its content mean nothing here."""
+    homes = {cls.__module__.partition(".")[0] for cls in getattr(hint, "__mro__", ())}
+    if homes & {"mcp", "mcp_types", "fastmcp"}:
+        raise TypeError(f"{hint!r} is of an SDK: take Context, Image and the like from mcp_lite, "
+                        "and dicts for what is sent as it is")
+
+
 def _is_record(hint: Any) -> bool:
     """Return whether `hint` is a dataclass, a NamedTuple or a TypedDict."""
     marks = ("__dataclass_fields__", "_field_defaults", "__required_keys__")
@@ -2752,6 +2760,7 @@ def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
     if hint in (Any, EMPTY, object):
         return {}, None
     if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
+    _check_ours(hint)
         return {"type": KINDS[hint]}, int if hint is int else None
     if known:
         return known
@@ -2885,9 +2894,14 @@ SIMPLER: dict[str, Function] = {
     "_value_": lambda value: value._value_,  # an Enum, which may also be an int or a str
     "_fields": lambda record: dict(zip(record._fields, record)),  # a NamedTuple
     "__dataclass_fields__": lambda record: {
+def _dumped(model: Any) -> Any:
+    _check_ours(type(model))
+    return model.model_dump(mode="json", by_alias=True)
+
+
         field.name: getattr(record, field.name)
         for field in sys.modules["dataclasses"].fields(record)},
-    "model_dump": lambda value: value.model_dump(mode="json", by_alias=True),  # pydantic
+    "model_dump": _dumped,  # pydantic
     "__struct_fields__": lambda value: sys.modules["msgspec"].to_builtins(value),
     "isoformat": lambda value: value.isoformat(),
 }
