@@ -1000,6 +1000,11 @@ LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert"
 SUPPORTED = [*reversed(REVISIONS)]  # as `server/discover` tells them: newest first
 
 
+def check_level(level: str) -> None:
+    if level not in LOG_LEVELS:
+        raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
+
+
 class Facts:
     """The facts on which a request may rely."""
 
@@ -2409,8 +2414,8 @@ class Document(Checking):
             schema = schema.get(name) if isinstance(schema, dict) else None
         if not isinstance(schema, (dict, bool)):
             # spec: basic/index#ref-resolution -- a network URI is never dereferenced
-            told = "leads nowhere: nothing is fetched, so put it under $defs"
-            raise SchemaError("", f"{show_json(ref)} {told}")
+            raise SchemaError("", f"{show_json(ref)} leads nowhere: nothing is fetched, so put it "
+                              "under $defs")
         # A target without a node stands under a keyword that is not ours.
         target = self.nodes.get(id(schema)) or self.read(schema, scope)
         anchors = self.anchors.get(fragment, {})
@@ -2572,8 +2577,8 @@ def _words_of(note: Any, kinds: set[str]) -> Schema:
             words.update({word.format(measure): value for measure in measures})
     lost = any(getattr(note, name, None) for name in NOT_CARRIED)
     if not words or lost or repr(getattr(note, "default", ...)) not in NO_DEFAULT:
-        remedy = 'give keywords of JSON Schema, as {"multipleOf": 0.01}, or put it into a model'
-        raise TypeError(f"{note!r:.200} in Annotated[] is not understood: {remedy}")
+        raise TypeError(f"{note!r:.200} in Annotated[] is not understood: give keywords of JSON "
+                        'Schema, as {"multipleOf": 0.01}, or put it into a model')
     return words
 
 
@@ -2587,17 +2592,17 @@ def _read_bounded(read: Reader, bounds: Schema, value: JSON) -> Any:
     return found
 
 
-def _is_class(hint: Any) -> bool:
-    # until 3.11: list[int] is an instance of type
-    return isinstance(hint, type) and get_origin(hint) is None
-
-
 def _check_ours(hint: Any) -> None:
     """Raise TypeError for what an SDK defines: its Context and its content mean nothing here."""
     homes = {cls.__module__.partition(".")[0] for cls in getattr(hint, "__mro__", ())}
     if homes & {"mcp", "mcp_types", "fastmcp"}:
         raise TypeError(f"{hint!r} is of an SDK: take Context, Image and the like from mcp_lite, "
                         "and dicts for what is sent as it is")
+
+
+def _is_class(hint: Any) -> bool:
+    # until 3.11: list[int] is an instance of type
+    return isinstance(hint, type) and get_origin(hint) is None
 
 
 def _is_record(hint: Any) -> bool:
@@ -2678,8 +2683,8 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
         try:
             found.update(get_type_hints(holder, names, include_extras=True))
         except Exception as exc:
-            at_top = ": define it at module level, not under TYPE_CHECKING"
-            remedy = at_top if isinstance(exc, NameError) else ""
+            remedy = ": define it at module level, not under TYPE_CHECKING" * isinstance(
+                exc, NameError)
             raise TypeError(f"the annotation of {name!r}: {exc}{remedy}") from None
     return found
 
@@ -2755,12 +2760,12 @@ def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
 def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
     origin, args = get_origin(hint) or hint, get_args(hint)
     hint = type(None) if hint is None else hint
+    _check_ours(hint)
     known = _known(hint, inside)
     is_class = isinstance(origin, type)
     if hint in (Any, EMPTY, object):
         return {}, None
     if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
-    _check_ours(hint)
         return {"type": KINDS[hint]}, int if hint is int else None
     if known:
         return known
@@ -2775,8 +2780,8 @@ def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
     if is_class and issubclass(dict, origin):
         return _mapping(inside, *(args or (str, Any)))
     # until 3.11: the string in list["Node"] stays a string
-    remedy = "use a dataclass or a plain type; quote an annotation as a whole"
-    raise TypeError(f"{hint!r} has no JSON Schema: {remedy}")
+    raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type; quote an "
+                    "annotation as a whole")
 
 
 def _choice(choices: Sequence[Any]) -> Shape:
@@ -2857,8 +2862,8 @@ def shape_of_members(
         try:
             schema, read = shape_of(hint, inside)
             if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
-                remedy = "give the value, and what describes it in Annotated[]"
-                raise TypeError(f"its default is a field, not a value: {remedy}")
+                raise TypeError("its default is a field, not a value: give the value, and what "
+                                "describes it in Annotated[]")
         except (TypeError, SchemaError) as exc:
             raise TypeError(f"{what}{name!r}: {exc}") from None
         properties[name] = schema
@@ -2889,16 +2894,16 @@ def _members_of(cls: Any) -> list[Member]:
     return members
 
 
-#: How to make a simpler value of an object that has this attribute.
-SIMPLER: dict[str, Function] = {
-    "_value_": lambda value: value._value_,  # an Enum, which may also be an int or a str
-    "_fields": lambda record: dict(zip(record._fields, record)),  # a NamedTuple
-    "__dataclass_fields__": lambda record: {
 def _dumped(model: Any) -> Any:
     _check_ours(type(model))
     return model.model_dump(mode="json", by_alias=True)
 
 
+#: How to make a simpler value of an object that has this attribute.
+SIMPLER: dict[str, Function] = {
+    "_value_": lambda value: value._value_,  # an Enum, which may also be an int or a str
+    "_fields": lambda record: dict(zip(record._fields, record)),  # a NamedTuple
+    "__dataclass_fields__": lambda record: {
         field.name: getattr(record, field.name)
         for field in sys.modules["dataclasses"].fields(record)},
     "model_dump": _dumped,  # pydantic
@@ -3507,8 +3512,8 @@ def check_hints(hints: Msg) -> Msg:
     ms, scope = hints.get("ttlMs", 0), hints.get("cacheScope", "private")
     # spec: server/utilities/caching#time-to-live-ttl-field
     if type(ms) is not int or ms < 0 or scope not in ("public", "private"):
-        problem = 'give milliseconds, 0 or more, and "public" or "private"'
-        raise ValueError(f"ttl_ms={ms!r}, cache_scope={scope!r}: {problem}")
+        raise ValueError(f"ttl_ms={ms!r}, cache_scope={scope!r}: give milliseconds, 0 or more, "
+                         'and "public" or "private"')
     return hints
 
 
@@ -3677,8 +3682,8 @@ def seal(key: bytes, bound: Sequence[str], record: Msg) -> str:
     body = base64.urlsafe_b64encode(encode(payload))
     text = (body + b"." + mac_of(key, bound, body)).decode()
     if len(text) > MAX_STATE_BYTES:
-        problem = f"the answers and results of the earlier rounds take over {MAX_STATE_BYTES} bytes"
-        raise RPCError(INTERNAL_ERROR, f"{problem}: ctx.once() is to give a name of what is large")
+        raise RPCError(INTERNAL_ERROR, "the answers and results of the earlier rounds take over "
+                       f"{MAX_STATE_BYTES} bytes: ctx.once() is to give a name of what is large")
     return text
 
 
@@ -3691,8 +3696,8 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
         payload = decode(base64.urlsafe_b64decode(body))
         if payload["expires"] >= time.time():
             return dict(payload["record"])
-    problem = "not one that this server gave for this request in the last 15 minutes: begin again"
-    raise RPCError(INVALID_PARAMS, f"requestState: {problem}")
+    raise RPCError(INVALID_PARAMS, "requestState: not one that this server gave for this request "
+                   "in the last 15 minutes: begin again")
 
 
 #######################################
@@ -3764,6 +3769,11 @@ def member_of(principal: Any, name: str) -> Any:
     return read(name, None)
 
 
+def scopes_of(principal: Any) -> set[str]:
+    held = member_of(principal, "scopes") or member_of(principal, "scope") or ()
+    return {*(held.split() if isinstance(held, str) else held)}
+
+
 def _fact(path: str, doc: str) -> Any:
     return property(operator.attrgetter(path), doc=doc)
 
@@ -3783,11 +3793,6 @@ class Context(Exchange):
     _held: Msg | None = None  # a report of progress that was not sent
 
     server: Server = _fact("conversation.server", "The Server that serves it.")
-def scopes_of(principal: Any) -> set[str]:
-    held = member_of(principal, "scopes") or member_of(principal, "scope") or ()
-    return {*(held.split() if isinstance(held, str) else held)}
-
-
     request_id = _fact("req_id", "The id of the request.")
     revision = _fact("facts.rev", "The revision that the client speaks: a date.")
     client_info = _fact("facts.client_info", "The client's own words about itself; unverified.")
@@ -3819,8 +3824,8 @@ def scopes_of(principal: Any) -> set[str]:
         missing = {*scopes} - scopes_of(self.principal)
         if missing and (self.caller.address or self.principal is not None):
             # spec: basic/authorization/index#runtime-insufficient-scope-errors
-            problem = f"this needs the scope {' '.join(sorted(missing))}"
-            raise RPCError(FORBIDDEN, problem, {"scope": " ".join(scopes)})
+            raise RPCError(FORBIDDEN, f"this needs the scope {' '.join(sorted(missing))}",
+                           {"scope": " ".join(scopes)})
 
     @property
     def cancelled(self) -> bool:
@@ -3905,8 +3910,7 @@ def scopes_of(principal: Any) -> set[str]:
     @_from_threads
     async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
         """Send a log message of any JSON value, if the client wants its level."""
-        if level not in LOG_LEVELS:
-            raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
+        check_level(level)
         least = self.log_level
         if least is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(least):
             return
@@ -4302,8 +4306,8 @@ class Entry:
         try:
             return self.result(value, ctx, uri)
         except Exception as exc:
-            problem = f"{self.what} {self.name!r} returned {type(value).__name__}: {exc}"
-            return self.log_failure(ctx, MCPError(problem))
+            return self.log_failure(ctx, MCPError(
+                f"{self.what} {self.name!r} returned {type(value).__name__}: {exc}"))
 
     def run(self, ctx: Context, kwargs: Msg) -> Awaitable[Any]:
         work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
@@ -4431,12 +4435,12 @@ class ResourceEntry(Entry):
         names, required = {*template.names}, {*self.schema.get("required", ())}
         odd = names.difference(self.schema["properties"]) | required - names
         if odd:
-            problem = f"either the template or the function has no {', '.join(sorted(odd))}"
-            raise TypeError(f"resource {uri!r}: {problem}")
+            raise TypeError(f"resource {uri!r}: either the template or the function has no "
+                            f"{', '.join(sorted(odd))}")
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
-        contents = contents_of(uri, value, self.definition.get("mimeType"))
-        return {"contents": contents, **(self.hints if ctx.facts.rev >= MODERN else {})}
+        return {"contents": contents_of(uri, value, self.definition.get("mimeType")),
+                **(self.hints if ctx.facts.rev >= MODERN else {})}
 
 
 def _name_of(fn: Any) -> str:
@@ -4466,8 +4470,8 @@ class Registry(dict[str, Any]):
     def add(self, entry: Entry) -> None:
         """Register an entry; it takes the place of one of the same name."""
         if entry.name in self:
-            again = "the %s %r was registered again: the last one counts"
-            logger.warning(again, entry.what, entry.name)
+            logger.warning("the %s %r was registered again: the last one counts",
+                           entry.what, entry.name)
         self[entry.name] = entry
         self.changed(entry)
 
@@ -4588,8 +4592,8 @@ class Conversation(Peer):
             if isinstance(answer, InputRequired):
                 answer = await ctx.answered(answer, partial(step, ctx))
             if not isinstance(answer, dict):
-                problem = f"{ctx.method} was answered with {type(answer).__name__}, not a dict"
-                raise TypeError(f"{problem}: a middleware is to `return await call_next(ctx)`")
+                raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a "
+                                "dict: a middleware is to `return await call_next(ctx)`")
             self.note_subscription(ctx)
         except BaseException as exc:
             if not ctx.suspended or ctx.over:
@@ -4707,6 +4711,14 @@ RUNNERS: dict[str, Function] = {}
 ENGINES: dict[str, Any] = {}
 
 
+def opener(lifespan: Any) -> Function:
+    """Return a lifespan as what makes an async context manager, or raise TypeError."""
+    check_function("lifespan=", lifespan, "server")
+    if inspect.isgeneratorfunction(lifespan) or inspect.iscoroutinefunction(lifespan):
+        raise TypeError("lifespan= is an `async def` with a `yield`, or an async context manager's")
+    return asynccontextmanager(lifespan) if inspect.isasyncgenfunction(lifespan) else lifespan
+
+
 class Life:
     """The lifespan of a server on one event loop."""
 
@@ -4822,11 +4834,7 @@ class Server:
         self.info = without_none(name=name, version=version, title=title, description=description,
                                  icons=icons, websiteUrl=website_url)
         self.mask_errors, self.page_size = mask_errors, page_size
-        if lifespan is not None:
-            check_function("lifespan=", lifespan, "server")
-        if inspect.isasyncgenfunction(lifespan):
-            lifespan = asynccontextmanager(lifespan)
-        self.open_lifespan = lifespan
+        self.open_lifespan = lifespan and opener(lifespan)
         self.max_in_flight = max_in_flight
         self.hints = check_hints({"ttlMs": ttl_ms, "cacheScope": cache_scope})
         key = os.urandom(32) if state_key is None else state_key
@@ -4870,7 +4878,8 @@ class Server:
         """Offer a function as a tool: @app.tool, @app.tool("name") or @app.tool(title=...).
 
         Options: name, title, description, annotations, icons, meta; input_schema, output_schema
-        replace what the types say; structured=False sends text only. task=True lets it run as a
+        replace what the types say, and a single parameter that input_schema does not name gets all
+        arguments as a dict; structured=False sends text only. task=True lets it run as a
         task where the client can; "required" refuses modern clients that cannot; "manual" begins
         with ctx.start_task(). Over HTTP a token must have `scopes`. A call fails after `timeout`
         seconds, the time for answers included; of a modern call, each round may take so long.
@@ -4997,8 +5006,8 @@ class Server:
         for ref, argument in self.completions:
             entry = self.prompts.get(ref) or self.templates.get(ref)
             if entry is None or argument not in entry.schema["properties"]:
-                problem = "@app.complete(%r, %r): there is no such prompt or template, or argument"
-                logger.warning(problem, ref, argument)
+                logger.warning("@app.complete(%r, %r): there is no such prompt or template, or "
+                               "argument", ref, argument)
 
     def find_resource(self, uri: str) -> tuple[ResourceEntry, Msg]:
         """Return the entry for a URI, and the values of its template."""
@@ -5040,8 +5049,8 @@ class Server:
 
     def resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that it changed."""
-        updated = notification("notifications/resources/updated", {"uri": uri})
-        self.tell("resources.subscribe", updated)
+        self.tell("resources.subscribe",
+                  notification("notifications/resources/updated", {"uri": uri}))
 
     def tell(self, capability: str, msg: Msg) -> None:
         """Announce something to the clients of this process."""
@@ -5386,8 +5395,8 @@ def knows_tasks(ctx: Context, required: bool = True) -> bool:
     known = TASKS in object_of(ctx.client_capabilities, "extensions")
     if required and not known:
         data: Msg = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
-        problem = f"the client did not declare the extension {TASKS}"
-        raise RPCError(MISSING_CAPABILITY, problem, data)
+        raise RPCError(MISSING_CAPABILITY, f"the client did not declare the extension {TASKS}",
+                       data)
     return known
 
 
@@ -5427,8 +5436,9 @@ async def initialize(ctx: Context) -> Msg:
         raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
     info, declared = params["clientInfo"], params["capabilities"]
     if len(encode([info, declared])) > BUFFER_BYTES:
-        problem = f"clientInfo and capabilities have more than {BUFFER_BYTES} bytes"
-        raise RPCError(INVALID_PARAMS, problem)
+        raise RPCError(
+            INVALID_PARAMS, f"clientInfo and capabilities have more than {BUFFER_BYTES} bytes"
+        )
     # spec 2025-11-25: basic/lifecycle#version-negotiation -- "SHOULD be the latest"
     wanted = params["protocolVersion"]
     session.rev = wanted if wanted in LEGACY else NEWEST_LEGACY
@@ -6416,8 +6426,8 @@ class ClientSession:
                 ) from exc
             slow = isinstance(exc, RequestTimeout)
         if self.lost is not None:
-            logger.warning("%s has ended, as some old servers do when they are asked: "
-                           "it is started again", self.peer.name)
+            logger.warning("%s has ended, as do some old servers when they are asked, and programs "
+                           "without app.run(): it is started again", self.peer.name)
             self.peer = Peer("the server", self._serve, self._on_notification)
             await self._open()
         try:
@@ -6690,6 +6700,19 @@ if TYPE_CHECKING:  # at run time, way_to() and request() check these options
         meta: Msg | None
 
 
+#: What the callbacks of a Client are called with, by option.
+CALLED_WITH = {
+    "elicit": ("message", "schema"), "elicit_url": ("message", "url"), "sample": ("params",),
+    "ask": ("method", "params"), "log": ("level", "data", "logger"),
+    "progress": ("done", "total", "message"),
+}
+
+
+def check_callbacks(**given: Callback) -> None:
+    for option, callback in without_none(**given).items():
+        check_function(f"{option}=", callback, *CALLED_WITH[option])
+
+
 class Client(ClientSession):
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
@@ -6727,6 +6750,8 @@ class Client(ClientSession):
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
         check_numbers(timeout=timeout, max_timeout=max_timeout)
+        check_callbacks(elicit=elicit, elicit_url=elicit_url, sample=sample, ask=ask, log=log,
+                        progress=progress)
         callbacks = without_none(roots=roots, sampling=sample, **{
             "elicitation.form": elicit, "elicitation.url": elicit_url})
         if ask is not None and callbacks:
@@ -6744,7 +6769,7 @@ class Client(ClientSession):
         for what, changed in changes.items():
             self.on(f"notifications/{what}/list_changed")(lambda _, fn=changed: fn())
         if log is not None:
-            keys = ("level", "data", "logger")
+            keys = CALLED_WITH["log"]
             self.on("notifications/message")(lambda params: log(*map(params.get, keys)))
         if on_resource_updated is not None:
             self.on("notifications/resources/updated")(on_resource_updated)
@@ -6925,6 +6950,7 @@ class Client(ClientSession):
 
     async def set_log_level(self, level: str) -> None:
         """Say how severe a log message must be to be sent: "debug" to "emergency"."""
+        check_level(level)
         self.log_level = level
         if not self.modern:  # there, every request says it
             await self.request("logging/setLevel", {"level": level})
@@ -7370,7 +7396,8 @@ def parse_url(url: str) -> URL:
     found = re.fullmatch(ABSOLUTE_FORM, url)
     port = int(found[4] or DEFAULT_PORTS[found[1].lower()]) if found else 0
     if found is None or not 0 < port < 65536:
-        raise ValueError("a URL is http(s)://host[:port]/path, no user, blanks or #fragment")
+        raise ValueError("a URL is http(s)://host[:port]/path, with a port up to 65535, without "
+                         "user, blanks and #fragment")
     scheme, name = found[1].lower(), found[3].lower()
     authority = name if port == DEFAULT_PORTS[scheme] else f"{name}:{port}"
     target = quote(found[5].removeprefix("/"), safe="%/?:@!$&'()*+,;=~[]")
@@ -7664,10 +7691,15 @@ class Gate:
 
     def __init__(self, hosts: Names | None = None, origins: Names = ()) -> None:
         self.addresses = hosts is None
-        self.hosts, self.origins = self._names(hosts or ()), self._names(origins)
+        self.hosts = self._names("allowed_hosts", hosts or (), "[^/]*")
+        self.origins = self._names("allowed_origins", origins, r"\*|null|[^/]+://[^/]+")
 
-    def _names(self, given: Names) -> set[str]:
+    def _names(self, option: str, given: Names, form: str) -> set[str]:
         names = [given] if isinstance(given, str) else given
+        for name in names:
+            if not re.fullmatch(form, name.rstrip("/")):
+                raise ValueError(f"{option}= has {name!r}: a host is like mcp.example.com, "
+                                 "an origin like https://app.example.com")
         return {name.lower().rstrip("/") for name in names}
 
     def check(self, headers: Fields, locked: bool = False) -> None:
@@ -11105,7 +11137,8 @@ def principal_of(claims: Msg, issuer: str) -> Principal:
 
 def not_now(problem: object = "") -> Refused:
     if problem:
-        logger.warning("tokens cannot be judged: %s", problem)
+        trace: Any = None if isinstance(problem, MCPError) else problem
+        logger.warning("tokens cannot be judged: %s", problem, exc_info=trace)
     return Refused("tokens cannot be checked at the moment", 503, {"retry-after": "10"})
 
 
@@ -11945,6 +11978,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     for name, (default, about) in OPTIONS.items():
         action = {"[]": "append", "False": "store_true"}.get(str(default), "store")
         parser.add_argument(name, default=default, help=about, action=action)
+    parser.set_defaults(token=os.environ.get(TOKEN_VARIABLE))
     given = ["--trace=1" if word == "--trace" else word for word in words[:end]]
     args, unknown = parser.parse_known_intermixed_args(given)
     if unknown:
@@ -11993,10 +12027,11 @@ def version_text() -> str:
 def client_of(args: Any, person: Person, **options: Any) -> Client:
     """Return a Client, not connected yet, for what parse_line() returned.
 
-    parser.set_defaults(token=os.environ.get(TOKEN_VARIABLE))
     `options` are further ones of the Client. Raises UsageError for a target that cannot be used.
     """
     try:
+        if args.log:
+            check_level(args.log)
         if is_url(args.target):
             headers = pairs(args.header, ":")
             options.update(headers=headers, auth=auth_of(args, headers))

@@ -4975,6 +4975,16 @@ def both(a: m.Context, b: m.Context): ...
 def odd(a: typing.Annotated[str, {"pattern": "("}]): ...
 
 
+def no_async(server):
+    yield
+
+
+OfSDK = type("Context", (), {"__module__": "mcp.server.fastmcp.server", "model_dump": None})
+
+
+def foreign(ctx: OfSDK): ...
+
+
 class TestServing:
     """What surrounds all conversations: the lifespan, threads, transports, an end in good order."""
 
@@ -5163,10 +5173,28 @@ class TestServing:
         (lambda app: app.tool("two")(both), r"both\(\): both 'a' and 'b' take the context"),
         (lambda app: m.Image("plot.png"), "'plot.png' is no bytes: give the name of a file as path="),
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
+        (lambda app: m.Server(lifespan=no_async), "lifespan= is an `async def` with a `yield`"),
+        (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* is of an SDK: take Context"),
+        (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
+        (lambda app: m.Client(app, progress=True), r"progress= is called with \(done, total, message\): True is not"),
+        (lambda app: app.asgi_with(allowed_hosts=["https://a.example/mcp"]), "allowed_hosts= has 'https://a.example/mcp'"),
+        (lambda app: app.asgi_with(allowed_origins="a.example"), "allowed_origins= has 'a.example'"),
     ])  # fmt: skip
     def test_what_cannot_work_is_refused_where_it_is_written(self, use, words):
         with pytest.raises((TypeError, ValueError, m.SchemaError), match=words):
             use(m.Server())
+
+    async def test_names_of_parameters_and_levels_are_free_or_refused(self):
+        app = m.Server()
+        app.add_tool(lambda self, fn="sin": fn, name="plot")
+        app.add_tool(OfSDK, name="sdk", input_schema={"type": "object"})
+        async with m.Client(app) as c:
+            assert await c.call("plot", {"self": 1, "fn": "cos"}) == "cos"
+            with pytest.raises(m.ToolError, match="is of an SDK"):
+                await c.call("sdk")
+            with pytest.raises(ValueError, match="'warn' is no log level; they are debug, "):
+                await c.set_log_level("warn")
+            assert await c.call("plot", {"self": 1}) == "sin"
 
     async def test_a_completion_of_what_is_not_there_is_warned_of(self, caplog):
         app = m.Server()
@@ -11924,6 +11952,14 @@ class TestGuard:
             wanted = said and f'Bearer resource_metadata="{where}", {said}'
             assert (found, headers.get("www-authenticate")) == (status, wanted)
 
+    async def test_a_mapping_is_as_good_as_a_principal(self):
+        who = {"subject": "bob", "scopes": ["read"]}
+        async with guarded_app().http(port=0, auth=guard_of(verify=lambda token: who)) as server:
+            assert (await Guest(server.url).hello("any"))[0] == 200
+            who["scopes"] = "write"
+            status, _, body = await Guest(server.url).hello("other")
+            assert status == 403 and b"the token has too little scope, not read" in body
+
     async def test_the_metadata_are_public_and_name_the_url_that_was_configured(self):
         guard = guard_of(resource_url="https://a.example/mcp", offered=["write"])
         async with guarded_app().http(port=0, auth=guard) as server:
@@ -11951,14 +11987,6 @@ class TestGuard:
     def test_what_no_client_could_use_is_refused_at_once(self, options, why):
         with pytest.raises((ValueError, m.AuthError), match=why):
             guard_of(**options)
-
-    async def test_a_mapping_is_as_good_as_a_principal(self):
-        who = {"subject": "bob", "scopes": ["read"]}
-        async with guarded_app().http(port=0, auth=guard_of(verify=lambda token: who)) as server:
-            assert (await Guest(server.url).hello("any"))[0] == 200
-            who["scopes"] = "write"
-            status, _, body = await Guest(server.url).hello("other")
-            assert status == 403 and b"the token has too little scope, not read" in body
 
     @pytest.mark.parametrize("era", ["legacy", "modern"])
     @pytest.mark.parametrize("tool, arguments, scope", [
@@ -12369,6 +12397,12 @@ A wrong command line is one sentence that says what is wrong.
     [2]
     $ serve shop.py --http 0.0.0.0
     ! error: --http 0.0.0.0: give PORT or HOST:PORT
+    [2]
+    $ serve shop.py --http 0 --token ''
+    ! error: the token is empty
+    [2]
+    $ tools --log warn shop.py
+    ! error: 'warn' is no log level; they are debug, ...
     [2]
     $ serve nothing.py
     ! error: nothing.py: no such file
@@ -17331,6 +17365,11 @@ class TestReadingOrder(OfTheBook):
         numbers = [part.number for part in NUMBERED]
         assert numbers == sorted(set(numbers))
 
+    def test_the_map_has_every_section(self):
+        said = " ".join(m.__doc__.partition("THE MAP")[2].partition("THE LIFE")[0].split())
+        headings = re.findall(r"(?m)^# (\d+)\. (.*)$", pathlib.Path(m.__file__).read_text("utf-8"))[1:]
+        assert [heading for heading in headings if " ".join(heading) not in said] == []
+
     @each_section
     def test_every_section_says_what_it_is_for_before_code(self, part):
         assert any(line.startswith("# Problem.") for line in part.intro)
@@ -17373,11 +17412,6 @@ class TestCuts(OfTheBook):
 
 
 #: Accesses to underscore names of other classes that are still there; it must only go down.
-    def test_the_map_has_every_section(self):
-        said = " ".join(m.__doc__.partition("THE MAP")[2].partition("THE LIFE")[0].split())
-        headings = re.findall(r"(?m)^# (\d+)\. (.*)$", pathlib.Path(m.__file__).read_text("utf-8"))[1:]
-        assert [heading for heading in headings if " ".join(heading) not in said] == []
-
 FOREIGN_NAMES = 0
 #: What Python itself offers under such a name and has no other name for.
 PYTHONS_OWN = {
