@@ -6022,8 +6022,7 @@ class Answers:
         if self.ask is not None:
             answer = await maybe_await(self.ask(method, params))
         elif method == "roots/list":
-            roots = await value_from(self.callbacks["roots"])
-            answer = {"roots": [root_of(root) for root in roots]}
+            answer = {"roots": list(map(root_of, await value_from(self.callbacks["roots"])))}
         elif method == "sampling/createMessage":
             # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
             if {"tools", "toolChoice"} & params.keys() and not declares(ours, "sampling.tools"):
@@ -6106,8 +6105,8 @@ class Subscription:
         try:
             if client.modern:
                 self.task = client.tasks.spawn(self._listen())
-                late = RequestTimeout(f"{client.peer.name} did not agree to a subscription")
-                await within(client.timeout, self.agreed, late)
+                await within(client.timeout, self.agreed, RequestTimeout(
+                    f"{client.peer.name} did not agree to a subscription"))
             else:
                 await self._ask("resources/subscribe")
         except BaseException:
@@ -6149,8 +6148,8 @@ class Subscription:
         uri, known = params.get("uri"), tuple(each.rstrip("/") + "/" for each in self.uris)
         if method == "notifications/cancelled":
             # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
-            problem = ProtocolError(f"{peer.name} cancelled it: {params.get('reason')}")
-            peer.conclude(self.req_id, problem)
+            peer.conclude(self.req_id, ProtocolError(
+                f"{peer.name} cancelled it: {params.get('reason')}"))
         elif method == "notifications/subscriptions/acknowledged":
             self._agree(object_of(params, "notifications"))
         # An update may be of a part of the resource that is watched: x://a/1 for x://a.
@@ -6639,9 +6638,9 @@ class ClientSession:
                        if method in self.listeners and method.endswith("/list_changed")
                        and declares(self.server_capabilities, capability)}
         if wanted and self.modern:
-            late = RequestTimeout(f"no answer in {PROBE_SECONDS:g} seconds")
             try:  # before anything else, so that nothing is missed
-                await within(PROBE_SECONDS, Subscription(self, wanted, nothing, True).open(), late)
+                await within(PROBE_SECONDS, Subscription(self, wanted, nothing, True).open(),
+                             RequestTimeout(f"no answer in {PROBE_SECONDS:g} seconds"))
             except MCPError as exc:
                 logger.warning("changes will not be heard of: %s", exc)
 
@@ -6769,8 +6768,8 @@ class Client(ClientSession):
         for what, changed in changes.items():
             self.on(f"notifications/{what}/list_changed")(lambda _, fn=changed: fn())
         if log is not None:
-            keys = CALLED_WITH["log"]
-            self.on("notifications/message")(lambda params: log(*map(params.get, keys)))
+            self.on("notifications/message")(
+                lambda params: log(*map(params.get, CALLED_WITH["log"])))
         if on_resource_updated is not None:
             self.on("notifications/resources/updated")(on_resource_updated)
 
@@ -6880,6 +6879,9 @@ class Client(ClientSession):
         self, name: str, arguments: Msg | None = None, **options: Unpack[RequestOptions]
     ) -> Msg:
         """Call a tool and return its result as sent; it is checked only after list_tools()."""
+        if options.keys() - {"timeout", "progress", "meta"}:
+            raise TypeError(f"the arguments of a tool are a dict: call({name!r}, {{...}}), with "
+                            "the options timeout=, progress= and meta=")
         params = {"name": name, "arguments": to_json({} if arguments is None else arguments)}
         if type(params["arguments"]) is not dict:
             raise TypeError(f"the arguments of a tool are a dict, not {arguments!r:.100}")
@@ -7016,8 +7018,8 @@ def command_line(command: Command, cwd: str) -> list[str]:
     if argv[0].endswith(".py"):
         path = os.path.join(cwd, argv[0])
         if not os.path.isfile(path):
-            problem = f"cannot start the server {argv[0]!r}: there is no file {path!r}"
-            raise ConnectionClosed(problem)
+            raise ConnectionClosed(
+                f"cannot start the server {argv[0]!r}: there is no file {path!r}")
         # Inside an application sys.executable is that application, or nothing.
         ours = os.path.basename(sys.executable or "").startswith(("python", "pypy"))
         argv.insert(0, sys.executable if ours else "python" if windows else "python3")

@@ -5192,6 +5192,8 @@ class TestServing:
             assert await c.call("plot", {"self": 1, "fn": "cos"}) == "cos"
             with pytest.raises(m.ToolError, match="is of an SDK"):
                 await c.call("sdk")
+            with pytest.raises(TypeError, match=r"a dict: call\('plot', {...}\), with the options timeout="):
+                await c.call("plot", fn="cos")
             with pytest.raises(ValueError, match="'warn' is no log level; they are debug, "):
                 await c.set_log_level("warn")
             assert await c.call("plot", {"self": 1}) == "sin"
