@@ -5088,7 +5088,8 @@ class Server:
                 life.end.set()
                 if not life.entered.is_set():
                     life.task.cancel()
-                await asyncio.shield(life.task)
+                if not life.task.done():  # else it was told, with its traceback
+                    await asyncio.shield(life.task)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
