@@ -2849,7 +2849,14 @@ def _named(hint: Any, inside: tuple[Any, ...]) -> Shape:
     if not _is_record(hint):
         return shape_of(hint.__value__, inside)
     schema, readers = shape_of_members(_members_of(hint), "member ", inside)
-    return schema, lambda given: hint(**read_members(readers, given))
+
+    def read_record(given: Schema) -> Any:
+        unknown = given.keys() - schema["properties"]
+        if unknown and not issubclass(hint, dict):
+            raise SchemaError(join_path(min(unknown)), "unexpected property")
+        return hint(**read_members(readers, given))
+
+    return schema, read_record
 
 
 def shape_of_members(
@@ -3212,8 +3219,8 @@ def no_such(what: str, name: str, there: Iterable[str]) -> str:
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
     """Raise TypeError for an option that none of the functions has as a keyword argument."""
-    every = [p for make in makers for p in inspect.signature(make).parameters.values()]
-    there = {p.name: p for p in every if p.kind is p.KEYWORD_ONLY}
+    there = {p.name: p for make in makers for p in inspect.signature(make).parameters.values()
+             if p.kind is p.KEYWORD_ONLY}
     for name in {*given}.difference(there):
         raise TypeError(f"{use}: {no_such('option', name, there)}")
 
@@ -3489,6 +3496,7 @@ class Form:
         if action != "accept":
             return Elicited(action)
         content = {**self.defaults, **object_of(answer, "content")}
+        content = {name: content[name] for name in self.schema["properties"] if name in content}
         self.check(content)
         if self.convert is not None:
             content = {**dict.fromkeys(self.nullable), **content}
@@ -3663,8 +3671,8 @@ def digest_of(method: str, params: Msg) -> str:
     """Return a digest of a method and its parameters, without those that change between rounds."""
     import hashlib
 
-    bare = without(params, "_meta", "inputResponses", "requestState")
-    text = json.dumps([method, bare], sort_keys=True)
+    text = json.dumps([method, without(params, "_meta", "inputResponses", "requestState")],
+                      sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -3916,8 +3924,8 @@ class Context(Exchange):
             return
         # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
         if self._rate.take():
-            params = {**without_none(level=level, logger=logger), "data": to_json(data)}
-            await self._say(notification("notifications/message", params))
+            await self._say(notification("notifications/message", {
+                **without_none(level=level, logger=logger), "data": to_json(data)}))
 
     debug, info, notice, warning, error, critical = map(_at_level, LOG_LEVELS[:6])
 
@@ -4393,10 +4401,9 @@ class Prompt(Entry):
 
     def __init__(self, fn: Function, *, name: str | None = None, **fields: Any) -> None:
         super().__init__("name", name or _name_of(fn), fn, fields)
-        required = self.schema.get("required", ())
         arguments = [
             without_none(name=key, description=field.get("description"), title=field.get("title"),
-                         required=key in required)
+                         required=key in self.schema.get("required", ()))
             for key, field in self.schema["properties"].items()
         ]
         if arguments:
@@ -4406,8 +4413,8 @@ class Prompt(Entry):
         if value is None:
             raise MCPError("return a text, a Message, or a list of them")
         answer = value if isinstance(value, dict) and "messages" in value else {"messages": value}
-        about = without_none(description=self.definition.get("description"))
-        return {**about, **answer, "messages": messages_of(answer["messages"])}
+        return {**without_none(description=self.definition.get("description")), **answer,
+                "messages": messages_of(answer["messages"])}
 
 
 class ResourceEntry(Entry):
@@ -5119,7 +5126,8 @@ class Server:
             await RUNNERS[transport](self, ready, options, signals)
         else:
             there = ", ".join(RUNNERS) or "none in this copy, which was cut before Part IV"
-            raise ValueError(f"no transport {transport!r}; there is {there}")
+            raise ValueError(f"no transport {transport!r}; there is {there}; http is Streamable "
+                             "HTTP, with SSE")
 
     def run(self, transport: str | Transport = "stdio", **options: Unpack[HTTPOptions]) -> None:
         """Serve until the client goes away or a signal comes; blocks.
@@ -5474,8 +5482,8 @@ async def list_entries(ctx: Context) -> Msg:
     begin, registry = int(place[1]), getattr(ctx.server, ctx.method.split("/")[-2])
     end, listed = begin + ctx.server.page_size, [*registry.values()]  # which a thread may change
     items = [entry.definition for entry in listed[begin:end]]
-    more = {"nextCursor": f"at-{end}"} if len(listed) > end else {}
-    return {LISTED[ctx.method][0]: items, **more}
+    more = f"at-{end}" if len(listed) > end else None
+    return {LISTED[ctx.method][0]: items, **without_none(nextCursor=more)}
 
 
 @handles("tools/call")
@@ -5516,8 +5524,8 @@ async def complete(ctx: Context) -> Msg:
     else:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
     fn = server.completions.get((entry.name, argument["name"]), nothing)
-    others = object_of(ctx.params.get("context", {}), "arguments")
-    found = await call_plain(fn, ctx, argument["value"], others)
+    found = await call_plain(fn, ctx, argument["value"],
+                             object_of(ctx.params.get("context", {}), "arguments"))
     values = [str(item) for item in found or ()]
     total = len(values)
     return {"completion": {"values": values[:MAX_FEW], "total": total, "hasMore": total > MAX_FEW}}
@@ -5579,8 +5587,8 @@ class Feed:
 
     async def send(self, msg: Msg) -> None:
         params = msg.get("params", {})
-        meta = {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.req_id}
-        await self.ctx.send(notification(msg["method"], {**params, "_meta": meta}))
+        await self.ctx.send(notification(msg["method"], {
+            **params, "_meta": {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.req_id}}))
 
 
 @handles("subscriptions/listen")
@@ -5609,8 +5617,8 @@ async def tell_end(ctx: Context) -> None:
     """Say, after its result, that a subscription is over. Over HTTP its response ends instead."""
     await asyncio.wait([ctx.task])
     # spec: basic/patterns/cancellation -- "A server MUST send" it for a subscription
-    over = {"requestId": ctx.req_id, "reason": "the server ended the subscription"}
-    await ctx.send(notification("notifications/cancelled", over))
+    await ctx.send(notification("notifications/cancelled", {
+        "requestId": ctx.req_id, "reason": "the server ended the subscription"}))
 
 # =====================================
 # Part IV. stdio
@@ -7364,8 +7372,7 @@ def response_head(status: int, fields: tuple[tuple[str, str], ...]) -> bytes:
     """Return the head of a response, but for its length, its date and the empty line."""
     from http.client import responses
 
-    start = f"HTTP/1.1 {status:03d} {responses.get(status, '')}\r\n"
-    return start.encode() + header_lines(fields)
+    return f"HTTP/1.1 {status:03d} {responses.get(status, '')}\r\n".encode() + header_lines(fields)
 
 
 class URL(Row):
@@ -7791,8 +7798,8 @@ def owner_of(principal: Any) -> str:
     read = partial(member_of, principal)
     subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
     try:
-        value = to_json({"issuer": issuer, "subject": subject} if subject else principal)
-        return json.dumps(value, sort_keys=True)
+        return json.dumps(to_json({"issuer": issuer, "subject": subject} if subject else principal),
+                          sort_keys=True)
     except (TypeError, ValueError):
         raise TypeError(f"a principal of type {type(principal).__name__} has no stable key: "
                         "give it issuer and subject") from None
@@ -8026,8 +8033,8 @@ async def answer_with(
         logger.info("%s refused: %d %s", request.address, exc.http_status, exc)
         if response.begun:  # too late for a status: it is cut off
             response.lose()
-        headers = {**JSON_HEADERS, **exc.headers}
-        await response.send(exc.http_status, headers, encode(error(exc.req_id, wire_error(exc))))
+        await response.send(exc.http_status, {**JSON_HEADERS, **exc.headers},
+                            encode(error(exc.req_id, wire_error(exc))))
     except asyncio.CancelledError:
         response.lose()
         raise
@@ -8077,8 +8084,8 @@ class SocketResponse(Response):
         expects = head.minor and head.headers.get("expect", "").lower()  # not in HTTP/1.0
         if expects == "100-continue" and not come:  # RFC 9110 §10.1.1
             wire.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        body = whole(wire.piece, wire.max_body, wire.listener)
-        return await within(REQUEST_SECONDS, body, too_late())
+        return await within(REQUEST_SECONDS, whole(wire.piece, wire.max_body, wire.listener),
+                            too_late())
 
     def _put(self, status: int, headers: Fields, data: bytes, more: bool) -> Awaitable[Any] | None:
         wire, start = self.connection, b""
@@ -8570,8 +8577,8 @@ class Entrance:
 
         token = bearer_of(headers)
         if token is not None:
-            given = token.encode()
-            same = [who for known, who in self.tokens.items() if compare_digest(known, given)]
+            same = [who for known, who in self.tokens.items()
+                    if compare_digest(known, token.encode())]
             if same:
                 return same[0]
             principal = await self.judge(token)
@@ -9145,8 +9152,8 @@ class ASGIApp(Endpoint):
         try:
             await asyncio.wait([response.watcher])
         except asyncio.CancelledError:  # the ASGI server ends; it would log a traceback for this
-            told = encode(error(None, wire_error(RPCError(TOO_BUSY, SHUTTING_DOWN))))
-            await response.send(503, JSON_HEADERS, told)  # nothing, where it has begun
+            await response.send(503, JSON_HEADERS, encode(error(None, wire_error(
+                RPCError(TOO_BUSY, SHUTTING_DOWN)))))  # nothing, where it has begun
             await response.send(0, {})  # nothing, where it has not
         finally:
             response.lose()
@@ -9199,8 +9206,8 @@ class ASGIApp(Endpoint):
         if root and path in ("", "/"):
             path = self.path  # mounted where the endpoint is to be
         client = scope.get("client") or ("",)
-        query = scope.get("query_string", b"").decode("latin-1")
-        head = RequestHead(scope["method"], path, query, headers, 0, 1, True, {})
+        head = RequestHead(scope["method"], path, scope.get("query_string", b"").decode("latin-1"),
+                           headers, 0, 1, True, {})
         return HTTPRequest(head, str(client[0]), scope.get("scheme", "http"), root)
 
 
@@ -9378,8 +9385,8 @@ class HTTPClient:
         """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
         host = f"[{self.url.host}]" if ":" in self.url.host else self.url.host
         target = f"{host}:{self.url.port}"
-        fields = {"host": target, **proxy.headers}
-        await answer.ask(proxy.url, "CONNECT", encode_request("CONNECT", target, fields))
+        await answer.ask(proxy.url, "CONNECT", encode_request(
+            "CONNECT", target, {"host": target, **proxy.headers}))
         if answer.head.status >= 300:
             raise ConnectionClosed(f"the proxy {proxy.url} refused: status {answer.head.status}")
         if answer.buffer:  # it would be taken for the server's answer
@@ -9546,8 +9553,8 @@ class HTTPTransport(Transport):
         if ids:
             self.tasks.spawn(self._exchange(msg, data, ids))
             return
-        late = f"{self.url} did not take a message within {REQUEST_SECONDS:g} seconds"
-        await within(REQUEST_SECONDS, self._post(msg, data, set()), ConnectionClosed(late))
+        await within(REQUEST_SECONDS, self._post(msg, data, set()), ConnectionClosed(
+            f"{self.url} did not take a message within {REQUEST_SECONDS:g} seconds"))
         if self._pair is None and method_of(msg) == "notifications/initialized":
             await self._listen()
 
@@ -9782,8 +9789,8 @@ class HTTPTransport(Transport):
             return False
         self._endpoint = get_running_loop().create_future()
         self.tasks.spawn(self._read_pair(answer))
-        late = ConnectionClosed(f"{self.url} sent no endpoint event")
-        self._pair = await within(CONNECT_SECONDS, self._endpoint, late)
+        self._pair = await within(CONNECT_SECONDS, self._endpoint, ConnectionClosed(
+            f"{self.url} sent no endpoint event"))
         return True
 
     async def _read_pair(self, answer: HTTPAnswer) -> None:
@@ -10750,8 +10757,9 @@ class OAuth(Authorizer):
     def usable(self) -> str:
         """Return the access token; "" without one, or if it has expired."""
         # The TypeScript SDK's example answers 500 to an expired one, which starts no login.
-        good = time.time() < self.tokens.get("expires_at", NEVER)
-        return str(self.tokens.get("access_token", "")) if good else ""
+        if time.time() >= self.tokens.get("expires_at", NEVER):
+            return ""
+        return str(self.tokens.get("access_token", ""))
 
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
         """Return the header with the token, refreshed if it soon expires."""
@@ -10985,8 +10993,8 @@ class OAuth(Authorizer):
                 "code_challenge_method": "S256", **without_none(scope=scope or None), **about,
             })
             self.fetcher.check(parse_url(page))
-            late = AuthError(f"nobody logged in within {self.timeout:g} seconds")
-            answer = await within(self.timeout, self.ask_person(page, redirect), late)
+            answer = await within(self.timeout, self.ask_person(page, redirect), AuthError(
+                f"nobody logged in within {self.timeout:g} seconds"))
         finally:
             await redirect.close()
         form = {"grant_type": "authorization_code", "code": code_of(answer, server),
@@ -11308,8 +11316,8 @@ class Guard(Entrance):
 
     def pages(self, path: str) -> dict[str, Function]:
         """Return the page with our metadata, at the place for the path and at the root."""
-        paths = (RESOURCE_METADATA + path, RESOURCE_METADATA) if self.issuers else ()
-        return dict.fromkeys(paths, self.page)
+        return dict.fromkeys(
+            (RESOURCE_METADATA + path, RESOURCE_METADATA) if self.issuers else (), self.page)
 
     async def page(self, request: Any) -> Any:
         """Say who gives tokens for us, to pages of any origin, too. RFC 9728 §3.2"""
@@ -11553,8 +11561,8 @@ class TraceView:
             return str(msg["http"])
         req_id, params = json.dumps(msg.get("id")), msg.get("params")
         if "method" not in msg:
-            asked = (name, "<" if direction == ">" else ">", req_id)
-            title, since = self.asked.pop(asked, ("an unknown request", now))
+            title, since = self.asked.pop((name, "<" if direction == ">" else ">", req_id),
+                                          ("an unknown request", now))
             kind = "error for" if "error" in msg else "result of"
             return f"{kind} {title}, {1000 * (now - since):.1f} ms"
         named = isinstance(params, dict) and (params.get("name") or params.get("uri"))
@@ -11714,8 +11722,8 @@ class Person:
             wanted = not fields or name in needed and "default" not in field
             value = await self.fill_in(name, field, wanted)
             if value is None:
-                yes = ", or --yes" * (field.get("type") == "boolean")
-                self.say(f"declined; to answer in advance: --answer {name}=...{yes}")
+                self.say(f"declined; to answer in advance: --answer {name}=..."
+                         + ", or --yes" * (field.get("type") == "boolean"))
                 return None
             if value:
                 content[name] = value[0]
@@ -11865,8 +11873,8 @@ async def do_login(c: Client, args: Any) -> Shown:
 def do_logout(args: Any) -> None:
     if not is_url(args.target):
         raise UsageError(f"a login belongs to https://..., not to {args.target}")
-    done = asyncio.run(logout(args.target))
-    print(f"logged out of {args.target}" if done else f"no login to {args.target} was kept")
+    print(f"logged out of {args.target}" if asyncio.run(logout(args.target))
+          else f"no login to {args.target} was kept")
 
 
 def load_file(path: str) -> types.ModuleType:

@@ -58,6 +58,7 @@ import textwrap
 import threading
 import time
 import tokenize
+import traceback
 import types
 import typing
 import urllib.parse
@@ -4985,6 +4986,11 @@ OfSDK = type("Context", (), {"__module__": "mcp.server.fastmcp.server", "model_d
 def foreign(ctx: OfSDK): ...
 
 
+@dataclasses.dataclass
+class Sure:
+    a: int
+
+
 class TestServing:
     """What surrounds all conversations: the lifespan, threads, transports, an end in good order."""
 
@@ -5183,6 +5189,31 @@ class TestServing:
     def test_what_cannot_work_is_refused_where_it_is_written(self, use, words):
         with pytest.raises((TypeError, ValueError, m.SchemaError), match=words):
             use(m.Server())
+
+    async def test_a_lifespan_that_fails_shows_where(self, caplog):
+        def connect():
+            raise KeyError("DATABASE_URL")
+
+        async def lifespan(server):
+            connect()
+            yield
+
+        with pytest.raises(m.ConnectionClosed, match="DATABASE_URL"):
+            async with m.Client(m.Server(lifespan=lifespan)):
+                pass
+        frames = traceback.walk_tb(caplog.records[0].exc_info[2])
+        assert [frame.f_code.co_name for frame, _ in frames][-2:] == ["lifespan", "connect"]
+
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    async def test_a_form_ignores_what_it_did_not_ask_for(self, revision):
+        app = m.Server()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> int:
+            return (await ctx.elicit("?", Sure)).data.a
+
+        async with m.Client(app, revision=revision, elicit=lambda message, form: {"a": 1, "zz": 1}) as c:
+            assert await c.call("ask") == 1
 
     async def test_names_of_parameters_and_levels_are_free_or_refused(self):
         app = m.Server()
@@ -16760,8 +16791,8 @@ UNREADABLE = table(r"""
     dict[str, List[datetime.date]] | {"a": ["2026-01-01", "x"]} | x.a[1] | usable
     Optional[uuid.UUID] | "x" | x | usable
     Node | {"value": 1, "children": [{"value": "x"}]} | x.children[0].value | expected integer
-    Node | {"value": 1, "parent": {"value": 1, "odd": 1}} | x.parent | unexpected keyword
-    Point | {"x": 1, "z": 2} | x | unexpected keyword
+    Node | {"value": 1, "parent": {"value": 1, "odd": 1}} | x.parent.odd | unexpected property
+    Point | {"x": 1, "z": 2} | x.z | unexpected property
 """)
 
 # A function, and the schema of its arguments without their type.
