@@ -207,7 +207,7 @@ else:
     dataclass_transform = lambda **_: lambda cls: cls  # noqa: E731
     Space = types.SimpleNamespace
 
-__version__ = "0.3.1"
+__version__ = "0.3.2"
 
 __all__: list[str] = []
 
