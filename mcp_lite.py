@@ -5126,8 +5126,7 @@ class Server:
             await RUNNERS[transport](self, ready, options, signals)
         else:
             there = ", ".join(RUNNERS) or "none in this copy, which was cut before Part IV"
-            raise ValueError(f"no transport {transport!r}; there is {there}; http is Streamable "
-                             "HTTP, with SSE")
+            raise ValueError(f"no transport {transport!r}; there is {there}")
 
     def run(self, transport: str | Transport = "stdio", **options: Unpack[HTTPOptions]) -> None:
         """Serve until the client goes away or a signal comes; blocks.
@@ -5984,8 +5983,9 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
 
 def checker_of(schema: Msg) -> Callable[[JSON], None]:
     """Return what checks by a schema, unless that has patterns; SchemaError for a bad schema."""
-    risky = '"pattern' in json.dumps(schema)
-    return nothing if risky else compile_schema(schema).check
+    if re.search('"pattern(": "|Properties)', json.dumps(schema)):  # no property of that name
+        return nothing
+    return compile_schema(schema).check
 
 
 class Answers:
@@ -6956,8 +6956,10 @@ class Client(ClientSession):
 
         `resources` is about the list of resources.
         """
-        given = zip(FILTERS, (tools, prompts, resources, list(uris)))  # in its order
-        return Subscription(self, {name: value for name, value in given if value}, callback, True)
+        return Subscription(self, {  # the arguments stand in the order of FILTERS
+            name: value for name, value in zip(FILTERS, (tools, prompts, resources, list(uris)))
+            if value
+        }, callback, True)
 
     async def set_log_level(self, level: str) -> None:
         """Say how severe a log message must be to be sent: "debug" to "emergency"."""

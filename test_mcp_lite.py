@@ -4611,6 +4611,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
                  app.complete("fn", "name")(fn), app.method("acme/x")(fn), app.on("notifications/x")(fn),
                  app.add_tool(fn, name="third"), app.add_prompt(fn, name="p")]  # fmt: skip
         assert given == [fn] * len(given)
+        assert app.middleware(print) is print
         assert list(app.tools) == ["fn", "other", "third"]
 
 
@@ -5206,14 +5207,17 @@ class TestServing:
 
     @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
     async def test_a_form_ignores_what_it_did_not_ask_for(self, revision):
-        app = m.Server()
-
-        @app.tool
-        async def ask(ctx: m.Context) -> int:
-            return (await ctx.elicit("?", Sure)).data.a
-
+        app = asking_app(lambda ctx: ctx.elicit("?", Sure))
         async with m.Client(app, revision=revision, elicit=lambda message, form: {"a": 1, "zz": 1}) as c:
-            assert await c.call("ask") == 1
+            await c.call("tool")
+        assert app.seen[0].data == Sure(1)
+
+    async def test_a_field_that_is_named_pattern_leaves_a_form_checked(self):
+        app = asking_app(lambda ctx: ctx.elicit("?", {"properties": {
+            "pattern": {"type": "string"}, "n": {"type": "integer", "maximum": 3}}}))  # fmt: skip
+        async with m.Client(app, elicit=lambda message, form: {"n": 9}) as c:
+            with pytest.raises(m.RPCError, match="does not fit the form: n: must be at most 3"):
+                await c.call("tool")
 
     async def test_names_of_parameters_and_levels_are_free_or_refused(self):
         app = m.Server()
