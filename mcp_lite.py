@@ -3782,16 +3782,24 @@ def scopes_of(principal: Any) -> set[str]:
     return {*(held.split() if isinstance(held, str) else held)}
 
 
+def find_resource(server: Server, uri: str) -> tuple[ResourceEntry, Msg]:
+    """Return a server's entry for a URI, and the values of its template."""
+    if uri in server.resources:
+        return server.resources[uri], {}
+    for entry in list(server.templates.values()):
+        found = entry.template.match(uri)
+        if found is not None:
+            return entry, found
+    # spec 2025-11-25: server/resources#error-handling
+    raise RPCError(RESOURCE_NOT_FOUND, f"Resource not found: {uri}", {"uri": uri})
+
+
 def _fact(path: str, doc: str) -> Any:
     return property(operator.attrgetter(path), doc=doc)
 
 
-class Context(Exchange):
-    """A request, as its handler sees it: its facts, messages and questions to its client.
-
-    A parameter `ctx: Context` gets it. `async def` handlers await its methods; `def` handlers,
-    which run in threads, call them without await.
-    """
+class ServerExchange(Exchange):
+    """A request at a server, as the sections below serve it; its handler sees the Context."""
 
     busy = False  # whether finish() has work to do
     job: Job | None = None  # of a call that goes on as a task
@@ -3799,6 +3807,82 @@ class Context(Exchange):
     used_rounds: Rounds | None = None  # once it was asked for
     _progress = float("-inf")
     _held: Msg | None = None  # a report of progress that was not sent
+
+    @cached_property
+    def _unfinished(self) -> set[Any]:
+        """Calls of once(), which must end before the answer leaves."""
+        self.busy = True
+        return set()
+
+    @cached_property
+    def _waiting(self) -> set[Any]:
+        """Tasks that wait for the client."""
+        self.busy = True
+        return set()
+
+    def release(self) -> None:
+        """End all waiting for the client."""
+        for task in list(self._waiting):
+            task.cancel()
+
+    async def finish(self) -> None:
+        """Wait for the calls of once(), after the handler; send the progress that was held back."""
+        while self._unfinished:
+            await asyncio.wait(self._unfinished)
+        await self._flush()
+        self.release()
+
+    async def _flush(self) -> None:
+        """Send the report of progress that was held back."""
+        held, self._held = self._held, None
+        if held is not None:
+            await self._say(held)
+
+    async def _say(self, msg: Msg) -> None:
+        # spec: basic/patterns/progress#implementation-notes -- "MUST stop after completion"
+        if not self.over:
+            with suppress(ConnectionClosed):  # the client has gone since
+                await self.send(msg)
+
+    @property
+    def rounds(self) -> Rounds:
+        """The checked record of the earlier rounds of this call."""
+        if self.used_rounds is None:
+            params = self.params if self.facts.rev >= MODERN else {}
+            responses, record = params.get("inputResponses", {}), {}
+            if type(responses) is not dict:
+                raise RPCError(INVALID_PARAMS, "inputResponses: expected object")
+            if "requestState" in params:
+                key = self.conversation.server.state_key
+                record = unseal(key, self._bound, params["requestState"])
+            self.used_rounds = Rounds(record, responses)
+        return self.used_rounds
+
+    @property
+    def _bound(self) -> tuple[str, str]:
+        return digest_of(self.method, self.params), self.caller.owner
+
+    @property
+    def suspended(self) -> bool:
+        """Whether a question ends this run, whatever its handler makes of it."""
+        return self.used_rounds is not None and self.used_rounds.suspended
+
+    def input_required(self) -> Msg:
+        """Return the answer that ends a round: its questions, and the record for the next."""
+        key = self.conversation.server.state_key
+        return without_none(
+            resultType="input_required", inputRequests=self.rounds.questions or None,
+            requestState=seal(key, self._bound, self.rounds.record()),
+        )
+
+
+class Context(ServerExchange):
+    """A request, as its handler sees it: its facts, messages and questions to its client.
+
+    A parameter `ctx: Context` gets it. `async def` handlers await its methods; `def` handlers,
+    which run in threads, call them without await. What it inherits, but for `meta`, is not for
+    handlers.
+    """
 
     server: Server = _fact("conversation.server", "The Server that serves it.")
     request_id = _fact("req_id", "The id of the request.")
@@ -3840,30 +3924,6 @@ class Context(Exchange):
         """Whether nobody wants the answer any more; a thread is to look now and then."""
         return self.over if self.job is None else self.job.status == "cancelled"
 
-    @cached_property
-    def unfinished(self) -> set[Any]:
-        """Calls of once(), which must end before the answer leaves."""
-        self.busy = True
-        return set()
-
-    @cached_property
-    def waiting(self) -> set[Any]:
-        """Tasks that wait for the client."""
-        self.busy = True
-        return set()
-
-    def release(self) -> None:
-        """End all waiting for the client."""
-        for task in list(self.waiting):
-            task.cancel()
-
-    async def finish(self) -> None:
-        """Wait for the calls of once(), after the handler; send the progress that was held back."""
-        while self.unfinished:
-            await asyncio.wait(self.unfinished)
-        await self.flush()
-        self.release()
-
     def _on_loop(self, coro: Any) -> Any:
         """Return a coroutine on the loop; in another thread, its result."""
         if threading.get_ident() == self.conversation.thread:
@@ -3878,12 +3938,6 @@ class Context(Exchange):
                 raise asyncio.CancelledError from None  # no Exception, which handlers catch
 
     # Saying.
-
-    async def _say(self, msg: Msg) -> None:
-        # spec: basic/patterns/progress#implementation-notes -- "MUST stop after completion"
-        if not self.over:
-            with suppress(ConnectionClosed):  # the client has gone since
-                await self.send(msg)
 
     @cached_property
     def _rate(self) -> Budget:
@@ -3907,13 +3961,7 @@ class Context(Exchange):
                 progressToken=token, progress=progress, total=total, message=message)
             self._held = notification("notifications/progress", params)
             if self._rate.take():
-                await self.flush()
-
-    async def flush(self) -> None:
-        """Send the report of progress that was held back."""
-        held, self._held = self._held, None
-        if held is not None:
-            await self._say(held)
+                await self._flush()
 
     @_from_threads
     async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
@@ -3956,7 +4004,7 @@ class Context(Exchange):
     @_from_threads
     async def read_resource(self, uri: str) -> list[Msg]:
         """Return the `contents` of one of the server's own resources."""
-        entry, found = self.server.find_resource(uri)
+        entry, found = find_resource(self.server, uri)
         return list((await entry.call(self, found, uri))["contents"])
 
     # Asking.
@@ -4038,9 +4086,9 @@ class Context(Exchange):
         rounds, questions = self.rounds, {}
         for name, asked in wanted.requests.items():
             questions[name] = asked["method"], asked.get("params", {})
-            self.check_question(*questions[name])
+            self._check_question(*questions[name])
         rounds.custom = to_json(wanted.state)
-        if not questions and self.in_rounds:  # the state alone is to come back
+        if not questions and self._in_rounds:  # the state alone is to come back
             rounds.suspended = True
             raise Suspended
         asking = [self._ask_client(*question, name, ASK_SECONDS, dict)
@@ -4051,18 +4099,7 @@ class Context(Exchange):
             rounds.answers[name] = [digest_of(*questions[name]), answer]
         return answers
 
-    async def answered(self, wanted: Any, again: Action) -> Any:
-        """Ask what is wanted and call again(), until that returns no InputRequired."""
-        for _ in range(MAX_TRIES):
-            for name in wanted.requests:  # what is wanted again is asked again
-                self.rounds.answers.pop(name, None)
-            await self.ask(wanted)
-            wanted = await again()
-            if not isinstance(wanted, InputRequired):
-                return wanted
-        raise RPCError(INTERNAL_ERROR, f"{self.method} asked more than {MAX_TRIES} times")
-
-    def check_question(self, method: str, params: Msg) -> None:
+    def _check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing if this client, SchemaError if nobody can be asked this."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
         check_asked(method, params)
@@ -4082,7 +4119,7 @@ class Context(Exchange):
             raise CapabilityMissing("client", capability, why)
 
     @property
-    def in_rounds(self) -> bool:
+    def _in_rounds(self) -> bool:
         """Whether a question ends this run."""
         row = METHODS.get(self.method)
         return self.job is None and self.facts.rev >= MODERN and row is not None and row.may_ask
@@ -4091,56 +4128,27 @@ class Context(Exchange):
         self, method: str, params: Msg, key: str | None, timeout: float, read: Any = None
     ) -> Any:
         """Ask in a round, in a task, or with a request of ours; return what read() makes of it."""
-        self.check_question(method, params)
+        self._check_question(method, params)
         if self.cancelled:  # a thread that has not noticed
             raise asyncio.CancelledError
         read = read or partial(check_answer, method)
         name, params = key or method.partition("/")[0], fit_question(method, params, self.facts.rev)
-        if self.in_rounds:
+        if self._in_rounds:
             return self.rounds.answer(name, method, params, read)
         if self.job is None and self.facts.rev >= MODERN:
             # spec: basic/patterns/mrtr#supported-requests
             raise RuntimeError(f"{self.method} cannot ask the client in revision {self.revision}")
         task = asyncio.current_task()
-        self.waiting.add(task)
+        self._waiting.add(task)
         try:
             if self.job is not None:
                 return await self.job.ask(name, method, params, timeout, read)
             ask = self.conversation.ask
             return read(await ask(method, params, self.send, patience=timeout, longest=timeout))
         finally:
-            self.waiting.discard(task)
+            self._waiting.discard(task)
 
     # The record of the call.
-
-    @property
-    def rounds(self) -> Rounds:
-        """The checked record of the earlier rounds of this call."""
-        if self.used_rounds is None:
-            params = self.params if self.facts.rev >= MODERN else {}
-            responses, record = params.get("inputResponses", {}), {}
-            if type(responses) is not dict:
-                raise RPCError(INVALID_PARAMS, "inputResponses: expected object")
-            if "requestState" in params:
-                record = unseal(self.server.state_key, self._bound, params["requestState"])
-            self.used_rounds = Rounds(record, responses)
-        return self.used_rounds
-
-    @property
-    def _bound(self) -> tuple[str, str]:
-        return digest_of(self.method, self.params), self.owner
-
-    @property
-    def suspended(self) -> bool:
-        """Whether a question ends this run, whatever its handler makes of it."""
-        return self.used_rounds is not None and self.used_rounds.suspended
-
-    def input_required(self) -> Msg:
-        """Return the answer that ends a round: its questions, and the record for the next."""
-        return without_none(
-            resultType="input_required", inputRequests=self.rounds.questions or None,
-            requestState=seal(self.server.state_key, self._bound, self.rounds.record()),
-        )
 
     call_id = _fact("rounds.call_id", "A random name of this call, the same in all its rounds.")
     request_state = _fact("rounds.custom", "The state of the InputRequired of an earlier round.")
@@ -4160,7 +4168,7 @@ class Context(Exchange):
         read the result: no secrets in it. If a client sends a round twice, `fn` runs twice: give it
         ctx.call_id, so that it can notice. In a task, or in the legacy era, `fn` is simply called.
         """
-        rounds = self.rounds if self.in_rounds else Rounds({}, {})
+        rounds = self.rounds if self._in_rounds else Rounds({}, {})
         name = rounds.claim(mark_of(fn, args))
         if is_async(fn) or threading.get_ident() == self.conversation.thread:
             return self._on_loop(self._once(rounds.done, name, fn, *args))  # type: ignore
@@ -4177,7 +4185,7 @@ class Context(Exchange):
         if name not in done:
             # If a question beside it ends the run, finish() waits for this.
             call = asyncio.ensure_future(compute())
-            hold(self.unfinished, call)
+            hold(self._unfinished, call)
             await call
         return to_json(done[name])
 
@@ -4201,6 +4209,19 @@ class SyncContext(Context):
         def elicit(self, /, message: str, wanted: Any = None, **options: Any) -> Any: ...
 
         def once(self, fn: Function, *args: Any) -> Any: ...
+
+
+async def answered(ctx: Context, wanted: Any, again: Action) -> Any:
+    """Ask what is wanted and call again(), until that returns no InputRequired."""
+    for _ in range(MAX_TRIES):
+        for name in wanted.requests:  # what is wanted again is asked again
+            ctx.rounds.answers.pop(name, None)
+        await ctx.ask(wanted)
+        wanted = await again()
+        if not isinstance(wanted, InputRequired):
+            return wanted
+    raise RPCError(INTERNAL_ERROR, f"{ctx.method} asked more than {MAX_TRIES} times")
+
 
 #######################################
 # 17. Entries
@@ -4304,7 +4325,7 @@ class Entry:
         try:
             value = await self.run(ctx, kwargs)
             if isinstance(value, InputRequired):
-                value = await ctx.answered(value, partial(self.run, ctx, kwargs))
+                value = await answered(ctx, value, partial(self.run, ctx, kwargs))
         except (asyncio.CancelledError, GeneratorExit, Suspended, RPCError):
             raise
         except BaseException as exc:
@@ -4597,7 +4618,7 @@ class Conversation(Peer):
         try:
             answer = await step(ctx)
             if isinstance(answer, InputRequired):
-                answer = await ctx.answered(answer, partial(step, ctx))
+                answer = await answered(ctx, answer, partial(step, ctx))
             if not isinstance(answer, dict):
                 raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a "
                                 "dict: a middleware is to `return await call_next(ctx)`")
@@ -4738,7 +4759,7 @@ class Life:
         self.task = asyncio.ensure_future(self._live(server))
 
     async def _live(self, server: Server) -> None:
-        _ = server.warned_of_completions  # it warns when it is first looked at
+        warn_of_completions(server)
         try:
             async with AsyncExitStack() as stack:
                 if server.open_lifespan is not None:
@@ -4754,6 +4775,65 @@ class Life:
         finally:
             del server.lives[get_running_loop()]
             self.entered.set()  # for those who wait, even if it failed
+
+
+def warn_of_completions(server: Server) -> None:
+    """Log, once, which completions are for nothing that is offered."""
+    if server.warned_of_completions:
+        return
+    server.warned_of_completions = True
+    for ref, argument in server.completions:
+        entry = server.prompts.get(ref) or server.templates.get(ref)
+        if entry is None or argument not in entry.schema["properties"]:
+            logger.warning("@app.complete(%r, %r): there is no such prompt or template, or "
+                           "argument", ref, argument)
+
+
+@asynccontextmanager
+async def lifespan_of(server: Server) -> AsyncIterator[None]:
+    """Enter the lifespan with the first user of this loop, and leave it with the last."""
+    loop = get_running_loop()
+    while loop in server.lives and server.lives[loop].end.is_set():
+        await asyncio.wait({server.lives[loop].task})  # the one before is being closed
+    if loop not in server.lives:
+        server.lives[loop] = Life(server)
+    life = server.lives[loop]
+    life.users += 1
+    try:
+        await life.entered.wait()
+        if life.task.done():
+            life.task.result()  # raises what kept it from opening
+        yield
+    finally:
+        life.users -= 1
+        if not life.users:
+            life.end.set()
+            if not life.entered.is_set():
+                life.task.cancel()
+            if not life.task.done():  # else it was told, with its traceback
+                await asyncio.shield(life.task)
+
+
+def tell(server: Server, capability: str, msg: Msg) -> None:
+    """Announce something to a server's clients of this process."""
+    encode(msg)  # raises where the program sees it
+    for listener in list(server.audience):  # which another thread may change
+        listener.announce(capability, msg)
+
+
+async def serve_on(
+    server: Server, transport: str | Transport, options: Any, ready: Function = nothing,
+    signals: bool = False,
+) -> None:
+    """Serve on a transport, or one of RUNNERS by name; `ready` gets its URL or None."""
+    if isinstance(transport, Transport):
+        ready(None)
+        await server.serve(transport)
+    elif transport in RUNNERS:
+        await RUNNERS[transport](server, ready, options, signals)
+    else:
+        there = ", ".join(RUNNERS) or "none in this copy, which was cut before Part IV"
+        raise ValueError(f"no transport {transport!r}; there is {there}")
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -4855,6 +4935,7 @@ class Server:
         self.resources = Registry(ResourceEntry, self._changed)
         self.templates = Registry(ResourceEntry, self._changed)
         self.completions: dict[tuple[str, str], Function] = {}
+        self.warned_of_completions = False
         self.methods: dict[str, Function] = {}
         self.listeners: dict[str, Function] = {}
         self.middlewares: list[Function] = []  # the innermost first
@@ -5007,26 +5088,6 @@ class Server:
             ref = f"{prefix}__{ref}" if prefix and ref in other.prompts else ref
             self.completions[ref, argument] = fn
 
-    @cached_property
-    def warned_of_completions(self) -> None:
-        """Log, once, which completions are for nothing that is offered."""
-        for ref, argument in self.completions:
-            entry = self.prompts.get(ref) or self.templates.get(ref)
-            if entry is None or argument not in entry.schema["properties"]:
-                logger.warning("@app.complete(%r, %r): there is no such prompt or template, or "
-                               "argument", ref, argument)
-
-    def find_resource(self, uri: str) -> tuple[ResourceEntry, Msg]:
-        """Return the entry for a URI, and the values of its template."""
-        if uri in self.resources:
-            return self.resources[uri], {}
-        for entry in list(self.templates.values()):
-            found = entry.template.match(uri)
-            if found is not None:
-                return entry, found
-        # spec 2025-11-25: server/resources#error-handling
-        raise RPCError(RESOURCE_NOT_FOUND, f"Resource not found: {uri}", {"uri": uri})
-
     # Announcing; from any thread.
 
     def _changed(self, entry: Entry) -> None:
@@ -5037,33 +5098,27 @@ class Server:
             self.declared.setdefault("completions", {})
         if getattr(entry, "task", False):
             self.declared["extensions"] = {TASKS: {}, **self.declared.get("extensions", {})}
-        self.list_changed(kind)
+        self._list_changed(kind)
 
     def tools_changed(self) -> None:
         """Tell clients that the list of tools changed."""
-        self.list_changed("tools")
+        self._list_changed("tools")
 
     def prompts_changed(self) -> None:
         """Tell clients that the list of prompts changed."""
-        self.list_changed("prompts")
+        self._list_changed("prompts")
 
     def resources_changed(self) -> None:
         """Tell clients that the list of resources or templates changed."""
-        self.list_changed("resources")
+        self._list_changed("resources")
 
-    def list_changed(self, kind: str) -> None:
-        self.tell(f"{kind}.listChanged", notification(f"notifications/{kind}/list_changed"))
+    def _list_changed(self, kind: str) -> None:
+        tell(self, f"{kind}.listChanged", notification(f"notifications/{kind}/list_changed"))
 
     def resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that it changed."""
-        self.tell("resources.subscribe",
+        tell(self, "resources.subscribe",
                   notification("notifications/resources/updated", {"uri": uri}))
-
-    def tell(self, capability: str, msg: Msg) -> None:
-        """Announce something to the clients of this process."""
-        encode(msg)  # raises where the program sees it
-        for listener in list(self.audience):  # which another thread may change
-            listener.announce(capability, msg)
 
     # Serving.
 
@@ -5074,34 +5129,10 @@ class Server:
         job = partial(contextvars.copy_context().run, fn, *args, **kwargs)
         return await maybe_await(await self._call_sync(job))
 
-    @asynccontextmanager
-    async def lifespan_open(self) -> AsyncIterator[None]:
-        """Enter the lifespan with the first user of this loop, and leave it with the last."""
-        loop = get_running_loop()
-        while loop in self.lives and self.lives[loop].end.is_set():
-            await asyncio.wait({self.lives[loop].task})  # the one before is being closed
-        if loop not in self.lives:
-            self.lives[loop] = Life(self)
-        life = self.lives[loop]
-        life.users += 1
-        try:
-            await life.entered.wait()
-            if life.task.done():
-                life.task.result()  # raises what kept it from opening
-            yield
-        finally:
-            life.users -= 1
-            if not life.users:
-                life.end.set()
-                if not life.entered.is_set():
-                    life.task.cancel()
-                if not life.task.done():  # else it was told, with its traceback
-                    await asyncio.shield(life.task)
-
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
         try:
-            async with self.lifespan_open():
+            async with lifespan_of(self):
                 conversation = Conversation(self, transport.name)
                 conversation.disconnect = transport.close
                 self.audience.add(conversation)
@@ -5113,20 +5144,6 @@ class Server:
                     self.audience.discard(conversation)
         finally:
             await transport.close()
-
-    async def serve_on(
-        self, transport: str | Transport, options: Any, ready: Function = nothing,
-        signals: bool = False,
-    ) -> None:
-        """Serve on a transport, or one of RUNNERS by name; `ready` gets its URL or None."""
-        if isinstance(transport, Transport):
-            ready(None)
-            await self.serve(transport)
-        elif transport in RUNNERS:
-            await RUNNERS[transport](self, ready, options, signals)
-        else:
-            there = ", ".join(RUNNERS) or "none in this copy, which was cut before Part IV"
-            raise ValueError(f"no transport {transport!r}; there is {there}")
 
     def run(self, transport: str | Transport = "stdio", **options: Unpack[HTTPOptions]) -> None:
         """Serve until the client goes away or a signal comes; blocks.
@@ -5140,7 +5157,7 @@ class Server:
 
             async def main() -> None:
                 try:
-                    await self.serve_on(transport, options, signals=True)
+                    await serve_on(self, transport, options, signals=True)
                 finally:
                     ended.callback(watchdog(GRACE_SECONDS).cancel)
 
@@ -5171,11 +5188,11 @@ class Server:
 
     async def serve_stdio(self, **options: Any) -> None:
         """Serve one client on the standard streams, inside a running loop."""
-        await self.serve_on("stdio", options)
+        await serve_on(self, "stdio", options)
 
     async def serve_http(self, **options: Unpack[HTTPOptions]) -> None:
         """Serve on a port until cancelled, inside a running loop."""
-        await self.serve_on("http", options)
+        await serve_on(self, "http", options)
 
     def start_in_thread(
         self, transport: str | Transport = "http", **options: Unpack[HTTPOptions]
@@ -5206,7 +5223,7 @@ class ServerThread:
         import concurrent.futures
 
         self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()  # the URL
-        work = server.serve_on(transport, options, self._begin)
+        work = serve_on(server, transport, options, self._begin)
         self._thread = threading.Thread(
             None, self._work, f"mcp_lite {server.name}", (work,), daemon=True
         )
@@ -5298,7 +5315,7 @@ class Job:
         if self.over:
             self.call = None  # it would keep the request
             make_room(self.server.jobs, 0)
-        self.server.tell("extensions", notification("notifications/tasks", self.details()))
+        tell(self.server, "extensions", notification("notifications/tasks", self.details()))
 
     def handle(self) -> Msg:
         return without_none(
@@ -5503,7 +5520,7 @@ def get_prompt(ctx: Context) -> Awaitable[Any]:
 @handles("resources/read")
 def get_resource(ctx: Context) -> Awaitable[Any]:
     uri = ctx.params["uri"]
-    resource, found = ctx.server.find_resource(uri)
+    resource, found = find_resource(ctx.server, uri)
     return resource.call(ctx, found, uri)
 
 
@@ -5533,7 +5550,7 @@ async def complete(ctx: Context) -> Msg:
 @handles("resources/subscribe", "resources/unsubscribe")
 async def subscribe(ctx: Context) -> Msg:
     if ctx.method == "resources/subscribe":
-        ctx.server.find_resource(ctx.params["uri"])
+        find_resource(ctx.server, ctx.params["uri"])
     return {}
 
 
@@ -8686,7 +8703,7 @@ class Endpoint:
     async def enter(self) -> None:
         """Open the lifespan, which closing `self.stack` leaves, and begin on this loop."""
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self.server.lifespan_open())
+            await stack.enter_async_context(lifespan_of(self.server))
             self._add_routes()  # pages may have come since
             self.stack = stack.pop_all()
         self.loop = get_running_loop()

@@ -13487,11 +13487,10 @@ class TestReadme:
 
     # Public names that only other sections use; a user has no need of them.
     INNER = {
-        m.Server: "find_resource lifespan_open list_changed serve_on tell warned_of_completions",
-        m.Context: "answered begin_task busy check_question finish flush in_rounds input_required job "
-                   "release rounds suspended title unfinished used_rounds waiting",
+        m.Server: "",
+        m.Context: "begin_task busy finish input_required job release rounds suspended title used_rounds",
         m.Client: "catch_up modern",
-    }  # fmt: skip
+    }
 
     def test_the_cheat_sheet_has_every_public_name(self):
         """In code, that is; a word of the prose is no mention."""
