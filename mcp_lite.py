@@ -8543,7 +8543,7 @@ class HTTPSession(Conversation):
         self.server.audience.discard(self)
         self.lose(ConnectionClosed(farewell))
         await self.close(farewell)
-        await self.endpoint.quiet([self], GRACE_SECONDS)
+        await poll(lambda: self.incoming, GRACE_SECONDS)
         if self.id:
             self.ended, self.kept = True, ()
             for stream in [each for each in self.endpoint.live if each.session is self]:
@@ -8991,10 +8991,6 @@ class Endpoint:
                 session.touch()
         self.sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
 
-    async def quiet(self, sessions: Iterable[HTTPSession], seconds: float) -> None:
-        """Wait until these sessions serve no request."""
-        await poll(lambda: any(each.incoming for each in sessions), seconds)
-
     async def wind_up(self) -> None:
         """Let running requests finish within the grace period; answer the others with an error."""
         self.draining = True
@@ -9003,7 +8999,7 @@ class Endpoint:
         for session in sessions:
             if session.feed is not None and session.keeps_events:
                 await session.feed.end()
-        await self.quiet(sessions, self.grace)
+        await poll(lambda: any(each.incoming for each in sessions), self.grace)
         cut = sum(len(each.incoming) for each in sessions)
         for each in sessions:
             await each.end(SHUTTING_DOWN)
