@@ -10610,18 +10610,15 @@ class Fetcher:
         http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
         # A code or a secret goes nowhere but where it was posted.
         redirects = 3 if method == "GET" else 0
-
-        async def exchange() -> tuple[HTTPAnswer, bytes]:
-            answer = await http.send(method, url.target, sent, data, None, redirects)
-            with closing(answer):
-                return answer, await answer.body(MAX_DOCUMENT_BYTES)
-
         began = time.monotonic()
         late = ConnectionClosed(f"{url}, or all servers of this login together, took longer than "
                                 f"{HEAD_SECONDS:g} seconds")
         trace_head(">", f"{method} {url}", headers)
         try:
-            answer, body = await within(max(self.left, 0), exchange(), late)
+            async with Deadline(max(self.left, 0), late):
+                answer = await http.send(method, url.target, sent, data, None, redirects)
+                with closing(answer):
+                    body = await answer.body(MAX_DOCUMENT_BYTES)
         except LimitExceeded as exc:
             raise ConnectionClosed(str(exc)) from None
         finally:
