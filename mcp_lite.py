@@ -9993,16 +9993,6 @@ def same_issuer(given: JSON, asked: str) -> bool:
     )
 
 
-def check_server(doc: Msg, issuer: str, where: str) -> Msg:
-    if not same_issuer(doc.get("issuer"), issuer):
-        raise AuthError(f"{where}: issuer is {show(doc.get('issuer'))}, not {issuer}")
-    for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint",
-                 "revocation_endpoint", "jwks_uri"):
-        if doc.get(name) is not None:
-            oauth_url(doc[name], f"{where}: {name}")
-    return doc
-
-
 def default_server(server: URL) -> Msg:
     """Return metadata for a server that has none: it is its own authorization server."""
     # spec 2025-03-26: basic/authorization#fallbacks-for-servers-without-metadata-discovery
@@ -10639,9 +10629,17 @@ class Fetcher:
         }, urlencode(form).encode())
 
     async def server_of(self, issuer: str) -> Msg | None:
-        """Return the metadata of an authorization server; None if it has none."""
+        """Return the metadata of an authorization server, checked; None if it has none."""
         where, doc = await self.first_of(server_metadata_urls(issuer), "server metadata")
-        return check_server(doc, issuer, where) if where else None
+        if not where:
+            return None
+        if not same_issuer(doc.get("issuer"), issuer):
+            raise AuthError(f"{where}: issuer is {show(doc.get('issuer'))}, not {issuer}")
+        for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint",
+                     "revocation_endpoint", "jwks_uri"):
+            if doc.get(name) is not None:
+                oauth_url(doc[name], f"{where}: {name}")
+        return doc
 
     async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, Msg]:
         """Return the first document, and where it was; ("", {}) if all answers are 4xx or pages.
