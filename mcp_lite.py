@@ -11260,9 +11260,10 @@ class Guard(Entrance):
             oauth_url(resource_url, "resource_url")
         for issuer in issuers:
             server_metadata_urls(issuer)  # AuthError for what cannot be one
-        self.scopes, self.offered = scope_list(scopes), scope_list(offered)
+        self.scopes = scope_list(scopes)
+        self.offered = [*self.scopes, *scope_list(offered)]
         # spec: basic/authorization/index#refresh-tokens
-        if "offline_access" in (*self.scopes, *self.offered):
+        if "offline_access" in self.offered:
             raise ValueError("offline_access is no scope of a server")
         self.url, self.issuers = resource_url or "", list(issuers)
 
@@ -11339,7 +11340,7 @@ class Guard(Entrance):
         }
         doc = without_none(
             resource=self.url, authorization_servers=self.issuers,
-            scopes_supported=list(dict.fromkeys((*self.scopes, *self.offered))) or None,
+            scopes_supported=list(dict.fromkeys(self.offered)) or None,
             bearer_methods_supported=["header"],
         )
         return 200, headers, json.dumps(doc)
