@@ -11156,10 +11156,7 @@ def principal_of(claims: Msg, issuer: str) -> Principal:
     return Principal(issuer, subject, client, scopes, claims.get("exp"), claims)
 
 
-def not_now(problem: object = "") -> Refused:
-    if problem:
-        trace: Any = None if isinstance(problem, MCPError) else problem
-        logger.warning("tokens cannot be judged: %s", problem, exc_info=trace)
+def not_now() -> Refused:
     return Refused("tokens cannot be checked at the moment", 503, {"retry-after": "10"})
 
 
@@ -11311,7 +11308,9 @@ class Guard(Entrance):
         except ProtocolError:
             raise
         except Exception as exc:
-            raise not_now(exc) from exc
+            trace: Any = None if isinstance(exc, MCPError) else exc
+            logger.warning("tokens cannot be judged: %s", exc, exc_info=trace)
+            raise not_now() from exc
         if not principal:
             raise Refused("the token is not valid here", 401, self.challenge("invalid_token"))
         return principal
