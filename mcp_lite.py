@@ -12092,8 +12092,7 @@ async def perform(client: Client, args: Any, person: Person) -> int:
     except (LookupError, TypeError, ValueError, AttributeError) as exc:
         raise ProtocolError(f"the server's answer makes no sense: {exc!r}") from exc
     finally:
-        if person.bar:
-            person.say("", end="")
+        person.say("", end="")  # wipes a line of progress
     if person.problem:
         raise UsageError(person.problem)
     failed = args.verb == "call" and result.get("isError") is True
