@@ -9073,9 +9073,11 @@ class HTTPServer(Endpoint):
             await self.stack.aclose()
 
 
-def say_where(name: str, url: str) -> None:
-    with suppress(OSError):  # the disk may be full on which stderr is kept
-        print(f"{name} serves {url}", file=sys.stderr)
+def write_stderr(text: str) -> None:
+    """Write on stderr, if it can be: it may be closed, None, or kept on a disk that is full."""
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 async def serve_http(app: Server, ready: Function, options: Msg, signals: bool) -> None:
@@ -9086,7 +9088,7 @@ async def serve_http(app: Server, ready: Function, options: Msg, signals: bool) 
         async with server:
             ready(server.url)
             if signals:
-                say_where(app.name, server.url)
+                write_stderr(f"{app.name} serves {server.url}\n")
             await end.wait()
 
     await (until_signalled(serving(), end.set, server.grace) if signals else serving())
@@ -10539,7 +10541,7 @@ async def typed_line() -> str:
 
 async def paste_redirect(url: str) -> str:
     """Ask at the terminal where a browser on another machine ended up: OAuth(open_browser=)."""
-    sys.stderr.write("Open it there, and paste here the address where the browser ends up:\n")
+    write_stderr("Open it there, and paste here the address where the browser ends up:\n")
     return await typed_line()
 
 
@@ -11013,11 +11015,8 @@ class OAuth(Authorizer):
 
     async def ask_person(self, page: str, redirect: Redirect) -> Fields:
         """Show a page; return the parameters with which the browser comes back."""
-        with suppress(AttributeError, OSError, ValueError):  # stderr is gone
-            sys.stderr.write(
-                f"To log in, open this page:\n\n    {page}\n\nWaiting for the browser to come "
-                f"back, for {self.timeout:g} seconds at most; Ctrl-C gives up.\n"
-            )
+        write_stderr(f"To log in, open this page:\n\n    {page}\n\nWaiting for the browser to come "
+                     f"back, for {self.timeout:g} seconds at most; Ctrl-C gives up.\n")
         showing = asyncio.ensure_future(maybe_await(self.open_browser(page)))
         try:
             await asyncio.wait([showing, redirect.answer], return_when=asyncio.FIRST_COMPLETED)
@@ -11696,9 +11695,7 @@ class Person:
     def say(self, text: object, end: str = "\n") -> None:
         """Write a line, without what a terminal would obey."""
         wipe, self.bar = "\r\x1b[K" * self.bar, False
-        with suppress(OSError, ValueError, AttributeError):  # closed, full, or None
-            sys.stderr.write(wipe + plain(text).rstrip("\n") + end)
-            sys.stderr.flush()
+        write_stderr(wipe + plain(text).rstrip("\n") + end)
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Show how far it is: on a terminal in one line, which is written over."""
@@ -12149,8 +12146,7 @@ def complain(exc: Exception, as_json: bool = False) -> int:
     if as_json:
         text = json.dumps({"error": {"message": one_line(exc), "code": getattr(exc, "code", None),
                                      "status": status}})
-    with suppress(OSError, AttributeError):  # stderr is closed, or its disk is full
-        sys.stderr.write(f"{text}\n")
+    write_stderr(f"{text}\n")
     return status
 
 
