@@ -10387,7 +10387,9 @@ class FileStore(TokenStore):
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         super().__init__()
-        self.path = os.fspath(path or os.environ.get(STORE_VARIABLE) or default_folder())
+        base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows
+        ours = os.path.join(base or os.path.expanduser("~/.local/state"), "mcp_lite", "tokens")
+        self.path = os.fspath(path or os.environ.get(STORE_VARIABLE) or ours)
 
     def file(self, key: Key, end: str = ".json") -> str:
         return os.path.join(self.path, digest("256", encode(list(key))).hex() + end)  # type: ignore
@@ -10459,11 +10461,6 @@ def write_whole(path: str, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(beside, path)
-
-
-def default_folder() -> str:
-    base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows
-    return os.path.join(base or os.path.expanduser("~/.local/state"), "mcp_lite", "tokens")
 
 
 class Redirect:
