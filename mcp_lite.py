@@ -9344,11 +9344,14 @@ class HTTPClient:
     async def _send(
         self, method: str, target: str, headers: Fields, body: bytes, patience: float | None
     ) -> HTTPAnswer:
-        url, fields = self.url.replace(target=target), {"host": self.url.authority}
+        url = self.url.replace(target=target)
+        fields = {"host": url.authority, "user-agent": f"mcp_lite/{__version__}"}
         if self.proxy and url.scheme == "http":
             target = str(url)
             fields.update(self.proxy.headers)
-        data = encode_request(method, target, {**fields, **headers}, body)
+        # Without a coding: a small answer must not unfold into a large one.
+        fields = {**fields, **headers, "accept-encoding": "identity"}
+        data = encode_request(method, target, fields, body)
         answer = await self._connection()
         self.busy.add(answer)
         try:
@@ -9599,13 +9602,11 @@ class HTTPTransport(Transport):
         return self.rev >= MODERN
 
     async def fields(self, more: Fields) -> Fields:
-        out = {"user-agent": f"mcp_lite/{__version__}",
-               **sendable_headers(await value_from(self._headers)), **more}
+        out = {**sendable_headers(await value_from(self._headers)), **more}
         if self.rev >= VERSION_HEADERS:
             out[VERSION_HEADER] = self.rev
         if self.session_id is not None:
             out[SESSION_HEADER] = self.session_id
-        out["accept-encoding"] = "identity"  # a small answer must not unfold into a large one
         return out
 
     async def _post(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
@@ -10594,8 +10595,7 @@ class Fetcher:
 
     async def fetch(self, method: str, url: URL, headers: Fields, data: bytes = b"") -> Answered:
         self.check(url)
-        sent = {"accept": JSON_TYPE, "accept-encoding": "identity",
-                "user-agent": f"mcp_lite/{__version__}", **headers}
+        sent = {"accept": JSON_TYPE, **headers}
         http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
         # A code or a secret goes nowhere but where it was posted.
         redirects = 3 if method == "GET" else 0
