@@ -11183,10 +11183,8 @@ class KeySet:
     async def fetch(self) -> None:
         # Those who wait for new keys can do with the old ones.
         self.fetcher.left = HEAD_SECONDS if self.keys is None else PROBE_SECONDS
-        uri = self.uri
         try:
-            if uri is None:
-                uri = (await self.fetcher.server_of(self.issuer) or {}).get("jwks_uri")
+            uri = self.uri or (await self.fetcher.server_of(self.issuer) or {}).get("jwks_uri")
             _, doc = await self.fetcher.first_of([str(uri)], "jwks_uri")
             if not isinstance(doc.get("keys"), list):
                 raise AuthError(f"{uri} has no keys")
