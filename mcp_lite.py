@@ -11417,7 +11417,7 @@ def parameters(schema: Msg) -> Fields:
     ['a?: integer', 'b: any = 0']
     """
     shown = {}
-    for name, field in (schema.get("properties") or {}).items():
+    for name, field in object_of(schema, "properties").items():
         field = field if isinstance(field, dict) else {}  # a schema may be `true`, too
         mark, value = "" if name in (schema.get("required") or ()) else "?", ""
         if "default" in field:
@@ -11440,7 +11440,7 @@ def headline(item: Msg) -> str:
     uri, out = item.get("uri") or item.get("uriTemplate"), item.get("outputSchema")
     if uri:
         return one_line(f"{uri} {item.get('mimeType', '')}")
-    fields = (out or {}).get("properties") or {}
+    fields = object_of(out or {}, "properties")
     result = type_words(fields["result"] if [*fields] == ["result"] else out)
     text = f"{item['name']}({', '.join(parameters(takes_of(item)))})"
     return one_line(f"{text} -> {result}" if out else text)
@@ -11719,7 +11719,7 @@ class Person:
     async def elicit(self, message: str, schema: Msg) -> Msg | None:
         """Let the person fill in a form, or agree where it has no fields; None declines."""
         self.say(f"The server asks: {message}")
-        fields, needed = schema.get("properties") or {}, schema.get("required") or ()
+        fields, needed = object_of(schema, "properties"), schema.get("required") or ()
         content: Msg = {}
         for name, field in (fields or {"agree": {"type": "boolean"}}).items():
             wanted = not fields or name in needed and "default" not in field
@@ -11820,7 +11820,7 @@ async def do_list(c: Client, args: Any) -> Shown:
 def arguments(args: Any, item: Msg) -> Msg:
     """Return the arguments for a tool or a prompt: KEY=VALUE words, and objects of JSON."""
     schema, given = takes_of(item), {}
-    fields = schema.get("properties") or {}
+    fields = object_of(schema, "properties")
     for word in args.words[1:]:
         if word.startswith("{"):
             given.update(read_json(word))
