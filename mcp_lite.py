@@ -10457,8 +10457,7 @@ def write_whole(path: str, data: bytes) -> None:
     from secrets import token_hex
 
     beside = f"{path}.{token_hex(8)}"  # others may write into the folder: no name to foresee
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    with open(os.open(beside, flags, 0o600), "wb") as file:
+    with open(beside, "xb", opener=partial(os.open, mode=0o600)) as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
