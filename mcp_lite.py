@@ -8326,11 +8326,10 @@ def server_ssl(ssl: Any) -> Any:
         return ssl
     context = SSLContext(PROTOCOL_TLS_SERVER)
     context.minimum_version = TLSVersion.TLSv1_2  # RFC 8996 -- the older ones are not to be used
-    files = (ssl,) if isinstance(ssl, (str, os.PathLike)) else ssl
     try:
-        context.load_cert_chain(*files)
+        context.load_cert_chain(*as_list(ssl))
     except OSError as exc:  # which does not name them
-        raise OSError(exc.errno, f"no certificate with its key: {files}: {exc}") from None
+        raise OSError(exc.errno, f"no certificate with its key: {ssl}: {exc}") from None
     return context
 
 #######################################
