@@ -11260,12 +11260,12 @@ class Guard(Entrance):
         #: by the hash of a token: until when its judgement counts, and whose it is
         self.cache: OrderedDict[bytes, tuple[float, Any]] = OrderedDict()
 
-    def challenge(self, error: str = "", scope: str | None = None) -> Fields:
+    def challenge(self, error: str = "", scope: str = "") -> Fields:
         """Return the header that says what is wanted. RFC 6750 §3, RFC 9728 §5.1"""
         url = self.url if self.issuers else ""
         fields = {
             "resource_metadata": resource_metadata_urls(parse_url(url))[0] if url else "",
-            "scope": " ".join(self.scopes) if scope is None else scope,
+            "scope": scope or " ".join(self.scopes),
             "error": error,
         }
         text = ", ".join(f'{name}="{value}"' for name, value in fields.items() if value)
