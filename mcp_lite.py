@@ -9327,42 +9327,36 @@ class HTTPClient:
         redirects: int = MAX_RETRIES,
     ) -> HTTPAnswer:
         """Send a request; return its answer when the head is there."""
+        fields = {"host": self.url.authority, "user-agent": f"mcp_lite/{__version__}"}
+        forwarder = self.proxy if self.url.scheme == "http" else None  # for TLS it is a tunnel
+        if forwarder is not None:
+            fields.update(forwarder.headers)
+        # Without a coding: a small answer must not unfold into a large one.
+        fields = {**fields, **headers, "accept-encoding": "identity"}
         for _ in range(redirects + 1):
-            answer = await self._send(method, target, headers, body, patience)
+            url = self.url.replace(target=target)
+            data = encode_request(method, str(url) if forwarder else target, fields, body)
+            late = ConnectionClosed(f"{url} sent no answer within {patience or 0:g} seconds")
+            answer = await self._connection()
+            self.busy.add(answer)
+            try:
+                asking = answer.ask(url, method, data)
+                await (asking if patience is None else within(patience, asking, late))
+            except BaseException as exc:
+                answer.abort()
+                if isinstance(exc, (OSError, ProtocolError)):
+                    raise ConnectionClosed(f"{url}: {exc}") from exc
+                raise
             status, where = answer.head.status, answer.head.headers.get("location")
             if where is None or status not in (301, 302, 303, 307, 308):
                 return answer
             answer.close()
-            url = answer.url.join(where)
-            if url is None or (method != "GET" and status < 307):  # RFC 9110 §15.4
-                raise ConnectionClosed(f"{answer.url} redirects to another origin, "
+            there = url.join(where)
+            if there is None or (method != "GET" and status < 307):  # RFC 9110 §15.4
+                raise ConnectionClosed(f"{url} redirects to another origin, "
                                        f"or a {method} elsewhere: {where}")
-            target = url.target
+            target = there.target
         raise ConnectionClosed(f"{self.url} redirects more than {redirects} times")
-
-    async def _send(
-        self, method: str, target: str, headers: Fields, body: bytes, patience: float | None
-    ) -> HTTPAnswer:
-        url = self.url.replace(target=target)
-        fields = {"host": url.authority, "user-agent": f"mcp_lite/{__version__}"}
-        if self.proxy and url.scheme == "http":
-            target = str(url)
-            fields.update(self.proxy.headers)
-        # Without a coding: a small answer must not unfold into a large one.
-        fields = {**fields, **headers, "accept-encoding": "identity"}
-        data = encode_request(method, target, fields, body)
-        answer = await self._connection()
-        self.busy.add(answer)
-        try:
-            late = ConnectionClosed(f"{url} sent no answer within {patience or 0:g} seconds")
-            asking = answer.ask(url, method, data)
-            await (asking if patience is None else within(patience, asking, late))
-        except BaseException as exc:
-            answer.abort()
-            if isinstance(exc, (OSError, ProtocolError)):
-                raise ConnectionClosed(f"{url}: {exc}") from exc
-            raise
-        return answer
 
     async def _connection(self) -> HTTPAnswer:
         if self.idle:  # what the server has closed, or sent unasked, the loop finds out in a round
