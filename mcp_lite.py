@@ -10793,8 +10793,7 @@ class OAuth(Authorizer):
     async def together(self, *refusal: Any) -> str:
         """Mend a refusal once for all requests that wait for it, even if one is cancelled."""
         if self.work is None or self.work.done():
-            self.work = asyncio.ensure_future(self.mend(*refusal))
-            self.work.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self.work = self.transport.tasks.spawn(self.mend(*refusal))
         return await asyncio.shield(self.work)
 
     async def mend(self, challenge: Fields, used: str, steps: Sequence[str], more: bool) -> str:
