@@ -8273,7 +8273,6 @@ class Listener:
                 place = {"sock": sock} if sock else {"host": host, "port": port}
                 self.server = await self.loop.create_server(accept, **place, **tls)
         except OSError as exc:  # errors of TLS are such, too
-            self._sweeper.cancel()
             where = uds or f"port {port} of {host}"
             raise CannotServe(
                 exc.errno, f"cannot listen on {where}: {exc.strerror or exc}"
@@ -10473,7 +10472,7 @@ class Redirect:
         url = parse_url(given or "http://127.0.0.1/callback")
         if url.scheme != "http" or not is_loopback(url.host):
             return str(given)  # open_browser= says where the browser ended up
-        listener = Listener(self.serve, max_body=0)
+        self.listener = listener = Listener(self.serve, max_body=0)
         # RFC 8252 §8.3 -- "localhost" may stand for other addresses, too
         host = "127.0.0.1" if url.host == "localhost" else url.host
         try:
@@ -10482,7 +10481,7 @@ class Redirect:
             raise AuthError(f"port {url.port} for the redirect cannot be had: {exc}; "
                             "OAuth(redirect_uri=) chooses another") from exc
         listener.stopping = True  # each connection ends with its answer
-        self.listener, self.path = listener, url.target.partition("?")[0]
+        self.path = url.target.partition("?")[0]
         return given or root + self.path
 
     async def serve(self, request: HTTPRequest, response: Response) -> None:
