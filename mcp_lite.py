@@ -8082,6 +8082,7 @@ async def answer_with(
 #     a slow reader           STALL_SECONDS without a byte      it is cut off
 #     input after a refusal   PROBE_SECONDS                     it is cut off
 
+NEVER = float("inf")  # the time of what has no deadline
 NO_HEAD = RequestHead("", "", "", {}, 0, 1, False, {})  # of what was refused before it had one
 
 
@@ -8180,7 +8181,7 @@ class Connection(Wire):
             self.serve(head)
 
     def serve(self, head: RequestHead, problem: ProtocolError | None = None) -> None:
-        listener, self.deadline = self.listener, float("inf")
+        listener, self.deadline = self.listener, NEVER
         request = HTTPRequest(head, self.address, listener.scheme)
         self.response = response = SocketResponse(self, head)
         coro = answer_with(listener.handle, request, response, problem)
@@ -10665,7 +10666,6 @@ class Fetcher:
 
 __all__ += ["OAuth", "paste_redirect"]
 
-NEVER = float("inf")  # the time to refresh a token whose server names no end
 FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
 #: A client ID that is the URL of a document. draft-ietf-oauth-client-id-metadata-document §3
 DOCUMENT_ID = r"(?!.*/\.{1,2}(?:[/?]|$))https://[^/?#@\s]+/[^#\s]+"
@@ -11156,7 +11156,7 @@ class KeySet:
         self.fetcher = Fetcher(oauth_url(uri or issuer, "jwks_uri" if uri else "issuer"), ssl,
                                allow_private=True)
         self.keys: list[JSON] | None = None
-        self.fetched = self.tried = float("-inf")
+        self.fetched = self.tried = -NEVER
         self.work: Any = None  # the task that fetches them, or did last
 
     async def get(self, anew: bool = False) -> list[JSON]:
