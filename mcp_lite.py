@@ -10117,8 +10117,8 @@ def code_of(params: Fields, server: Msg) -> str:
     if promised and "iss" not in params:
         raise AuthError(f"the redirect has no iss, which {issuer} promises to send")
     if params.get("iss", issuer) != issuer:
-        given = show(params["iss"])
-        raise AuthError(f"the redirect comes from another server: iss is {given}, not {issuer}")
+        raise AuthError("the redirect comes from another server: "
+                        f"iss is {show(params['iss'])}, not {issuer}")
     if "error" in params:
         raise AuthError(f"{issuer} refused: {said(params, (params['state'],))}")
     if not params.get("code"):
