@@ -9494,7 +9494,7 @@ def proxy_for(url: URL) -> Proxy | None:
     text = proxies.get(url.scheme) or proxies.get("all")
     if not text or library.proxy_bypass_environment(url.authority):
         return None
-    found = re.fullmatch(r"(?:http://)?(?:([^@/]*)@)?([^/@]+)/?", text, re.IGNORECASE)
+    found = re.fullmatch(r"(?i)(?:http://)?(?:([^@/]*)@)?([^/@]+)/?", text)
     if found is None:
         raise ValueError("not a usable proxy, http://[user:password@]host:port: "
                          f"{text.rpartition('@')[2]!r}")  # without the password
