@@ -10139,7 +10139,7 @@ def read_tokens(doc: Msg, scope: str, scheme: str, where: str) -> Msg:
     refresh, life = doc.get("refresh_token"), doc.get("expires_in")
     if isinstance(refresh, str) and refresh:
         kept["refresh_token"] = refresh
-    with suppress(TypeError, ValueError):  # it need not say
+    with suppress(ValueError):  # it need not say
         left, now = float(str(life)), time.time()
         if 0 < left < 1e12:  # 0 means to some servers that it never expires
             kept.update(expires_at=now + left,
