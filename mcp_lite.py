@@ -9547,8 +9547,8 @@ class HTTPTransport(Transport):
             raise ValueError("token= and auth= are two ways to come in: give one of them")
         self.auth = Authorizer(self.http, token) if auth is None else self.authorizer_of(auth)
         if self.auth is None:
-            can = 'give "oauth", an OAuth(...), a token, or a function that returns one'
-            raise TypeError(f"auth= cannot be of type {type(auth).__name__}: {can}")
+            raise TypeError(f"auth= cannot be of type {type(auth).__name__}: "
+                            'give "oauth", an OAuth(...), a token, or a function that returns one')
         self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
         #: tasks that see to our requests, and which of these have no answer yet
