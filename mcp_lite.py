@@ -2539,6 +2539,7 @@ TEXTS: dict[str, tuple[Schema, Function]] = {
 #: The attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords.
 NOTES = {
     "title": "title", "description": "description", "documentation": "description",
+    "examples": "examples",
     "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
     "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}",
 }
@@ -3767,6 +3768,7 @@ def _at_level(level: str) -> _from_threads[..., None]:
     def log(self: Any, data: JSON, logger: str | None = None) -> Any:
         return self.log(level, data, logger)
 
+    log.__name__ = log.__qualname__ = level
     log.__doc__ = f"Send a log message of level {level!r}, as log() does."
     return cast("_from_threads[..., None]", log)
 
@@ -4504,6 +4506,8 @@ class Registry(dict[str, Any]):
         self.changed(entry)
 
     def drop(self, name: str) -> None:
+        if name not in self:
+            raise KeyError(no_such(self.make.what, name, self))
         self.changed(self.pop(name))
 
     def find(self, name: str) -> Any:
@@ -5146,9 +5150,10 @@ class Server:
             await transport.close()
 
     def run(self, transport: str | Transport = "stdio", **options: Unpack[HTTPOptions]) -> None:
-        """Serve until the client goes away or a signal comes; blocks.
+        """Serve until the client goes away or a signal comes; blocks, and has a loop of its own.
 
-        Then the process ends, even if a handler blocks the loop or swallows its cancellation. One
+        Where a loop runs, await serve_http() or serve_stdio(), or call start_in_thread(). At its
+        end the process ends, even if a handler blocks the loop or swallows its cancellation. One
         that cannot listen ends with SystemExit, and one line that says why.
         """
         if transport == "stdio":
@@ -6311,7 +6316,7 @@ def way_to(target: Any, options: Any, owner: Any) -> Action:
     """Return what gives the Transport or Server of a target; TypeError for unknown options."""
     for takes, make in CONNECTORS:
         if takes(target):
-            check_options(owner.__name__, options, owner, make)
+            check_options(f"Client({target!r:.200})", options, owner, make)
             with suppress(MCPError):  # what is wrong with an option is told at once
                 make(target, **options)
             return partial(make, target, **options)
@@ -6742,7 +6747,10 @@ class Client(ClientSession):
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
     The target is a Server, a command (string or list), a path to a .py file, a URL or a Transport.
-    Callbacks are plain or async functions.
+    Callbacks are plain or async functions. What one raises is an error for the server, and in the
+    modern era for the caller. A command or a file has more options: env, cwd, stderr,
+    max_message_bytes, exit_seconds (StdioTransport explains them); so has a URL: headers, token,
+    auth, ssl (see HTTPTransport).
 
     Args:
         name, version: of this program, which the server is told
@@ -8581,6 +8589,8 @@ class Entrance:
     issuers: Sequence[str] = ()  # who gives tokens out
 
     def __init__(self, token: Any = None, verify: Function | None = None) -> None:
+        if verify is not None:
+            check_function("verify=", verify, "token")
         self.verify = verify
         self.url = ""  # of the endpoint, as clients know it
         self.locked = not (token is verify is None)
@@ -8593,8 +8603,9 @@ class Entrance:
         """Return whose token a request has; Refused without a right one."""
         from hmac import compare_digest
 
-        token = bearer_of(headers)
+        token, problem = bearer_of(headers), "a bearer token is needed"
         if token is not None:
+            problem = "the bearer token is not a valid one"
             same = [who for known, who in self.tokens.items()
                     if compare_digest(known, token.encode())]
             if same:
@@ -8603,7 +8614,7 @@ class Entrance:
             if principal:  # a function that compares says False
                 return self.identity_of(principal)
         # RFC 9110 §15.5.2 -- "MUST send a WWW-Authenticate header field"
-        raise Refused("a valid bearer token is needed", 401, {"www-authenticate": "Bearer"})
+        raise Refused(problem, 401, {"www-authenticate": "Bearer"})
 
     async def judge(self, token: str) -> Any:
         """Return the principal of a token that is none of the known; None for a wrong one."""

@@ -4582,7 +4582,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
         async with m.Client(app) as c:
             assert [tool["name"] for tool in await c.list_tools()] == ["work", "other"]
             assert await c.call("work") == "new"
-        with pytest.raises(KeyError, match="gone"):
+        with pytest.raises(KeyError, match="no tool 'gone'; there is: work, other"):
             app.remove_tool("gone")
 
     @pytest.mark.parametrize("wrong, says", [
@@ -5183,6 +5183,8 @@ class TestServing:
         (lambda app: m.Server(lifespan=no_async), "lifespan= is an `async def` with a `yield`"),
         (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* is of an SDK: take Context"),
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
+        (lambda app: app.asgi_with(verify=5), r"verify= is called with \(token\): 5 is not"),
+        (lambda app: m.Guard(verify=lambda: 0), r"verify= is called with \(token\): too many"),
         (lambda app: m.Client(app, progress=True), r"progress= is called with \(done, total, message\): True is not"),
         (lambda app: app.asgi_with(allowed_hosts=["https://a.example/mcp"]), "allowed_hosts= has 'https://a.example/mcp'"),
         (lambda app: app.asgi_with(allowed_origins="a.example"), "allowed_origins= has 'a.example'"),
@@ -7666,9 +7668,9 @@ class TestChild:
 
     def test_an_option_that_is_unknown_is_refused_at_once(self):
         for target in (["server"], m.Server(), "https://127.0.0.1/mcp"):
-            with pytest.raises(TypeError, match="Client: no option 'elict'; did you mean elicit?"):
+            with pytest.raises(TypeError, match=r"Client\(.*\): no option 'elict'; did you mean elicit?"):
                 m.Client(target, elict=print)
-        with pytest.raises(TypeError, match="Client: no option 'cwd'; there is: .*, headers, token, ssl, auth$"):
+        with pytest.raises(TypeError, match=r"Client\('https://127.0.0.1/mcp'\): no option 'cwd'; there is: .*, headers, token, ssl, auth$"):
             m.Client("https://127.0.0.1/mcp", cwd="/")
         with pytest.raises(ValueError, match="token=: give a text of visible ASCII"):
             m.Client("https://127.0.0.1/mcp", token="Bearer x")
@@ -12876,8 +12878,10 @@ class TestServe:
             call = ("call", "add", "a=1", url)
             status, out, err = cli(*call)
             assert (status, out) == (3, "") and f"login {url}" in err
+            with pytest.raises(m.AuthError, match="401 Unauthorized: a bearer token is needed"):
+                asyncio.run(m.Client(url).connect())
             status, out, err = cli(*call, "--token", "wrong")
-            assert (status, err) == (3, f"error: {url} answered 401 Unauthorized: a valid bearer token is needed\n")
+            assert (status, err) == (3, f"error: {url} answered 401 Unauthorized: the bearer token is not a valid one\n")
             assert cli(*call, "--token", "hush")[:2] == (0, "1\n")
             assert cli(*call, "--header", "Authorization: Bearer hush")[:2] == (0, "1\n")
             monkeypatch.setenv("MCP_LITE_TOKEN", "hush")
@@ -16725,6 +16729,7 @@ ANNOTATIONS = table(r"""
     Annotated[int, Note(ge=1, gt=None), Note(lt=9), Note(multiple_of=2)] | {"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "multipleOf": 2}
     Annotated[float, Note(gt=0.5, le=2, description="d", title="T")] | {"type": "number", "exclusiveMinimum": 0.5, "maximum": 2, "description": "d", "title": "T"}
     Annotated[str, Note(description="d", metadata=[Note(pattern="^a"), Note(max_length=4)])] | {"type": "string", "description": "d", "pattern": "^a", "maxLength": 4}
+    Annotated[int, Note(examples=[1, 2])] | {"type": "integer", "examples": [1, 2]}
     Annotated[Dict[str, Any], Note(max_length=2)] | {"type": "object", "maxProperties": 2}
     Annotated[List[Any], Note(min_length=2)] | {"type": "array", "minItems": 2}
     Annotated[Optional[List[Any]], Note(min_length=2)] | {"anyOf": [{"type": "array"}, {"type": "null"}], "minItems": 2}
