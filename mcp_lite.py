@@ -3475,7 +3475,6 @@ class Form:
         required = [name for name in wanted.get("required", ()) if name not in self.nullable]
         self.schema = without_none(type="object", properties=fields, required=required or None)
         self.check = compile_schema({**self.schema, "properties": whole}).check
-        self.defaults = {name: x["default"] for name, x in fields.items() if "default" in x}
 
     def _field(self, name: str, field: Msg) -> Msg:
         options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
@@ -3496,8 +3495,10 @@ class Form:
         action = check_answer("elicitation/create", answer)["action"]
         if action != "accept":
             return Elicited(action)
-        content = {**self.defaults, **object_of(answer, "content")}
-        content = {name: content[name] for name in self.schema["properties"] if name in content}
+        given = object_of(answer, "content")
+        content = {name: given.get(name, field.get("default"))
+                   for name, field in self.schema["properties"].items()
+                   if name in given or "default" in field}
         self.check(content)
         if self.convert is not None:
             content = {**dict.fromkeys(self.nullable), **content}
