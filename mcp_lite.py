@@ -1252,9 +1252,11 @@ class Threads:
     """
 
     def __init__(self, limit: int) -> None:
+        import queue
+
         self.limit, self.most = limit, limit + 10 * TOOL_THREADS  # what blocked() adds has an end
         self.lock = threading.Lock()
-        self.jobs: Any = None  # a SimpleQueue, once there was a job
+        self.jobs: Any = queue.SimpleQueue()
         self.threads = 0
         self.free = 0  # threads that wait for a job, less the jobs that wait for a thread
 
@@ -1264,10 +1266,6 @@ class Threads:
         future = get_running_loop().create_future()
         call = partial(contextvars.copy_context().run, fn, *args)
         with self.lock:
-            if self.jobs is None:
-                import queue
-
-                self.jobs = queue.SimpleQueue()
             self._grow(1)
             self.jobs.put((future, call))
             self.free -= 1
