@@ -2908,13 +2908,13 @@ def _dumped(model: Any) -> Any:
 #: How to make a simpler value of an object that has this attribute.
 SIMPLER: dict[str, Function] = {
     "_value_": lambda value: value._value_,  # an Enum, which may also be an int or a str
-    "_fields": lambda record: dict(zip(record._fields, record)),  # a NamedTuple
+    "_asdict": operator.methodcaller("_asdict"),  # a NamedTuple
     "__dataclass_fields__": lambda record: {
         field.name: getattr(record, field.name)
         for field in sys.modules["dataclasses"].fields(record)},
     "model_dump": _dumped,  # pydantic
     "__struct_fields__": lambda value: sys.modules["msgspec"].to_builtins(value),
-    "isoformat": lambda value: value.isoformat(),
+    "isoformat": operator.methodcaller("isoformat"),
 }
 
 
