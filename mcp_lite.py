@@ -2198,8 +2198,8 @@ class Checking:
         kind = kind_of(value)
         words = node.words
         size = len(value) if kind in ("object", "array") else 0
-        size = value.bit_length() >> 6 if type(value) is int else size
-        self.spend(node.cost + size)
+        work = value.bit_length() >> 6 if type(value) is int else size
+        self.spend(node.cost + work)
         if node.kinds and kind not in node.kinds:
             raise _mismatch(node.expected, kind)
         self.scopes.append(node.scope)
