@@ -7097,7 +7097,7 @@ class StdioTransport(LineTransport):
         self._group_lives = True
         # Until the child has sent a message, it has nothing to bring in order.
         self._patience = min(exit_seconds, MOMENT_SECONDS)
-        self._ends: list[Future] = []  # of the child and of its stderr
+        self._ends: list[Future]  # of the child and of its stderr, once it is started
 
     async def open(self) -> None:
         import shutil
@@ -7179,7 +7179,7 @@ class StdioTransport(LineTransport):
         return False
 
     async def _until_explained(self) -> None:
-        if self._closing is None and self._ends:
+        if self._closing is None:
             await asyncio.wait(self._ends, timeout=FAREWELL_SECONDS)
 
     def explain(self) -> str:
