@@ -2761,7 +2761,6 @@ def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
     hint = type(None) if hint is None else hint
     _check_ours(hint)
     known = _known(hint, inside)
-    is_class = isinstance(origin, type)
     if hint in (Any, EMPTY, object):
         return {}, None
     if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
@@ -2774,10 +2773,11 @@ def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
         return _union([shape_of(arg, inside) for arg in args])
     if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
         return _named(hint, inside)
-    if is_class and (origin in (tuple, set, frozenset) or issubclass(list, origin)):
-        return _array(origin, args, [shape_of(arg, inside) for arg in args if arg is not ...])
-    if is_class and issubclass(dict, origin):
-        return _mapping(inside, *(args or (str, Any)))
+    if isinstance(origin, type):
+        if origin in (tuple, set, frozenset) or issubclass(list, origin):
+            return _array(origin, args, [shape_of(arg, inside) for arg in args if arg is not ...])
+        if issubclass(dict, origin):
+            return _mapping(inside, *(args or (str, Any)))
     # until 3.11: the string in list["Node"] stays a string
     raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type; quote an "
                     "annotation as a whole")
