@@ -2428,11 +2428,11 @@ class Document(Checking):
 READING = contextvars.ContextVar[Checking]("mcp_lite.reading")
 
 
-def on_one_budget(make: Function, value: Any) -> Any:
-    """Return make(value); a budget that is spent is a SchemaError then."""
+def on_one_budget(make: Function | None, value: Any) -> Any:
+    """Return usable(make, value); a budget that is spent is a SchemaError then."""
     token = READING.set(Checking())
     try:
-        return make(value)
+        return usable(make, value)
     except LimitExceeded as exc:
         raise SchemaError("", f"is not usable: {exc}") from None
     finally:
@@ -2448,7 +2448,7 @@ class Validator:
     """A compiled JSON Schema of 2020-12 or draft-07; SchemaError if it is no usable one."""
 
     def __init__(self, schema: JSON) -> None:
-        self._node = node = on_one_budget(partial(usable, Document(_metaschema()).read), schema)
+        self._node = node = on_one_budget(Document(_metaschema()).read, schema)
         # Members of most tools have a type and nothing else: to compare classes is much faster.
         parts = node.words.get("properties", {}) if node.is_flat and "object" in node.kinds else {}
         self._plain = {name: part.plain for name, part in parts.items()}
@@ -2746,7 +2746,7 @@ def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
             bound = words[word]
             # The float 0.1 is above the Decimal 0.1: a bound is read as its values are.
             is_json = type(bound) in PLAIN and "string" in kinds
-            bounds[word] = on_one_budget(partial(usable, read), bound) if is_json else bound
+            bounds[word] = on_one_budget(read, bound) if is_json else bound
             if hasattr(bound, "as_integer_ratio"):  # a Decimal, say
                 schema[word] = bound if type(bound) is int else float(bound)
             elif kinds != {"number"}:  # a schema cannot say a bound that is a date
@@ -3501,7 +3501,7 @@ class Form:
         if self.convert is not None:
             content = {**dict.fromkeys(self.nullable), **content}
         value = content["value"] if self.wrapped else content
-        return Elicited(action, on_one_budget(partial(usable, self.convert), value))
+        return Elicited(action, on_one_budget(self.convert, value))
 
 
 class InputRequired(Row):
