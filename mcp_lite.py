@@ -3273,9 +3273,11 @@ class Image(Content):
                 data = file.read()
         suffix = os.path.splitext(str(path or ""))[1][1:].lower()
         suffix = {"jpg": "jpeg", "mp3": "mpeg", "svg": "svg+xml"}.get(suffix, suffix)
-        super().__init__(type=self.kind, data=base64.b64encode(data).decode())
-        self["mimeType"] = mime_type or f"{self.kind}/{format or suffix or self.usual}"
-        self.update(wire_fields(self, fields, ("annotations", "meta")))
+        super().__init__(
+            type=self.kind, data=base64.b64encode(data).decode(),
+            mimeType=mime_type or f"{self.kind}/{format or suffix or self.usual}",
+            **wire_fields(self, fields, ("annotations", "meta")),
+        )
 
 
 class Audio(Image):
