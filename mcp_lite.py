@@ -7047,9 +7047,7 @@ def command_line(command: Command, cwd: str) -> list[str]:
     if isinstance(command, str) and not os.path.isfile(os.path.join(cwd, command)):
         # On Windows a backslash is no escape.
         command = shlex.split(command.replace("\\", "\\\\") if windows else command)
-    elif isinstance(command, (str, os.PathLike)):
-        command = [command]
-    argv = [os.fspath(part) for part in command]
+    argv = [os.fspath(part) for part in as_list(command)]
     if not argv:
         raise ValueError("the command is empty: give a program and its arguments, or a .py file")
     if argv[0].endswith(".py"):
