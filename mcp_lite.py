@@ -6561,7 +6561,7 @@ class ClientSession:
         session, clock = self.peer.session, get_running_loop().time
         given = params or {}
         said: Msg = {}
-        if session.rev >= MODERN:  # spec: basic/index#_meta
+        if self.modern:  # spec: basic/index#_meta
             said = {PROTOCOL_VERSION: session.rev, CLIENT_INFO: self.info,
                     CLIENT_CAPABILITIES: session.client_capabilities}
             if "notifications/message" in self.listeners:
@@ -6579,7 +6579,7 @@ class ClientSession:
             # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
             await self._renew(session)
             answer = await ask(params)
-        if session.rev >= MODERN and answer.get("resultType", "complete") != "complete":
+        if self.modern and answer.get("resultType", "complete") != "complete":
             late = RequestTimeout(f"{self.peer.name} did not end {method} in {longest:g} seconds")
             rest = self._finish(method, ask, params, answer)
             answer = await within(since + longest - clock(), rest, late)
@@ -6692,12 +6692,12 @@ class ClientSession:
                 self.peer.call_back(listener, params)
 
     async def _serve(self, exchange: Exchange) -> Msg:
-        session = self.peer.session
-        if session.rev >= MODERN:
+        if self.modern:
             # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
             self.peer.warn("%s sent a request, %.100r", exchange.method)
             exchange.over = True  # so that the Peer does not answer it
             return {}
+        session = self.peer.session
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
         return {} if exchange.method == "ping" else await self.answers.to(exchange.msg, session)
 
