@@ -3123,15 +3123,14 @@ class Template:
 
     def __init__(self, text: str) -> None:
         path, _, query = text.partition("{?")
-        #: literals in turn with a plus, a name and a star
-        pieces = re.split(rf"\{{(\+?)({_NAME})(\*?)\}}", path)
-        literals = [*map(percent_encode, pieces[::4])]
-        variables = pieces[2::4]
+        #: literals in turn with variables: a name, "+name" or "name*"
+        pieces = re.split(rf"\{{(\+?{_NAME}\*?)\}}", path)
+        literals = [*map(percent_encode, pieces[::2])]
+        variables = [piece.strip("+*") for piece in pieces[1::2]]
         self.query = query[:-1].split(",") if query else []
         self.names = variables + self.query
-        self.deep = [name for plus, name, star in zip(pieces[1::4], variables, pieces[3::4])
-                     if plus or star]
-        bad = re.search(r"\{[^}]*\}?|\}", "".join(pieces[::4]))
+        self.deep = [name for name in variables if name not in pieces[1::2]]
+        bad = re.search(r"\{[^}]*\}?|\}", "".join(pieces[::2]))
         is_query = re.fullmatch(rf"({_NAME}(,{_NAME})*\}})?", query) and not (query and "?" in path)
         for remedy, is_wrong in (
             ("begin with a scheme, such as note://{name}",
