@@ -3651,13 +3651,12 @@ class Rounds:
                             asked=asked, done=self.done)
 
 
-def mark_of(fn: Function, args: Sequence[Any]) -> str:
+def mark_of(fn: Any, args: Sequence[Any]) -> str:
     """Return the name of a call of once(): "module.function:line(digest of its arguments)"."""
-    named: Any = fn
-    while isinstance(named, partial):
-        named, args = named.func, (*named.args, named.keywords, *args)
-    line = getattr(getattr(named, "__code__", None), "co_firstlineno", 0)
-    named = named if hasattr(named, "__qualname__") else type(named)
+    while isinstance(fn, partial):
+        fn, args = fn.func, (*fn.args, fn.keywords, *args)
+    line = getattr(getattr(fn, "__code__", None), "co_firstlineno", 0)
+    named = fn if hasattr(fn, "__qualname__") else type(fn)
     said = []
     for value in args:
         try:
