@@ -1730,6 +1730,8 @@ class Peer(Asker):
     many_clients = False
     on_lost = nothing  # is called once, when the channel has ended
     make: Any = Exchange  # the class of the requests that arrive
+    serving = 0  # requests that have their turn
+    unread = 0  # answers that are being written
 
     def __init__(
         self, name: str, serve: Callable[[Exchange], Awaitable[Msg]], on_notification: Function
@@ -1740,9 +1742,7 @@ class Peer(Asker):
         #: not in one table with our requests, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
         self.loads: dict[str, int] = {}  # bytes of requests, by client
-        self.serving = 0  # requests that have their turn
-        self.queue: dict[Future, None] = {}  # those that wait for their turn
-        self.unread = 0  # answers that are being written
+        self.queue: dict[Future, None] = {}  # requests that wait for their turn
 
     # A message arrives.
 
@@ -2996,11 +2996,12 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
 class Signature:
     """How a function is called with JSON; TypeError if JSON cannot call it."""
 
+    context: str | None = None  # the parameter of class `hidden`
+    context_hint: Any = None
+    whole = ""  # the parameter that takes all arguments as one dict
+
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None) -> None:
         inner, self.bound = _inner_function(fn)
-        self.context: str | None = None  # the parameter of class `hidden`
-        self.context_hint: Any = None
-        self.whole = ""  # the parameter that takes all arguments as one dict
         try:
             own = self._read(fn, inner, hidden, schema)
         except (TypeError, ValueError, NameError) as exc:
@@ -7074,6 +7075,9 @@ class StdioTransport(LineTransport):
             message, and then by SIGTERM
     """
 
+    _group_lives = True
+    _ends: list[Future]  # of the child and of its stderr, once it is started
+
     def __init__(
         self, command: Command, *, env: Fields | None = None,
         cwd: str | os.PathLike[str] | None = None,
@@ -7092,10 +7096,8 @@ class StdioTransport(LineTransport):
         self.garbage = ""  # the first line of its stdout that was no message
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
         self._room = threading.Semaphore(MAX_FEW)  # for lines on their way to the loop
-        self._group_lives = True
         # Until the child has sent a message, it has nothing to bring in order.
         self._patience = min(exit_seconds, MOMENT_SECONDS)
-        self._ends: list[Future]  # of the child and of its stderr, once it is started
 
     async def open(self) -> None:
         import shutil
