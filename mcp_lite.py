@@ -5983,14 +5983,17 @@ async def value_from(source: Any) -> Any:
 def answer_of(answer: Any, schema: Msg | None) -> Msg:
     """Return the result of an elicitation, made of the value that a callback returned.
 
-    That is "decline", None or False; "cancel"; True to accept; or the content, where defaults of
-    the schema stand for what is missing.
+    That is "decline", None or False; "cancel"; True to accept; the content, where defaults of the
+    schema stand for what is missing; or the result as on the wire, if the form has no "action".
     """
+    fields = object_of(schema or {}, "properties")
+    if isinstance(answer, dict) and "action" in answer and "action" not in fields:
+        accepts = answer["action"] == "accept"
+        answer = object_of(answer, "content") if accepts else answer["action"]
     if answer in (None, False, "decline", "cancel"):
         return {"action": answer or "decline"}
     if schema is None:
         return {"action": "accept"}
-    fields = object_of(schema, "properties")
     fields = {name: object_of(fields, name) for name in fields}
     if answer is True:  # consent; and the value, where a form has but one boolean
         asked = [field.get("type") for field in fields.values()]
@@ -6755,7 +6758,8 @@ class Client(ClientSession):
     Args:
         name, version: of this program, which the server is told
         revision: a protocol revision, a date, in place of the newest that both know
-        elicit: answers a form: elicit(message, schema) gives a dict, or None to decline
+        elicit: answers a form: elicit(message, schema) gives the fields as a dict, None to decline,
+            "cancel", or the whole result: {"action": ..., "content": {...}}
         elicit_url: opens a page for a person: elicit_url(message, url) gives whether it did
         sample: asks a model: sample(params) gives a text, or a whole message
         roots: the folders in which we work, or a function that gives them

@@ -6918,6 +6918,7 @@ max_timeout counts all rounds of a call together.
 
 FORM = {"type": "object", "properties": {"ok": {"type": "boolean"}, "n": {"type": "integer", "default": 7}}}
 ONE_FIELD = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+ACTION = {"type": "object", "properties": {"action": {"type": "string"}}}
 # What elicit= gives for a form, and what the server gets.
 FORM_ANSWERS = [
     ({"ok": True}, FORM, {"action": "accept", "content": {"ok": True, "n": 7}}),
@@ -6927,6 +6928,10 @@ FORM_ANSWERS = [
     (False, FORM, {"action": "decline"}),
     ("decline", FORM, {"action": "decline"}),
     ("cancel", FORM, {"action": "cancel"}),
+    ({"action": "decline"}, FORM, {"action": "decline"}),
+    ({"action": "cancel", "content": None}, FORM, {"action": "cancel"}),
+    ({"action": "accept", "content": {"n": 3}}, FORM, {"action": "accept", "content": {"n": 3}}),
+    ({"action": "decline"}, ACTION, {"action": "accept", "content": {"action": "decline"}}),
 ]
 
 
