@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: MIT
+# Copyright (c) 2026 mcp_lite contributors
 """mcp_lite: all of the Model Context Protocol in one file.
 
 A client and a server, for every revision of the protocol, over memory, stdio and HTTP, with
@@ -215,8 +217,8 @@ logger = logging.getLogger("mcp_lite")
 
 if __name__ == "__main__":  # the last lines of the file, where they are not cut off, undo this
     atexit.register(os._exit, 2)  # called last: the functions are called in reverse
-    atexit.register(print, "this copy of mcp_lite was cut before Part VIII, the command line: "
-                    "import it", file=sys.stderr)
+    atexit.register(print, f"mcp_lite {__version__}, of which this copy was cut before Part VIII, "
+                    "the command line, or earlier: import it", file=sys.stderr)
 
 #: Control characters, but for tab and newline, and those that break lines or reorder text.
 HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
@@ -268,15 +270,15 @@ MAX_FEW = 100  # items of a page, fields of a head, questions, reports of progre
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_IDLE = 32  # connections to one server that a client keeps
 MAX_TRIES = 16  # rounds of questions, keys for a token that names none
-MAX_RETRIES = 5  # redirects of one request, or attempts in a row to take up a stream
+MAX_RETRIES = 5  # redirects; attempts in a row to take up a stream; errors told of one value
 LONGEST_SECONDS = 3600  # a request, whatever progress; a task's result is kept, if there is room
 SESSION_SECONDS = 1800.0  # a session may be idle
 STATE_SECONDS = 900.0  # a requestState is good: people take their time to answer
 ASK_SECONDS = 600.0  # for an answer from a person; the keys of an issuer are fetched anew
 IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
 REQUEST_SECONDS = 60.0  # for an answer, or the next sign of progress; for a body
-#: for a peer to take what we write; the longest pause between two attempts; by which clocks differ
-STALL_SECONDS = 30.0
+STALL_SECONDS = 30.0  # for a peer to take what we write; between two attempts, at most
+CLOCK_SECONDS = 30.0  # by which the clock of an issuer may differ from ours
 HEAD_SECONDS = 20.0  # for a request's head; for all that a login fetches
 KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
 CONNECT_SECONDS = 10.0  # to reach a server
@@ -395,14 +397,18 @@ class ToolError(MCPError):
 class SchemaError(MCPError):
     """A JSON value does not satisfy its schema, or a schema cannot be used.
 
-    `path` leads to the offending value: "items[2].price", or "" for the value itself.
+    `path` leads to the offending value: "items[2].price", or "" for the value itself. The text
+    tells of `others`, too: further errors of the same value.
     """
 
     code = INVALID_PARAMS
 
-    def __init__(self, path: str, message: str, expected: str = "") -> None:
-        super().__init__(f"{path}: {message}" if path else message)
-        self.path, self.message = path, message
+    def __init__(
+        self, path: str, message: str, expected: str = "", others: Sequence[SchemaError] = ()
+    ) -> None:
+        told = f"{path}: {message}" if path else message
+        super().__init__("; ".join([told, *map(str, others)]))
+        self.path, self.message, self.others = path, message, others
         self.expected = expected  #: the types or values that would fit, in words
 
 
@@ -2248,13 +2254,20 @@ class Checking:
         self.spend(1 + (len(text) * len(text) >> 8))
         return pattern_of(pattern).search(text) is not None
 
-    def _apply_to_parts(self, value: Any, parts: Iterable[tuple[Any, Node]]) -> None:
+    def _apply_to_parts(
+        self, value: Any, parts: Iterable[tuple[Any, Node]], faults: Sequence[SchemaError] = ()
+    ) -> None:
+        """Apply schemas to parts of a value; raise what is wrong with them, and `faults`."""
+        found: list[SchemaError] = []
         for key, part in parts:
-            if type(value[key]) not in part.plain:
+            if type(value[key]) not in part.plain and len(found) < MAX_RETRIES:
                 try:
                     self.apply(part, value[key])
                 except SchemaError as exc:
-                    raise fault_at(key, exc) from None
+                    found += [fault_at(key, fault) for fault in (exc, *exc.others)]
+        if found or faults:
+            first, *others = [*found, *faults][:MAX_RETRIES]
+            raise SchemaError(first.path, first.message, first.expected, others)
 
     def _object(self, words: Schema, value: Msg) -> set[Any]:
         named = words.get("properties", {})
@@ -2264,14 +2277,15 @@ class Checking:
             parts += [(name, part) for name in value if self._found(pattern, name)]
         seen = {name for name, _ in parts}
         left = [name for name in value if name not in seen] if rest is not None else []
+        faults = []
         if left and rest is NOTHING:
-            expected = _any_of(named) or "none"
-            raise SchemaError(join_path(left[0]), f"unexpected property: expected {expected}")
-        self._apply_to_parts(value, parts + [(name, rest) for name in left])
+            expected, unknown, left = _any_of(named) or "none", join_path(left[0]), []
+            faults.append(SchemaError(unknown, f"unexpected property: expected {expected}"))
+        missing = [name for name in words.get("required", ()) if name not in value]
+        if missing:
+            faults.append(SchemaError(", ".join(map(join_path, missing)), "is required"))
+        self._apply_to_parts(value, parts + [(name, rest) for name in left], faults)
         seen.update(left)
-        for name in words.get("required", ()):
-            if name not in value:
-                raise SchemaError(join_path(name), "is required")
         for name in value if "propertyNames" in words else ():
             if self._fault(words["propertyNames"], name, set()):
                 raise SchemaError(join_path(name), "is not allowed as a name")
@@ -2537,7 +2551,7 @@ TEXTS: dict[str, tuple[Schema, Function]] = {
 #: The attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords.
 NOTES = {
     "title": "title", "description": "description", "documentation": "description",
-    "examples": "examples",
+    "examples": "examples", "deprecated": "deprecated",
     "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
     "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}",
 }
@@ -2545,7 +2559,7 @@ NOTES = {
 
 #: Attributes of notes that say what a schema cannot; a default stands behind the annotation.
 NOT_CARRIED = ("alias", "validation_alias", "strip_whitespace", "to_lower", "to_upper", "strict",
-               "discriminator", "default_factory")
+               "default_factory")
 NO_DEFAULT = ("Ellipsis", "PydanticUndefined")
 
 
@@ -2570,6 +2584,10 @@ def _words_of(note: Any, kinds: set[str]) -> Schema:
     measures = [sizes[kind] for kind in sizes if kind in kinds] or ["Length"]
     for part in getattr(note, "metadata", ()):  # of pydantic's: notes of annotated_types
         words.update(_words_of(part, kinds))
+    for name in ("json_schema_extra", "extra_json_schema"):
+        words.update(getattr(note, name, None) or {})
+    if isinstance(getattr(note, "discriminator", None), str):
+        words["discriminator"] = {"propertyName": note.discriminator}
     for name, word in NOTES.items():
         value = getattr(note, name, None)
         if value is not None:
@@ -2577,7 +2595,7 @@ def _words_of(note: Any, kinds: set[str]) -> Schema:
     lost = any(getattr(note, name, None) for name in NOT_CARRIED)
     if not words or lost or repr(getattr(note, "default", ...)) not in NO_DEFAULT:
         raise TypeError(f"{note!r:.200} in Annotated[] is not understood: give keywords of JSON "
-                        'Schema, as {"multipleOf": 0.01}, or put it into a model')
+                        'Schema, as {"minimum": 1}, or put it into a model')
     return words
 
 
@@ -2779,8 +2797,8 @@ def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
         if issubclass(dict, origin):
             return _mapping(inside, *(args or (str, Any)))
     # until 3.11: the string in list["Node"] stays a string
-    raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type; quote an "
-                    "annotation as a whole")
+    raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type, or put it "
+                    "into a model; quote an annotation as a whole")
 
 
 def _choice(choices: Sequence[Any]) -> Shape:
@@ -3249,6 +3267,9 @@ def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
         for name in given.keys() - {*there}:
             if "/" not in name:
                 raise TypeError(f"{type(made).__name__}: {no_such(kind, name, there)}")
+    for name, value in hints.items():
+        if name.endswith("Hint") and type(value) not in (bool, type(None)):
+            raise TypeError(f"annotation {name}={value!r:.100}: give True or False")
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
 
@@ -3906,12 +3927,12 @@ class Context(ServerExchange):
     def at_end(self, fn: Action) -> None:
         """Call a plain function once, when the client's session or connection has ended.
 
-        Modern clients over HTTP have neither: for them, when the server ends.
+        Modern clients over HTTP have neither: for them, when the server ends. It is not awaited.
         """
         self.conversation.farewells[fn] = fn
 
     def require(self, *scopes: str) -> None:
-        """Raise RPCError, over HTTP 403, unless whoever asks has these scopes.
+        """Raise RPCError, over HTTP 403, unless whoever asks has these scopes; it is not awaited.
 
         Without a network, as over stdio, none is needed.
         """
@@ -4115,8 +4136,8 @@ class Context(ServerExchange):
             capability, known = "sampling.tools", rev >= RICH
         why = f"the client speaks revision {rev}, which has no {capability}"
         if known:
-            why = (f"the client did not declare the capability {capability!r}: "
-                   "Client(elicit=, sample=, roots=) of mcp_lite does, for what it is given")
+            why = (f"the client did not declare the capability {capability!r}, as a Client of "
+                   "mcp_lite does for its elicit=, sample= or roots=")
         if not known or lacks(declared, capability, rev):
             raise CapabilityMissing("client", capability, why)
 
@@ -4463,10 +4484,10 @@ class ResourceEntry(Entry):
             self.definition.setdefault("size", len(data))
         # spec: server/resources#resource-templates
         names, required = {*template.names}, {*self.schema.get("required", ())}
-        odd = names.difference(self.schema["properties"]) | required - names
-        if odd:
-            raise TypeError(f"resource {uri!r}: either the template or the function has no "
-                            f"{', '.join(sorted(odd))}")
+        lost, needed = names.difference(self.schema["properties"]), required - names
+        if lost or needed:
+            raise TypeError(f"resource {uri!r}: not in the function: {sorted(lost) or 'none'}; "
+                            f"not in the template: {sorted(needed) or 'none'}")
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         return {"contents": contents_of(uri, value, self.definition.get("mimeType")),
@@ -4836,7 +4857,8 @@ async def serve_on(
     elif transport in RUNNERS:
         await RUNNERS[transport](server, ready, options, signals)
     else:
-        there = ", ".join(RUNNERS) or "none in this copy, which was cut before Part IV"
+        there = ", ".join(RUNNERS).replace("http", "http (Streamable HTTP, and SSE)")
+        there = there or "none in this copy, which was cut before Part IV"
         raise ValueError(f"no transport {transport!r}; there is {there}")
 
 
@@ -5151,6 +5173,10 @@ class Server:
 
     def run(self, transport: str | Transport = "stdio", **options: Unpack[HTTPOptions]) -> None:
         """Serve until the client goes away or a signal comes; blocks, and has a loop of its own.
+
+        Options over HTTP: host, port, uds (the path of a socket), sock (one that listens already),
+        ssl (an SSLContext, or the files of a certificate and its key), and those of
+        help(mcp_lite.Endpoint). http(), serve_http() and start_in_thread() have the same.
 
         Where a loop runs, await serve_http() or serve_stdio(), or call start_in_thread(). At its
         end the process ends, even if a handler blocks the loop or swallows its cancellation. One
@@ -5547,7 +5573,8 @@ async def complete(ctx: Context) -> Msg:
     fn = server.completions.get((entry.name, argument["name"]), nothing)
     found = await call_plain(fn, ctx, argument["value"],
                              object_of(ctx.params.get("context", {}), "arguments"))
-    values = [str(item) for item in found or ()]
+    found = [found] if isinstance(found, str) else found or ()
+    values = list(map(str, found))
     total = len(values)
     return {"completion": {"values": values[:MAX_FEW], "total": total, "hasMore": total > MAX_FEW}}
 
@@ -6162,6 +6189,10 @@ class Subscription:
             self._put(None)
         if self.task is not None:
             self.task.cancel()
+
+    def __del__(self) -> None:
+        if self.updates is None:
+            logger.warning("a subscription was neither awaited nor iterated over: it did nothing")
 
     def __await__(self) -> Generator[Any, None, Subscription]:
         return self.open().__await__()
@@ -8567,7 +8598,7 @@ class HTTPSession(Conversation):
 # Problem. Somebody sends a request: who is it, and may they come in?
 # Rules.   1. Host, Origin and token are checked in this order, before the body is read.
 #          2. Known tokens are all compared, each in constant time.
-#          3. A token is for us, and for nobody whom a handler may call: no handler sees it.
+#          3. No handler sees a token: it could pass it on, and the token is meant for us only.
 # Limits.  A principal without a subject is its own key: a value that changes makes it another one.
 
 class Identity(Row):
@@ -10315,9 +10346,9 @@ def check_claims(claims: Msg, issuer: str, audience: list[str], now: float) -> N
     for name, value in times.items():
         if type(value) not in (int, float) or not abs(value) < 1e15:
             raise AuthError(f"{name} is {show(value)}, not a time")
-    if now >= times.get("exp", 0) + STALL_SECONDS:
+    if now >= times.get("exp", 0) + CLOCK_SECONDS:
         raise AuthError("it has expired, or does not say when it will")
-    if max(times.get("nbf", now), times.get("iat", now)) > now + STALL_SECONDS:
+    if max(times.get("nbf", now), times.get("iat", now)) > now + CLOCK_SECONDS:
         raise AuthError("nbf or iat is in the future")
 
 #######################################

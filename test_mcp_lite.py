@@ -2990,6 +2990,9 @@ REPORTS = table(r"""
     {"type": ["integer", "null"]} | 1.5 | - | expected integer or null, got number
     {"properties": {"b": {"type": "integer"}}} | {"b": "x"} | b | expected integer, got string
     {"required": ["b"]} | {} | b | is required
+    {"required": ["b", "c", "d"]} | {"c": 1} | b, d | is required
+    {"properties": {"a": {"items": {"type": "integer"}}}, "additionalProperties": false, "required": ["d"]} | {"a": [1, "x", "y"], "b": 1} | a[1] | a[1]: expected integer, got string; a[2]: expected integer, got string; b: unexpected property: expected "a"; d: is required
+    {"items": {"type": "integer"}} | ["1", "2", "3", "4", "5", "6"] | [0] | got string; [4]: expected integer, got string$
     {"properties": {"items": {"items": {"properties": {"price": {"minimum": 0}}}}}} | {"items": [{}, {}, {"price": -1}]} | items[2].price | at least 0
     {"properties": {"name": {}, "age": {}}, "additionalProperties": false} | {"nmae": 1} | nmae | unexpected property: expected "name" or "age"
     {"additionalProperties": false} | {"c": 1} | c | unexpected property
@@ -4588,13 +4591,13 @@ A modern client is told of what it listens for and of nothing else, after an ack
     @pytest.mark.parametrize("wrong, says", [
         (lambda app: app.tool(lambda: 1), "name="),
         (lambda app: app.resource(lambda: 1), "URI"),
-        (lambda app: app.add_resource("x://{a}", lambda: 1, name="n"), "the function has no a"),
-        (lambda app: app.add_resource("x://{a}", lambda a, b: 1, name="n"), "the template or the function has no b"),
+        (lambda app: app.add_resource("x://{a}", lambda: 1, name="n"), r"not in the function: \['a'\]; not in the template: none"),
+        (lambda app: app.add_resource("x://{a}", lambda a, b: 1, name="n"), r"not in the function: none; not in the template: \['b'\]"),
         (lambda app: app.method("tools/list"), "middleware"),
         (lambda app: app.tool(task="maybe"), "manual"),
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
         (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
-        (lambda app: app.run("pigeon"), "pigeon"),
+        (lambda app: app.run("sse"), r"no transport 'sse'; there is stdio, http \(Streamable HTTP, and SSE\)"),
     ])  # fmt: skip
     def test_misuse_is_an_error_at_once(self, wrong, says):
         with pytest.raises((TypeError, ValueError), match=says):
@@ -5167,6 +5170,8 @@ class TestServing:
             app.add_tool(lambda: 1, name="a", annotations={"readOnly": True})
         with pytest.raises(TypeError, match="Tool: no option 'output_shema'; did you mean output_schema?"):
             app.tool(name="a", output_shema={})(print)
+        with pytest.raises(TypeError, match="annotation readOnlyHint='yes': give True or False"):
+            app.add_tool(lambda: 1, name="a", annotations={"readOnlyHint": "yes"})
         with pytest.raises(TypeError, match="Prompt: no option 'scopes'; there is: title, description, icons, meta, name"):
             app.prompt(name="a", scopes=[])(print)
         app.add_tool(lambda: 1, name="a", annotations={"x-shop/colour": "red", "readOnlyHint": True})
@@ -5242,12 +5247,12 @@ class TestServing:
         def thank(name: str) -> str:
             return name
 
-        app.complete("thank", "name")(lambda value: [])
+        app.complete("thank", "name")(lambda value: value + "a")
         app.complete("thank", "nmae")(lambda value: [])
         app.complete("cup://{id}", "id")(lambda value: [])
         for _ in range(2):
-            async with m.Client(app):
-                pass
+            async with m.Client(app) as c:
+                assert await c.complete("thank", "name", "An") == ["Ana"]
         assert [record.args for record in caplog.records] == [("thank", "nmae"), ("cup://{id}", "id")]
 
     async def test_the_log_says_once_that_a_question_makes_a_function_run_again(self, caplog):
@@ -7373,9 +7378,11 @@ A subscription ends with its connection.
             assert [each[:2] for each in said] == [(1, 2), (2, 2)]
             assert heard.empty()
 
-    async def test_two_who_want_the_same_are_one_subscription(self):
+    async def test_two_who_want_the_same_are_one_subscription(self, caplog):
         fake, heard = FakeServer({"resources/subscribe": {}, "resources/unsubscribe": {}}), []
         async with client_of_fake(fake) as c:
+            c.subscribe("a://b", heard.append)
+            assert "a subscription was neither awaited nor iterated over" in caplog.text
             one = await c.subscribe("a://b", heard.append)
             two = await c.subscribe("a://b", heard.append)
             fake.say({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "a://b"}})
@@ -16735,6 +16742,9 @@ ANNOTATIONS = table(r"""
     Annotated[float, Note(gt=0.5, le=2, description="d", title="T")] | {"type": "number", "exclusiveMinimum": 0.5, "maximum": 2, "description": "d", "title": "T"}
     Annotated[str, Note(description="d", metadata=[Note(pattern="^a"), Note(max_length=4)])] | {"type": "string", "description": "d", "pattern": "^a", "maxLength": 4}
     Annotated[int, Note(examples=[1, 2])] | {"type": "integer", "examples": [1, 2]}
+    Annotated[int, Note(deprecated=True, json_schema_extra={"x-unit": "m"})] | {"type": "integer", "deprecated": true, "x-unit": "m"}
+    Annotated[int, Note(extra_json_schema={"x-unit": "m"})] | {"type": "integer", "x-unit": "m"}
+    Annotated[int, Note(discriminator="kind")] | {"type": "integer", "discriminator": {"propertyName": "kind"}}
     Annotated[Dict[str, Any], Note(max_length=2)] | {"type": "object", "maxProperties": 2}
     Annotated[List[Any], Note(min_length=2)] | {"type": "array", "minItems": 2}
     Annotated[Optional[List[Any]], Note(min_length=2)] | {"anyOf": [{"type": "array"}, {"type": "null"}], "minItems": 2}
