@@ -6146,6 +6146,7 @@ class Subscription:
     task: Task | None = None
     req_id: ReqId = ""
     agreed: Any = None
+    _tried = False  # whether somebody wanted it to be open
 
     def __init__(self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool) -> None:
         self.client, self.wanted, self.callback = client, wanted, callback
@@ -6156,6 +6157,7 @@ class Subscription:
 
     async def open(self) -> Subscription:
         """Subscribe, and wait until the server has agreed; a second call does not wait."""
+        self._tried = True
         if self.updates is not None:
             return self
         client = self.client
@@ -6191,7 +6193,7 @@ class Subscription:
             self.task.cancel()
 
     def __del__(self) -> None:
-        if self.updates is None:
+        if not self._tried:
             logger.warning("a subscription was neither awaited nor iterated over: it did nothing")
 
     def __await__(self) -> Generator[Any, None, Subscription]:
