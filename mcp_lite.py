@@ -8619,6 +8619,11 @@ def principals_by_token(given: Any) -> Any:
     return given
 
 
+def seconds_left(principal: Any) -> Any:
+    """Return for how long a principal is good: by its `expires_at`, a time, or for ever."""
+    return (member_of(principal, "expires_at") or NEVER) - time.time()
+
+
 class Entrance:
     """Decides who may come in, by `token` and `verify` of Endpoint. Section 48 derives Guard."""
 
@@ -8643,7 +8648,8 @@ class Entrance:
         if token is not None:
             problem = "the bearer token is not a valid one"
             same = [who for known, who in self.tokens.items()
-                    if compare_digest(known, token.encode())]
+                    if compare_digest(known, token.encode())
+                    and seconds_left(who.principal) > -CLOCK_SECONDS]
             if same:
                 return same[0]
             principal = await self.judge(token)
@@ -8654,7 +8660,8 @@ class Entrance:
 
     async def judge(self, token: str) -> Any:
         """Return the principal of a token that is none of the known; None for a wrong one."""
-        return await maybe_await(self.verify(token)) if self.verify else None
+        principal = await maybe_await(self.verify(token)) if self.verify else None
+        return principal if seconds_left(principal) > -CLOCK_SECONDS else None
 
     def identity_of(self, principal: Any) -> Identity:
         if principal is True:  # all would be one, and share sessions
@@ -11322,8 +11329,8 @@ class Guard(Entrance):
         judged_until, who = self.cache.get(name, (0.0, None))
         if time.monotonic() >= judged_until:
             who = self.identity_of(await self.judge(token))
-            left = (member_of(who.principal, "expires_at") or NEVER) - time.time()
-            self.cache[name] = time.monotonic() + min(REQUEST_SECONDS, left), who
+            self.cache[name] = (
+                time.monotonic() + min(REQUEST_SECONDS, seconds_left(who.principal)), who)
             self.cache.move_to_end(name)
             if len(self.cache) > MAX_CLIENTS:
                 self.cache.popitem(last=False)

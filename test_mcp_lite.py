@@ -12007,6 +12007,14 @@ class TestGuard:
             wanted = said and f'Bearer resource_metadata="{where}", {said}'
             assert (found, headers.get("www-authenticate")) == (status, wanted)
 
+    @pytest.mark.parametrize("left, status", [(3600, 200), (-3600, 401)])
+    async def test_a_principal_that_has_expired_does_not_come_in(self, left, status):
+        who = {"subject": "bob", "scopes": ["read"], "expires_at": time.time() + left}
+        ways = {"token": {"any": who}}, {"verify": {"any": who}.get}, {"auth": guard_of(verify={"any": who}.get)}
+        for way in ways:
+            async with guarded_app().http(port=0, **way) as server:
+                assert (await Guest(server.url).hello("any"))[0] == status
+
     async def test_a_mapping_is_as_good_as_a_principal(self):
         who = {"subject": "bob", "scopes": ["read"]}
         async with guarded_app().http(port=0, auth=guard_of(verify=lambda token: who)) as server:
