@@ -274,10 +274,12 @@ MAX_RETRIES = 5  # redirects; attempts in a row to take up a stream; errors told
 LONGEST_SECONDS = 3600  # a request, whatever progress; a task's result is kept, if there is room
 SESSION_SECONDS = 1800.0  # a session may be idle
 STATE_SECONDS = 900.0  # a requestState is good: people take their time to answer
-ASK_SECONDS = 600.0  # for an answer from a person; the keys of an issuer are fetched anew
+ASK_SECONDS = 600.0  # for an answer from a person
+KEYS_SECONDS = 600.0  # until the keys of an issuer are fetched anew
 IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
 REQUEST_SECONDS = 60.0  # for an answer, or the next sign of progress; for a body
 STALL_SECONDS = 30.0  # for a peer to take what we write; between two attempts, at most
+TRUST_SECONDS = 60.0  # until a token that a Guard let in is judged again
 CLOCK_SECONDS = 30.0  # by which the clock of an issuer may differ from ours
 HEAD_SECONDS = 20.0  # for a request's head; for all that a login fetches
 KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
@@ -858,8 +860,9 @@ def without(obj: Mapping[str, Any], *names: str) -> Msg:
 
 
 def fit_content(block: Msg, rev: str) -> Msg:
-    known = CONTENT.get(block.get("type", ""), "") <= rev
-    return block if known else {"type": "text", "text": text_of(block)}
+    if CONTENT.get(block.get("type", ""), "") <= rev:
+        return block
+    return {"type": "text", "text": text_of(block)}
 
 
 def text_of(block: Msg) -> str:
@@ -1096,8 +1099,8 @@ def read_metadata(msg: Msg) -> Facts:
     level = meta.get(LOG_LEVEL)
     if level is not None and level not in LOG_LEVELS:
         raise RPCError(INVALID_PARAMS, f"_meta: {LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}")
-    info = meta.get(CLIENT_INFO, {})
-    return Facts(meta[PROTOCOL_VERSION], info, meta[CLIENT_CAPABILITIES], level)
+    return Facts(meta[PROTOCOL_VERSION], meta.get(CLIENT_INFO, {}), meta[CLIENT_CAPABILITIES],
+                 level)
 
 
 def check_version(name: str) -> None:
@@ -2281,9 +2284,8 @@ class Checking:
         if left and rest is NOTHING:
             expected, unknown, left = _any_of(named) or "none", join_path(left[0]), []
             faults.append(SchemaError(unknown, f"unexpected property: expected {expected}"))
-        missing = [name for name in words.get("required", ()) if name not in value]
-        if missing:
-            faults.append(SchemaError(", ".join(map(join_path, missing)), "is required"))
+        faults += [SchemaError(join_path(name), "is required")
+                   for name in words.get("required", ()) if name not in value]
         self._apply_to_parts(value, parts + [(name, rest) for name in left], faults)
         seen.update(left)
         for name in value if "propertyNames" in words else ():
@@ -2584,8 +2586,7 @@ def _words_of(note: Any, kinds: set[str]) -> Schema:
     measures = [sizes[kind] for kind in sizes if kind in kinds] or ["Length"]
     for part in getattr(note, "metadata", ()):  # of pydantic's: notes of annotated_types
         words.update(_words_of(part, kinds))
-    for name in ("json_schema_extra", "extra_json_schema"):
-        words.update(getattr(note, name, None) or {})
+    words.update(getattr(note, "json_schema_extra", None) or {})
     if isinstance(getattr(note, "discriminator", None), str):
         words["discriminator"] = {"propertyName": note.discriminator}
     for name, word in NOTES.items():
@@ -2594,8 +2595,8 @@ def _words_of(note: Any, kinds: set[str]) -> Schema:
             words.update({word.format(measure): value for measure in measures})
     lost = any(getattr(note, name, None) for name in NOT_CARRIED)
     if not words or lost or repr(getattr(note, "default", ...)) not in NO_DEFAULT:
-        raise TypeError(f"{note!r:.200} in Annotated[] is not understood: give keywords of JSON "
-                        'Schema, as {"minimum": 1}, or put it into a model')
+        raise TypeError(f"{note!r:.200} in Annotated[] is not understood: a default stands behind "
+                        'it; give the rest as JSON Schema, {"minimum": 1}, or in a model')
     return words
 
 
@@ -2652,8 +2653,8 @@ def _known(cls: Any, inside: tuple[Any, ...] = ()) -> Shape | None:
     if not _is_class(cls):
         return None
     if hasattr(cls, "model_json_schema"):  # of pydantic's, or like it
-        mode = {"mode": "serialization"} if WRITTEN in inside else {}
-        schema, read = cls.model_json_schema(**mode), cls.model_validate
+        mode = "serialization" if WRITTEN in inside else "validation"
+        schema, read = cls.model_json_schema(mode=mode), cls.model_validate
     elif hasattr(cls, "__struct_fields__"):
         structs = sys.modules["msgspec"]
         schema, read = structs.json.schema(cls), lambda value: structs.convert(value, cls)
@@ -2702,6 +2703,7 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
         except Exception as exc:
             remedy = ": define it at module level, not under TYPE_CHECKING" * isinstance(
                 exc, NameError)
+            remedy += ": before Python 3.10, write Union[...] inside of [...]" * ("|" in str(exc))
             raise TypeError(f"the annotation of {name!r}: {exc}{remedy}") from None
     return found
 
@@ -2805,8 +2807,8 @@ def _choice(choices: Sequence[Any]) -> Shape:
     values = [to_json(choice) for choice in choices]
     kinds = sorted({kind_of(value) for value in values})
     by_text = {canonical(value): choice for value, choice in zip(values, choices)}
-    schema = {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values}
-    return schema, lambda value: by_text[canonical(value)]
+    return ({"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values},
+            lambda value: by_text[canonical(value)])
 
 
 def _union(shapes: list[Shape]) -> Shape:
@@ -2843,8 +2845,8 @@ def _array(origin: Any, args: tuple[Any, ...], shapes: list[Shape]) -> Shape:
         return schema, None
 
     def read_array(value: list[Any]) -> Any:
-        each = enumerate(zip(itertools.cycle(readers), value))
-        return build([read_at(i, read, item) for i, (read, item) in each])
+        return build([read_at(i, read, item)
+                      for i, (read, item) in enumerate(zip(itertools.cycle(readers), value))])
 
     return schema, read_array
 
@@ -2900,15 +2902,17 @@ def shape_of_members(
             _to_json(value)
             if value is not None or "null" in (_types_in(schema) or {"null"}):
                 schema["default"] = value
-    required = [name for name, _, default in members if default is EMPTY] or None
-    return without_none(type="object", properties=properties, required=required), readers
+    return without_none(
+        type="object", properties=properties,
+        required=[name for name, _, default in members if default is EMPTY] or None,
+    ), readers
 
 
 def _members_of(cls: Any) -> list[Member]:
     hints = get_type_hints(cls, None, {cls.__name__: cls}, include_extras=True)
     if not issubclass(cls, dict):
-        given = inspect.signature(cls).parameters.values()
-        return [(p.name, hints.get(p.name, Any), p.default) for p in given]
+        return [(p.name, hints.get(p.name, Any), p.default)
+                for p in inspect.signature(cls).parameters.values()]
     members = []
     for name, hint in hints.items():
         # Where annotations were strings, __required_keys__ knows nothing of NotRequired.
@@ -3263,12 +3267,13 @@ def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
     """Return keyword arguments as wire fields: mime_type -> mimeType, meta -> _meta."""
     options = [*known, *(type(made).__init__.__kwdefaults__ or ())]
     hints = fields.get("annotations") or {}
+    _check_ours(type(hints))
     for kind, given, there in (("option", fields, options), ("annotation", hints, ANNOTATIONS)):
         for name in given.keys() - {*there}:
             if "/" not in name:
                 raise TypeError(f"{type(made).__name__}: {no_such(kind, name, there)}")
     for name, value in hints.items():
-        if name.endswith("Hint") and type(value) not in (bool, type(None)):
+        if name.endswith("Hint") and value not in (True, False, None):
             raise TypeError(f"annotation {name}={value!r:.100}: give True or False")
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
@@ -4049,8 +4054,9 @@ class Context(ServerExchange):
     ) -> Elicited[Any]:
         """Ask the person at the client for a value of a type, or of a JSON Schema.
 
-        `wanted` is a dataclass, TypedDict, primitive, Literal, Enum, a list of choices, a schema,
-        or None for a confirmation. `key` names the question, in the modern era.
+        `wanted` is a flat dataclass, TypedDict or model, a primitive, a date, Literal, Enum, a list
+        of choices, a schema, or None for a confirmation. `key` names the question, in the modern
+        era.
 
         Raises CapabilityMissing; and SchemaError for an answer that does not fit, where a modern
         client is asked again.
@@ -4595,8 +4601,8 @@ async def log_access(ctx: Context, call_next: Any) -> Any:
     finally:
         ended = "input_required" if ctx.suspended else ended
         took = (time.perf_counter() - began) * 1000
-        who = ctx.client_key or ctx.conversation.name
-        access_logger.info("%r %s %s %.1f ms", who, ctx.title, ended, took)
+        access_logger.info("%r %s %s %.1f ms", ctx.client_key or ctx.conversation.name, ctx.title,
+                           ended, took)
 
 
 def whole_result(ctx: Context, answer: Msg) -> Msg:
@@ -4858,8 +4864,7 @@ async def serve_on(
         await RUNNERS[transport](server, ready, options, signals)
     else:
         there = ", ".join(RUNNERS).replace("http", "http (Streamable HTTP, and SSE)")
-        there = there or "none in this copy, which was cut before Part IV"
-        raise ValueError(f"no transport {transport!r}; there is {there}")
+        raise ValueError(f"no transport {transport!r}; there is {there or 'none before Part IV'}")
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -5529,8 +5534,8 @@ async def list_entries(ctx: Context) -> Msg:
     begin, registry = int(place[1]), getattr(ctx.server, ctx.method.split("/")[-2])
     end, listed = begin + ctx.server.page_size, [*registry.values()]  # which a thread may change
     items = [entry.definition for entry in listed[begin:end]]
-    more = f"at-{end}" if len(listed) > end else None
-    return {LISTED[ctx.method][0]: items, **without_none(nextCursor=more)}
+    return {LISTED[ctx.method][0]: items,
+            **without_none(nextCursor=f"at-{end}" if len(listed) > end else None)}
 
 
 @handles("tools/call")
@@ -5570,9 +5575,10 @@ async def complete(ctx: Context) -> Msg:
         entry = server.templates.get(uri) or server.resources.find(uri)
     else:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
-    fn = server.completions.get((entry.name, argument["name"]), nothing)
-    found = await call_plain(fn, ctx, argument["value"],
-                             object_of(ctx.params.get("context", {}), "arguments"))
+    found = await call_plain(
+        server.completions.get((entry.name, argument["name"]), nothing), ctx, argument["value"],
+        object_of(ctx.params.get("context", {}), "arguments"),
+    )
     found = [found] if isinstance(found, str) else found or ()
     values = list(map(str, found))
     total = len(values)
@@ -6146,14 +6152,15 @@ class Subscription:
     task: Task | None = None
     req_id: ReqId = ""
     agreed: Any = None
-    _tried = False  # whether somebody wanted it to be open
+    _tried = True  # whether somebody wanted it to be open, or it could not be made
 
     def __init__(self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool) -> None:
+        encode(wanted)  # raises where the program sees it
         self.client, self.wanted, self.callback = client, wanted, callback
         self.whole = whole  # give out messages, not only their parameters
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
         self.methods = {FILTERS[name][0] for name in wanted}
-        self.pace = Pace()
+        self.pace, self._tried = Pace(), False
 
     async def open(self) -> Subscription:
         """Subscribe, and wait until the server has agreed; a second call does not wait."""
@@ -7398,9 +7405,10 @@ def parse_request_head(block: bytes) -> RequestHead:
         # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
         headers["host"], target = found[2], "/" + found[5].removeprefix("/")
     path, _, query = target.partition("?")
-    shared = types.MappingProxyType(headers)  # by all requests that begin alike
-    return RequestHead(method, path, query, shared, body_size(headers, minor), minor,
-                       is_keep_alive(headers, minor), {})
+    return RequestHead(
+        method, path, query, types.MappingProxyType(headers),  # all that begin alike share it
+        body_size(headers, minor), minor, is_keep_alive(headers, minor), {},
+    )
 
 
 def parse_response_head(block: bytes) -> ResponseHead:
@@ -8026,11 +8034,17 @@ def check_modern_post(
 #          2. A response that ends, or is lost, calls those who asked for it, once.
 # Limits.  A handler gets the body whole.
 
+__all__ += ["HTTPRequest"]
+
 too_late = partial(ProtocolError, "the request did not come in time", http_status=408)
 
 
 class HTTPRequest(Caller):
-    """A request as a handler sees it; and who sends it."""
+    """A request as a handler sees it, and who sends it.
+
+    `method`, `path`, `query` (without "?"), `headers` (names in lower case), `body` (bytes),
+    `principal` (who was authenticated, or None).
+    """
 
     body = b""
 
@@ -10839,8 +10853,8 @@ class OAuth(Authorizer):
         # spec: basic/authorization/index#step-up-authorization-flow -- "no more than a few times"
         if (status != 401 and not more) or len(steps) >= 3:
             return False
-        used = sent.get("authorization", "").partition(" ")[2]
-        steps.append(await self.together(challenge, used, steps, more))
+        steps.append(await self.together(
+            challenge, sent.get("authorization", "").partition(" ")[2], steps, more))
         return True
 
     async def together(self, *refusal: Any) -> str:
@@ -11216,7 +11230,7 @@ class KeySet:
     async def get(self, anew: bool = False) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was just tried; Refused without any."""
         now = time.monotonic()
-        if anew or now - self.fetched > ASK_SECONDS:  # as it is before the first
+        if anew or now - self.fetched > KEYS_SECONDS:  # as it is before the first
             if now - self.tried > PROBE_SECONDS and (self.work is None or self.work.done()):
                 self.tried, self.work = now, asyncio.ensure_future(self.fetch())
             await asyncio.shield(self.work)
@@ -11330,13 +11344,13 @@ class Guard(Entrance):
         if time.monotonic() >= judged_until:
             who = self.identity_of(await self.judge(token))
             self.cache[name] = (
-                time.monotonic() + min(REQUEST_SECONDS, seconds_left(who.principal)), who)
+                time.monotonic() + min(TRUST_SECONDS, seconds_left(who.principal)), who)
             self.cache.move_to_end(name)
             if len(self.cache) > MAX_CLIENTS:
                 self.cache.popitem(last=False)
         missing = {*self.scopes} - scopes_of(who.principal)
         if missing:
-            raise Refused(f"the token has too little scope, not {' '.join(sorted(missing))}", 403,
+            raise Refused(f"the token lacks the scope {' '.join(sorted(missing))}", 403,
                           self.wants("", who.principal))
         return who
 
@@ -11475,8 +11489,8 @@ def takes_of(item: Msg) -> Msg:
     if "inputSchema" in item:
         return dict(item["inputSchema"])
     asked = item.get("arguments") or ()
-    fields = {each["name"]: {**each, "type": "string"} for each in asked}
-    return {"properties": fields, "required": [it["name"] for it in asked if it.get("required")]}
+    return {"properties": {each["name"]: {**each, "type": "string"} for each in asked},
+            "required": [each["name"] for each in asked if each.get("required")]}
 
 
 def headline(item: Msg) -> str:

@@ -2990,7 +2990,8 @@ REPORTS = table(r"""
     {"type": ["integer", "null"]} | 1.5 | - | expected integer or null, got number
     {"properties": {"b": {"type": "integer"}}} | {"b": "x"} | b | expected integer, got string
     {"required": ["b"]} | {} | b | is required
-    {"required": ["b", "c", "d"]} | {"c": 1} | b, d | is required
+    {"required": ["b", "c", "d"]} | {"c": 1} | b | is required; d: is required
+    {"properties": {"p": {"required": ["b", "c"]}}} | {"p": {}} | p.b | is required; p.c: is required
     {"properties": {"a": {"items": {"type": "integer"}}}, "additionalProperties": false, "required": ["d"]} | {"a": [1, "x", "y"], "b": 1} | a[1] | a[1]: expected integer, got string; a[2]: expected integer, got string; b: unexpected property: expected "a"; d: is required
     {"properties": {"items": {"items": {"properties": {"price": {"minimum": 0}}}}}} | {"items": [{}, {}, {"price": -1}]} | items[2].price | at least 0
     {"properties": {"name": {}, "age": {}}, "additionalProperties": false} | {"nmae": 1} | nmae | unexpected property: expected "name" or "age"
@@ -5114,7 +5115,7 @@ class TestServing:
         def pay(amount): ...
 
         pay.__annotations__["amount"] = typing.Annotated[str if note is STRIPPED else int, note]
-        with pytest.raises(TypeError, match="is not understood: give keywords of JSON Schema"):
+        with pytest.raises(TypeError, match="is not understood: a default stands behind it; give the rest as JSON Schema"):
             m.Server().add_tool(pay)
 
     async def test_a_model_describes_reads_and_writes_itself(self):
@@ -5174,6 +5175,8 @@ class TestServing:
             app.add_tool(lambda: 1, name="a", annotations={"readOnly": True})
         with pytest.raises(TypeError, match="Tool: no option 'output_shema'; did you mean output_schema?"):
             app.tool(name="a", output_shema={})(print)
+        with pytest.raises(TypeError, match="is of an SDK: take Context, Image"):
+            app.add_tool(lambda: 1, name="a", annotations=OfSDK())
         with pytest.raises(TypeError, match="annotation readOnlyHint='yes': give True or False"):
             app.add_tool(lambda: 1, name="a", annotations={"readOnlyHint": "yes"})
         with pytest.raises(TypeError, match="Prompt: no option 'scopes'; there is: title, description, icons, meta, name"):
@@ -7385,6 +7388,9 @@ A subscription ends with its connection.
     async def test_two_who_want_the_same_are_one_subscription(self, caplog):
         fake, heard = FakeServer({"resources/subscribe": {}, "resources/unsubscribe": {}}), []
         async with client_of_fake(fake) as c:
+            with pytest.raises(TypeError, match="not JSON serializable"):
+                c.subscribe(pathlib.Path("a"), heard.append)
+            assert not caplog.text
             c.subscribe("a://b", heard.append)
             assert "a subscription was neither awaited nor iterated over" in caplog.text
             one = await c.subscribe("a://b", heard.append)
@@ -12021,7 +12027,7 @@ class TestGuard:
             assert (await Guest(server.url).hello("any"))[0] == 200
             who["scopes"] = "write"
             status, _, body = await Guest(server.url).hello("other")
-            assert status == 403 and b"the token has too little scope, not read" in body
+            assert status == 403 and b"the token lacks the scope read" in body
 
     async def test_the_metadata_are_public_and_name_the_url_that_was_configured(self):
         guard = guard_of(resource_url="https://a.example/mcp", offered=["write"])
@@ -16755,7 +16761,6 @@ ANNOTATIONS = table(r"""
     Annotated[str, Note(description="d", metadata=[Note(pattern="^a"), Note(max_length=4)])] | {"type": "string", "description": "d", "pattern": "^a", "maxLength": 4}
     Annotated[int, Note(examples=[1, 2])] | {"type": "integer", "examples": [1, 2]}
     Annotated[int, Note(deprecated=True, json_schema_extra={"x-unit": "m"})] | {"type": "integer", "deprecated": true, "x-unit": "m"}
-    Annotated[int, Note(extra_json_schema={"x-unit": "m"})] | {"type": "integer", "x-unit": "m"}
     Annotated[int, Note(discriminator="kind")] | {"type": "integer", "discriminator": {"propertyName": "kind"}}
     Annotated[Dict[str, Any], Note(max_length=2)] | {"type": "object", "maxProperties": 2}
     Annotated[List[Any], Note(min_length=2)] | {"type": "array", "minItems": 2}
