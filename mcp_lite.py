@@ -209,7 +209,7 @@ else:
     dataclass_transform = lambda **_: lambda cls: cls  # noqa: E731
     Space = types.SimpleNamespace
 
-__version__ = "0.3.2"
+__version__ = "0.3.3"
 
 __all__: list[str] = []
 
