@@ -2595,8 +2595,8 @@ def _words_of(note: Any, kinds: set[str]) -> Schema:
             words.update({word.format(measure): value for measure in measures})
     lost = any(getattr(note, name, None) for name in NOT_CARRIED)
     if not words or lost or repr(getattr(note, "default", ...)) not in NO_DEFAULT:
-        raise TypeError(f"{note!r:.200} in Annotated[] is not understood: a default stands behind "
-                        'it; give the rest as JSON Schema, {"minimum": 1}, or in a model')
+        raise TypeError(f"{note!r:.200} in Annotated[] is not understood: give a default after =, "
+                        'a bound as JSON Schema, {"minimum": 1}, all else in a model')
     return words
 
 
@@ -2613,7 +2613,7 @@ def _read_bounded(read: Reader, bounds: Schema, value: JSON) -> Any:
 def _check_ours(hint: Any) -> None:
     """Raise TypeError for what an SDK defines: its Context and its content mean nothing here."""
     homes = {cls.__module__.partition(".")[0] for cls in getattr(hint, "__mro__", ())}
-    if homes & {"mcp", "mcp_types", "fastmcp"}:
+    if homes & {"mcp", "mcp_types", "fastmcp", "uncalled_for"}:  # the last has its Depends
         raise TypeError(f"{hint!r} is of an SDK: take Context, Image and the like from mcp_lite, "
                         "and dicts for what is sent as it is")
 
@@ -2887,6 +2887,7 @@ def shape_of_members(
     for name, hint, default in members:
         try:
             schema, read = shape_of(hint, inside)
+            _check_ours(type(default))
             if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
                 raise TypeError("its default is a field, not a value: give the value, and what "
                                 "describes it in Annotated[]")
@@ -3907,9 +3908,9 @@ class ServerExchange(Exchange):
 class Context(ServerExchange):
     """A request, as its handler sees it: its facts, messages and questions to its client.
 
-    A parameter `ctx: Context` gets it. `async def` handlers await its methods; `def` handlers,
-    which run in threads, call them without await. What it inherits, but for `meta`, is not for
-    handlers.
+    A parameter `ctx: Context` gets it. An `async def` awaits all its methods but require() and
+    at_end(); a `def`, which runs in a thread, awaits none. What it inherits, but for `meta`, is not
+    for handlers.
     """
 
     server: Server = _fact("conversation.server", "The Server that serves it.")
@@ -4193,7 +4194,8 @@ class Context(ServerExchange):
     def once(self, fn: Function, *args: Any) -> Coroutine[Any, Any, Any]:
         """Return fn(*args), JSON, from the record if an earlier round of this call computed it.
 
-        `args` are all that `fn` depends on; of a method, its object does not count. The client can
+        `args` are all that `fn` depends on; of a method, its object does not count, and one that is
+        no JSON counts by its type. The client can
         read the result: no secrets in it. If a client sends a round twice, `fn` runs twice: give it
         ctx.call_id, so that it can notice. In a task, or in the legacy era, `fn` is simply called.
         """
@@ -6297,8 +6299,8 @@ def value_of(answer: Msg) -> Any:
     """
     values = [value_of_block(block) for block in answer.get("content", [])]
     if answer.get("isError"):
-        text = "\n".join(value for value in values if isinstance(value, str))
-        raise ToolError(text or "the tool failed without a message", answer)
+        raise ToolError("\n".join(value for value in values if isinstance(value, str))
+                        or "the tool failed without a message", answer)
     if "structuredContent" in answer:
         out = answer["structuredContent"]
         return out["result"] if is_wrapped(out, values) else out
@@ -6802,7 +6804,8 @@ class Client(ClientSession):
             "cancel", or the whole result: {"action": ..., "content": {...}}
         elicit_url: opens a page for a person: elicit_url(message, url) gives whether it did
         sample: asks a model: sample(params) gives a text, or a whole message
-        roots: the folders in which we work, or a function that gives them
+        roots: a list of the folders in which we work (paths, file: URIs or dicts), or a function
+            that gives it
         ask: answers every question as it came, in place of these four: ask(method, params) gives
             the result, a dict. `capabilities` says which may be asked; without it, all
         log: hears the server's log: log(level, data, logger)
@@ -7014,7 +7017,7 @@ class Client(ClientSession):
         return values
 
     def subscribe(self, uri: str, callback: Callback = None) -> Subscription:
-        """Hear of updates: `await` it with a callback, or iterate over it."""
+        """Hear of updates: `await` it with a callback, or iterate over it; its close() ends it."""
         return Subscription(self, {"resourceSubscriptions": [uri]}, callback, False)
 
     def listen(
@@ -8750,6 +8753,8 @@ class Endpoint:
         session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
         healthz: bool = False, grace: float = GRACE_SECONDS, max_body: int = MAX_MESSAGE_BYTES,
     ) -> None:
+        import copy
+
         if not path.startswith("/"):
             raise ValueError(f"path={path!r}: a path begins with a slash")
         if auth is not None and not isinstance(auth, Entrance):
@@ -8760,7 +8765,8 @@ class Endpoint:
         if max_body > MAX_MESSAGE_BYTES:
             raise ValueError(f"max_body={max_body}: a message has {MAX_MESSAGE_BYTES} at most")
         self.server, self.path = server, path.rstrip("/")
-        self.entrance = Entrance(token, verify) if auth is None else auth
+        # A Guard may guard several servers, each with a URL of its own.
+        self.entrance = copy.copy(auth or Entrance(token, verify))
         self.gate = Gate(allowed_hosts, allowed_origins)
         self.stateful, self.session_seconds = sessions, session_seconds
         self.session_prefix, self.healthz = session_prefix, healthz
@@ -9850,8 +9856,10 @@ class HTTPTransport(Transport):
                 if ever or isinstance(problem, AuthError):
                     logger.warning("%s announces nothing any more: %s", self.url, problem)
                 return
-            good = time.monotonic() - since >= PROBE_SECONDS or events.last_id != before
-            await pace.rest(good, events.retry_ms)
+            await pace.rest(
+                time.monotonic() - since >= PROBE_SECONDS or events.last_id != before,
+                events.retry_ms,
+            )
 
     # HTTP+SSE, the transport of the first revision: one stream on which everything comes.
 
@@ -10450,8 +10458,10 @@ class FileStore(TokenStore):
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         super().__init__()
-        base = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows
-        ours = os.path.join(base or os.path.expanduser("~/.local/state"), "mcp_lite", "tokens")
+        ours = os.path.join(
+            os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows
+            or os.path.expanduser("~/.local/state"), "mcp_lite", "tokens",
+        )
         self.path = os.fspath(path or os.environ.get(STORE_VARIABLE) or ours)
 
     def file(self, key: Key, end: str = ".json") -> str:

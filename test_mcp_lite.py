@@ -5115,7 +5115,7 @@ class TestServing:
         def pay(amount): ...
 
         pay.__annotations__["amount"] = typing.Annotated[str if note is STRIPPED else int, note]
-        with pytest.raises(TypeError, match="is not understood: a default stands behind it; give the rest as JSON Schema"):
+        with pytest.raises(TypeError, match="is not understood: give a default after =, a bound as JSON Schema"):
             m.Server().add_tool(pay)
 
     async def test_a_model_describes_reads_and_writes_itself(self):
@@ -5177,6 +5177,8 @@ class TestServing:
             app.tool(name="a", output_shema={})(print)
         with pytest.raises(TypeError, match="is of an SDK: take Context, Image"):
             app.add_tool(lambda: 1, name="a", annotations=OfSDK())
+        with pytest.raises(TypeError, match="parameter 'user': <class 'mcp.server.fastmcp.server.Context'> is of an SDK"):
+            app.add_tool(lambda user=OfSDK(): 1, name="a")  # noqa: B008 -- as Depends(...) of FastMCP
         with pytest.raises(TypeError, match="annotation readOnlyHint='yes': give True or False"):
             app.add_tool(lambda: 1, name="a", annotations={"readOnlyHint": "yes"})
         with pytest.raises(TypeError, match="Prompt: no option 'scopes'; there is: title, description, icons, meta, name"):
@@ -12012,6 +12014,13 @@ class TestGuard:
             found, headers, _ = await Guest(server.url + query).hello(token)
             wanted = said and f'Bearer resource_metadata="{where}", {said}'
             assert (found, headers.get("www-authenticate")) == (status, wanted)
+
+    async def test_one_guard_may_guard_several_servers(self):
+        guard = guard_of(resource_url=None)
+        for _ in range(2):
+            async with guarded_app().http(port=0, auth=guard) as server:
+                told = (await Guest(server.url).hello(""))[1]["www-authenticate"]
+                assert server.url.replace("/mcp", RESOURCE_PAGE) in told
 
     @pytest.mark.parametrize("left, status", [(3600, 200), (-3600, 401)])
     async def test_a_principal_that_has_expired_does_not_come_in(self, left, status):
