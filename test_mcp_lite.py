@@ -2945,6 +2945,7 @@ VERDICTS = table(r"""
     {"additionalProperties": {"type": "string"}} | [{"a": "x"}] | [{"a": 1}]
     {"propertyNames": {"maxLength": 1}} | [{"a": 1}] | [{"ab": 1}]
     # core 11: unevaluated; what a cousin evaluates does not count, what fails neither
+    {"unevaluatedProperties": false} | [1180591620717411303424, {}] | [{"a": 1}]
     {"allOf": [{"properties": {"a": true}}], "unevaluatedProperties": false} | [{"a": 1}, {}] | [{"a": 1, "b": 1}]
     {"anyOf": [{"properties": {"a": {"type": "null"}}}, {"properties": {"b": true}}], "unevaluatedProperties": false} | [{"a": null, "b": 1}, {"b": 1}] | [{"a": 1, "b": 1}]
     {"if": {"required": ["a"], "properties": {"a": true}}, "unevaluatedProperties": false} | [{"a": 1}] | [{"a": 1, "b": 1}]
