@@ -17514,7 +17514,7 @@ def foreign_names(node, own=("self", "cls", "super()")):
 
 
 class TestProportions(OfTheBook):
-    """What can be read at one sitting; sizes as a whole have ceilings in .ci/sizes."""
+    """What can be read at one sitting; .ci/sizes reports sizes as a whole."""
 
     def test_sections_can_be_read_at_one_sitting(self):
         sizes = {part.title: part.last - part.first + 1 for part in NUMBERED}
