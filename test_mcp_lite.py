@@ -1,17 +1,14 @@
 """Tests of mcp_lite.py, in the order of its sections: T5 tests section 5; T90 to T94 all of it.
 
-`python3 test_mcp_lite.py` runs them, or `python3 -m pytest`; nothing but pytest is needed, no
-plugin. The former installs it beside itself if there is none. Its arguments are pytest's. Either
-uses all processors unless they select tests. Rules of this file: what goes over the wire stands literally in
-the test; nothing sleeps, no port is fixed, nothing of ours is mocked; every limit is tested at the
-limit and one past it; the name of a test is the sentence it protects. A section's tests use nothing
-but T0 and the sections up to the tested one, so that both files can be cut at the same place (T99
-does so).
+`python3 test_mcp_lite.py` runs them on all processors; its arguments are pytest's. If there is no
+pytest, it makes .venv beside this file, with pytest and pytest-xdist. `python3 -m pytest` runs them
+as well, one after another unless `-n` asks for more. What goes over the wire stands literally in
+the test; every limit is tested at the limit and one past it; the name of a test is the sentence
+that it protects.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import asyncio
 import base64
@@ -33,17 +30,14 @@ import inspect
 import io
 import itertools
 import json
-import linecache
 import logging
 import math
-import multiprocessing
 import operator
 import os
 import pathlib
 import random
 import re
 import select
-import selectors
 import shlex
 import shutil
 import signal
@@ -67,177 +61,29 @@ import uuid
 import weakref
 
 HERE = pathlib.Path(__file__).resolve().parent
-# This process and those that it starts would take seconds to compile what they may not keep.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
-os.environ["SSL_CERT_FILE"] = os.devnull  # to read this system's certificates takes 20 ms each time
-gc.disable()  # until the first test: it would take half the time of what pytest does before
-# In asyncio's debug mode they would tell on stderr of whatever takes 0.1 s: on a busy machine, of
-# everything. So the mode is for run() alone, and costs it a third of its time. pytest imports this
-# file once more: the other name is for then.
-if os.environ.pop("PYTHONASYNCIODEBUG", ""):
-    os.environ["MCP_LITE_TEST_DEBUG"] = "1"
-DEBUG = "MCP_LITE_TEST_DEBUG" in os.environ
-
-
-class Sharing:
-    """A plugin for pytest: several processes run the tests, and this one reports.
-
-    They are forked when all is collected. Each takes a class at a time, or several with one base,
-    as long as there are any.
-    """
-
-    def __init__(self, processes):
-        self.processes = processes
-        self.tell = None  # to the process that reports, from one that runs tests
-        self.reports = []  # on the test that runs
-
-    def pytest_runtestloop(self, session):
-        if session.testsfailed or not session.items:  # pytest says what it could not collect
-            return None
-        bases = itertools.groupby(session.items, lambda item: item.cls.__mro__[-2])
-        groups = [list(items) for _, items in bases]
-        session.config._tmp_path_factory.getbasetemp()  # the one folder for all of them
-        gc.freeze()  # or each would look through all that has been collected
-        queue, filling = os.pipe()
-        with open(filling, "wb") as filled:  # from the last: what is there takes longest
-            filled.write(struct.pack(f"{len(groups)}H", *reversed(range(len(groups)))))
-        fork = multiprocessing.get_context("fork")
-        workers = {}
-        try:
-            for _ in range(self.processes):
-                ours, theirs = fork.Pipe(duplex=False)
-                share = (session.config, groups, queue, theirs)
-                worker = fork.Process(target=self.work, args=share, daemon=True)
-                worker.start()
-                theirs.close()
-                workers[ours] = worker
-            self.report(session, workers)
-        finally:
-            os.close(queue)
-            for worker in workers.values():
-                if worker.is_alive():
-                    os.kill(worker.pid, signal.SIGINT)  # Ctrl-C of a terminal was for it as well
-                worker.join(10)
-                worker.kill()
-        return True
-
-    def report(self, session, workers):
-        """Pass on what the processes tell, until they have ended, or enough has failed."""
-        config, hooks = session.config, session.config.hook
-        restore = functools.partial(hooks.pytest_report_from_serializable, config=config)
-        running, ready = dict.fromkeys(workers), selectors.PollSelector()
-        for ours in workers:
-            ready.register(ours, selectors.EVENT_READ)
-        while running:
-            if session.shouldfail:
-                raise session.Failed(session.shouldfail)
-            for key, _ in ready.select():
-                ours = key.fileobj
-                try:
-                    told = ours.recv()
-                except EOFError:
-                    workers[ours].join()
-                    if not workers[ours].exitcode:
-                        del running[ours]
-                        ready.unregister(ours)
-                        continue
-                    how = f"{running[ours]} ended its process: {workers[ours].exitcode}"
-                    raise session.Interrupted(how) from None
-                for name, arguments in told:
-                    if name == "pytest_runtest_logreport":
-                        arguments["report"] = restore(data=arguments["report"])
-                    else:
-                        running[ours] = arguments["nodeid"]
-                    getattr(hooks, name)(**arguments)
-
-    def work(self, config, groups, queue, theirs):
-        """Run tests in a process of their own, and tell what becomes of them."""
-        plugins = config.pluginmanager
-        reporter = plugins.unregister(name="terminalreporter")
-        mute = type("Mute", (), {"_tw": reporter._tw})  # pytest asks it for the colours of a diff
-        plugins.register(mute(), "terminalreporter")
-        capture = plugins.getplugin("capturemanager")
-        capture.stop_global_capturing()  # into files that the others have open too
-        capture.start_global_capturing()
-        self.config, self.tell = config, theirs.send
-
-        def taken():
-            while number := os.read(queue, 2):
-                yield from groups[struct.unpack("H", number)[0]]
-
-        items = taken()
-        item = next(items, None)
-        with contextlib.suppress(KeyboardInterrupt):
-            while item is not None:
-                following = next(items, None)  # which fixtures may stay
-                item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-                item = following
-
-    def pytest_runtest_logstart(self, nodeid, location):
-        if self.tell:
-            told = ("pytest_runtest_logstart", {"nodeid": nodeid, "location": location})
-            self.tell([told])  # now, for it may end this process
-
-    def pytest_runtest_logreport(self, report):
-        timed = self.tell and self.config.option.durations is not None
-        if self.tell and (timed or report.when == "call" or not report.passed):
-            hook = self.config.hook.pytest_report_to_serializable
-            data = hook(config=self.config, report=report)
-            self.reports.append(("pytest_runtest_logreport", {"report": data}))
-
-    def pytest_runtest_logfinish(self, nodeid, location):
-        if self.tell:
-            told = ("pytest_runtest_logfinish", {"nodeid": nodeid, "location": location})
-            self.tell([*self.reports, told])
-            self.reports.clear()
-
-
-# pytest looks for its hooks in this file, too, once it has imported it.
-pytest_plugins = [__name__]
-
-
-def may_be_shared(arguments):
-    """Tell whether they only say what is shown, when to stop, and which warnings are errors."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for flag in ("-q", "-v", "-x", "-l"):
-        parser.add_argument(flag, action="count")
-    for option in ("-W", "-r", "--tb", "--color", "--durations", "--maxfail"):
-        parser.add_argument(option)
-    return not parser.parse_known_args(arguments)[1]
-
-
-def pytest_collection_finish(session):
-    """Have all tests shared: by a process for each processor, and one for when those wait."""
-    config = session.config
-    if hasattr(os, "fork") and may_be_shared(config.invocation_params.args):
-        config.pluginmanager.register(Sharing(min(os.cpu_count() or 1, 4) + 1))
-
-
 def run_by_itself(arguments):
     """Run these tests with the pytest at hand, else with one in .venv beside this file.
 
     That is made at the first need, which takes ten seconds and a package index within reach.
     """
-    if importlib.util.find_spec("pytest") is not None:
-        import pytest
-
-        os.chdir(HERE)
-        return pytest.main(arguments)
-    folder = HERE / ".venv"
-    python = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
-    has_pytest = [python, "-c", "import pytest"]
-    if not os.path.exists(python) or subprocess.run(has_pytest, capture_output=True).returncode:
-        print(f"pytest is not installed here: installing it in {folder}", flush=True)
-        try:
-            subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-            pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-            subprocess.run([*pip, "pytest"], check=True)
-        except subprocess.CalledProcessError:
-            return "cannot install pytest: see above; or install it for this Python yourself"
+    python = sys.executable
+    if importlib.util.find_spec("pytest") is None:
+        folder = HERE / ".venv"
+        python = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+        has_pytest = [python, "-c", "import pytest, xdist"]
+        if not os.path.exists(python) or subprocess.run(has_pytest, capture_output=True).returncode:
+            print(f"pytest is not installed here: installing it in {folder}", flush=True)
+            try:
+                subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+                pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+                subprocess.run([*pip, "pytest", "pytest-xdist"], check=True)
+            except subprocess.CalledProcessError:
+                return "cannot install pytest: see above; or install it for this Python yourself"
+    has_xdist = python != sys.executable or importlib.util.find_spec("xdist") is not None
+    shared = ["-n", "auto"] if has_xdist else []
     try:
-        return subprocess.run([python, __file__, *arguments]).returncode
-    except KeyboardInterrupt:  # pytest has heard it as well, and said so
+        return subprocess.run([python, "-m", "pytest", *shared, *arguments], cwd=HERE).returncode
+    except KeyboardInterrupt:  # pytest has received it as well, and has reported
         return 130
 
 
@@ -252,7 +98,21 @@ import mcp_lite as m
 # T0. Tools
 #######################################
 
+pytest_plugins = [__name__]  # so that pytest finds the hook below
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX has it, Windows has not")
+# Asyncio's debug mode is for run(): a child would log each step that takes 0.1 s, which on a busy
+# machine is any.
+DEBUG = bool(os.environ.get("PYTHONASYNCIODEBUG"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def environment():
+    """Let children keep the bytecode of mcp_lite.py, and neither debug nor load certificates."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        patch.delenv("PYTHONASYNCIODEBUG", raising=False)
+        patch.setenv("SSL_CERT_FILE", os.devnull)
+        yield
 
 
 def rng(name):
@@ -343,154 +203,11 @@ def feed_every_way(make_decoder, data, *, eof=False, exact=False):
     return first
 
 
-# A Python that has imported what takes time forks a process for each program that it is told of.
-# What is between them ends at once, so that the process becomes a child of whoever asked.
-NURSERY = f"""
-import asyncio, contextlib, gc, importlib.machinery, json, os, signal, socket, struct, subprocess
-import sys, threading, types
-sys.path.insert(0, {str(HERE)!r})
-import mcp_lite
-sys.path.remove({str(HERE)!r})
-ready, code = sys.modules.pop("mcp_lite"), mcp_lite.__loader__.get_code("mcp_lite")
-
-class Ready:  # what a program finds when it imports mcp_lite, if it does find that file
-    def find_spec(name, path=None, target=None):
-        spec = importlib.machinery.PathFinder.find_spec(name) if name == "mcp_lite" else None
-        if spec and spec.origin == ready.__file__:
-            spec.loader = Ready
-        return spec
-
-    def create_module(spec):
-        return ready
-
-    def exec_module(module):
-        pass
-
-sys.meta_path.insert(0, Ready)
-gc.freeze()  # or each process would have its own copy of all that once it is looked through
-channel = socket.socket(fileno=int(sys.argv[1]))
-child = None
-while child != 0:
-    word, fds, _, _ = socket.recv_fds(channel, 1, 4)
-    if not word:
-        sys.exit()
-    between = os.fork()
-    if not between:
-        child = os.fork()
-        if child:
-            channel.send(struct.pack("i", child))
-            os._exit(0)
-    else:
-        for fd in fds:
-            os.close(fd)
-        os.waitpid(between, 0)
-        channel.send(b"!")
-channel.close()
-*streams, told = fds
-for number, fd in enumerate(streams):
-    os.dup2(fd, number)
-    os.close(fd)
-with open(told) as file:  # which ends when our parent is our parent
-    path, text, argv, cwd, environ, new_session = json.load(file)
-if new_session:
-    os.setsid()
-os.chdir(cwd)
-os.environ.clear()
-os.environ.update(environ)
-sys.argv[:] = argv
-sys.modules["__main__"] = main = types.ModuleType("__main__")
-if path:
-    main.__file__, sys.path[0] = path, os.path.dirname(os.path.realpath(path))
-if path != ready.__file__:
-    code = compile(text, path or "<string>", "exec")
-exec(code, vars(main))
-"""
-
-
-class Forked(subprocess.Popen):
-    """A process for `python ... -c CODE ...`, or a script, forked by one that imported mcp_lite before.
-
-    That takes a fifth of the time. It is like any other, a child of this process from its first
-    line to the end of its interpreter. A program without mcp_lite is started as ever, and so is
-    one with MCP_LITE_TRACE, which counts when mcp_lite is imported.
-    """
-
-    NURSERIES = {}  # what decides how Python starts: (channel, process)
-    LOCK = threading.Lock()
-
-    def nursery(self, options, environ):
-        """Return the channel to the nursery with such options and variables; start it if need be."""
-        matters = [(k, v) for k, v in environ.items() if k.startswith(("PYTHON", "LC_", "LANG"))]
-        key = (os.getpid(), *options, *sorted(matters))
-        if key not in self.NURSERIES:
-            ours, theirs = socket.socketpair()
-            with theirs:
-                command = [sys.executable, *options, "-c", NURSERY, str(theirs.fileno())]
-                process = POPEN(
-                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environ,
-                    pass_fds=[theirs.fileno()], start_new_session=True,
-                )  # fmt: skip
-            self.NURSERIES[key] = ours, process
-        return self.NURSERIES[key][0]
-
-    def _execute_child(self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, info, flags,
-                       shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *rest):  # fmt: skip
-        at, code = 1, ""
-        while args[0] == sys.executable and args[at] in ("-W", "-X"):
-            at += 2
-        path = os.path.join(cwd or os.getcwd(), args[at] if args[0] == sys.executable else "")
-        if args[at : at + 1] == ["-c"]:
-            path, code, argv = "", args[at + 1], ["-c", *args[at + 2 :]]
-        elif os.path.isfile(path) and path.endswith(".py"):
-            code, argv = pathlib.Path(path).read_text(encoding="utf-8"), args[at:]
-            code = code if path != m.__file__ else "mcp_lite"
-        environ = dict(os.environ if env is None else env)
-        special = preexec_fn or pass_fds or "MCP_LITE_TRACE" in environ
-        if special or "mcp_lite" not in code:
-            given = (args, executable, preexec_fn, close_fds, pass_fds, cwd, env, info, flags, shell)
-            streams = (p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
-            return super()._execute_child(*given, *streams, *rest)
-        told, telling = os.pipe()
-        streams = [fd if fd >= 0 else n for n, fd in enumerate((p2cread, c2pwrite, errwrite))]
-        with self.LOCK, open(told), open(telling, "w") as file:
-            channel = self.nursery(args[1:at], environ)
-            subreaper(True)
-            try:
-                socket.send_fds(channel, [b"!"], [*streams, told])
-                self.pid = struct.unpack("i", channel.recv(4))[0]
-                assert channel.recv(1), "the nursery has died: it says above why"
-            finally:
-                subreaper(False)
-            json.dump([path, code, argv, str(cwd or os.getcwd()), environ, rest[5]], file)
-        self._child_created = True
-        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)
-
-
-POPEN = subprocess.Popen
-try:
-    from ctypes import CDLL
-
-    subreaper = functools.partial(CDLL(None).prctl, 36)  # PR_SET_CHILD_SUBREAPER
-except (ImportError, OSError, TypeError, AttributeError):  # only Linux has it
-    Forked = subprocess.Popen
-
-
-@pytest.fixture
-def forks(monkeypatch):
-    """Have this process start every program of Python that needs mcp_lite as Forked."""
-    monkeypatch.setattr(subprocess, "Popen", Forked)
-
-
-def run_forked(command, *, input=None, timeout=30, **options):
-    """As subprocess.run(capture_output=True), which would start Python anew."""
-    stdin = subprocess.DEVNULL if input is None else subprocess.PIPE
-    with Forked(command, **{"stdin": stdin, "stdout": -1, "stderr": -1, **options}) as process:
-        try:
-            out, err = process.communicate(input, timeout)
-        except BaseException:
-            process.kill()
-            raise
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
+def run_python(*words, input=None, timeout=60, **options):
+    """Run Python with such arguments; return the completed process with what it printed."""
+    stdin = {"stdin": subprocess.DEVNULL} if input is None else {"input": input}
+    command = [sys.executable, *map(str, words)]
+    return subprocess.run(command, capture_output=True, timeout=timeout, **stdin, **options)
 
 
 def copy_mcp_lite(path):
@@ -502,15 +219,6 @@ def copy_mcp_lite(path):
         shutil.copy2(*compiled)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def nurseries():
-    """Close the nurseries in the end."""
-    yield
-    for channel, process in getattr(Forked, "NURSERIES", {}).values():
-        channel.close()
-        process.wait()
-
-
 def open_descriptors():
     """Return {descriptor: what it is} of this process; nothing where /proc does not exist."""
     found = {}
@@ -518,21 +226,17 @@ def open_descriptors():
         for fd in os.listdir("/proc/self/fd"):
             with contextlib.suppress(OSError):  # the descriptor of this very listing
                 found[int(fd)] = os.readlink(f"/proc/self/fd/{fd}")
-    for channel, _ in getattr(Forked, "NURSERIES", {}).values():
-        found.pop(channel.fileno(), None)
     return found
 
 
 def child_processes():
     """Return {pid: command line} of this process's children; nothing where /proc does not exist."""
-    ours = {process.pid for _, process in getattr(Forked, "NURSERIES", {}).values()}
     found = {}
     with contextlib.suppress(FileNotFoundError):
         for thread in os.listdir("/proc/self/task"):
             with contextlib.suppress(OSError), open(f"/proc/self/task/{thread}/children") as listing:
                 for pid in map(int, listing.read().split()):
-                    if pid not in ours:
-                        found[pid] = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+                    found[pid] = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
     return found
 
 
@@ -582,30 +286,8 @@ async def within(coro, seconds):
 @pytest.fixture(autouse=True, scope="class")
 def forgotten_past():
     """Spare the collector, which `run` calls each time, what pytest and earlier tests have made."""
-    gc.enable()
     gc.collect()
     gc.freeze()
-
-
-@contextlib.contextmanager
-def short_memory(frames=3):
-    """Let asyncio's debug mode note so few frames of where a future was made, none of callbacks.
-
-    It notes all that there are otherwise, those of pytest too, and looks each time whether their
-    files have changed, which takes most of the time of a test.
-    """
-    depth, limit = asyncio.constants.DEBUG_STACK_DEPTH, getattr(sys, "tracebacklimit", None)
-    check = linecache.checkcache
-    asyncio.constants.DEBUG_STACK_DEPTH, sys.tracebacklimit = 0, frames
-    linecache.checkcache = lambda filename=None: None
-    try:
-        yield
-    finally:
-        asyncio.constants.DEBUG_STACK_DEPTH, linecache.checkcache = depth, check
-        if limit is None:
-            del sys.tracebacklimit
-        else:
-            sys.tracebacklimit = limit
 
 
 # Its debug mode complains of callbacks that take 0.1 s; on a busy machine all do.
@@ -661,8 +343,7 @@ def run(coro, *, seconds=60):
     log = logging.getLogger("asyncio")
     log.addHandler(complaints)
     try:
-        with short_memory():
-            result = asyncio.run(main(), debug=DEBUG)
+        result = asyncio.run(main(), debug=DEBUG)
         check_nothing_left(before)
         gc.collect()  # what was dropped without a look complains now, not in another test
     finally:
@@ -1205,7 +886,7 @@ class StdioDoor(Door):
         source = textwrap.dedent(inspect.getsource(self.make_server))
         code = "from __future__ import annotations\nimport asyncio, typing, sys\nimport mcp_lite as m\n"
         code += f"{source}\n{self.make_server.__name__}().run()"
-        self.child = Forked([sys.executable, "-c", code], stdin=-1, stdout=-1, cwd=HERE)
+        self.child = subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1, cwd=HERE)
         loop = asyncio.get_running_loop()
         self.reader = asyncio.StreamReader(limit=1 << 24)
         protocol = asyncio.StreamReaderProtocol(self.reader)
@@ -5505,7 +5186,7 @@ class TestServing:
             app.run()
         """
         line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stubborn"}}\n'
-        ended = run_forked([sys.executable, "-c", textwrap.dedent(code)], input=line, timeout=60, cwd=HERE)
+        ended = run_python("-c", textwrap.dedent(code), input=line, timeout=60, cwd=HERE)
         assert ended.returncode == 1
 
 
@@ -6097,7 +5778,7 @@ def python(code, *args, **streams):
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", code, *map(str, args)]
     env = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
     streams = {"stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True, **streams}
-    with Forked(command, env=env, **streams) as process:
+    with subprocess.Popen(command, env=env, **streams) as process:
         watchdog = threading.Timer(60, kill)
         watchdog.start()
         try:
@@ -6121,31 +5802,6 @@ def is_alive(pid):
     except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
         return False
     return status.rpartition(")")[2].split()[0] not in "ZX"
-
-
-class TestForked:
-    """A process that is forked, which most of those here are, is like one that starts anew."""
-
-    @pytest.mark.parametrize("end", [
-        "", "sys.exit('a reason')", "1 / 0", "os.kill(os.getpid(), 9)", "os._exit(4)",
-        "threading.Thread(target=print, args=['later']).start()",
-    ])  # fmt: skip
-    def test_it_has_the_same_world_and_the_same_end(self, end, tmp_path):
-        code = (
-            "import os, signal, sys, threading\n"
-            "print(__name__, sys.argv, os.getcwd(), os.environ['X'], sys.stdin.read(), flush=True)\n"
-            "print(sys.path, sys.warnoptions, signal.getsignal(signal.SIGINT), flush=True)\n"
-            f"print(os.getppid(), os.getpid() == os.getpgid(0), flush=True)\n{end}\n"
-        )
-        wanted = self.outcome(subprocess.Popen, tmp_path, "-c", code)
-        assert self.outcome(Forked, tmp_path, "-c", code + "# mcp_lite") == wanted
-
-    def outcome(self, kind, folder, *words):
-        command = [sys.executable, "-W", "error", *map(str, words), "a", "b"]
-        streams = {"stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True}
-        with kind(command, cwd=folder, env={**os.environ, "X": "1"}, **streams) as process:
-            out, err = process.communicate(b"given", 30)
-            return process.returncode, out, err.splitlines()[-1:]
 
 
 class TestServerStreams:
@@ -7517,7 +7173,7 @@ class TestChild:
     """The client's end: a child process, from its start to its end."""
 
     @pytest.mark.parametrize("revision", [None, *DATES])
-    async def test_a_client_starts_a_server_and_calls_it(self, revision, forks, tmp_path):
+    async def test_a_client_starts_a_server_and_calls_it(self, revision, tmp_path):
         path = tmp_path / "server.py"
         path.write_text(SERVER + "app.run()")
         targets = [str(path), path, [sys.executable, str(path)], f"{sys.executable} {shlex.quote(str(path))}"]
@@ -7834,7 +7490,7 @@ asyncio.run(main())
             with pytest.raises(m.ConnectionClosed, match="was killed by SIGKILL"):
                 await c.call("pid")
 
-    def test_a_client_may_be_cancelled_at_any_moment(self, forks):
+    def test_a_client_may_be_cancelled_at_any_moment(self):
         """Nothing is left behind: no process, no descriptor, no thread."""
 
         async def work():
@@ -12646,7 +12302,6 @@ def transcripts():
         yield pytest.param(textwrap.dedent(rest), id=promise.replace(" ", "_"))
 
 
-@pytest.mark.usefixtures("forks")
 class TestTranscripts:
     """What is typed, and what comes of it."""
 
@@ -12855,7 +12510,7 @@ class TestEnds:
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
     def test_a_signal_ends_a_server_too_that_ignores_the_end_of_its_input(self, counter, number):
         command = [sys.executable, "-c", HASTY, "call", "wait", "deaf.py"]
-        process = Forked(command, cwd=counter, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        process = subprocess.Popen(command, cwd=counter, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         with process:
             line = b""
             while b"waiting" not in line:
@@ -12869,7 +12524,7 @@ class TestEnds:
         """A shell ignores SIGINT for what runs there, and its group gets the signal nevertheless."""
         code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + HASTY
         command = [sys.executable, "-c", code, "call", "wait", "deaf.py"]
-        with Forked(command, cwd=counter, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(command, cwd=counter, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
             line = b""
             while b"waiting" not in line:
                 assert process.poll() is None
@@ -12900,7 +12555,6 @@ class TestEnds:
         assert (ran.returncode, ran.stderr) == (status, told)
 
 
-@pytest.mark.usefixtures("forks")
 class TestServe:
     """serve FILE.py[:APP]: on stdio, and over HTTP."""
 
@@ -12913,7 +12567,7 @@ class TestServe:
         monkeypatch.chdir(counter)
         monkeypatch.delenv("MCP_LITE_TOKEN", raising=False)
         command = [*COMMAND, "serve", "shop.py:app", "--http", "0", "--token", "hush"]
-        with Forked(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
             url = re.search(r"http://\S+", process.stderr.readline().decode())[0]
             call = ("call", "add", "a=1", url)
             status, out, err = cli(*call)
@@ -13273,7 +12927,6 @@ class TestAuthorizationExample:
             assert not ours.sessions
 
 
-@pytest.mark.usefixtures("forks")
 class TestExamples:
     """The programs in examples/ do what they say."""
 
@@ -13332,7 +12985,6 @@ class TestExamples:
             assert "MainThread" in await c.call("move", {"name": "cube", "x": 1})
 
 
-@pytest.mark.usefixtures("forks")
 class TestNotes:
     """examples/notes: a server that people run."""
 
@@ -13495,7 +13147,7 @@ class TestReadme:
         return tmp_path
 
     def test_the_client_prints_what_the_server_answers(self, folder):
-        done = run_forked([sys.executable, "-W", "error", "client.py"], cwd=folder, text=True)
+        done = run_python("-W", "error", "client.py", cwd=folder, text=True)
         assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
 
     def test_the_commands_print_what_is_shown(self, folder):
@@ -16590,7 +16242,7 @@ asyncio.run(main())""",
         if way == "run":
             msg = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
                               "params": {"name": "fails"}}).encode() + b"\n"  # fmt: skip
-        ran = run_forked([sys.executable, "-c", code + self.WAYS[way]], cwd=HERE, input=msg)
+        ran = run_python("-c", code + self.WAYS[way], cwd=HERE, input=msg)
         text = ran.stderr.decode()
         assert text.count("Traceback") == 1 and text.count("ValueError: the reason") == 1, text
         assert "tool 'fails' failed" in text.splitlines()[0]
@@ -16617,7 +16269,7 @@ asyncio.run(main())""",
 
         ours, theirs = pty.openpty()
         code = "import mcp_lite as m; m.Server('demo').run()"
-        process = Forked([sys.executable, "-c", code], cwd=HERE, stdin=theirs,
+        process = subprocess.Popen([sys.executable, "-c", code], cwd=HERE, stdin=theirs,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
         os.close(theirs)
         try:
@@ -16637,7 +16289,7 @@ asyncio.run(main())""",
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = str(taken.getsockname()[1])
             code = f"import mcp_lite as m; m.Server('one').run('http', {options.replace('PORT', port)})"
-            ran = run_forked([sys.executable, "-c", code], cwd=HERE)
+            ran = run_python("-c", code, cwd=HERE)
         assert problem.replace("PORT", port) in ran.stderr.decode(), ran.stderr
         assert ran.returncode == 1 and ran.stderr.count(b"\n") == 1
 
@@ -17789,384 +17441,3 @@ class TestImport:
         command = [sys.executable, "-I", "-c", code]
         said = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=True).stdout
         assert set(said.decode().split()) - self.ALLOWED == set()
-
-#######################################
-# T100. What must not be lost
-#######################################
-#
-# What whoever writes a part of mcp_lite.py anew is likely to lose, and the test that would notice:
-# Class.name for Class.test_name, a file of .ci/programs and the name of its test, or the first line
-# of a conversation.
-
-KEPT = table(r"""
-    # Part I
-    UTF-16, byte order marks and broken UTF-8 are parse errors | TestWhatIsAMessage.what_is_not_utf_8_is_a_parse_error
-    NaN, Infinity and other texts of Python are parse errors | TestWhatIsAMessage.what_is_no_message_is_answered_with_the_code_that_says_so
-    size and depth are bounded before the parser runs | TestLimitsOfMessages.absurd_nesting_and_numbers_are_refused_and_no_crash
-    a message may have 16 MiB, and 128 levels | TestLimitsOfMessages.at_the_limit_it_fits_and_one_past_it_is_refused_with_the_limit
-    brackets inside strings do not count as depth | TestWhatIsAMessage.every_character_survives_the_way_there_and_back
-    NaN and objects without JSON form are never sent | TestAsking.what_json_cannot_say_is_the_caller_s_error
-    a lone surrogate leaves as a question mark | TestWhatIsAMessage.a_lone_surrogate_leaves_as_a_question_mark
-    a request that cannot be read is answered by its id | TestLimitsOfMessages.a_request_that_cannot_be_read_fails_at_once
-    an answer of over 16 MiB becomes an error | TestLimitsOfMessages.an_answer_that_is_too_long_is_an_error_to_its_request
-    types of content that an old revision lacks become text | TestServerTools.content_becomes_what_the_revision_can_show
-    messages are fitted to a revision that knows fewer types | TestCutting.a_result_is_cut
-    RPCError and RemoteError are siblings, neither catches the other | TestWhoseFault.all_errors_have_one_root_and_say_what_they_hold
-    the text of an unforeseen exception never reaches the peer | TestWhoseFault.what_was_not_meant_for_the_peer_never_reaches_it
-    # Part II
-    the id true answers no request 1 | An answer with the id true is none to the request 1.
-    cancelling the id true does not cancel the request 1 | A cancellation of an unknown or malformed id changes nothing.
-    the ids 1 and "1" are two | A running request that is cancelled is stopped without an answer; the ids 1, "1" and true are three.
-    true and texts are no progress, and renew no deadline | A report of progress counts for nothing if it is no number.
-    progress that does not grow renews no deadline | A report of progress counts for nothing if it is malformed, has an unknown token, or does not grow.
-    both ends may number their requests from 1 | TestAsking.hundreds_of_requests_at_once_in_both_directions
-    many clients of one endpoint may use the same ids | TestGivingUp.clients_may_use_the_same_ids
-    the id of a running request is refused | A request is refused if its id is that of a running request, which goes on.
-    a cancelled request is never answered, whatever its handler does | TestCleaningUp.what_is_cancelled_is_not_answered_whatever_its_handler_does
-    a request cancelled before its task begins gets no answer | A request gets no answer if its cancellation comes together with it.
-    a request cancelled before its task begins gives its id back | An id may be used again after its request was cancelled before it began.
-    no turn is lost when many wait and end at once | TestCrowding.many_that_wait_and_end_at_once_are_all_served
-    a turn given to a request just cancelled is passed on | TestCrowding.a_turn_that_comes_to_a_request_just_cancelled_is_passed_on
-    no more requests run than max_in_flight, and turns go in line | TestCrowding.requests_beyond_max_in_flight_wait_their_turn_and_are_all_served
-    progress after the answer does not set the deadline again | TestAsking.progress_after_the_answer_does_not_cancel_its_caller_later
-    async progress callbacks end before the call returns | TestAsking.async_callbacks_of_progress_end_before_the_call_returns
-    at most a hundred progress callbacks of a request run | TestAsking.a_hundred_callbacks_of_progress_run_at_most
-    an outer cancellation stays one, though the deadline passes, too | TestAsking.who_is_cancelled_when_its_time_is_over_is_cancelled
-    a deadline takes its own cancellation of the task back | TestAsking.a_timeout_takes_its_cancellation_back
-    the deadline covers sending to a peer that stopped reading | TestAsking.a_peer_that_has_stopped_reading_is_given_up_after_the_timeout
-    no deadline passes while a person logs in | TestLoggingIn.a_person_has_some_time_which_no_request_s_timeout_cuts_short
-    a client never cancels its own initialize | The client finds out what a silent server speaks within the timeout of one request.
-    a server does not cancel initialize | A handshake cannot be cancelled.
-    over HTTP a request is given up by closing its response | TestClientOverHTTP.an_abandoned_modern_request_closes_its_connection
-    a cancellation of an unknown id may end a subscription | The server may end a subscription.
-    answers and malformed notifications are never answered | TestWhatIsAMessage.answers_and_notifications_are_never_answered
-    an answer that cannot be taken fails its request at once | An answer that is malformed fails its request at once.
-    sys.exit() in a handler ends that call alone | A conversation goes on after a request that failed, whatever its handler raised.
-    an id is taken until its answer is written | TestCrowding.a_client_that_does_not_read_its_answers_is_not_read_for_ever
-    a farewell that nobody reads does not hold up the end | TestCleaningUp.a_server_ends_though_nobody_reads_its_farewell
-    requests and notifications that pile up stop the reading | TestCrowding.a_client_whose_notifications_pile_up_is_not_read_for_ever
-    questions that wait for the client do not stop the reading | TestCrowding.a_handler_that_waits_for_the_client_does_not_stop_the_server_from_reading
-    a message is not kept until the next one comes | TestAsking.a_message_that_was_served_is_not_kept_until_the_next_one
-    an idle thread keeps no result | TestThreads.an_idle_thread_keeps_no_result
-    calls one after the other take one thread | TestThreads.calls_one_after_the_other_take_one_thread
-    a pool has no more threads than its limit | TestThreads.no_more_threads_than_the_limit_and_free_ones_are_used_again
-    a thread that waits for the loop gives up its place | TestThreads.threads_that_wait_for_the_loop_make_room_for_others
-    a thread sees the context variables of its request | TestThreads.a_thread_sees_the_context_variables_of_its_request
-    equal announcements for a slow reader are said once | TestAnnouncements.a_flood_for_a_slow_reader_is_said_once
-    who would miss too many changes is disconnected | TestServing.changes_wait_once_each_for_a_slow_reader_who_is_disconnected_when_they_are_too_many
-    who misses a log line is not disconnected | TestAnnouncements.log_lines_for_a_slow_reader_are_dropped_and_what_it_watches_is_not
-    both ends of a channel in memory may be in threads | TestAsking.two_ends_in_memory_in_two_threads
-    a thousand messages wait in memory; then writers wait for room | TestAsking.messages_in_memory_wait_for_room
-    # Part III
-    legacy clients see no output schema that is no object's | TestServerTools.output_that_is_no_object_is_told_to_modern_clients_alone
-    1.0 is an integer and equals 1; true is neither | TestValidation.a_keyword_admits_what_the_specification_says
-    unlike values never look equal: {"a": "1,b:2"} | TestValidation.a_keyword_admits_what_the_specification_says
-    a relative $id in a schema is joined to its base | TestValidation.a_keyword_admits_what_the_specification_says
-    unknown words like "$cost" in a schema mean nothing | TestValidation.a_keyword_admits_what_the_specification_says
-    a schema under an unknown keyword, reached by $ref, is checked | TestValidation.an_unusable_schema_is_refused_when_it_is_compiled
-    only what fits evaluates members for unevaluatedProperties | TestValidation.a_keyword_admits_what_the_specification_says
-    all alternatives of anyOf that fit evaluate members | TestValidation.a_keyword_admits_what_the_specification_says
-    contains evaluates the items that it finds | TestValidation.a_keyword_admits_what_the_specification_says
-    $dynamicRef leads to the outermost scope with that $dynamicAnchor | TestValidation.a_keyword_admits_what_the_specification_says
-    $dynamicRef to a plain $anchor is an ordinary $ref | TestValidation.a_keyword_admits_what_the_specification_says
-    draft-07: $id "#x" is an anchor, a list of items | TestValidation.a_keyword_admits_what_the_specification_says
-    "not" does not turn a spent budget into a yes | TestValidation.what_cannot_be_decided_is_no_answer
-    a value deeper than the stack is a SchemaError | TestValidation.a_hostile_schema_or_value_ends_in_an_error_and_soon
-    $ in a pattern is the very end; \d is ASCII | TestValidation.a_keyword_admits_what_the_specification_says
-    patterns cost by their texts, so a hostile check ends soon | TestValidation.a_hostile_schema_or_value_ends_in_an_error_and_soon
-    a text of over 10,000 characters meets no pattern | TestValidation.what_cannot_be_decided_is_no_answer
-    3.0 is valid for int, and arrives as 3 | TestAnnotations.a_value_crosses_and_comes_back
-    a number of 5,000 digits is compared with a float | TestValidation.python_values_that_json_does_not_have_are_judged_too
-    a union takes the first member that fits and can be read | TestAnnotations.a_value_crosses_and_comes_back
-    an IntEnum in a result is its value; sets come sorted | TestAnnotations.a_result_becomes_json_by_its_values
-    in `x: int = None` the default is not shown | TestSignatures.a_function_has_this_schema
-    a default beyond JSON, as NaN or object(), is left out | TestSignatures.a_function_has_this_schema
-    field() as a default of a parameter is an error with remedy | TestSignatures.what_json_cannot_fill_is_refused_at_registration
-    NotRequired counts also where annotations are strings | TestAnnotations.members_may_be_required_or_not_also_where_annotations_are_strings
-    datetime, uuid, decimal and pathlib are not imported for nothing | TestImport.import_loads_nothing_that_only_some_users_need
-    what partial() bound cannot be set through **kwargs | TestSignatures.arguments_cannot_replace_the_context_or_what_was_bound
-    `ctx` without an annotation is the context, not an argument | TestSignatures.a_function_has_this_schema
-    a result of bytes, or a bare list, has no output schema | TestAnnotations.a_result_has_the_schema_of_its_annotation
-    a list is content only if a block is in it | TestServerTools.results_of_every_kind_come_back_as_values_and_as_text
-    bytes are embedded as result:bytes, and come back as bytes | TestServerTools.bytes_are_content_of_no_kind_and_come_back_as_bytes
-    a URI is decoded once, after it was matched | TestTemplates.a_uri_matches_in_one_way_or_not_at_all
-    no template variable has .., a drive, or a hidden character | TestTemplates.no_kind_of_variable_leaves_its_folder_or_hides_a_character
-    `file://{+path}` alone gives absolute paths | TestTemplates.a_uri_matches_in_one_way_or_not_at_all
-    a query parameter may come once, and none that is unknown | TestTemplates.a_uri_matches_in_one_way_or_not_at_all
-    a template matches both spellings of its own letters | TestTemplates.a_uri_matches_in_one_way_or_not_at_all
-    no URI makes a template backtrack for long | TestTemplates.templates_and_uris_have_bounds
-    a field absent from a form is None in the dataclass | TestElicitation.a_field_that_is_absent_has_its_default_or_is_none
-    defaults of a form fill in before the check | TestElicitation.a_field_that_is_absent_has_its_default_or_is_none
-    elicit() without a type asks consent, and gives True | TestElicitation.without_a_type_it_is_a_confirmation
-    blocks stay in one message only where revisions know that | TestSampling.messages_of_several_blocks_are_for_revisions_that_have_them
-    a prompt's message has one block, in every revision | Prompts have messages with one block each, and arguments as types.
-    an escaped .. in a root is found | TestRoots.a_root_that_is_no_file_uri_is_never_told
-    an answer counts only for the very question it was given | A yes to one question is no answer to another one of the same kind.
-    an answer without a question is ignored | An answer to a question that was never asked is ignored.
-    an answer that does not fit the form is asked again | A question is asked again if its answer does not fit the form, or is no object.
-    a question ends a run whatever its handler catches | A question ends the run of a handler, even if the handler catches every exception.
-    once() knows its calls by function and arguments | A value that once() computed in the first round of a call is used again in the later rounds.
-    once() computes anew for other arguments | TestQuestionsInRounds.once_computes_anew_for_other_arguments
-    a question waits for once() functions that run beside it | TestQuestionsInRounds.a_function_of_once_beside_a_question_ends_and_is_recorded
-    in a def handler once() runs in that thread | TestQuestionsInRounds.a_function_of_once_runs_in_the_thread_of_its_handler
-    what once() recorded cannot be changed by its handler | TestQuestionsInRounds.once_keeps_json_and_what_failed_is_tried_again
-    a requestState is bound to its method and parameters | The requestState of one request is refused in every other request.
-    a requestState is bound to its principal | TestQuestionsInRounds.a_state_is_its_principals
-    a requestState lapses after 15 minutes | TestQuestionsInRounds.a_state_lapses_after_15_minutes
-    a forged requestState is refused though no handler asks | TestHooks.a_middleware_sees_state_that_is_forged_before_it_is_refused
-    a requestState has 256 KiB at most | TestQuestionsInRounds.a_record_has_a_bound
-    a state_key has 16 bytes at least | TestQuestionsInRounds.a_key_that_can_be_guessed_is_refused
-    call_id is random, and one in all rounds of a call | TestQuestionsInRounds.a_call_has_one_name_in_all_its_rounds
-    KeyboardInterrupt, GeneratorExit and their like fail one call only | An exception of a tool fails that call alone, and the text of a KeyError says that it is one.
-    a missing capability is an error of the modern protocol | A client that did not declare a capability is not asked for it: the request fails.
-    a missing capability fails a tool in the legacy era | A tool that must ask fails with a text if a client of the legacy era cannot be asked.
-    a cancelled question raises asyncio.CancelledError in a handler's thread | TestHandlersOnTheWire.a_thread_sees_that_its_request_was_cancelled_and_a_question_of_it_ends
-    a legacy question is withdrawn when its request is cancelled | A question of the legacy era is withdrawn when its request is cancelled, and nothing is answered.
-    forty unanswered questions of def tools block no thread | TestHandlersOnTheWire.threads_that_wait_for_the_loop_give_up_their_places
-    nothing is said for a request after its answer | Nothing is said for a request after its answer.
-    the last progress always arrives, before the answer | TestHandlersOnTheWire.a_flood_of_progress_is_thinned_out_but_the_last_value_arrives
-    requestState and inputResponses are checked for their types | The requestState of one request is refused in every other request.
-    middlewares run before arguments, methods and capabilities are judged | TestHooks.a_middleware_comes_before_all_that_the_core_judges
-    a result that used rounds has ttlMs 0 | Prompts and resources can ask as tools do, and a result that depends on an answer is not cacheable.
-    every modern result has resultType and serverInfo | Each result of the modern era says what it is, who made it, and how long it may be kept.
-    codes of errors are fitted to the revision | TestHooks.what_a_middleware_raises_has_the_code_of_the_revision
-    an author's error keeps its code for the next client | TestHooks.an_error_that_is_raised_again_and_again_keeps_its_code
-    wrong arguments are a result from 2025-11-25 on | Wrong arguments give a tool result with isError, which the model can read and mend.
-    wrong arguments are -32602 before 2025-11-25 | Wrong arguments are an error of the protocol in the older revisions.
-    output that breaks its own schema fails the tool, and is logged | TestServerTools.output_that_breaks_its_own_schema_fails_the_tool_and_is_logged
-    structured output that is no object is modern only | Structured content that is no object is left out for legacy clients.
-    a session keeps 64 KiB of its client at most | TestBudgets.a_client_that_says_too_much_of_itself_is_refused
-    a session has 1,000 subscriptions, a call 1,000 arguments | TestHandlersOnTheWire.what_a_session_holds_is_bounded
-    what is declared after the handshake was not agreed on | TestHandlersOnTheWire.what_is_declared_after_the_handshake_was_not_agreed_on
-    a capability stays when its last entry goes | TestServerTools.lists_change_at_run_time_and_clients_are_told
-    announcements wait for `initialized` | Announcements wait until the handshake has ended.
-    announcements of any thread arrive | TestAnnouncements.announcements_of_any_thread_arrive
-    a subscription is acknowledged before anything else | A modern client is told of what it listens for and of nothing else, after an acknowledgment.
-    on a pipe a subscription's end: result, then cancellation | TestServing.a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation
-    subscriptions end when their client is lost | TestServing.a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation
-    log messages that one request sends are limited in number | TestLogs.log_messages_of_a_request_are_bounded
-    one task of its own enters and leaves a lifespan | TestServing.a_lifespan_is_entered_and_left_by_one_task_and_never_twice_at_a_time
-    a new lifespan waits until the old one is left | TestLifespans.a_client_that_comes_while_a_lifespan_is_left_waits_for_the_next
-    a lifespan that failed to start can be tried again | TestLifespans.a_lifespan_that_fails_to_start_can_be_tried_again
-    threads get time to see ctx.cancelled when a server ends | TestServing.threads_get_a_moment_to_see_that_the_server_ends
-    a process ends though a handler swallows its cancellation | TestServing.a_server_ends_though_a_handler_swallows_its_cancellation
-    a task's outcome that cannot be sent is its failure | TestTasks.failures_of_the_tool_and_of_the_protocol_are_told_apart
-    a task that has ended keeps nothing of its request | TestTasks.a_task_that_has_ended_keeps_nothing_of_its_request
-    there are 1,000 tasks; outcomes make room for new ones | TestTasks.tasks_are_bounded_and_old_results_make_room
-    outcomes of tasks are bounded in bytes, all together | TestTasks.the_oldest_results_of_tasks_give_way_when_all_are_too_long
-    no name stands for two questions of one task | TestTasks.questions_of_a_task_are_answered_by_updates_and_no_name_comes_twice
-    a question that timed out is withdrawn from its task | TestTasks.a_question_of_a_task_that_nobody_waits_for_is_withdrawn
-    a task exists for its owner only | TestTasks.a_task_is_its_principals
-    questions come in rounds before start_task(), then in the task | TestTasks.questions_before_a_task_begins_come_in_rounds_and_later_ones_in_the_task
-    a piped line needs no handshake | A request may be piped into a server without a handshake.
-    tools may be registered from any thread while lists are read | TestServing.tools_are_registered_from_any_thread_while_lists_are_read
-    # Part IV
-    a thread that sleeps does not keep the process alive | TestServerEnds.the_end_of_input_ends_a_server_whatever_runs
-    a server's last answers are not cut off at its end | TestServerEnds.what_finishes_in_the_period_of_grace_is_answered
-    several tasks may wait for one slow reader (Python 3.9) | TestChild.large_calls_at_once_wait_their_turn
-    the end of a pipe's writer can be awaited | TestServerStreams.messages_of_ten_megabytes_pass
-    a non-blocking pipe may stand beside a regular file | TestServerStreams.a_pipe_that_does_not_block_may_stand_beside_a_file
-    standard streams are set to blocking before they are given back | TestServerStreams.the_streams_are_blocking_when_they_are_given_back
-    one socket may be both standard input and output | TestServerStreams.one_socket_may_be_both_streams
-    a server waits until its reader has taken the last answers | TestServerStreams.lines_are_answered_and_the_last_needs_no_newline
-    requests from a file are all answered, however long they take | TestServerStreams.both_streams_may_be_files_and_all_in_them_is_answered
-    descriptor 0 is empty and 1 is stderr while it serves | TestServerStreams.what_is_printed_goes_to_stderr_and_nothing_else_can_read_the_input
-    what a lifespan prints goes to stderr, too | TestServerStreams.what_a_lifespan_prints_goes_to_stderr_too
-    children of tools inherit no end of the conversation | TestServerStreams.a_child_of_a_tool_does_not_hold_the_conversation_open
-    without standard streams there is one line that says so | TestServerStreams.a_server_without_streams_says_so
-    a server ends when its parent dies, though its input stays open | TestServerEnds.a_server_whose_parent_died_ends_although_its_input_stays_open
-    a second signal ends the process at once, even a blocked one | TestServerEnds.a_second_signal_ends_it_at_once
-    a signal ends a server whose handler swallows its cancellation | TestServing.a_server_ends_though_a_handler_swallows_its_cancellation
-    a signal ends a server whose handler blocks the loop | TestServerEnds.a_signal_ends_a_server_whose_handler_blocks_the_loop
-    the answers of one turn of the loop leave in one write | TestServerStreams.the_answers_of_one_turn_of_the_loop_leave_together
-    a line over the limit is refused, and the next is served | TestServerStreams.a_line_over_the_limit_is_refused_and_the_next_is_served
-    # Part V
-    handlers of a server are cancelled before its pipe closes | TestChildEnds.a_handler_is_cancelled_before_the_pipe_closes
-    patterns of a stranger's schema are never tried | The client does not try the regular expressions of a server, for some take years.
-    what a server has started ends with it | TestChildEnds.what_the_server_has_started_is_ended_too
-    a server's exit is noticed though its own child holds its pipes | TestChild.a_server_that_dies_is_noticed_although_its_own_child_holds_the_pipes
-    a loop that ends without close() leaves no server process | TestChildEnds.a_program_whose_loop_ends_leaves_no_process
-    an answer over the limit fails its own request and no other | TestChild.an_answer_over_the_limit_fails_its_request_and_no_other
-    lines on stdout that are no messages are skipped, with one warning | TestChild.what_is_no_message_on_stdout_is_skipped_and_said_once
-    a legacy server that exits at server/discover is started once more | TestChild.a_legacy_server_that_ends_at_the_first_question_is_started_once_more
-    with a chosen revision a server that exits is not started again | TestChild.a_server_that_ends_is_not_started_once_more_where_a_revision_was_chosen
-    a modern server slow to start is asked again, with full patience | A modern server that was only slow to start is found after all.
-    a lost session is begun anew once, for all requests that notice | TestClientOverHTTP.an_expired_session_is_renewed_once_for_all_and_messages_wait_for_it
-    a session not renewed is renewed by the next request | TestClientOverHTTP.a_session_that_could_not_be_renewed_is_renewed_by_the_next_request
-    requestState goes back as it came; answers are of this round only | Questions in a result are answered in the next round, which has the state as it came.
-    a call has at most sixteen rounds of questions | TestQuestions.a_call_has_sixteen_rounds_at_most
-    a round has at most a hundred questions | TestQuestions.a_hundred_questions_at_once_are_answered_and_no_more
-    if one question fails, the other prompts end | TestQuestions.if_one_question_fails_the_other_prompts_end
-    a task is cancelled at the server when its caller is cancelled | The client cancels a task when its caller is cancelled.
-    each question of a task is answered once | Each question of a task is answered once.
-    updates belong to the subscription whose id marks them | A subscription of the modern era is a request that stays open, and its updates have its id.
-    notifications/cancelled from the server ends that subscription | The server may end a subscription.
-    an update may name a part of the resource that was subscribed | A subscription yields the updates of its resource, and of what lies below it, until it is closed.
-    a slow reader of updates loses the oldest | TestNews.a_slow_reader_loses_the_oldest_updates_and_no_memory
-    a subscription is opened again where the server was too busy | The client subscribes again where a server was too busy, and reports everything as changed meanwhile.
-    subscriptions live on when a server over HTTP is restarted | TestClientOverHTTP.what_was_asked_for_is_heard_from_a_server_that_was_restarted
-    a subscription ended well over a pipe is not opened again | A subscription that the server ends on a pipe is not opened again.
-    a subscription refused at first is an error of open() | A subscription that is refused for now is an error, too, if it was never open.
-    updates without a mark go to all subscriptions | A subscription yields the updates of its resource, and of what lies below it, until it is closed.
-    a header mismatch makes the client list tools and call again once | TestMirroring.header_mismatch_reads_the_tools_again_and_retries_once
-    tools whose header annotations are invalid are left out with a warning | TestMirroring.client_leaves_out_invalid_tools_with_a_warning
-    regular expressions of a server are never tried | The client does not try the regular expressions of a server, for some take years.
-    a wrapped result is unwrapped, unless its text shows that object | TestCalls.whatever_a_server_answers_is_a_value_or_an_error_of_ours
-    structured content without content is accepted | TestCalls.whatever_a_server_answers_is_a_value_or_an_error_of_ours
-    a server in memory gets no period of grace | TestNews.a_server_in_memory_gets_no_period_of_grace
-    a callback that raises is logged and harms nothing | TestNews.a_listener_that_raises_is_logged_and_harms_nothing
-    close() works from any task, any number of times | TestNews.close_works_from_any_task_from_a_callback_and_twice
-    a child sees a short list of harmless variables, and env= | TestChild.the_environment_is_a_safe_minimum_and_env
-    sampling with tools is refused unless it was declared | Tools in sampling are refused where they were not declared.
-    roots are file URIs without dot segments | TestRoots.a_root_that_is_no_file_uri_is_never_told
-    handlers are cancelled before the pipe closes | TestChildEnds.a_handler_is_cancelled_before_the_pipe_closes
-    # Part VI
-    over HTTP headers are compared before the version is judged | TestLadder.every_door_tells_the_same
-    header lines end with CRLF only, each a well-formed whole line | TestHTTPMessages.whatever_is_doubtful_is_refused_and_ends_the_connection
-    a body has exactly one framing, else 400 and close | TestHTTPMessages.whatever_is_doubtful_is_refused_and_ends_the_connection
-    steering headers given twice are refused | TestHTTPMessages.whatever_is_doubtful_is_refused_and_ends_the_connection
-    Host is required, even beside an absolute target | TestHTTPMessages.whatever_is_doubtful_is_refused_and_ends_the_connection
-    the host of an absolute target wins over the Host header | TestHTTPMessages.a_request_is_read_however_it_is_cut
-    chunks and trailers of a request are bounded | TestHTTPMessages.a_limit_holds_at_its_value_and_one_beyond
-    trailers are read and dropped | TestHTTPMessages.a_request_is_read_however_it_is_cut
-    headers we write read back exactly as they were meant | TestServedConnections.no_header_can_be_injected
-    two endpoints never share what a head let in | TestServedConnections.one_server_does_not_answer_for_another_with_the_same_head
-    heads and bodies have deadlines that no later byte renews | TestTimeOnConnections.who_waits_too_long_is_answered_or_closed
-    a stalled reader has 30 seconds, again only after it read | TestTimeOnConnections.who_does_not_read_is_cut_off_after_30_seconds_unless_a_little_was_read
-    reading pauses while a request is served | TestServedConnections.what_is_asked_while_an_answer_is_made_waits_without_bound_of_time_but_of_bytes
-    the next request waits until the last answer is read | TestServedConnections.the_next_request_waits_until_the_last_answer_is_read
-    pipelined requests let other connections have their turn | TestServedConnections.pipelined_requests_are_answered_in_order_and_others_have_their_turn
-    after a refusal, input is read and dropped for five seconds | TestServedConnections.a_client_hears_why_its_body_is_refused_though_it_goes_on_sending
-    nothing is written to a lost client | TestLostConnections.writing_to_a_lost_client_is_harmless
-    a request's task is held while it waits | TestServedConnections.a_request_is_not_forgotten_while_nobody_holds_it_but_us
-    a request leaves no reference cycles | TestServedConnections.a_request_leaves_nothing_for_the_garbage_collector
-    answers to HEAD have the length but no body | TestServedConnections.head_has_the_length_but_no_body
-    204 and 304 answers have no body | TestServedConnections.an_answer_without_content_has_no_body
-    an HTTP/1.0 stream is unchunked and ends with its connection | TestServedConnections.in_http_1_0_a_stream_ends_with_its_connection
-    Host and Origin are judged before the token | TestWhoMayComeIn.hosts_and_origins
-    the token is judged before the body is read | TestWhoMayComeIn.whoever_has_no_right_token_is_refused_before_the_body_is_read
-    allowed_hosts="*" opens no origin; IP addresses are fine Hosts | TestWhoMayComeIn.hosts_and_origins
-    handlers never see the bearer token | TestWhoMayComeIn.a_token_says_who_it_is_and_no_handler_sees_it
-    refusals carry CORS headers; a preflight needs no token | TestWhoMayComeIn.a_preflight_needs_no_token_and_a_page_can_read_a_refusal
-    another owner's session answers 404 like a missing one | TestSessionsOverHTTP.another_principals_session_is_not_there
-    in a session a lost connection cancels nothing | TestLostConnections.a_lost_connection_cancels_nothing_in_a_session
-    a lost connection cancels a modern request | TestLostConnections.a_lost_connection_is_the_cancellation_where_there_are_no_sessions
-    a modern request whose client left before dispatch is cancelled | TestWhoMayComeIn.who_leaves_while_its_token_is_judged_leaves_nothing
-    events are kept before they are sent, so a cut loses none | TestStreamsOverHTTP.a_cut_before_the_answer_loses_nothing
-    a new reader gets what nobody has read, announced before too | TestStreamsOverHTTP.what_no_request_caused_comes_on_the_standalone_stream
-    streams are primed only where the revision has that | TestMessagesOverHTTP.an_answer_is_json_until_something_is_said_first
-    a second plain GET is refused with 409 | TestStreamsOverHTTP.what_no_request_caused_comes_on_the_standalone_stream
-    a GET with Last-Event-ID takes the stream over | TestStreamsOverHTTP.who_comes_back_gets_what_it_missed_once_even_while_another_reads
-    after 15 silent seconds an answer becomes a stream, streams get comments | TestTimeOnConnections.a_request_that_is_served_has_no_deadline_and_a_comment_keeps_its_connection
-    the session id goes with the answer to initialize only | TestMessagesOverHTTP.an_answer_is_json_until_something_is_said_first
-    a failed handshake announces no session | TestSessionsOverHTTP.an_id_cannot_be_guessed_and_goes_with_the_answer_to_initialize_only
-    a handshake is legacy whatever its headers say | TestMessagesOverHTTP.a_handshake_is_legacy_whatever_its_headers_say
-    batches are taken only where the revision has them | TestMessagesOverHTTP.a_batch_is_answered_in_one_array_where_the_revision_has_batches
-    notifications and responses get 202 without a body | TestMessagesOverHTTP.notifications_and_answers_are_accepted_without_a_body
-    modern checks have one order, and errors carry the request's id | TestMessagesOverHTTP.headers_and_body_agree_where_there_are_no_sessions
-    who does not read the pair's stream asks nothing more | TestStreamsOverHTTP.who_does_not_read_the_stream_of_the_pair_asks_nothing_more
-    a server that ends refuses new work with 503, finishes the rest | TestRunningAPort.new_work_is_refused_and_what_runs_finishes_within_the_grace
-    requests cut off at the end are answered with an error | TestRunningAPort.what_is_late_is_answered_with_an_error_and_cancelled
-    under ASGI a request in a session outlives its connection | TestASGI.a_lost_client_cancels_nothing_in_a_session_and_its_call_elsewhere
-    a subscription over HTTP ends with a result, without waiting | TestRunningAPort.a_subscription_ends_with_a_result
-    no notification cancels a modern request | TestMessagesOverHTTP.no_notification_cancels_a_request_where_there_are_no_sessions
-    an ASGI send that fails means the client is gone | TestASGI.a_client_to_which_nothing_can_be_sent_is_gone
-    ASGI headers are joined and stripped | TestASGI.a_header_may_come_in_parts_and_with_blanks
-    under ASGI a mount's root_path is taken off and told | TestASGI.mounted_somewhere
-    an ASGI app starts without lifespan, once for all who wait | TestASGI.it_starts_without_a_lifespan_and_once_for_all_who_wait
-    a tools/call is never sent twice | TestClientOverHTTP.only_what_reads_is_sent_once_more_when_its_connection_ends
-    a call whose answer is lost fails, and is not repeated | TestClientOverHTTP.a_call_whose_answer_is_lost_is_not_made_twice
-    idle connections that are old or brought something are not reused | TestClientOverHTTP.connections_are_used_again_unless_something_came_unasked_or_they_are_old
-    a connection whose stream's end has come is reused at once | TestClientOverHTTP.a_connection_is_used_again_when_its_stream_ended_with_the_answer
-    interim 1xx answers are passed over | TestClientOverHTTP.an_answer_is_read_however_it_is_framed_and_cut
-    101 is refused; heads, bodies and events of servers are bounded | TestClientOverHTTP.what_is_no_answer_fails_the_request_with_a_reason
-    an event's id counts when its empty line has come | TestServerSentEvents.an_id_counts_once_its_event_is_complete
-    a CR at the end of a read delays no event | TestServerSentEvents.an_event_does_not_wait_for_the_next_byte
-    an event id that no header can carry is not sent | TestClientOverHTTP.after_an_id_that_no_header_can_carry_a_stream_is_opened_anew
-    the server's retry is obeyed before a stream is opened again | TestClientOverHTTP.a_stream_is_opened_again_no_sooner_than_the_server_says
-    a standalone stream answered 400 goes on from now | TestClientOverHTTP.a_stream_whose_events_are_no_longer_kept_goes_on_from_now
-    a standalone stream answered 404 begins a session anew | TestClientOverHTTP.what_was_asked_for_is_heard_from_a_server_that_was_restarted
-    statuses decide whether a refused standalone stream is asked for again | TestClientOverHTTP.a_standalone_stream_that_is_refused_is_asked_for_again_where_that_may_pass
-    redirects stay within the origin | TestClientOverHTTP.redirects_stay_within_the_origin
-    the endpoint event stays within the origin | TestClientOverHTTP.the_pair_of_the_first_revision_must_name_an_endpoint_of_its_origin
-    messages wait while the session is renewed | TestClientOverHTTP.messages_wait_until_there_is_a_session
-    addresses are judged where the socket connects, before sending | TestLoggingIn.a_public_server_leads_to_no_private_place
-    the client asks for no compression | TestClientOverHTTP.what_a_request_says
-    # Part VII
-    the address a browser opens has no character special to shells | TestLoggingIn.no_character_of_the_page_means_anything_to_a_shell
-    a token refused right after login costs one consent | TestLoggingIn.a_token_that_is_refused_at_once_costs_one_consent
-    a public server leads no fetch or browser to private places | TestLoggingIn.a_public_server_leads_to_no_private_place
-    iss is checked before error and code of a redirect | TestLoggingIn.a_lie_ends_the_login_where_it_is_told_and_costs_one_consent
-    a redirect with a wrong state or a doubled parameter means nothing | TestLoggingIn.a_redirect_that_anybody_could_have_sent_means_nothing
-    the metadata's resource covers our URL by whole path segments | TestLoggingIn.a_lie_ends_the_login_where_it_is_told_and_costs_one_consent
-    issuers are identical but for one slash of a bare origin | TestLoggingIn.an_issuer_is_compared_as_it_is_but_for_one_slash_without_a_path
-    a client ID is shown to one issuer, across sharing clients | TestWhoWeAre.a_secret_is_shown_to_its_issuer_alone
-    programs that share a store refresh once, after reloading it | TestTokensInUse.programs_that_share_a_store_refresh_once
-    what a refresh gave is saved before it is used | TestTokensInUse.what_a_refresh_gave_is_not_used_before_it_is_kept
-    a refresh survives its request's cancellation, and close() waits | TestTokensInUse.what_a_refresh_gave_is_kept_before_it_is_used_though_its_request_is_cancelled
-    invalid_grant forgets the login, outages do not | TestTokensInUse.a_refused_refresh_costs_a_login_and_an_outage_none
-    each login registers anew where we register ourselves | TestLoggingIn.each_login_registers_anew
-    a redirect to localhost is listened for at 127.0.0.1 | TestLoggingIn.we_listen_where_redirect_uri_says_or_say_who_does
-    4xx or a page makes the client look at the next place | TestLoggingIn.metadata_are_looked_for_in_one_order
-    5xx ends the search for metadata | TestLoggingIn.an_outage_leads_to_no_other_place
-    token requests follow no redirect | TestLoggingIn.a_lie_ends_the_login_where_it_is_told_and_costs_one_consent
-    metadata redirect three times at most, within their origin | TestLoggingIn.a_document_redirects_three_times_at_most_within_its_origin
-    a document has one MiB at most | TestLoggingIn.a_document_has_a_megabyte_at_most
-    a document that does not end is given up in time | TestLoggingIn.a_document_that_does_not_end_is_given_up
-    requests of OAuth ask for no compression | TestLoggingIn.the_whole_way
-    a token has one form: canonical base64url in three parts | TestTokens.a_form_that_is_not_a_jwt_s
-    alg, crit and typ of a header must be ones we allow | TestTokens.a_header_chooses_nothing_that_was_not_offered
-    a key must fit the algorithm, its use and its name | TestTokens.a_key_must_fit_and_be_a_point_of_the_curve
-    RSA signatures have one encoding, keys 2048 bits at least | TestTokens.rsa_has_one_right_padding_and_2048_bits_at_least
-    RSA keys have 8192 bits at most | TestTokens.rsa_has_8192_bits_at_most
-    a token refused by its header costs no fetch | TestJudges.a_token_that_is_refused_by_its_header_costs_no_fetch
-    unknown key ids cause a fetch every so often only | TestJudges.unknown_keys_cause_a_fetch_every_30_seconds_and_known_ones_every_10_minutes
-    a token needs exp, and one bound to a key is refused | TestTokens.claims_are_our_issuer_s_for_us_and_for_now
-    a token that nobody can judge is 503, not 401 | TestGuard.who_can_be_judged_by_nobody_is_503_with_retry_after
-    a judgement counts a minute, never beyond the token's end | TestGuard.a_token_is_judged_once_a_minute_and_never_after_its_end
-    a token in the query is refused | TestGuard.a_refusal_says_what_is_wanted_and_an_error_only_where_there_was_one
-    a challenge for more scope names what is already held | TestGuard.a_tool_that_needs_more_is_403_before_it_runs
-    a verifier without an audience cannot be made | TestTokens.a_verifier_that_would_let_everybody_in_cannot_be_made
-    login files are whole, 0600 in 0700, and their owner's alone | TestTokensInUse.files_are_whole_and_for_their_owner_alone
-    # Part VIII
-    control sequences of every kind are taken out | TestTranscripts.control_sequences_are_taken_out
-    a terminal only shows what a server says, never obeys it | TestTerminals.a_terminal_only_shows_what_a_server_says
-    a pipe gets text as it is | TestTranscripts.a_pipe_gets_text_as_it_is
-    a single binary answer goes into a pipe raw | TestTranscripts.a_binary_answer_goes_into_a_file_or_a_pipe_as_it_is
-    stdout has the answer alone; without a person, questions are declined | TestTranscripts.as_it_is_written
-    Ctrl-D declines a question | TestTerminals.ctrl_d_declines
-    Ctrl-C at a question ends the program without a crash | TestTerminals.ctrl_c_at_a_question_ends_it_all
-    a second signal kills at once | TestServerEnds.a_second_signal_ends_it_at_once
-    a signal ends the command and the server it started | TestEnds.a_signal_ends_a_server_too_that_ignores_the_end_of_its_input
-    an ignored SIGINT stays ignored | TestEnds.in_the_background_of_a_script_ctrl_c_is_not_for_us
-    a pipe closed by head is status 0 | TestEnds.an_answer_that_nobody_reads
-    KEY=null is text where a string fits | TestTranscripts.as_it_is_written
-    a trace hides secrets, but not names below properties | TestTranscripts.a_trace_hides_what_has_the_name_of_a_secret
-    a served file imports the mcp_lite that serves it | TestServe.a_served_file_gets_the_copy_of_mcp_lite_that_serves_it
-    a served file may import another copy of mcp_lite | TestServe.a_file_with_another_copy_of_mcp_lite_beside_it
-    # The programs beside the file
-    choosing a gateway connection and taking it is one step | test_gateway.py: users_of_one_name_without_sessions_never_get_the_questions_of_each_other
-    a server in memory asks for the caller's scopes | test_gateway.py: a_server_in_memory_asks_for_the_scopes_of_whoever_calls
-    a cancelled call is cancelled at the far server | test_gateway.py: a_call_that_is_cancelled_is_cancelled_at_the_server
-    a call suspended to ask is not cancelled at the server | test_gateway.py: six_users_at_once_get_their_own_answers
-    a gateway's connection outlives the request that opened it | test_gateway.py: a_connection_belongs_to_no_request_not_even_to_the_one_that_opened_it
-    a server hears the near client's name and metadata | test_gateway.py: all_passes_in_every_pairing
-    a server hears the client's capabilities, without legacy tasks | test_gateway.py: a_server_is_told_what_the_client_can_but_not_of_tasks_that_one_revision_had
-""")
-
-
-class TestKept:
-    """Each of these promises has its test."""
-
-    def test_each_promise_names_a_test_that_is_there(self):
-        text = pathlib.Path(__file__).read_text(encoding="utf-8").partition("\nKEPT = ")[0]
-        missing = []
-        for promise, held in KEPT:
-            owner, _, name = held.partition(": " if ".py: " in held else ".")
-            program = HERE / ".ci" / "programs" / owner
-            if program.suffix == ".py":
-                found = not program.exists() or f"def test_{name}(" in program.read_text(encoding="utf-8")
-            else:
-                found = f"\n{held}\n" in text or hasattr(globals().get(owner), f"test_{name}")
-            missing += [] if found else [promise]
-        assert missing == [] and len({promise for promise, _ in KEPT}) == len(KEPT)
