@@ -13135,6 +13135,8 @@ class TestReadme:
     """What README.md prints is true."""
 
     TEXT = (HERE / "README.md").read_text("utf-8") if (HERE / "README.md").exists() else ""
+    REFERENCE = HERE / "examples" / "reference" / "README.md"
+    SHEET = REFERENCE.read_text("utf-8") if REFERENCE.exists() else ""
 
     @pytest.fixture
     def folder(self, tmp_path):
@@ -13173,13 +13175,18 @@ class TestReadme:
         assert len(cuts) == 6 and all(cuts)
         assert [cut.start() for cut in cuts] == sorted(cut.start() for cut in cuts)
 
-    def test_links_lead_somewhere(self):
-        anchors = {
-            re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-            for title in re.findall(r"^#+ (.*)$", self.TEXT, re.MULTILINE)
-        }
-        for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", self.TEXT):
-            assert (HERE / path).exists() if path else anchor in anchors, path or anchor
+    def test_links_of_every_page_lead_somewhere(self):
+        def anchors(text):
+            titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+            return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+        for page in [HERE / "README.md", *(HERE / "examples").rglob("README.md")]:
+            text = page.read_text("utf-8")
+            for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", text):
+                target = page.parent / path if path else page
+                assert target.exists(), f"{page}: {path}"
+                if anchor:
+                    assert anchor in anchors(target.read_text("utf-8")), f"{page}: {path}#{anchor}"
 
     # Public names that only other sections use; a user has no need of them.
     INNER = {
@@ -13188,10 +13195,9 @@ class TestReadme:
         m.Client: "catch_up modern",
     }
 
-    def test_the_cheat_sheet_has_every_public_name(self):
-        """In code, that is; a word of the prose is no mention."""
-        sheet = self.TEXT.partition("\n## Cheat sheet\n")[2].partition("\n## ")[0]
-        code = " ".join(re.findall(r"```python\n(?s:.*?)```|`[^`\n]+`", sheet))
+    def test_the_reference_has_every_public_name(self):
+        """As code: a word of the prose does not count."""
+        code = " ".join(re.findall(r"`[^`\n]+`", self.SHEET))
         shown = {*re.findall(r"\w+", code)}
         assert [name for name in m.__all__ if name not in shown] == []
         for cls, inner in self.INNER.items():
@@ -13223,22 +13229,21 @@ class TestReadme:
         }  # fmt: skip
         assert {*re.findall(r"\b(\w+)=", ours)} - options == {"ge", "multiple_of"}  # of Field()
 
-    def test_every_verb_and_option_is_mentioned(self, cli):
+    def test_the_reference_has_every_verb_and_option(self, cli):
         for verb in m.VERBS:
-            assert re.search(f"`{verb}[ `]", self.TEXT), verb
+            assert re.search(f"`{verb}[ `]", self.SHEET), verb
         for option in m.OPTIONS:
-            assert option in self.TEXT, option
+            assert option in self.SHEET, option
 
-    def test_every_option_is_in_the_cheat_sheet(self):
-        sheet = self.TEXT.partition("\n## Cheat sheet\n")[2].partition("\n## ")[0]
-        shown = {*re.findall(r"\b(\w+)=", sheet)}
+    def test_every_option_is_in_the_reference(self):
+        shown = {*re.findall(r"\b(\w+)=", self.SHEET)}
         for fn in (m.Server, m.Server.route, m.HTTPServer, m.ASGIApp, m.Endpoint,
                    m.Client, m.StdioTransport, m.HTTPTransport):  # fmt: skip
             options = inspect.signature(fn).parameters.values()
             assert {each.name for each in options if each.kind is each.KEYWORD_ONLY} <= shown, fn
 
     def test_limits_are_the_ones_in_the_file(self):
-        table = self.TEXT.partition("\n## Limits\n")[2].partition("\n## ")[0]
+        table = self.SHEET.partition("\n## Limits\n")[2].partition("\n## ")[0]
         assert 10 < len(re.findall(r"^\| (?!what|---)", table, re.MULTILINE)) <= 40
         for limit in (m.MAX_ELEMENTS, m.MAX_DEPTH, m.MAX_IN_FLIGHT, m.MAX_MESSAGE_BYTES >> 20):
             assert f"{limit:,}" in table
