@@ -3217,7 +3217,7 @@ class Template:
 # Limits.   A block that is a dict is sent as it is, complete or not. Older clients do not know the
 #           titles of choices, but `enumNames`.
 
-__all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited", "InputRequired"]
+__all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited"]
 
 #: The keyword arguments that describe an entry, besides its name.
 PROMPT_FIELDS = ("title", "description", "icons", "meta")
@@ -3533,17 +3533,6 @@ class Form:
         return Elicited(action, on_one_budget(self.convert, value))
 
 
-class InputRequired(Row):
-    """The return value of a handler that asks without ctx.elicit() and its kin.
-
-    `requests` is {name: {"method": "elicitation/create", "params": {...}}}. The handler is called
-    again, with the answers in ctx.input_responses and `state`, any JSON, in ctx.request_state.
-    """
-
-    requests: Msg
-    state: JSON = None
-
-
 def check_hints(hints: Msg) -> Msg:
     """Return {"ttlMs"?, "cacheScope"?}; ValueError if they are wrong."""
     ms, scope = hints.get("ttlMs", 0), hints.get("cacheScope", "private")
@@ -3606,16 +3595,16 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
 #     tools/call {"name": "move", ...}   ---->   Run 1. "Where to?" has no answer: the run ends.
 #                                        <----   input_required
 #                                                  inputRequests {"elicitation": "Where to?"}
-#                                                  requestState  asked   elicitation
+#                                                  requestState  asked elicitation
 #     The person types "attic".
 #     tools/call {"name": "move", ...    ---->   Run 2. "Where to?": "attic", from this request.
 #       inputResponses {"elicitation"}           reserve() is called and returns 7.
 #       requestState   as it came                "Take slot 7?" has no answer: the run ends.
 #                                        <----   input_required
 #                                                  inputRequests {"elicitation-2": "Take slot 7?"}
-#                                                  requestState  answers elicitation "attic"
-#                                                                done    reserve() 7
-#                                                                asked   elicitation-2
+#                                                  requestState  kept  elicitation "attic"
+#                                                                      reserve() 7
+#                                                                asked elicitation-2
 #     The person agrees.
 #     tools/call {"name": "move", ...    ---->   Run 3. "Where to?": "attic", from the record.
 #       inputResponses {"elicitation-2"}         reserve() is not called: 7, from the record.
@@ -3633,21 +3622,20 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
 #     "inputResponses": {"elicitation": {"action": "accept", "content": {"value": "attic"}}}
 
 
-class Rounds:
-    """The record of one call: its questions, its answers, and the results of once()."""
+class Journal:
+    """The record of one call: the answers to its questions, and the results of once()."""
 
     def __init__(self, record: Msg, responses: Msg) -> None:
         #: the same in all rounds; the client cannot choose it
         self.call_id = record.get("call") or os.urandom(16).hex()
         # spec: basic/patterns/mrtr#error-handling -- a response without a question is ignored
-        new = {name: [digest, responses[name]] for name, digest in record.get("asked", {}).items()
+        asked = record.get("asked", {}).items()
+        new = {f"{name} {digest}": responses[name] for name, digest in asked
                if isinstance(responses.get(name), dict)}
-        #: by name: the digest of a question, and its first answer
-        self.answers: dict[str, list[Any]] = {**new, **record.get("answers", {})}
-        self.done = record.get("done", {})  # the results of once(), by name
+        #: by name and digest of a question, or by call_key()
+        self.kept: Msg = {**new, **record.get("kept", {})}
         self.questions: Msg = {}  # of this round
         self.names: set[str] = set()  # which this run has used
-        self.custom = record.get("custom")  # the state of an InputRequired
         self.suspended = False  # whether a question ends this run
 
     def claim(self, name: str) -> str:
@@ -3661,13 +3649,12 @@ class Rounds:
 
     def answer(self, name: str, method: str, params: Msg, read: Function) -> Any:
         """Return the answer to this very question, as `read` makes it, or raise Suspended."""
-        name, digest = self.claim(name), digest_of(method, params)
-        given, answer = self.answers.pop(name, ("", {}))
-        if given == digest:
+        name = self.claim(name)
+        key = f"{name} {digest_of(method, params)}"
+        if key in self.kept:
             with suppress(SchemaError):
-                value = read(to_json(answer))  # a copy: the record must not change
-                self.answers[name] = [given, answer]
-                return value
+                return read(to_json(self.kept[key]))  # a copy: the record must not change
+            del self.kept[key]
         # spec: basic/patterns/mrtr#error-handling -- missing information is requested again
         self.questions[name] = {"method": method, "params": params}
         self.suspended = True
@@ -3675,24 +3662,21 @@ class Rounds:
 
     def record(self) -> Msg:
         asked = {name: digest_of(**question) for name, question in self.questions.items()}
-        return without_none(call=self.call_id, custom=self.custom, answers=self.answers,
-                            asked=asked, done=self.done)
+        return {"call": self.call_id, "asked": asked, "kept": self.kept}
 
 
-def mark_of(fn: Any, args: Sequence[Any]) -> str:
-    """Return the name of a call of once(): "module.function:line(digest of its arguments)"."""
+def call_key(fn: Any, args: Sequence[Any]) -> str:
+    """Return the key of a call of once(): "module.function(digest of its arguments)"."""
     while isinstance(fn, partial):
         fn, args = fn.func, (*fn.args, fn.keywords, *args)
-    line = getattr(getattr(fn, "__code__", None), "co_firstlineno", 0)
     named = fn if hasattr(fn, "__qualname__") else type(fn)
-    said = []
+    shown = []
     for value in args:
         try:
-            said.append(json.dumps(to_json(value), sort_keys=True))
+            shown.append(json.dumps(to_json(value), sort_keys=True))
         except (TypeError, ValueError, RecursionError):  # a connection, say, counts by its type
-            said.append(type(value).__qualname__)
-    digest = digest_of("", {"": said})[:16]
-    return f"{named.__module__}.{named.__qualname__}:{line}({digest})"
+            shown.append(type(value).__qualname__)
+    return f"{named.__module__}.{named.__qualname__}({digest_of('', {'': shown})[:16]})"
 
 
 def digest_of(method: str, params: Msg) -> str:
@@ -3704,7 +3688,7 @@ def digest_of(method: str, params: Msg) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def mac_of(key: bytes, bound: Sequence[str], body: bytes) -> bytes:
+def sign(key: bytes, bound: Sequence[str], body: bytes) -> bytes:
     """Return the code that proves who made a body, and for whom. RFC 2104"""
     import hmac
 
@@ -3716,10 +3700,10 @@ def seal(key: bytes, bound: Sequence[str], record: Msg) -> str:
     # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "MUST protect its integrity"
     payload = {"expires": int(time.time() + STATE_SECONDS), "record": record}
     body = base64.urlsafe_b64encode(encode(payload))
-    text = (body + b"." + mac_of(key, bound, body)).decode()
+    text = (body + b"." + sign(key, bound, body)).decode()
     if len(text) > MAX_STATE_BYTES:
         raise RPCError(INTERNAL_ERROR, "the answers and results of the earlier rounds take over "
-                       f"{MAX_STATE_BYTES} bytes: ctx.once() is to give a name of what is large")
+                       f"{MAX_STATE_BYTES} bytes: return the name of large data from ctx.once()")
     return text
 
 
@@ -3728,12 +3712,12 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
     import hmac
 
     body, _, mac = str(text).encode("ascii", "replace").partition(b".")
-    if hmac.compare_digest(mac, mac_of(key, bound, body)):
+    if hmac.compare_digest(mac, sign(key, bound, body)):
         payload = decode(base64.urlsafe_b64decode(body))
         if payload["expires"] >= time.time():
             return dict(payload["record"])
-    raise RPCError(INVALID_PARAMS, "requestState: not one that this server gave for this request "
-                   "in the last 15 minutes: begin again")
+    raise RPCError(INVALID_PARAMS, "requestState: not issued by this server for this request in "
+                   "the last 15 minutes; start the call again")
 
 
 #######################################
@@ -3755,35 +3739,14 @@ __all__ += ["Context", "SyncContext"]
 Fn = TypeVar("Fn", bound=Function)
 
 
-if TYPE_CHECKING:
-    from typing_extensions import Concatenate, ParamSpec
+def _from_threads(method: Fn) -> Fn:
+    """Let a method of Context be awaited on the loop, and called without await in a thread."""
 
-    Given = ParamSpec("Given")
-    Gives = TypeVar("Gives", covariant=True)
+    @wraps(method)
+    def either(self: Context, /, *args: Any, **kwargs: Any) -> Any:
+        return self._on_loop(method(self, *args, **kwargs))
 
-    class _from_threads(Generic[Given, Gives]):
-        def __init__(self, fn: Callable[Concatenate[Any, Given], Awaitable[Gives]]) -> None: ...
-
-        @overload
-        def __get__(self, ctx: SyncContext, cls: Any) -> Callable[Given, Gives]: ...
-
-        @overload
-        def __get__(
-            self, ctx: Context, cls: Any
-        ) -> Callable[Given, Coroutine[Any, Any, Gives]]: ...
-
-        def __get__(self, ctx: Any, cls: Any) -> Any: ...
-
-else:
-
-    def _from_threads(method: Function) -> Function:
-        """Let a method of Context be awaited on the loop, and called without await in a thread."""
-
-        @wraps(method)
-        def either(self: Context, /, *args: Any, **kwargs: Any) -> Any:
-            return self._on_loop(method(self, *args, **kwargs))
-
-        return either
+    return cast("Fn", either)
 
 
 def is_async(fn: Any) -> bool:
@@ -3791,13 +3754,13 @@ def is_async(fn: Any) -> bool:
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
 
 
-def _at_level(level: str) -> _from_threads[..., None]:
+def _at_level(level: str) -> Callable[..., Coroutine[Any, Any, None]]:
     def log(self: Any, data: JSON, logger: str | None = None) -> Any:
         return self.log(level, data, logger)
 
     log.__name__ = log.__qualname__ = level
     log.__doc__ = f"Send a log message of level {level!r}, as log() does."
-    return cast("_from_threads[..., None]", log)
+    return log
 
 
 def member_of(principal: Any, name: str) -> Any:
@@ -3833,7 +3796,7 @@ class ServerExchange(Exchange):
     busy = False  # whether finish() has work to do
     job: Job | None = None  # of a call that goes on as a task
     begin_task: Action = nothing
-    used_rounds: Rounds | None = None  # once it was asked for
+    used_journal: Journal | None = None  # once it was asked for
     _progress = float("-inf")
     _held: Msg | None = None  # a report of progress that was not sent
 
@@ -3874,9 +3837,9 @@ class ServerExchange(Exchange):
                 await self.send(msg)
 
     @property
-    def rounds(self) -> Rounds:
+    def journal(self) -> Journal:
         """The checked record of the earlier rounds of this call."""
-        if self.used_rounds is None:
+        if self.used_journal is None:
             params = self.params if self.facts.rev >= MODERN else {}
             responses, record = params.get("inputResponses", {}), {}
             if type(responses) is not dict:
@@ -3884,8 +3847,8 @@ class ServerExchange(Exchange):
             if "requestState" in params:
                 key = self.conversation.server.state_key
                 record = unseal(key, self._bound, params["requestState"])
-            self.used_rounds = Rounds(record, responses)
-        return self.used_rounds
+            self.used_journal = Journal(record, responses)
+        return self.used_journal
 
     @property
     def _bound(self) -> tuple[str, str]:
@@ -3894,15 +3857,13 @@ class ServerExchange(Exchange):
     @property
     def suspended(self) -> bool:
         """Whether a question ends this run, whatever its handler makes of it."""
-        return self.used_rounds is not None and self.used_rounds.suspended
+        return self.used_journal is not None and self.used_journal.suspended
 
     def input_required(self) -> Msg:
         """Return the answer that ends a round: its questions, and the record for the next."""
-        key = self.conversation.server.state_key
-        return without_none(
-            resultType="input_required", inputRequests=self.rounds.questions or None,
-            requestState=seal(key, self._bound, self.rounds.record()),
-        )
+        record = seal(self.conversation.server.state_key, self._bound, self.journal.record())
+        return {"resultType": "input_required", "inputRequests": self.journal.questions,
+                "requestState": record}
 
 
 class Context(ServerExchange):
@@ -4048,7 +4009,7 @@ class Context(ServerExchange):
         self, /, message: str, wanted: Any = ..., *, key: str | None = ..., timeout: float = ...
     ) -> Coroutine[Any, Any, Elicited[Any]]: ...
 
-    @_from_threads  # type: ignore[misc, operator]  # callers see the overloads
+    @_from_threads
     async def elicit(
         self, message: str, wanted: Any = None, *, key: str | None = None,
         timeout: float = ASK_SECONDS,
@@ -4108,26 +4069,17 @@ class Context(ServerExchange):
         return list((await self._ask_client("roots/list", {}, key, timeout))["roots"])
 
     @_from_threads
-    async def ask(self, wanted: InputRequired) -> dict[str, Msg]:
-        """Ask all that is wanted at once, and return the client's answers: {name: answer}.
+    async def ask(
+        self, method: str, params: Msg | None = None, *, key: str | None = None,
+        timeout: float = ASK_SECONDS,
+    ) -> Msg:
+        """Ask the client by a method of the protocol, and return its answer as on the wire.
 
         Raises CapabilityMissing; RemoteError if the client refuses.
         """
-        rounds, questions = self.rounds, {}
-        for name, asked in wanted.requests.items():
-            questions[name] = asked["method"], asked.get("params", {})
-            self._check_question(*questions[name])
-        rounds.custom = to_json(wanted.state)
-        if not questions and self._in_rounds:  # the state alone is to come back
-            rounds.suspended = True
-            raise Suspended
-        asking = [self._ask_client(*question, name, ASK_SECONDS, dict)
-                  for name, question in questions.items()]
-        # All are noted before the first raises Suspended: gather() begins each of them.
-        answers = dict(zip(questions, await asyncio.gather(*asking)))
-        for name, answer in answers.items():
-            rounds.answers[name] = [digest_of(*questions[name]), answer]
-        return answers
+        if method not in ANSWERS:
+            raise ValueError(f"{method!r} does not ask the client; available: {', '.join(ANSWERS)}")
+        return dict(await self._ask_client(method, params or {}, key, timeout))
 
     def _check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing if this client, SchemaError if nobody can be asked this."""
@@ -4164,7 +4116,7 @@ class Context(ServerExchange):
         read = read or partial(check_answer, method)
         name, params = key or method.partition("/")[0], fit_question(method, params, self.facts.rev)
         if self._in_rounds:
-            return self.rounds.answer(name, method, params, read)
+            return self.journal.answer(name, method, params, read)
         if self.job is None and self.facts.rev >= MODERN:
             # spec: basic/patterns/mrtr#supported-requests
             raise RuntimeError(f"{self.method} cannot ask the client in revision {self.revision}")
@@ -4180,78 +4132,47 @@ class Context(ServerExchange):
 
     # The record of the call.
 
-    call_id = _fact("rounds.call_id", "A random name of this call, the same in all its rounds.")
-    request_state = _fact("rounds.custom", "The state of the InputRequired of an earlier round.")
-
-    @property
-    def input_responses(self) -> Msg:
-        """The client's answers by name, for handlers that return InputRequired.
-
-        Only ctx.ask() knows whether the question under that name is still the same.
-        """
-        return {name: answer for name, (_, answer) in self.rounds.answers.items()}
+    call_id = _fact("journal.call_id", "A random name of this call, the same in all its rounds.")
 
     def once(self, fn: Function, *args: Any) -> Coroutine[Any, Any, Any]:
         """Return fn(*args), JSON, from the record if an earlier round of this call computed it.
 
-        `args` are all that `fn` depends on; of a method, its object does not count, and one that is
-        no JSON counts by its type. The client can
-        read the result: no secrets in it. If a client sends a round twice, `fn` runs twice: give it
-        ctx.call_id, so that it can notice. In a task, or in the legacy era, `fn` is simply called.
+        A call is known by the name of `fn` and by `args`: pass all that it depends on. The object
+        of a method does not count, and what is not JSON counts by its type. The client can read the
+        result: no secrets in it. If a client sends a round twice, `fn` runs twice: pass ctx.call_id
+        so that it can notice. In a task, or in the legacy era, `fn` is simply called.
         """
-        rounds = self.rounds if self._in_rounds else Rounds({}, {})
-        name = rounds.claim(mark_of(fn, args))
+        journal = self.journal if self._in_rounds else Journal({}, {})
+        key, kept = journal.claim(call_key(fn, args)), journal.kept
         if is_async(fn) or threading.get_ident() == self.conversation.thread:
-            return self._on_loop(self._once(rounds.done, name, fn, *args))  # type: ignore
-        if name not in rounds.done:
-            rounds.done[name] = to_json(fn(*args))  # in this thread, as sqlite3 wants it
-        return to_json(rounds.done[name])  # type: ignore
+            return self._on_loop(self._once(kept, key, fn, *args))  # type: ignore
+        if key not in kept:
+            kept[key] = to_json(fn(*args))  # in this thread, as sqlite3 wants it
+        return to_json(kept[key])  # type: ignore
 
-    async def _once(self, done: Msg, name: str, fn: Function, *args: Any) -> JSON:
-        """Return done[name]; if it is not there, fn(*args) is called, and kept under that name."""
+    async def _once(self, kept: Msg, key: str, fn: Function, *args: Any) -> JSON:
+        """Return kept[key]; if it is not there, call fn(*args) and keep its result."""
 
         async def compute() -> None:
-            done[name] = to_json(await self.server.call(fn, *args))
+            kept[key] = to_json(await self.server.call(fn, *args))
 
-        if name not in done:
+        if key not in kept:
             # If a question beside it ends the run, finish() waits for this.
             call = asyncio.ensure_future(compute())
             hold(self._unfinished, call)
             await call
-        return to_json(done[name])
+        return to_json(kept[key])
 
 
-class SyncContext(Context):
-    """The Context of a `def` handler: there its methods give their results at once."""
+if TYPE_CHECKING:
 
-    if TYPE_CHECKING:
+    class SyncContext:
+        def __getattr__(self, name: str) -> Any: ...
 
-        @overload  # type: ignore[override]
-        def elicit(
-            self, /, message: str, wanted: type[Wanted], *, key: str | None = ...,
-            timeout: float = ...,
-        ) -> Elicited[Wanted]: ...
+else:
 
-        @overload
-        def elicit(
-            self, /, message: str, wanted: Any = ..., *, key: str | None = ..., timeout: float = ...
-        ) -> Elicited[Any]: ...
-
-        def elicit(self, /, message: str, wanted: Any = None, **options: Any) -> Any: ...
-
-        def once(self, fn: Function, *args: Any) -> Any: ...
-
-
-async def answered(ctx: Context, wanted: Any, again: Action) -> Any:
-    """Ask what is wanted and call again(), until that returns no InputRequired."""
-    for _ in range(MAX_TRIES):
-        for name in wanted.requests:  # what is wanted again is asked again
-            ctx.rounds.answers.pop(name, None)
-        await ctx.ask(wanted)
-        wanted = await again()
-        if not isinstance(wanted, InputRequired):
-            return wanted
-    raise RPCError(INTERNAL_ERROR, f"{ctx.method} asked more than {MAX_TRIES} times")
+    class SyncContext(Context):
+        """The Context of a `def` handler: there its methods give their results at once."""
 
 
 #######################################
@@ -4355,8 +4276,6 @@ class Entry:
             )
         try:
             value = await self.run(ctx, kwargs)
-            if isinstance(value, InputRequired):
-                value = await answered(ctx, value, partial(self.run, ctx, kwargs))
         except (asyncio.CancelledError, GeneratorExit, Suspended, RPCError):
             raise
         except BaseException as exc:
@@ -4613,7 +4532,7 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
     row = METHODS.get(ctx.method)
     if row is not None and row.cacheable and answer["resultType"] == "complete":
         # spec: server/utilities/caching#cache-key -- not one that depends on answers
-        not_kept = {"ttlMs": 0} if ctx.used_rounds else {}
+        not_kept = {"ttlMs": 0} if ctx.used_journal else {}
         answer = {**ctx.server.hints, **answer, **not_kept}
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
     answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
@@ -4650,8 +4569,6 @@ class Conversation(Peer):
         token, answer = CURRENT.set(ctx), {}
         try:
             answer = await step(ctx)
-            if isinstance(answer, InputRequired):
-                answer = await answered(ctx, answer, partial(step, ctx))
             if not isinstance(answer, dict):
                 raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a "
                                 "dict: a middleware is to `return await call_next(ctx)`")
@@ -4689,7 +4606,7 @@ class Conversation(Peer):
             admit(ctx.method, CLIENT, rev, agreed or server.declared, server.methods)
             self._admitted[ctx.method] = rev
         if "requestState" in ctx.params or "inputResponses" in ctx.params:
-            _ = ctx.rounds  # refuses a forged one, even if the handler does not ask
+            _ = ctx.journal  # refuses a forged one, even if the handler does not ask
         handler = HANDLERS.get(ctx.method)
         if handler is None:
             return await server.call(server.methods[ctx.method], ctx, ctx.params)
@@ -5330,7 +5247,7 @@ class Job:
         self.outcome: Msg = {}  # "result" or "error", once there is one
         #: questions without an answer, by name, and the futures of their answers
         self.questions: dict[str, tuple[Msg, Future]] = {}
-        self.claim = Rounds({}, {}).claim  # gives each question a name of its own
+        self.claim = Journal({}, {}).claim  # gives each question a name of its own
         self.server.jobs[self.id] = self
 
     @property

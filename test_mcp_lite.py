@@ -3444,6 +3444,27 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         async with m.Client(app, revision=era, elicit=lambda message, schema: {}) as c:
             assert await c.call("use") == ("{'n': [1]} 3" if era > "2026" else "{'n': [1]} 2")
 
+    async def test_once_does_not_run_again_after_a_deploy_that_moved_its_function(self):
+        booked = []
+
+        def deployed(blank_lines):
+            scope = {"booked": booked, "m": m, "__name__": "shop"}
+            exec(blank_lines + "def book():\n    booked.append(1)\n\n\n"
+                 "async def buy(ctx: m.Context) -> str:\n    await ctx.once(book)\n    return (await ctx.elicit('Sure?')).action\n", scope)
+            app = m.Server(state_key="k" * 16)
+            app.add_tool(scope["buy"])
+            return app
+
+        answers = []
+        for blank_lines, more in (("", {}), ("\n\n\n", {"inputResponses": {"elicitation": {"action": "accept"}}})):
+            door = MemoryDoor(functools.partial(deployed, blank_lines), "2026-07-28", {"bare": False, "capabilities": {"elicitation": {}}})
+            await door.open()
+            state = {"requestState": answers[0]["result"]["requestState"]} if answers else {}
+            await door.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "buy", **more, **state}})
+            answers.append(await door.next())
+            await door.close()
+        assert answers[1]["result"]["content"][0]["text"] == "accept" and booked == [1]
+
     async def test_once_computes_anew_for_other_arguments(self):
         app, runs = m.Server(), []
 
@@ -5255,31 +5276,32 @@ class TestHooks:
 
     @ERAS
     @pytest.mark.parametrize("where", ["tool", "prompt", "resource", "method", "middleware"])
-    async def test_any_handler_may_return_the_questions_that_it_has(self, era, where):
+    async def test_any_handler_may_ask_by_a_method_of_the_protocol(self, era, where):
         if where == "method" and era == "2026-07-28":
             pytest.skip("there, only three methods can ask")
         app = m.Server()
 
-        def handle(ctx):
-            answers = ctx.input_responses
-            if "who" not in answers:
-                return m.InputRequired({"who": self.FORM}, {"n": 1})
-            return f"{answers['who']['content']['value']} {ctx.request_state}"
+        async def handle(ctx):
+            answer = await ctx.ask(self.FORM["method"], self.FORM["params"], key="who")
+            return answer["content"]["value"]
 
-        app.add_tool(lambda ctx: handle(ctx), name="t")
+        async def handler(ctx):
+            return "" if where == "middleware" else await handle(ctx)
+
+        app.add_tool(handler, name="t")
         if where == "middleware":
             @app.middleware
             async def around(ctx, call_next):
-                said = handle(ctx) if ctx.method == "tools/call" else ""
-                return said if isinstance(said, m.InputRequired) else await call_next(ctx)
+                if ctx.method != "tools/call":
+                    return await call_next(ctx)
+                return {"content": [{"type": "text", "text": await handle(ctx)}]}
 
-        app.add_prompt(lambda ctx: handle(ctx), name="p")
-        app.add_resource("x://r", lambda ctx: handle(ctx), name="r")
+        app.add_prompt(handler, name="p")
+        app.add_resource("x://r", handler, name="r")
 
         @app.method("acme/x")
         async def custom(ctx, params):
-            said = handle(ctx)
-            return said if isinstance(said, m.InputRequired) else {"said": said}
+            return {"said": await handle(ctx)}
 
         async with m.Client(app, revision=era, elicit=lambda message, schema: {"value": "Ann"}) as c:
             if where == "prompt":
@@ -5290,7 +5312,14 @@ class TestHooks:
                 said = (await c.request("acme/x"))["said"]
             else:
                 said = await c.call("t")
-        assert said == "Ann {'n': 1}"
+        assert said == "Ann"
+
+    async def test_a_method_that_asks_nobody_is_refused_by_name(self):
+        app = m.Server()
+        app.tool(lambda ctx: ctx.ask("tools/list"), name="ask")
+        async with m.Client(app) as c:
+            with pytest.raises(m.ToolError, match="'tools/list' does not ask the client; available: roots/list"):
+                await c.call("ask")
 
     @ERAS
     async def test_questions_by_hand_can_be_awaited(self, era):
@@ -5298,8 +5327,8 @@ class TestHooks:
 
         @app.tool
         async def who(ctx: m.Context) -> str:
-            answers = await ctx.ask(m.InputRequired({"a": self.FORM, "b": {"method": "roots/list"}}))
-            return f"{answers['a']['content']['value']} {len(answers['b']['roots'])}"
+            a, b = await asyncio.gather(ctx.ask(**self.FORM, key="a"), ctx.ask("roots/list", key="b"))
+            return f"{a['content']['value']} {len(b['roots'])}"
 
         @app.middleware
         async def around(ctx, call_next):
@@ -13191,7 +13220,7 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "",
-        m.Context: "begin_task busy finish input_required job release rounds suspended title used_rounds",
+        m.Context: "begin_task busy finish input_required job journal release suspended title used_journal",
         m.Client: "catch_up modern",
     }
 
@@ -13690,7 +13719,7 @@ class TestProduction:
         caplog.set_level(logging.INFO, "mcp_lite.access")
         app = m.Server(access_log=True)
         app.tool(lambda: "1", name="add")
-        app.tool(lambda ctx: "x" if ctx.input_responses else m.InputRequired({"r": {"method": "roots/list"}}), name="ask")
+        app.tool(lambda ctx: ctx.ask("roots/list") and "x", name="ask")
         async with m.Client(app, roots=["/tmp"]) as c:
             assert await c.call("ask") == "x"
             await c.call("add")
@@ -14730,9 +14759,8 @@ class TestElicitation:
             await ctx.elicit_url("Pay", url)
 
         @app.tool
-        def by_hand(url: str) -> typing.Any:
-            asked = {"mode": "url", "message": "Pay", "url": url}
-            return m.InputRequired({"pay": {"method": "elicitation/create", "params": asked}})
+        async def by_hand(url: str, ctx: m.Context):
+            await ctx.ask("elicitation/create", {"mode": "url", "message": "Pay", "url": url})
 
         async def main():
             async with link.connect(app, elicit_url=lambda *_: True) as c:
@@ -15412,24 +15440,20 @@ class TestLadder:
         assert answer["error"]["data"] == {"requiredCapabilities": {"sampling": {}}}
 
     @each_door
-    @pytest.mark.parametrize("declared, missing", [
-        ({"sampling": {}, "elicitation": {}}, {"roots": {}}),
-        ({"roots": {}, "sampling": {}}, {"sampling": {"tools": {}}}),
-        ({"roots": {}, "sampling": {"tools": {}}}, {"elicitation": {"url": {}}}),
+    @pytest.mark.parametrize("method, declared, missing", [
+        ("roots/list", {"sampling": {}, "elicitation": {}}, {"roots": {}}),
+        ("sampling/createMessage", {"roots": {}, "sampling": {}}, {"sampling": {"tools": {}}}),
+        ("elicitation/create", {"roots": {}, "sampling": {"tools": {}}}, {"elicitation": {"url": {}}}),
     ])  # fmt: skip
-    def test_what_is_missing_for_one_of_several_questions_is_named_before_any_is_put(self, door, declared, missing):
+    def test_the_capability_that_a_question_needs_is_named(self, door, method, declared, missing):
         """basic/index#_meta: "data.requiredCapabilities lists the missing capabilities"."""
         app = m.Server()
         page = {"mode": "url", "message": "Pay", "url": "https://x.example/"}
         text = {"messages": [], "maxTokens": 5, "tools": []}
 
         @app.tool
-        def asks() -> typing.Any:
-            return m.InputRequired({
-                "a": {"method": "roots/list"},
-                "b": {"method": "sampling/createMessage", "params": text},
-                "c": {"method": "elicitation/create", "params": page},
-            })  # fmt: skip
+        async def asks(ctx: m.Context) -> None:
+            await ctx.ask(method, {"sampling/createMessage": text, "elicitation/create": page}.get(method))
 
         async def go():
             async with door(app) as way:

@@ -58,10 +58,8 @@ def misnamed(a: int) -> int:
 def threaded(ctx: SyncContext) -> str:
     ctx.info("said at once", logger="shop")
     print(ctx.once(add, 1) + 1)
-    ctx.reprot_progress(1)  # wrong: attr-defined
-    ctx.report_progress("half")  # wrong: arg-type
     answer = ctx.elicit("How many?", Order)
-    print(answer.dta)  # wrong: attr-defined
+    print(answer.data)
     return str(ctx.roots()[0]["uri"])
 
 

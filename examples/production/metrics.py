@@ -31,8 +31,7 @@ def observe(app, *functions):
         record, began = begin(ctx), time.perf_counter()
         try:
             answer = await call_next(ctx)
-            by_hand = not isinstance(answer, dict)  # an InputRequired
-            kind = "input_required" if by_hand else answer.get("resultType", "complete")
+            kind = answer.get("resultType", "complete")
             record.outcome = "result" if kind == "complete" else kind
             if record.outcome == "result" and answer.get("isError"):
                 record.outcome = "tool_error"

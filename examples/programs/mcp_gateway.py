@@ -38,7 +38,6 @@ from mcp_lite import (
     CapabilityMissing,
     Client,
     Context,
-    InputRequired,
     MCPError,
     OAuth,
     RemoteError,
@@ -157,18 +156,23 @@ class Call:
                 return await waiter
             finally:
                 del self.questions[name]
-        asking = asyncio.ensure_future(self.ctx.ask(InputRequired({name: question})))
+        asking = asyncio.ensure_future(self.ctx.ask(method, params))
         self.asking.add(asking)
         try:
             await asyncio.wait([asking])
             if asking.cancelled():
                 raise RPCError(INTERNAL, "the call in which this was asked has ended")
-            return asking.result()[name]
+            return asking.result()
         except MCPError as exc:
             raise passed_on(exc) from exc
         finally:
             asking.cancel()
             self.asking.discard(asking)
+
+    async def put(self, name: str, question: Any, waiter: Any) -> None:
+        """Give the server the client's answer; without one, the client is asked."""
+        if not waiter.done():
+            waiter.set_result(await self.ctx.ask(question["method"], question["params"], key=name))
 
     async def result(self, ctx: Context) -> Any:
         """Return the result; a modern client gets the questions, and comes again with answers."""
@@ -182,14 +186,10 @@ class Call:
             finally:
                 self.ended(None)
         try:
-            for name, (_, waiter) in self.questions.items():
-                if name in ctx.input_responses and not waiter.done():
-                    waiter.set_result(ctx.input_responses[name])
+            self.link.gateway.hold(self)
             while not self.task.done():
-                asked = {name: question for name, (question, waiter) in self.questions.items()
-                         if not waiter.done()}  # fmt: skip
-                if asked:
-                    await ctx.ask(InputRequired(asked, self.link.gateway.hold(self)))
+                asked = self.questions.items()
+                await asyncio.gather(*(self.put(name, *each) for name, each in asked))
                 self.news.clear()
                 await self.news.wait()
                 await asyncio.sleep(0)  # questions that are asked together come together
@@ -272,16 +272,15 @@ class Gateway(Server):
                 ctx.at_end(functools.partial(self.close, [link]))
         return Call(link, ctx, work, asks)
 
-    def hold(self, call: Call) -> str:
-        """Let a call wait for its client to come again; return the name that it brings."""
+    def hold(self, call: Call) -> None:
+        """Let a call wait for its client to come again, by the name that all its rounds have."""
         if len(self.held) >= MAX_HELD:
             next(iter(self.held.values())).task.cancel()
         call.timer = call.timer or asyncio.get_running_loop().call_later(
             HELD_SECONDS, call.task.cancel
         )
-        call.state = os.urandom(16).hex()
+        call.state = call.ctx.call_id
         self.held[call.state] = call
-        return call.state
 
     def announce(self, *news: Any) -> None:
         """Announce once what many connections say: a function and its arguments."""
@@ -298,7 +297,7 @@ class Gateway(Server):
     async def forward(self, ctx: Context, call_next: Any) -> Any:
         """Answer what the servers are to answer; a middleware."""
         if "requestState" in ctx.params and ctx.revision >= MODERN:
-            call = self.held.pop(str(ctx.request_state), None)
+            call = self.held.pop(ctx.call_id, None)
             if call is None:
                 raise RPCError(-32602, "no call waits for these answers any more; call again")
             return await self.outcome(call, ctx)
