@@ -98,7 +98,7 @@ import mcp_lite as m
 # T0. Tools
 #######################################
 
-pytest_plugins = [__name__]  # so that pytest finds the hook below
+pytest_plugins = [__name__]  # so that pytest finds the hooks below
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX has it, Windows has not")
 # Asyncio's debug mode is for run(): a child would log each step that takes 0.1 s, which on a busy
 # machine is any.
@@ -350,6 +350,11 @@ def run(coro, *, seconds=60):
         log.removeHandler(complaints)
     assert not complaints.texts, "asyncio complained:\n" + "\n".join(complaints.texts)
     return result
+
+
+def pytest_make_parametrize_id(val):
+    """Shorten a long name: it becomes an environment variable, which Windows limits to 32 KB."""
+    return ascii(val[:100]) + "..." if isinstance(val, (str, bytes)) and len(val) > 500 else None
 
 
 def pytest_pyfunc_call(pyfuncitem):
@@ -887,14 +892,10 @@ class StdioDoor(Door):
         code = "from __future__ import annotations\nimport asyncio, typing, sys\nimport mcp_lite as m\n"
         code += f"{source}\n{self.make_server.__name__}().run()"
         self.child = subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1, cwd=HERE)
-        loop = asyncio.get_running_loop()
-        self.reader = asyncio.StreamReader(limit=1 << 24)
-        protocol = asyncio.StreamReaderProtocol(self.reader)
-        await loop.connect_read_pipe(lambda: protocol, self.child.stdout)
         self.reading = asyncio.ensure_future(self.read())
 
     async def read(self):
-        while line := await self.reader.readline():
+        while line := await asyncio.to_thread(self.child.stdout.readline):
             self.put(json.loads(line))
 
     async def send(self, msg):
@@ -905,7 +906,8 @@ class StdioDoor(Door):
     async def close(self):
         self.child.stdin.close()
         await self.reading
-        await asyncio.get_running_loop().run_in_executor(None, self.child.wait)
+        self.child.stdout.close()
+        await asyncio.to_thread(self.child.wait)
 
 
 class WebDoor(Door):
@@ -12536,8 +12538,9 @@ class TestTerminals:
 class TestEnds:
     """However it ends: with a status, quietly, and no process stays behind."""
 
-    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-    def test_a_signal_ends_a_server_too_that_ignores_the_end_of_its_input(self, counter, number):
+    @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+    def test_a_signal_ends_a_server_too_that_ignores_the_end_of_its_input(self, counter, name):
+        number = getattr(signal, name)
         command = [sys.executable, "-c", HASTY, "call", "wait", "deaf.py"]
         process = subprocess.Popen(command, cwd=counter, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
         with process:
