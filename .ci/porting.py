@@ -1,0 +1,87 @@
+"""Run the programs of examples/porting, before and after: python3 .ci/porting.py
+
+Both versions of a program answer the same calls with the same values, over stdio. Fewer things are
+compared where the protocol leaves a choice: the texts of errors, titles, the form of a schema.
+"""
+
+import asyncio
+import pathlib
+import re
+import shutil
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / ".ci/peers")]
+from install import Missing, install_python
+
+from mcp_lite import Client, MCPError, ToolError
+
+REVISION = "2025-11-25"  # FastMCP cannot ask the user in the one after it
+LIBRARIES = {"fastmcp": "fastmcp==4.1.2", "sdk": "mcp==2.3.0"}
+CALLS = {
+    "fastmcp": [
+        ("find", {"text": "E"}), ("find", {"text": "E", "limit": 1}), ("find", {"text": "E", "limit": 0}),
+        ("lend", {"title": "Persuasion"}), ("lend", {"title": "Emma"}), ("lend", {}),
+    ],
+    "sdk": [
+        ("find", {"text": "emma"}), ("find", {}), ("lend", {"titles": ["Persuasion"]}),
+        ("lend", {"titles": ["Persuasion", "Emma"]}),
+    ],
+}  # fmt: skip
+URIS = {"fastmcp": "book://Persuasion", "sdk": "library://rules"}
+
+
+async def observe(library, command):
+    """Return what a client sees of a program."""
+    seen, heard = [], []
+    async with Client(
+        command, revision=REVISION, elicit=lambda text, schema: heard.append(text) or {"value": True},
+        progress=lambda *step: heard.append(step[:2]), env={"FASTMCP_SHOW_SERVER_BANNER": "false"},
+        stderr=lambda line: None,
+    ) as c:  # fmt: skip
+        seen.append((c.server_info["name"], c.instructions))
+        for tool in await c.list_tools():
+            hints = tool.get("annotations")
+            seen.append((tool["name"], tool["description"], hints, tool["inputSchema"].get("required")))
+        for name, arguments in CALLS[library]:
+            try:
+                seen.append(await c.call(name, arguments))
+            except ToolError as exc:
+                known = re.search("\\w+ is not available", str(exc))
+                seen.append(("failed", known and known[0]))
+        seen.append(await c.read(URIS[library]))
+        prompt = await c.get_prompt("recommend", {"taste": "boats"})
+        seen.append((prompt["description"], prompt["messages"]))
+    return [*seen, heard]
+
+
+def main():
+    page = (ROOT / "examples/porting/README.md").read_text("utf-8")
+    programs = dict(re.findall(r"<!-- porting: ([\w ]+) -->\n```python\n(.*?)```", page, re.DOTALL))
+    failed = len(programs) != 2 * len(LIBRARIES)
+    for library, requirement in LIBRARIES.items():
+        try:
+            python = install_python(library, requirement)
+        except Missing as exc:
+            print(f"SKIPPED: {exc}")
+            return 1
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(ROOT / "mcp_lite.py", folder)
+            seen = {}
+            for when, runs in ("before", python), ("after", sys.executable):
+                path = pathlib.Path(folder) / f"{when}.py"
+                path.write_text(programs[f"{library} {when}"], "utf-8")
+                try:
+                    seen[when] = asyncio.run(observe(library, [runs, str(path)]))
+                except MCPError as exc:
+                    seen[when] = [exc]
+        same = seen["before"] == seen["after"] and len(seen["before"]) > 5
+        failed |= not same
+        for old, new in zip(*seen.values()):
+            print(f"{'   ' if old == new else '!! '}{library}: {old}{'' if old == new else f' / {new}'}")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
