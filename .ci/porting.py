@@ -11,18 +11,20 @@ import shutil
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / ".ci/peers")]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
 from install import Missing, install_python
 
 from mcp_lite import Client, MCPError, ToolError
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 REVISION = "2025-11-25"  # FastMCP cannot ask the user in the one after it
 LIBRARIES = {"fastmcp": "fastmcp==4.1.2", "sdk": "mcp==2.3.0"}
 CALLS = {
     "fastmcp": [
-        ("find", {"text": "E"}), ("find", {"text": "E", "limit": 1}), ("find", {"text": "E", "limit": 0}),
-        ("lend", {"title": "Persuasion"}), ("lend", {"title": "Emma"}), ("lend", {}),
+        ("find", {"text": "E"}), ("find", {"text": "E", "limit": 1}),
+        ("find", {"text": "E", "limit": 0}), ("lend", {"title": "Persuasion"}),
+        ("lend", {"title": "Emma"}), ("lend", {}),
     ],
     "sdk": [
         ("find", {"text": "emma"}), ("find", {}), ("lend", {"titles": ["Persuasion"]}),
@@ -36,14 +38,15 @@ async def observe(library, command):
     """Return what a client sees of a program."""
     seen, heard = [], []
     async with Client(
-        command, revision=REVISION, elicit=lambda text, schema: heard.append(text) or {"value": True},
+        command, revision=REVISION,
+        elicit=lambda text, schema: heard.append(text) or {"value": True},
         progress=lambda *step: heard.append(step[:2]), env={"FASTMCP_SHOW_SERVER_BANNER": "false"},
         stderr=lambda line: None,
     ) as c:  # fmt: skip
         seen.append((c.server_info["name"], c.instructions))
         for tool in await c.list_tools():
-            hints = tool.get("annotations")
-            seen.append((tool["name"], tool["description"], hints, tool["inputSchema"].get("required")))
+            shown = tool["name"], tool["description"], tool.get("annotations")
+            seen.append((*shown, tool["inputSchema"].get("required")))
         for name, arguments in CALLS[library]:
             try:
                 seen.append(await c.call(name, arguments))
@@ -79,7 +82,7 @@ def main():
         same = seen["before"] == seen["after"] and len(seen["before"]) > 5
         failed |= not same
         for old, new in zip(*seen.values()):
-            print(f"{'   ' if old == new else '!! '}{library}: {old}{'' if old == new else f' / {new}'}")
+            print(f"   {library}: {old}", end="\n" if old == new else f"\n!! after: {new}\n")
     return int(failed)
 
 
