@@ -7949,9 +7949,9 @@ def check_modern_post(
 # 34. Requests and responses
 #######################################
 # Problem. What serves a request need not know who took it in: our own sockets, or an ASGI server.
-# Rules.   1. send() sends a response whole, or begins a stream and goes on with it. It waits while
-#             the client is slow to read, and does nothing when the client is gone.
-#          2. A response that ends, or is lost, calls those who asked for it, once.
+# Rules.   1. send() sends a response whole, or begins a stream for write() and end(). They wait
+#             while the client is slow to read, and do nothing once the client is gone.
+#          2. A response that ends, or is lost, calls the actions in `on_end`, once.
 # Limits.  A handler gets the body whole.
 
 __all__ += ["HTTPRequest"]
@@ -7975,29 +7975,41 @@ class HTTPRequest(Caller):
         self.root = root  # the path before ours, where we are mounted
 
 
+Head = tuple[int, Fields]  # the status and the headers of a response
+
+
 class Response:
-    """The answer to one request. The engine that took in the request defines read() and _put()."""
+    """The response to one request. The engine that received the request defines read() and _put().
+    """
 
     read: Callable[[], Awaitable[bytes]]  # the body of the request, once
-    #: writes status, headers, data, and whether more follows; what is returned is to be awaited
-    _put: Callable[[int, Fields, bytes, bool], Awaitable[Any] | None]
+    #: writes the head, if there is one, and data; then whether more follows. Await the result.
+    _put: Callable[[Head | None, bytes, bool], Awaitable[Any] | None]
 
-    cors: Fields | None = None  # headers of every answer
+    cors: Fields = {}  # headers of every response
     begun = ended = lost = False
     #: what to call when all is written or the client is gone
     on_end: tuple[Action, ...] = ()
 
-    async def send(
+    def send(
         self, status: int, headers: Fields, data: bytes = b"", more: bool = False
-    ) -> None:
-        """Send the head, if `status` is not 0, and data; with `more`, a stream goes on."""
-        if self.lost or self.ended or (status != 0) == self.begun:
-            return  # nobody reads, or a second head, or data without one
-        if _trace is not None and status:
+    ) -> Awaitable[None]:
+        """Send a whole response; with `more`, begin a stream."""
+        if _trace is not None:
             trace_head(">", str(status), headers)
-        if self.cors:
-            headers = {**headers, **self.cors}
-        slow = self._put(status, headers, data, more)  # ValueError: nothing was sent
+        return self.write(data, more, (status, {**headers, **self.cors}))
+
+    def end(self, data: bytes = b"") -> Awaitable[None]:
+        """End a stream."""
+        return self.write(data, False)
+
+    async def write(self, data: bytes, more: bool = True, head: Head | None = None) -> None:
+        """Send the next data of a stream."""
+        if self.lost or self.ended:
+            return
+        if self.begun is (head is not None):
+            raise RuntimeError("a response begins once, and before its data")
+        slow = self._put(head, data, more)  # ValueError: nothing was sent
         self.begun, self.ended = True, not more
         if slow is not None:
             await slow
@@ -8085,9 +8097,10 @@ class SocketResponse(Response):
         return await within(REQUEST_SECONDS, whole(wire.piece, wire.max_body, wire.listener),
                             too_late())
 
-    def _put(self, status: int, headers: Fields, data: bytes, more: bool) -> Awaitable[Any] | None:
+    def _put(self, head: Head | None, data: bytes, more: bool) -> Awaitable[Any] | None:
         wire, start = self.connection, b""
-        if status:
+        if head is not None:
+            status, headers = head
             self.chunked = more and self.head.minor > 0  # in HTTP/1.0 a stream ends by closing
             if self.keep:  # `more` without chunks ends by closing
                 self.keep = self.chunked == more and wire.complete and not wire.listener.stopping
@@ -8378,7 +8391,7 @@ class Stream:
         response = self.release() if final else self.response
         if response is not None:
             self.sent, self.since = self.last, self.endpoint.now
-            await response.send(0, {}, data, not final)
+            await response.write(data, not final)
 
     async def open(self) -> None:
         """Make a stream of the response, if it is none yet."""
@@ -8402,7 +8415,7 @@ class Stream:
             first = b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), self.sent, RETRY_MS)
         self.response, self.sent, self.since = response, self.last, self.endpoint.now
         if before is not None and before is not response:
-            self.endpoint.tasks.spawn(before.send(0, {}))
+            self.endpoint.tasks.spawn(before.end())
         self.endpoint.live.add(self)
         response.on_end += (partial(self.detach, response),)
         if response.lost:  # while its token was looked at: lose() is not called again
@@ -8428,7 +8441,7 @@ class Stream:
     async def keep_alive(self) -> None:
         self.since = self.endpoint.now
         if self.name and self.response is not None:
-            await self.response.send(0, {}, b":\n\n", True)  # a comment
+            await self.response.write(b":\n\n")  # a comment
         await self.open()
 
     async def pause(self, retry_ms: int) -> bool:
@@ -8440,9 +8453,10 @@ class Stream:
 
     async def end(self, last: bytes = b"") -> None:
         response = self.release()
-        if response is not None:
-            await response.send(200, STREAM_HEADERS, last)  # nothing, where it has begun
-            await response.send(0, {}, last)  # nothing, where that was all
+        if response is not None and response.begun:
+            await response.end(last)
+        elif response is not None:
+            await response.send(200, STREAM_HEADERS, last)
 
 
 class HTTPSession(Conversation):
@@ -8858,7 +8872,7 @@ class Endpoint:
                 session.stop(exchange)
         try:
             await work
-            if batch:  # which has no answer, unless the response has begun
+            if batch and not response.begun:  # it has no answer
                 await response.send(202, {})
         finally:  # a request that is cancelled ends its response, and then this task
             stream.complete = True
@@ -8954,7 +8968,7 @@ class Endpoint:
         session = self.session_of(found[1] if found else "", request)
         stream = session.standalone()
         if stream.response is not None:
-            await stream.response.send(0, {}, b"", True)  # who does not read asks nothing more
+            await stream.response.write(b"")  # waits until the client has read enough
         session.receive(request.body, stream, request)
         request.body = b""
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
@@ -9094,7 +9108,7 @@ class ASGIResponse(Response):
     watcher: Task  #: ends when the client is gone, or the response is over
 
     def __init__(self, receive: Any, send: Any, max_body: int) -> None:
-        self._receive, self._send, self.max_body = receive, send, max_body
+        self._receive, self._emit, self.max_body = receive, send, max_body
         self._lock = asyncio.Lock()  # first come, first served
         self._came = asyncio.Event()  # the whole body
 
@@ -9118,16 +9132,18 @@ class ASGIResponse(Response):
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def _put(self, status: int, headers: Fields, data: bytes, more: bool) -> None:
-        pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        if not (more or status in (204, 304)):
-            pairs.append((b"content-length", b"%d" % len(data)))
-        start = {"type": "http.response.start", "status": status, "headers": pairs}
+    async def _put(self, head: Head | None, data: bytes, more: bool) -> None:
+        events = [{"type": "http.response.body", "body": data, "more_body": more}]
+        if head is not None:
+            status, headers = head
+            pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+            if not (more or status in (204, 304)):
+                pairs.append((b"content-length", b"%d" % len(data)))
+            events.insert(0, {"type": "http.response.start", "status": status, "headers": pairs})
         try:
             async with self._lock:
-                if status:
-                    await self._send(start)
-                await self._send({"type": "http.response.body", "body": data, "more_body": more})
+                for event in events:
+                    await self._emit(event)
         except (OSError, RuntimeError):  # servers raise the one or the other when a client is gone
             self.lose()
 
@@ -9159,9 +9175,11 @@ class ASGIApp(Endpoint):
         try:
             await asyncio.wait([response.watcher])
         except asyncio.CancelledError:  # the ASGI server ends; it would log a traceback for this
-            await response.send(503, JSON_HEADERS, encode(error(None, wire_error(
-                RPCError(TOO_BUSY, SHUTTING_DOWN)))))  # nothing, where it has begun
-            await response.send(0, {})  # nothing, where it has not
+            if response.begun:
+                await response.end()
+            else:
+                await response.send(503, JSON_HEADERS, encode(error(None, wire_error(
+                    RPCError(TOO_BUSY, SHUTTING_DOWN)))))
         finally:
             response.lose()
 
