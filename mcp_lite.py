@@ -5897,24 +5897,20 @@ RUNNERS["stdio"] = serve_stdio
 Callback = Optional[Function]  # of the user's
 
 
-def member(answer: Msg, key: str, kind: type, of: str = "answer") -> Any:
-    """Return a member of an answer; ProtocolError if it is not of this kind."""
+def member(answer: Msg, key: str, kind: type) -> Any:
+    """Return a member of a result; ProtocolError if it is not of this kind."""
     value = answer.get(key)
     if type(value) is not kind:
-        raise ProtocolError(f"the server sent a malformed {of}: {key} should be "
+        raise ProtocolError(f"the server sent a malformed result: {key} should be "
                             f"{kind_of(kind())}, not {kind_of(value)}")
     return value
 
 
-def objects(answer: Msg, key: str, needs: str = "") -> list[Msg]:
-    """Return the list `key` of objects that each have the str `needs`; else ProtocolError."""
-    found: list[Msg] = member(answer, key, list)
-    for item in found:
+def check_objects(answer: Msg, key: str) -> None:
+    """Raise ProtocolError unless `key` is a list of objects."""
+    for item in member(answer, key, list):
         if type(item) is not dict:
             raise ProtocolError(f"the server sent {kind_of(item)} as one of its {key}")
-        if needs:
-            member(item, needs, str, f"item of {key}")
-    return found
 
 
 async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
@@ -6008,7 +6004,9 @@ class Answers:
         if self.ask is not None:
             answer = await maybe_await(self.ask(method, params))
         elif method == "roots/list":
-            answer = {"roots": list(map(root_of, await value_from(self.callbacks["roots"])))}
+            roots = await value_from(self.callbacks["roots"])
+            one = isinstance(roots, (str, os.PathLike, dict))
+            answer = {"roots": [*map(root_of, [roots] if one else roots)]}
         elif method == "sampling/createMessage":
             # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
             if {"tools", "toolChoice"} & params.keys() and not declares(ours, "sampling.tools"):
@@ -6030,7 +6028,10 @@ class Answers:
     async def _elicit(self, params: Msg) -> Msg:
         message = params["message"]
         if params.get("mode") == "url":
-            return answer_of(await self._put("elicitation.url", message, params["url"]), None)
+            url = params["url"]
+            if not re.fullmatch(r"(?i)https?://[^\s\x00-\x20\x7f-\x9f]+", url):
+                raise RPCError(INVALID_PARAMS, "only http and https URLs are opened")
+            return answer_of(await self._put("elicitation.url", message, url), None)
         schema = {"type": "object", **params["requestedSchema"]}
         checker_of(schema)  # a bad form is refused before it is shown
         answer = await self._put("elicitation.form", message, params["requestedSchema"])
@@ -6214,14 +6215,14 @@ def value_of(answer: Msg) -> Any:
     >>> value_of({"content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}})
     3
     """
-    values = [value_of_block(block) for block in answer.get("content", [])]
+    values = [value_of_block(block) for block in answer.get("content") or []]
     if answer.get("isError"):
         raise ToolError("\n".join(value for value in values if isinstance(value, str))
                         or "the tool failed without a message", answer)
-    if "structuredContent" in answer:
-        out = answer["structuredContent"]
-        return out["result"] if is_wrapped(out, values) else out
-    return values[0] if len(values) == 1 else values or None
+    out: JSON = answer.get("structuredContent")
+    if out is None and values != ["null"]:  # JSON for None; some servers write null for no output
+        return values[0] if len(values) == 1 else values or None
+    return out["result"] if is_wrapped(out, values) else out
 
 
 def value_of_block(block: Msg) -> Any:
@@ -6240,15 +6241,18 @@ def is_wrapped(out: JSON, values: list[Any]) -> bool:
     (True, False)
     """
     itself = r'\s*\{\s*"result"\s*:'
-    wrapped = isinstance(out, dict) and out.keys() == {"result"}
-    return wrapped and not any(re.match(itself, str(value)) for value in values)
+    if not isinstance(out, dict) or out.keys() != {"result"}:
+        return False
+    return out["result"] in values or not any(re.match(itself, str(value)) for value in values)
 
 
 def text_or_bytes(item: Msg) -> str | bytes:
-    if "blob" not in item:
-        return str(member(item, "text", str, "resource"))
+    if item.get("blob") is None:
+        return str(member(item, "text", str))
+    # Some servers break lines, leave out the padding, or use the alphabet for URLs.
+    text = re.sub(r"[\s=]", "", member(item, "blob", str)).replace("-", "+").replace("_", "/")
     try:
-        return base64.b64decode(member(item, "blob", str, "resource"), validate=True)
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except ValueError:
         raise ProtocolError(f"the server's blob of {item.get('uri')} is not Base64") from None
 
@@ -6284,6 +6288,13 @@ def way_to(target: Any, options: Any, owner: Any) -> Action:
             return partial(make, target, **options)
     raise TypeError(f"cannot connect to {target!r}: give a Server, a command, a path, "
                     "an http(s):// URL or a Transport")
+
+
+def twin_of(exc: Any) -> BaseException:
+    """Return a copy of an exception: each who waits raises its own."""
+    twin: BaseException = type(exc).__new__(type(exc), *exc.args)
+    twin.__dict__.update(exc.__dict__)
+    return twin
 
 
 class ClientSession:
@@ -6477,7 +6488,9 @@ class ClientSession:
         session, renewal = self.peer.session, self._renewal
         if renewal is None or (renewal.done() and (session is expired or session.state != READY)):
             self._renewal = renewal = self.tasks.spawn(self._begin_again(expired.rev))
-        await asyncio.shield(renewal)
+        await asyncio.wait({renewal})
+        if renewal.exception() is not None:
+            raise twin_of(renewal.exception())
 
     async def _begin_again(self, rev: str) -> None:
         await self._handshake(rev, self.timeout)
@@ -6540,12 +6553,10 @@ class ClientSession:
             # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
             await self._renew(session)
             answer = await ask(params)
-        if self.modern and answer.get("resultType", "complete") != "complete":
+        if self.modern and answer.get("resultType") not in (None, "complete"):
             late = RequestTimeout(f"{self.peer.name} did not end {method} in {longest:g} seconds")
             rest = self._finish(method, ask, params, answer)
             answer = await within(since + longest - clock(), rest, late)
-        if method in LISTED:
-            objects(answer, *LISTED[method])
         return answer
 
     def _check(self, method: str) -> None:
@@ -6574,7 +6585,7 @@ class ClientSession:
             params = without(params, "requestState")
             params.update(state, inputResponses=await self.answers.to_all(asked, self.peer.session))
             answer = await ask(params)
-            if answer.get("resultType", "complete") == "complete":
+            if answer.get("resultType") in (None, "complete"):
                 return answer
         raise ProtocolError(f"{self.peer.name} asked more than {MAX_TRIES} times in one request; "
                             "does a question change?")
@@ -6753,8 +6764,6 @@ class Client(ClientSession):
             "elicitation.form": elicit, "elicitation.url": elicit_url})
         if ask is not None and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
-        if isinstance(roots, (str, bytes, Mapping)):
-            raise TypeError("roots= is a list of folders, or a function that gives one")
         super().__init__(target, way_to(target, options, type(self)), revision,
                          {"name": name, "version": version})
         self.answers = Answers(name, callbacks, ask, capabilities)
@@ -6821,9 +6830,14 @@ class Client(ClientSession):
         size = 0
         for _ in range(MAX_ITEMS):
             answer = await self.request(method, params)
-            items += answer[LISTED[method][0]]
+            key, needs = LISTED[method]
+            for item in member(answer, key, list):
+                if isinstance(item, dict) and isinstance(item.get(needs), str):
+                    items.append(item)
+                else:
+                    self.peer.warn("%s sent a malformed item of %s: %.200r", key, item)
             # spec: server/utilities/pagination#implementation-guidelines -- no cursor, no more
-            if answer.get("nextCursor") is None:
+            if answer.get("nextCursor") in (None, params.get("cursor")):  # the same one: a loop
                 return items
             params = {"cursor": member(answer, "nextCursor", str)}
             size += len(encode(answer))
@@ -6891,21 +6905,22 @@ class Client(ClientSession):
             # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
             await self.list_tools()
             answer = await self.request("tools/call", params, **options)
-        if "content" in answer or "structuredContent" not in answer:  # some leave out the former
-            objects(answer, "content")
+        # Some servers leave out the content, or write null.
+        if answer.get("content") is not None or answer.get("structuredContent") is None:
+            check_objects(answer, "content")
         if name in self.outputs and not answer.get("isError"):
             # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
             try:
-                if "structuredContent" not in answer:
-                    raise SchemaError("", "there is no structuredContent")
-                self.outputs[name](answer["structuredContent"])
+                self.outputs[name](answer.get("structuredContent"))
             except SchemaError as exc:
                 raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
         return answer
 
     async def read_resource(self, uri: str) -> Msg:
         """Read a resource; return the result as sent: {"contents": [...]}."""
-        return await self.request("resources/read", {"uri": uri})
+        answer = await self.request("resources/read", {"uri": uri})
+        check_objects(answer, "contents")
+        return answer
 
     async def read(self, uri: str) -> Any:
         """Read a resource; return str or bytes, or a list of them if it has several contents."""
@@ -6916,7 +6931,9 @@ class Client(ClientSession):
         """Return a prompt: {"messages": [{"role", "content"}], "description"?}."""
         texts = {key: value if isinstance(value, str) else _to_json(to_json(value))
                  for key, value in (arguments or {}).items()}
-        return await self.request("prompts/get", {"name": name, "arguments": texts})
+        answer = await self.request("prompts/get", {"name": name, "arguments": texts})
+        check_objects(answer, "messages")
+        return answer
 
     async def complete(
         self, ref: str, argument: str, value: str, context: Fields | None = None
@@ -6945,8 +6962,9 @@ class Client(ClientSession):
 
         `resources` is about the list of resources.
         """
+        watched = [uris] if isinstance(uris, str) else list(uris)
         return Subscription(self, {  # the arguments stand in the order of FILTERS
-            name: value for name, value in zip(FILTERS, (tools, prompts, resources, list(uris)))
+            name: value for name, value in zip(FILTERS, (tools, prompts, resources, watched))
             if value
         }, callback, True)
 

@@ -6274,8 +6274,8 @@ The client finds out what a silent server speaks within the timeout of one reque
 RESULTS = """
 c.list_tools()         | tools/list | {"tools": {}}                              | ProtocolError: tools should be array
 c.list_tools()         | tools/list | {}                                         | ProtocolError: tools should be array
-c.list_tools()         | tools/list | {"tools": [5]}                             | ProtocolError: integer
-c.list_tools()         | tools/list | {"tools": [{"name": 5}]}                   | ProtocolError: name should be string
+c.list_tools()         | tools/list | {"tools": [5, {"name": "x"}, null]}        | [{"name": "x"}]
+c.list_tools()         | tools/list | {"tools": [{"name": 5}, {"name": "x", "inputSchema": null, "outputSchema": null}]} | [{"name": "x", ...}]
 c.list_prompts()       | prompts/list | {"prompts": [], "nextCursor": 5}         | ProtocolError: nextCursor should be string
 c.list_prompts()       | prompts/list | {"prompts": [{"name": "a"}], "nextCursor": null} | [{"name": "a"}]
 c.list_resources()     | resources/list | {"resources": [{"uri": "a://b", "name": "b"}]} | [{"uri": "a://b", "name": "b"}]
@@ -6291,11 +6291,17 @@ c.call("x")            | tools/call | {"content": [{"type": "text", "text": "3"}
 c.call("x")            | tools/call | {"content": [{"type": "text", "text": "{\\"result\\": 3}"}], "structuredContent": {"result": 3}} | {"result": 3}
 c.call("x")            | tools/call | {"content": [], "structuredContent": {"x": 1}} | {"x": 1}
 c.call("x")            | tools/call | {"structuredContent": {"x": 1}}            | {"x": 1}
+c.call("x")            | tools/call | {"content": null, "structuredContent": {"x": 1}, "isError": null, "_meta": null} | {"x": 1}
+c.call("x")            | tools/call | {"content": [{"type": "text", "text": "a"}], "structuredContent": null} | "a"
+c.call("x")            | tools/call | {"content": [{"type": "text", "text": "null"}], "structuredContent": null} | None
+c.call("x")            | tools/call | {"content": [{"type": "text", "text": "{\\"result\\": 1}"}], "structuredContent": {"result": "{\\"result\\": 1}"}} | '{"result": 1}'
 c.call("x")            | tools/call | {"content": [{"type": "text", "text": "no disk"}], "isError": true} | ToolError: no disk
 c.call("x")            | tools/call | {"content": [], "isError": true}           | ToolError: the tool failed without a message
 c.call_tool("x")       | tools/call | {"content": [], "more": 1}                 | {"content": [], "more": 1, ...}
 c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b", "text": "hi"}]} | "hi"
 c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b", "blob": "aGk="}]} | b'hi'
+c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b", "text": "hi", "blob": null}]} | "hi"
+c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b", "blob": "-_-_\\n-_8"}]} | b'\\xfb\\xff\\xbf\\xfb\\xff'
 c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b", "text": "a"}, {"uri": "a://c", "text": "b"}]} | ["a", "b"]
 c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b", "blob": "%"}]} | ProtocolError: not Base64
 c.read("a://b")        | resources/read | {"contents": [{"uri": "a://b"}]}        | ProtocolError: text should be string
@@ -6342,7 +6348,7 @@ Structured output is checked by the schema of a tool that was listed.
     >>> c.call("x")
     --> ?3 tools/call {...}
     <-- ?3 {"content": []}
-    ProtocolError: there is no structuredContent
+    ProtocolError: broke its own output schema
     >>> c.call("x")
     --> ?4 tools/call {...}
     <-- ?4 {"content": [{"type": "text", "text": "no disk"}], "isError": true}
@@ -6652,6 +6658,8 @@ A request to open a page is answered by the function that was given for pages.
     --> 1 {"action": "accept"}
     <-- 2 elicitation/create {"mode": "url", "message": "Pay"}
     --> 2 error -32602 "url"
+    <-- 3 elicitation/create {"mode": "url", "message": "Pay", "url": "javascript://x/%0aalert(1)", "elicitationId": "e"}
+    --> 3 error -32602 "only http and https"
 
 A text that the sampling function returns becomes a message of the assistant.
 [legacy] spec: client/sampling
@@ -6839,9 +6847,18 @@ A function given as ask= answers every question in a result of a modern server.
                 await c.call("two")
             await until(lambda: ended == ["wait"])
 
-    def test_a_single_folder_is_no_list_of_roots(self):
-        with pytest.raises(TypeError, match="list of folders"):
-            m.Client("server.py", roots="/tmp")
+    @pytest.mark.parametrize("given", ["/tmp", {"uri": "file:///tmp", "name": "tmp"}], ids=str)
+    async def test_a_single_folder_is_a_list_of_one(self, given):
+        app = m.Server("demo")
+
+        @app.tool
+        async def folders(ctx: m.Context) -> list:
+            return [root["uri"] for root in await ctx.roots()]
+
+        async with m.Client(app, roots=given) as c:
+            assert await c.call("folders") == ["file:///tmp"]
+            await c.roots_changed("/srv")
+            assert await c.call("folders") == ["file:///srv"]
 
     async def test_a_callback_that_samples_and_gives_nothing_is_an_error(self):
         async with m.Client(demo(), sample=lambda params: None) as c:
