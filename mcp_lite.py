@@ -215,6 +215,21 @@ __all__: list[str] = []
 
 logger = logging.getLogger("mcp_lite")
 
+
+def clean_record(record: logging.LogRecord) -> bool:
+    """Replace what could steer a terminal in a log record: its text may be that of a peer."""
+    text, trace = record.getMessage(), ""
+    if record.exc_info:
+        trace = logging.Formatter().formatException(record.exc_info)
+    if text != cleaned(text):
+        record.msg, record.args = cleaned(text), ()
+    if trace != cleaned(trace):
+        record.exc_text = cleaned(trace)
+    return True
+
+
+logger.addFilter(clean_record)
+
 if __name__ == "__main__":  # the last lines of the file, where they are not cut off, undo this
     atexit.register(os._exit, 2)  # called last: the functions are called in reverse
     atexit.register(print, f"mcp_lite {__version__}, of which this copy was cut before Part VIII, "
@@ -222,6 +237,12 @@ if __name__ == "__main__":  # the last lines of the file, where they are not cut
 
 #: Control characters, but for tab and newline, and those that break lines or reorder text.
 HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
+
+
+def cleaned(text: str) -> str:
+    return re.sub(HIDDEN, "\ufffd", text)
+
+
 
 JSON = Any  # None, bool, int, float, str, list, dict
 Msg = dict[str, Any]  # one JSON-RPC message, exactly as on the wire
@@ -261,6 +282,7 @@ MAX_URI_CHARS = 2048  # a URI for templates, counted as it is sent
 SHOWN_CHARS = 200  # one string in a trace: a sentence or two, not an image
 MAX_ELEMENTS = 250_000  # members of arrays and objects in one message; about 50 MB when parsed
 MAX_DEPTH = 128  # nesting of arrays and objects; human-made JSON stays below 20
+MAX_DIGITS = 400  # of a number in a long message; a double has up to 309 before its point
 MAX_STEPS = 1_500_000  # of one check by a schema; a step takes a microsecond
 MAX_CLIENTS = 10_000  # connections, sessions, tokens, rates: a few KiB each
 MAX_WAITING = 2500  # changes that wait for one reader: all that it may watch, at once
@@ -601,13 +623,18 @@ def _to_json(value: JSON) -> str:
         return "".join(_json_pieces(value, 0))
     except RecursionError:
         raise ValueError("it contains itself, or is nested too deep for JSON") from None
+    except ValueError:  # the encoder names neither
+        raise ValueError("JSON has no NaN, no Infinity and no integer of 4,300 digits") from None
 
 
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number of JSON")
+def _read_float(text: str) -> float:
+    value = float(text)
+    if value - value:  # NaN, for an infinity
+        raise ValueError(f"{text:.50} is not a number that can be read")
+    return value
 
 
-_read_json = json.JSONDecoder(parse_constant=_no_constant).raw_decode
+_read_json = json.JSONDecoder(parse_float=_read_float, parse_constant=_read_float).raw_decode
 
 
 def decode(data: bytes) -> JSON:
@@ -639,6 +666,8 @@ def _check_bounds(data: bytes) -> None:
     brackets = bare.translate(None, _ALL_BUT_BRACKETS)
     if len(pieces) > most + 1 or len(brackets) // 2 + bare.count(b",") > MAX_ELEMENTS:
         raise LimitExceeded(f"a message has more than {MAX_ELEMENTS} elements")
+    if max(map(len, re.findall(rb"\d+", bare)), default=0) > MAX_DIGITS:
+        raise LimitExceeded(f"a number has more than {MAX_DIGITS} digits")
     depth = 0
     for bracket in brackets:
         depth += 1 if bracket in b"[{" else -1
@@ -955,7 +984,7 @@ class Exchange:
         """The method, and the name of its tool, prompt or resource: "tools/call of 'add'"."""
         row = METHODS.get(self.method)
         name = self.params.get(row.mirrors) if row is not None else None
-        return self.method if name is None else f"{self.method} of {repr(name)[:200]}"
+        return self.method[:200] if name is None else f"{self.method} of {repr(name)[:200]}"
 
 
 class Budget:
@@ -1140,7 +1169,7 @@ class Deadline:
     renew() begins them anew, up to `longest` seconds in all; so does paused(), if it holds then.
     """
 
-    late = False  # whether the body was cancelled for it
+    late = over = False  # whether the body was cancelled for it; whether it has ended
     timer: Any = None
 
     def __init__(
@@ -1158,6 +1187,8 @@ class Deadline:
         self.renew()
 
     def renew(self) -> None:
+        if self.over:
+            return
         if self.timer is not None:
             self.timer.cancel()
         seconds = min(self.seconds, self.last - self.loop.time())
@@ -1172,6 +1203,7 @@ class Deadline:
             self.task.cancel()
 
     async def __aexit__(self, kind: Any, exc: Any, trace: Any) -> None:
+        self.over = True
         self.timer.cancel()
         if self.late:
             left = getattr(self.task, "uncancel", int)()
@@ -1654,6 +1686,8 @@ class Asker:
         except RequestTimeout:
             self._abandon(req_id, "timeout")
             await asyncio.sleep(0)  # so that it is said before what the caller says next
+            if deadline.loop.time() > deadline.last - 0.01:  # in spite of its progress
+                patience = max(patience, longest)
             waited = f"{self.name} did not answer {method} within {patience:g} seconds"
             raise RequestTimeout("; ".join(filter(None, (waited, self.transport.hint())))) from None
         finally:
@@ -1737,6 +1771,7 @@ class Peer(Asker):
     #: whether it serves many clients, whose ids may be the same: no request is found by its id.
     #: Over HTTP one such Peer serves the modern era.
     many_clients = False
+    refuses = False  # whether what is not a request gets an error, too: a client sends none
     on_lost = nothing  # is called once, when the channel has ended
     make: Any = Exchange  # the class of the requests that arrive
     serving = 0  # requests that have their turn
@@ -1855,7 +1890,7 @@ class Peer(Asker):
             if asked is not None:
                 problem = f"{self.name} answered {asked.method} with a malformed message: {exc}"
                 self.conclude(members["id"], type(exc)(problem))
-            if asked is not None or "result" in members or "error" in members:
+            if asked is not None or {"result", "error"} & {*members} or not self.refuses:
                 return None
         return self.tasks.spawn(send(error(readable_id(msg), wire_error(exc))))
 
@@ -1915,8 +1950,10 @@ class Peer(Asker):
             try:
                 await put(answer)
             except UNSAYABLE as exc:
-                problem = f"the answer to {exchange.title} cannot be sent: {exc}"
-                logger.error("%s", problem)
+                problem = f"the response to {exchange.title} cannot be sent"
+                logger.error("%s: %s", problem, exc)
+                if isinstance(exc, LimitExceeded):
+                    problem += f": {exc}; a tool with structured=False sends a text once"
                 await put(error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem}))
             finally:
                 self.unread -= 1
@@ -1947,8 +1984,11 @@ class Peer(Asker):
             # The handler awaited something that somebody else cancelled.
             code = TOO_BUSY if self.farewell else INTERNAL_ERROR
             exc = RPCError(code, self.farewell or "the handler was cancelled")
-        elif not isinstance(exc, (*FOR_THE_PEER, ConnectionClosed)) and self.lost is None:
-            logger.error("%s failed", exchange.title, exc_info=exc)
+        elif isinstance(exc, ProtocolError) or not isinstance(exc, FOR_THE_PEER):
+            # Of a ProtocolError here another peer is the cause: its text is not for this one.
+            if self.lost is None:
+                logger.error("%s failed", exchange.title, exc_info=exc)
+            exc = MCPError()
         return error(exchange.req_id, wire_error(exc))
 
     def cancel(self, params: Msg) -> bool:
@@ -2001,7 +2041,7 @@ class Peer(Asker):
             self.lost = reason
             self.on_lost()
         for req_id in list(self.asked):
-            self.conclude(req_id, self.lost)
+            self.conclude(req_id, type(reason)(str(reason)))  # one each: they get tracebacks
 
     async def close(self, farewell: str = "") -> None:
         """Give up what we asked for, and tell the peer so; cancel what we serve, with an error that
@@ -4542,7 +4582,7 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
 class Conversation(Peer):
     """One client, as the server knows it."""
 
-    make = Context
+    make, refuses = Context, True
     disconnect: Action  # ends the conversation with a client who is too slow
 
     def __init__(self, server: Server, name: str) -> None:
@@ -4575,7 +4615,7 @@ class Conversation(Peer):
             self.note_subscription(ctx)
         except BaseException as exc:
             if not ctx.suspended or ctx.over:
-                if isinstance(exc, WireError):
+                if isinstance(exc, RPCError):
                     raise RPCError(fit_code(exc.code, rev), exc.message, exc.data) from exc
                 raise
         finally:

@@ -1401,6 +1401,7 @@ NO_MESSAGES = r"""
 -32700 -    "\x"
 -32700 -    NaN
 -32700 -    [Infinity]
+-32700 -    [1e400]
 -32600 -    1
 -32600 -    "a"
 -32600 -    null
@@ -1551,7 +1552,7 @@ class TestLimitsOfMessages:
             return "x" * n
 
         async with m.Client(app) as c:
-            with pytest.raises(m.RemoteError, match="16777216"):
+            with pytest.raises(m.RemoteError, match="16777216; a tool with structured=False"):
                 await c.call("make", {"n": 17_000_000})
             assert await c.call("make", {"n": 1}) == "x"
 
@@ -2425,6 +2426,49 @@ class TestAsking:
             with pytest.raises(m.RequestTimeout):
                 await call
             lines.reading.set()
+
+    async def test_progress_that_comes_after_a_timeout_cancels_nothing(self):
+        async with self.client_of_lines(timeout=5) as (c, lines):
+            leap = time_machine()
+            lines.reading.clear()
+            call = asyncio.ensure_future(c.call_tool("work"))
+            await idle()
+            leap(6)
+            with pytest.raises(m.RequestTimeout):
+                await call
+            lines.put({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 2, "progress": 1}})
+            await idle()
+            leap(6)
+            await idle()
+            lines.reading.set()
+
+    async def test_a_timeout_in_spite_of_progress_names_the_limit_that_was_reached(self):
+        async with self.client_of_lines(timeout=5, max_timeout=8) as (c, lines):
+            leap = time_machine()
+            call = asyncio.ensure_future(c.call_tool("work"))
+            token = (await lines.take())["params"]["_meta"]["progressToken"]
+            leap(4)
+            lines.put({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
+            await until(lambda: not lines.inbox.qsize())
+            await idle()
+            leap(4.5)
+            with pytest.raises(m.RequestTimeout, match="within 8 seconds"):
+                await call
+
+    async def test_each_request_that_a_lost_connection_fails_gets_an_error_of_its_own(self):
+        async with self.client_of_lines() as (c, lines):
+            calls = [asyncio.ensure_future(c.call_tool("work")) for _ in range(2)]
+            for _ in calls:
+                await lines.take()
+            lines.inbox.put_nowait(None)
+            one, two = await asyncio.gather(*calls, return_exceptions=True)
+        assert isinstance(one, m.ConnectionClosed) and str(one) == str(two) and one is not two
+
+    async def test_a_client_does_not_answer_a_line_of_json_that_is_not_a_message(self):
+        async with self.client_of_lines() as (c, lines):
+            lines.put({"level": "info", "msg": "ready"})
+            lines.put({"jsonrpc": "2.0", "id": 7, "method": "ping"})
+            assert await lines.take() == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
     @pytest.mark.skipif(sys.version_info < (3, 11), reason="cancellations are not counted")
     async def test_who_is_cancelled_when_its_time_is_over_is_cancelled(self):
@@ -5466,7 +5510,7 @@ class TestHooks:
 
         async with m.Client(app) as c:
             seen.clear()
-            with pytest.raises(m.RemoteError, match="not one that this server gave"):
+            with pytest.raises(m.RemoteError, match="not issued by this server"):
                 await c.request("tools/call", {"name": "x", "arguments": {}, "requestState": "forged"})
         assert seen == ["forged"]
 
@@ -5495,13 +5539,66 @@ class TestHooks:
         @app.middleware
         async def answer(ctx, call_next):
             if ctx.method == "resources/read":
-                raise m.RemoteError(-32002, "it is not there", {"uri": "x://b"})
+                raise m.RPCError(-32002, "it is not there", {"uri": "x://b"})
             return await call_next(ctx)
 
         async with m.Client(app, revision=era) as c:
             with pytest.raises(m.RemoteError, match="it is not there") as refused:
                 await c.read("x://b")
         assert (refused.value.code, refused.value.data) == (code, {"uri": "x://b"})
+
+    @pytest.mark.parametrize("where", ["method", "middleware"])
+    @pytest.mark.parametrize("raised", [
+        m.RemoteError(-32001, "secret of another server", {"token": "t"}),
+        m.ProtocolError("secret of another server", data={"token": "t"}),
+    ], ids=["RemoteError", "ProtocolError"])  # fmt: skip
+    async def test_an_error_of_another_server_never_leaves_as_our_own(self, where, raised, caplog):
+        app = m.Server()
+
+        @app.method("acme/x")
+        async def custom(ctx, params):
+            raise raised
+
+        @app.middleware
+        async def around(ctx, call_next):
+            if where == "middleware" and ctx.method == "acme/x":
+                raise raised
+            return await call_next(ctx)
+
+        async with m.Client(app) as c:
+            with pytest.raises(m.RemoteError) as refused:
+                await c.request("acme/x")
+        assert (refused.value.code, refused.value.message, refused.value.data) == (-32603, "Internal error", None)
+        assert "secret of another server" in caplog.text
+
+    async def test_what_a_peer_wrote_reaches_the_log_without_control_characters(self, caplog):
+        app = m.Server()
+
+        @app.tool
+        def fail(text: str) -> None:
+            raise ValueError(text)
+
+        async with m.Client(app) as c:
+            with pytest.raises(m.ToolError):
+                await c.call("fail", {"text": "\x1b]52;c;aGk=\x07\u202e"})
+        assert "]52;c;aGk=" in caplog.text and not re.search("[\x1b\x07\u202e]", caplog.text)
+
+    async def test_a_response_that_json_cannot_say_is_masked_and_the_log_says_why(self, caplog):
+        app = m.Server(mask_errors=True)
+
+        @app.method("acme/x")
+        async def custom(ctx, params):
+            return {"ratio": float("nan")}
+
+        async with m.Client(app) as c:
+            with pytest.raises(m.RemoteError, match=r"^the response to acme/x cannot be sent \(-32603\)$"):
+                await c.request("acme/x")
+        assert "acme/x cannot be sent: JSON has no NaN, no Infinity" in caplog.text
+
+    async def test_a_request_with_a_name_of_megabytes_is_answered(self):
+        async with m.Client(m.Server()) as c:
+            with pytest.raises(m.RemoteError):
+                await c.request("x" * 16_700_000)
 
     async def test_an_error_that_is_raised_again_and_again_keeps_its_code(self):
         app, shared = m.Server(), m.RPCError(-32002, "it is not there")
@@ -14254,7 +14351,7 @@ class TestServerTools:
     async def test_arguments_that_json_cannot_say_are_a_value_error(self, link):
         async with link.connect(plain_app()) as c:
             for use in (c.call("echo", {"value": float("nan")}), c.notify("x/y", {"a": float("inf")})):
-                with pytest.raises(ValueError, match="not JSON compliant"):
+                with pytest.raises(ValueError, match="JSON has no NaN, no Infinity"):
                     await use
 
     async def test_lists_change_at_run_time_and_clients_are_told(self, link):
