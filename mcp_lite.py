@@ -987,39 +987,24 @@ class Exchange:
         return self.method[:200] if name is None else f"{self.method} of {repr(name)[:200]}"
 
 
-class Budget:
-    """A rate: so many calls in so many seconds, saved up when unused."""
+class RateLimit:
+    """So many calls in so many seconds for each key, saved up when unused."""
 
     def __init__(self, calls: float, seconds: float) -> None:
         self.calls, self.seconds = calls, seconds
-        self.used = self.since = 0.0
+        #: calls used, and when that was so; whoever was silent for longest first
+        self.used: dict[str, tuple[float, float]] = {}
 
-    def take(self) -> bool:
+    def take(self, key: str = "") -> bool:
         """Use one call; return False if none is left."""
         now = time.monotonic()
-        earned = (now - self.since) * self.calls / self.seconds
-        used = max(0.0, self.used - earned) + 1
-        if used <= self.calls:
-            self.used, self.since = used, now
-        return used <= self.calls
-
-
-class Budgets:
-    """A Budget for each client, by its owner or its address."""
-
-    def __init__(self, rate: tuple[float, float]) -> None:
-        self.rate = rate
-        self.budgets: dict[str, Budget] = {}  # whoever was silent for longest first
-
-    def spend(self, client: str) -> None:
-        """Use one call of a client; if none is left, RPCError 429 says when to come back."""
-        calls, seconds = self.rate
-        budget = self.budgets[client] = self.budgets.pop(client, Budget(calls, seconds))
-        if len(self.budgets) > MAX_CLIENTS:
-            del self.budgets[next(iter(self.budgets))]
-        if not budget.take():
-            raise RPCError(TOO_FAST, f"more than {calls} requests in {seconds:g} seconds",
-                           {"retryAfter": int(seconds / calls) + 1})
+        used, since = self.used.pop(key, (0.0, now))
+        used = max(0.0, used - (now - since) * self.calls / self.seconds)
+        allowed = used + 1 <= self.calls
+        self.used[key] = used + allowed, now
+        if len(self.used) > MAX_CLIENTS:
+            del self.used[next(iter(self.used))]
+        return allowed
 
 #######################################
 # 6. Lifecycle
@@ -1655,7 +1640,7 @@ class Asker:
         self.name, self.tasks = name, Tasks()
         self.asked: dict[ReqId, Asked] = {}
         self.ids = itertools.count(1)
-        self.warnings = Budget(*WARN_RATE)
+        self.warnings = RateLimit(*WARN_RATE)
 
     async def ask(
         self, method: str, params: Msg | None, send: Send, *, patience: float = REQUEST_SECONDS,
@@ -3150,11 +3135,28 @@ def output_of(annotation: Any, opaque: tuple[type, ...]) -> tuple[Schema | None,
 
 
 def percent_encode(text: str) -> str:
-    """Return a URI with all that may not stand in one as %XX; ValueError for a lone surrogate."""
+    """Return a part of a URI in its one spelling: no escapes but those that it needs.
+
+    RFC 3986 §6.2.2
+    """
     from urllib.parse import quote
 
     # RFC 3986 §2, and "%", which begins an escape
-    return quote(text, safe="-._~!$&'()*+,;=:@/?#[]%")
+    text = quote(text, safe="-._~!$&'()*+,;=:@/?#[]%", errors="surrogatepass")
+    return re.sub("%[0-9A-Fa-f]{2}", _needed_escape, text)
+
+
+def _needed_escape(found: re.Match[str]) -> str:
+    char = chr(int(found[0][1:], 16))
+    return char if re.fullmatch(r"[\w.~-]", char, re.ASCII) else found[0].upper()
+
+
+def canonical_uri(uri: str) -> str:
+    """Return the one spelling of a URI; its host keeps its case, for it may be a name."""
+    if len(uri) > MAX_URI_CHARS:
+        return uri
+    scheme, colon, rest = uri.partition(":")
+    return scheme.lower() + colon + percent_encode(rest)
 
 
 def percent_decode(text: str) -> str:
@@ -3189,7 +3191,7 @@ class Template:
         path, _, query = text.partition("{?")
         #: literals in turn with variables: a name, "+name" or "name*"
         pieces = re.split(rf"\{{(\+?{_NAME}\*?)\}}", path)
-        literals = [*map(percent_encode, pieces[::2])]
+        literals = [canonical_uri(pieces[0]), *map(percent_encode, pieces[2::2])]
         variables = [piece.strip("+*") for piece in pieces[1::2]]
         self.query = query[:-1].split(",") if query else []
         self.names = variables + self.query
@@ -3213,21 +3215,19 @@ class Template:
             inside = ".+" if name in self.deep else f"[^/?#{re.escape(literal[:1])}]+"
             expression += f"({inside}){re.escape(literal)}"
         self.path = re.compile(expression, re.DOTALL)
-        #: what every URI of it begins with, up to an escape: that has two spellings
-        self.start = literals[0].partition("%")[0]
+        self.start = literals[0]  # of every URI of it
 
     def match(self, uri: str) -> Fields | None:
-        """Return the decoded values by name; None if `uri` is not of this template."""
+        """Return the decoded values by name; None if `uri`, a canonical one, is not of it."""
         # A server asks all its templates, so most must refuse quickly.
         if not uri.startswith(self.start) or len(uri) > MAX_URI_CHARS:
             return None
         with suppress(ValueError):
-            uri = percent_encode(uri)  # as a client does when it expands a template
             path, _, query = uri.partition("?") if self.query else (uri, "", "")
             found = self.path.fullmatch(path)
             pairs = [pair.partition("=") for pair in query.split("&")] if query else []
             asked = {name: percent_decode(value) for name, _, value in pairs}
-            if found is None or len(uri) > MAX_URI_CHARS or len(asked) < len(pairs):
+            if found is None or len(asked) < len(pairs):
                 return None
             values = {**dict(zip(self.names, map(percent_decode, found.groups()))), **asked}
             if asked.keys() <= {*self.query} and all(map(self._is_safe, values, values.values())):
@@ -3816,10 +3816,12 @@ def scopes_of(principal: Any) -> set[str]:
 
 def find_resource(server: Server, uri: str) -> tuple[ResourceEntry, Msg]:
     """Return a server's entry for a URI, and the values of its template."""
-    if uri in server.resources:
-        return server.resources[uri], {}
-    for entry in list(server.templates.values()):
-        found = entry.template.match(uri)
+    wanted = canonical_uri(uri)
+    entry = server.resources.get(wanted)
+    if entry is not None and entry.template is None:
+        return entry, {}
+    for entry in [*server.resources.values()]:
+        found = entry.template and entry.template.match(wanted)
         if found is not None:
             return entry, found
     # spec 2025-11-25: server/resources#error-handling
@@ -3936,7 +3938,10 @@ class Context(ServerExchange):
 
         Modern clients over HTTP have neither: for them, when the server ends. It is not awaited.
         """
-        self.conversation.farewells[fn] = fn
+        if self.conversation.lost is None:
+            self.conversation.farewells[fn] = fn
+        else:
+            fn()
 
     def require(self, *scopes: str) -> None:
         """Raise RPCError, over HTTP 403, unless whoever asks has these scopes; it is not awaited.
@@ -3970,8 +3975,8 @@ class Context(ServerExchange):
     # Saying.
 
     @cached_property
-    def _rate(self) -> Budget:
-        return Budget(*REPORT_RATE)
+    def _rate(self) -> RateLimit:
+        return RateLimit(*REPORT_RATE)
 
     @_from_threads
     async def report_progress(
@@ -4033,9 +4038,12 @@ class Context(ServerExchange):
 
     @_from_threads
     async def read_resource(self, uri: str) -> list[Msg]:
-        """Return the `contents` of one of the server's own resources."""
-        entry, found = find_resource(self.server, uri)
-        return list((await entry.call(self, found, uri))["contents"])
+        """Return the `contents` of one of the server's own resources, or raise ToolError."""
+        try:
+            entry, found = find_resource(self.server, uri)
+            return list((await entry.call(self, found, uri))["contents"])
+        except RPCError as exc:
+            raise ToolError(exc.message) from exc
 
     # Asking.
 
@@ -4277,7 +4285,6 @@ class Entry:
     what = "entry"  # a word for messages
     members: Sequence[str] = ()  # of its definition, which the author may give
     timeout: float | None = None  # seconds for a call
-    ran_again = False  # whether the log has said that it does, in a later round
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
@@ -4308,12 +4315,6 @@ class Entry:
             if self.what == "tool" and ctx.facts.rev >= RICH:
                 return self.tell_failure(ToolError(str(exc)), True)
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
-        if "requestState" in ctx.params and not self.ran_again:
-            self.ran_again = True
-            logger.info(
-                "%s %r has asked, and runs again from its first line: what must not happen twice "
-                "belongs into ctx.once() (said once)", self.what, self.name
-            )
         try:
             value = await self.run(ctx, kwargs)
         except (asyncio.CancelledError, GeneratorExit, Suspended, RPCError):
@@ -4443,6 +4444,7 @@ class ResourceEntry(Entry):
         self.hints = check_hints(without_none(ttlMs=ttl_ms, cacheScope=cache_scope))
         template = Template(uri)
         self.template = template if template.names else None
+        uri = uri if self.template else canonical_uri(uri)
         fn = value if callable(value) else constant
         super().__init__("uriTemplate" if self.template else "uri", uri, fn, fields)
         self.definition["name"] = name or (_name_of(fn) if fn is value else uri)
@@ -4516,11 +4518,14 @@ class Route(Row):
 
 async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     """Call a function with as many of the values as it takes, and ctx if it wants it."""
-    parameters = inspect.signature(fn).parameters.values()
-    # An annotation is a class, or its name.
-    contexts = [p for p in parameters if "Context" in str(p.annotation) or p.name == CONTEXT_NAME]
-    names = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD and p not in contexts]
-    return await ctx.server.call(fn, **dict(zip(names, values)), **{p.name: ctx for p in contexts})
+    given, rest = {}, [*values]
+    for p in inspect.signature(fn).parameters.values():
+        # An annotation is a class, or its name.
+        if p.name == CONTEXT_NAME or re.search(r"\b(Sync)?Context\b", str(p.annotation)):
+            given[p.name] = ctx
+        elif rest and p.kind is p.POSITIONAL_OR_KEYWORD:
+            given[p.name] = rest.pop(0)
+    return await ctx.server.call(fn, **given)
 
 #######################################
 # 18. Conversations
@@ -4633,8 +4638,12 @@ class Conversation(Peer):
             ctx.facts = ctx.facts or check_modern_request(ctx.msg)
         else:
             ctx.facts = self.session
-        if server.budgets is not None and method not in ("initialize", "server/discover", "ping"):
-            server.budgets.spend(ctx.client_key or str(id(self)))
+        limit = server.rate_limit
+        if limit and method not in ("initialize", "server/discover", "ping"):
+            if not limit.take(ctx.client_key or str(id(self))):
+                raise RPCError(
+                    TOO_FAST, f"more than {limit.calls} requests in {limit.seconds:g} seconds",
+                    {"retryAfter": int(limit.seconds / limit.calls) + 1})
         if method in HANDLERS and ctx.facts.rev in METHODS[method].revisions:
             check_params(METHODS[method], ctx.params)
 
@@ -4655,7 +4664,7 @@ class Conversation(Peer):
     def note_subscription(self, ctx: Context) -> None:
         """Note which resources a legacy client wants to know of, whoever agreed to that."""
         if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
-            wanted, uri = self.session.subscriptions, {ctx.params["uri"]}
+            wanted, uri = self.session.subscriptions, {canonical_uri(ctx.params["uri"])}
             wanted = wanted | uri if ctx.method == "resources/subscribe" else wanted - uri
             if len(wanted) > MAX_ITEMS:
                 raise RPCError(TOO_BUSY, f"more than {MAX_ITEMS} subscriptions")
@@ -4773,7 +4782,7 @@ def warn_of_completions(server: Server) -> None:
         return
     server.warned_of_completions = True
     for ref, argument in server.completions:
-        entry = server.prompts.get(ref) or server.templates.get(ref)
+        entry = server.prompts.get(ref) or server.resources.get(ref)
         if entry is None or argument not in entry.schema["properties"]:
             logger.warning("@app.complete(%r, %r): there is no such prompt or template, or "
                            "argument", ref, argument)
@@ -4923,7 +4932,6 @@ class Server:
         self.tools = Registry(Tool, self._changed)
         self.prompts = Registry(Prompt, self._changed)
         self.resources = Registry(ResourceEntry, self._changed)
-        self.templates = Registry(ResourceEntry, self._changed)
         self.completions: dict[tuple[str, str], Function] = {}
         self.warned_of_completions = False
         self.methods: dict[str, Function] = {}
@@ -4933,7 +4941,7 @@ class Server:
         self.audience: set[Any] = set()  # conversations, and subscriptions of modern clients
         self.jobs: dict[str, Job] = {}  # tasks of the protocol, by id
         self.lives: dict[Any, Life] = {}  # by event loop
-        self.budgets = None if rate_limit is None else Budgets(rate_limit)
+        self.rate_limit = rate_limit and RateLimit(*rate_limit)
         self.threads = Threads(threads)
         self._call_sync = call_sync or self.threads.run
         if access_log:
@@ -4992,8 +5000,7 @@ class Server:
 
     def add_resource(self, uri: str, source: T, **options: Unpack[ResourceOptions]) -> T:
         """Offer a function or a value as a resource, at any time; clients are told."""
-        entry = ResourceEntry(uri, source, **options)
-        (self.templates if entry.template else self.resources).add(entry)
+        self.resources.add(ResourceEntry(uri, source, **options))
         return source
 
     def add_tool(self, fn: Fn, **options: Unpack[ToolOptions]) -> Fn:
@@ -5014,7 +5021,7 @@ class Server:
 
     def remove_resource(self, uri: str) -> None:
         """Offer a resource or a template no longer."""
-        (self.templates if uri in self.templates else self.resources).drop(uri)
+        self.resources.drop(uri if uri in self.resources else canonical_uri(uri))
 
     def complete(self, ref: str, argument: str) -> Callable[[Fn], Fn]:
         """Complete an argument of a prompt (by name) or a template (by URI) with a function.
@@ -5067,9 +5074,9 @@ class Server:
         """
         import copy
 
-        for kind in ("tools", "prompts", "resources", "templates"):
+        for kind in ("tools", "prompts", "resources"):
             for entry in [*getattr(other, kind).values()]:
-                if prefix and kind in ("tools", "prompts"):
+                if prefix and kind != "resources":
                     entry = copy.copy(entry)
                     entry.name = f"{prefix}__{entry.name}"
                     entry.definition = {**entry.definition, "name": entry.name}
@@ -5084,7 +5091,7 @@ class Server:
         kind = f"{entry.what}s"
         more = {"subscribe": True} if kind == "resources" else {}
         self.declared.setdefault(kind, {**more, "listChanged": True})
-        if kind == "prompts" or entry.name in self.templates:
+        if kind == "prompts" or "uriTemplate" in entry.definition:
             self.declared.setdefault("completions", {})
         if getattr(entry, "task", False):
             self.declared["extensions"] = {TASKS: {}, **self.declared.get("extensions", {})}
@@ -5108,7 +5115,7 @@ class Server:
     def resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that it changed."""
         tell(self, "resources.subscribe",
-                  notification("notifications/resources/updated", {"uri": uri}))
+             notification("notifications/resources/updated", {"uri": canonical_uri(uri)}))
 
     # Serving.
 
@@ -5262,7 +5269,7 @@ def timestamp() -> str:
 
 
 def make_room(jobs: dict[str, Job], new: int) -> None:
-    """Forget outcomes, of the tasks that began first, until there is room; RPCError without."""
+    """Forget outcomes, of the tasks that ended first, until there is room; RPCError without."""
     ended = [job for job in jobs.values() if job.over]
     size = sum(job.size for job in ended)
     while ended and (len(jobs) + new > MAX_ITEMS or size > HELD_BYTES):
@@ -5309,15 +5316,15 @@ class Job:
         self.updated = timestamp()
         if self.over:
             self.call = None  # it would keep the request
+            self.server.jobs[self.id] = self.server.jobs.pop(self.id)  # behind those that ended
             make_room(self.server.jobs, 0)
         tell(self.server, "extensions", notification("notifications/tasks", self.details()))
 
     def handle(self) -> Msg:
         return without_none(
             taskId=self.id, status=self.status, statusMessage=self.message or None,
-            createdAt=self.created, lastUpdatedAt=self.updated, ttlMs=1000 * LONGEST_SECONDS,
-            pollIntervalMs=RETRY_MS,
-        )
+            createdAt=self.created, lastUpdatedAt=self.updated, pollIntervalMs=RETRY_MS,
+        ) | {"ttlMs": None}  # as long as there is room
 
     def details(self) -> Msg:
         asked = {name: question for name, (question, _) in self.questions.items()}
@@ -5490,11 +5497,12 @@ async def list_entries(ctx: Context) -> Msg:
     place = re.fullmatch(r"at-(\d{1,9})", ctx.params.get("cursor", "at-0"), re.ASCII)
     if place is None:  # spec: server/utilities/pagination#error-handling
         raise RPCError(INVALID_PARAMS, "this cursor is not ours: ask for the first page again")
-    begin, registry = int(place[1]), getattr(ctx.server, ctx.method.split("/")[-2])
-    end, listed = begin + ctx.server.page_size, [*registry.values()]  # which a thread may change
-    items = [entry.definition for entry in listed[begin:end]]
-    return {LISTED[ctx.method][0]: items,
-            **without_none(nextCursor=f"at-{end}" if len(listed) > end else None)}
+    begin, registry = int(place[1]), getattr(ctx.server, ctx.method.split("/")[0])
+    end, (field, key) = begin + ctx.server.page_size, LISTED[ctx.method]
+    entries = [*registry.values()]  # which a thread may change
+    listed = [entry.definition for entry in entries if key in entry.definition]
+    more = {"nextCursor": f"at-{end}"} if len(listed) > end else {}
+    return {field: listed[begin:end], **more}
 
 
 @handles("tools/call")
@@ -5530,14 +5538,12 @@ async def complete(ctx: Context) -> Msg:
     if ref.get("type") == "ref/prompt":
         entry = server.prompts.find(str(ref.get("name")))
     elif ref.get("type") == "ref/resource":
-        uri = str(ref.get("uri"))
-        entry = server.templates.get(uri) or server.resources.find(uri)
+        entry = server.resources.find(str(ref.get("uri")))
     else:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
-    found = await call_plain(
-        server.completions.get((entry.name, argument["name"]), nothing), ctx, argument["value"],
-        object_of(ctx.params.get("context", {}), "arguments"),
-    )
+    fn = server.completions.get((entry.name, argument["name"]))
+    others = object_of(ctx.params.get("context", {}), "arguments")
+    found = fn and await call_plain(fn, ctx, argument["value"], others)
     found = [found] if isinstance(found, str) else found or ()
     values = list(map(str, found))
     total = len(values)
@@ -5592,7 +5598,7 @@ class Feed:
                 names = [job_id for job_id in names if job_of(ctx, job_id)]
             if names and declares(ctx.server.declared, capability):
                 self.wanted[field] = wanted is True or names
-                self.subjects.update((method, name) for name in names)
+                self.subjects.update((method, name and canonical_uri(name)) for name in names)
 
     def announce(self, capability: str, msg: Msg) -> None:
         if subject_of(msg) in self.subjects:
@@ -6179,7 +6185,8 @@ class Subscription:
 
     def take(self, msg: Msg) -> None:
         method, params, peer = msg["method"], msg.get("params", {}), self.client.peer
-        uri, known = params.get("uri"), tuple(each.rstrip("/") + "/" for each in self.uris)
+        uri = params.get("uri")
+        known = tuple(canonical_uri(each).rstrip("/") + "/" for each in self.uris)
         if method == "notifications/cancelled":
             # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
             peer.conclude(self.req_id, ProtocolError(
@@ -6187,7 +6194,7 @@ class Subscription:
         elif method == "notifications/subscriptions/acknowledged":
             self._agree(object_of(params, "notifications"))
         # An update may be of a part of the resource that is watched: x://a/1 for x://a.
-        elif method in self.methods and (uri is None or f"{uri}/".startswith(known)):
+        elif method in self.methods and (uri is None or canonical_uri(f"{uri}/").startswith(known)):
             item = msg if self.whole else params
             if self.callback is not None:
                 peer.call_back(self.callback, item)

@@ -2986,7 +2986,7 @@ MATCHES = table(r"""
     note://{name} | note://a?b | -
     note://{name} | note://a#b | -
     note://{name} | note://a%3Fb | {"name": "a?b"}
-    note://{name} | NOTE://a | -
+    note://{name} | NOTE://a | {"name": "a"}
     note://{name} | xnote://a | -
     note://all | note://all | {}
     note://all | note://al | -
@@ -3104,13 +3104,40 @@ class TestTemplates:
 
     @pytest.mark.parametrize("template, uri, values", MATCHES)
     def test_a_uri_matches_in_one_way_or_not_at_all(self, template, uri, values):
-        assert m.Template(template).match(uri) == (None if values == "-" else json.loads(values))
+        assert m.Template(template).match(m.canonical_uri(uri)) == (None if values == "-" else json.loads(values))
 
     @pytest.mark.parametrize("template, words", BAD_TEMPLATES)
     def test_a_bad_template_is_refused_with_a_remedy(self, template, words):
         with pytest.raises(ValueError, match="(?s)template") as caught:
             m.Template(template)
         assert words in str(caught.value)
+
+    @pytest.mark.parametrize("offered, asked", [
+        ("file:///srv/My Report.txt", "file:///srv/My%20Report.txt"),
+        ("file:///srv/My%20Report.txt", "file:///srv/My Report.txt"),
+        ("stock://gr%c3%bcn", "STOCK://gr\u00fcn"),
+        ("stock://%7etea/{unit}", "stock://~tea/kg"),
+        ("Stock://gr\u00fcn/{unit}", "stock://gr%C3%BCn/kg"),
+    ])  # fmt: skip
+    async def test_a_resource_is_found_by_every_spelling_of_its_uri(self, offered, asked):
+        """RFC 3986 §6.2.2"""
+        app = m.Server()
+        app.add_resource(offered, (lambda unit: "here") if "{" in offered else "here", name="r")
+        async with m.Client(app) as c:
+            assert await c.read(asked) == "here"
+        app.remove_resource(offered)
+
+    @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+    @pytest.mark.parametrize("wanted", ["stock://green%20tea", "stock://green tea"])
+    async def test_an_announcement_reaches_a_subscriber_by_every_spelling_of_the_uri(self, era, wanted):
+        app = m.Server()
+        app.add_resource("stock://{kind}", lambda kind: kind, name="r")
+        async with m.Client(app, revision=era) as c:
+            news = await c.subscribe(wanted)
+            app.resource_updated("stock://green tea")
+            async for update in news:
+                assert update["uri"] == "stock://green%20tea"
+                break
 
     @pytest.mark.parametrize("template, uri", KINDS)
     @pytest.mark.parametrize("safe", ["", "/\\:"])
@@ -4434,11 +4461,11 @@ class TestTasks:
 A call may become a task: the answer is a handle without the result, which the client fetches later.
 [modern] spec: extensions/tasks capabilities {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     --> 1 tools/call {"name": "work"}
-    <-- 1 {"resultType": "task", "taskId": ?id, "status": "working", "createdAt": ?t, "lastUpdatedAt": ..., "ttlMs": 3600000,
+    <-- 1 {"resultType": "task", "taskId": ?id, "status": "working", "createdAt": ?t, "lastUpdatedAt": ..., "ttlMs": null,
           "pollIntervalMs": 500, ...}
     --> 2 tasks/get {"taskId": ?id}
     <-- 2 {"taskId": ?id, "status": "working", "statusMessage": "1/3", "createdAt": ?t, "lastUpdatedAt": ...,
-          "ttlMs": 3600000, "pollIntervalMs": 500}
+          "ttlMs": null, "pollIntervalMs": 500}
     --> 3 tasks/cancel {"taskId": ?id}
     <-- 3 {}
     --> 4 tasks/get {"taskId": ?id}
@@ -4623,6 +4650,21 @@ A client that listens for its task is told how the task ends.
                 await self.until(send, ids[-1], "completed")
             kept = [(await send("tasks/get", taskId=task_id)).get("status") for task_id in ids]
         assert kept == [None, "completed", "completed"]
+
+    async def test_the_result_of_a_long_task_that_has_just_ended_is_kept(self, monkeypatch):
+        app = working_server()
+        app.add_tool(lambda: "x" * 8_000, name="large", task=True, structured=False)
+        monkeypatch.setattr(m, "HELD_BYTES", 10_000)
+        async with self.session(app) as send:
+            long = (await send("tools/call", name="work"))["taskId"]
+            short = (await send("tools/call", name="large"))["taskId"]
+            await self.until(send, short, "completed")
+            app.opened.set()
+            await self.until(send, long, "completed")
+            made = (await send("tools/call", name="large"))["taskId"]
+            await self.until(send, made, "completed")
+            kept = [(await send("tasks/get", taskId=task_id)).get("status") for task_id in (long, short, made)]
+        assert kept == ["completed", None, "completed"]
 
     async def test_results_of_tasks_are_bounded_in_bytes(self, monkeypatch):
         monkeypatch.setattr(m, "HELD_BYTES", 20_000)
@@ -5013,19 +5055,48 @@ class TestServing:
                 assert await c.complete("thank", "name", "An") == ["Ana"]
         assert [record.args for record in caplog.records] == [("thank", "nmae"), ("cup://{id}", "id")]
 
-    async def test_the_log_says_once_that_a_question_makes_a_function_run_again(self, caplog):
-        app = m.Server()
+    async def test_a_type_whose_name_has_the_word_context_is_not_the_context(self):
+        class RequestContext(dict):
+            pass
+
+        app, heard = m.Server(), []
+
+        @app.on("notifications/acme")
+        def listen(params: RequestContext, ctx: m.SyncContext) -> None:
+            heard.append((params, ctx.method))
+
+        async with m.Client(app, revision="2025-11-25") as c:
+            await c.notify("notifications/acme", {"a": 1})
+            await eventually(lambda: heard == [({"a": 1}, "notifications/acme")])
+
+    async def test_at_end_after_the_connection_is_lost_calls_at_once(self):
+        app, called, gone = m.Server(), [], asyncio.Event()
 
         @app.tool
-        async def ask(ctx: m.Context) -> bool:
-            await ctx.elicit("One?")
-            return (await ctx.elicit("Two?")).data
+        async def late(ctx: m.Context) -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ctx.at_end(lambda: called.append("late"))
+                gone.set()
 
-        caplog.set_level(logging.INFO, "mcp_lite")
-        async with m.Client(app, revision="2026-07-28", elicit=lambda *_: True) as c:
-            assert await c.call("ask") is await c.call("ask") is True
-        assert [r.getMessage().count("'ask' has asked") for r in caplog.records] == [1]
-        assert "ctx.once()" in caplog.text
+        c = m.Client(app)
+        await c.connect()
+        call = asyncio.ensure_future(c.call("late"))
+        await idle()
+        await c.close()
+        await gone.wait()
+        assert called == ["late"]
+        with pytest.raises(m.ConnectionClosed):
+            await call
+
+    @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+    async def test_a_resource_that_fails_inside_a_tool_fails_the_tool(self, era):
+        app = m.Server()
+        app.tool(lambda ctx: ctx.read_resource("x://gone"), name="look")
+        async with m.Client(app, revision=era) as c:
+            with pytest.raises(m.ToolError, match="Resource not found: x://gone"):
+                await c.call("look")
 
     async def test_a_def_may_name_its_context_for_a_type_checker(self):
         app, heard = m.Server(), []
