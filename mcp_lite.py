@@ -3837,7 +3837,6 @@ class ServerExchange(Exchange):
 
     busy = False  # whether finish() has work to do
     job: Job | None = None  # of a call that goes on as a task
-    begin_task: Action = nothing
     used_journal: Journal | None = None  # once it was asked for
     _progress = float("-inf")
     _held: Msg | None = None  # a report of progress that was not sent
@@ -4017,14 +4016,6 @@ class Context(ServerExchange):
         """Send any other notification: your own, or one that the client's revision has."""
         if method not in METHODS or self.revision in METHODS[method].revisions:
             await self._say(notification(method, params))
-
-    @_from_threads
-    async def start_task(self) -> None:
-        """Go on as a task, in a tool with task="manual": the client gets a handle, and polls.
-
-        Questions before this come in rounds, questions after it in the task.
-        """
-        self.begin_task()
 
     @_from_threads
     async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
@@ -4364,8 +4355,8 @@ class Tool(Entry):
         output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
         scopes: Names = (), timeout: float | None = None, **fields: Any,
     ) -> None:
-        if task not in (False, True, "required", "manual"):
-            raise ValueError(f'task={task!r}: give True, "required" or "manual"')
+        if task not in (False, True, "required"):
+            raise ValueError(f'task={task!r}: pass True or "required"')
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
         check_numbers(**without_none(timeout=timeout))
         self.task, self.structured, self.wrapped, self.timeout = task, structured, False, timeout
@@ -4965,10 +4956,10 @@ class Server:
 
         Options: name, title, description, annotations, icons, meta; input_schema, output_schema
         replace what the types say, and a single parameter that input_schema does not name gets all
-        arguments as a dict; structured=False sends text only. task=True lets it run as a
-        task where the client can; "required" refuses modern clients that cannot; "manual" begins
-        with ctx.start_task(). Over HTTP a token must have `scopes`. A call fails after `timeout`
-        seconds, the time for answers included; of a modern call, each round may take so long.
+        arguments as a dict; structured=False sends text only. task=True lets it run as a task where
+        the client can; "required" refuses modern clients that cannot. Over HTTP a token must have
+        `scopes`. A call fails after `timeout` seconds, the time for answers included; of a modern
+        call, each round may take so long.
         """
         return self.tools.offer(fn, options)
 
@@ -5347,6 +5338,18 @@ class Job:
                 with suppress(SchemaError):
                     return read(answer)
 
+    async def run(self, tool: Tool, ctx: Context, given: Msg) -> None:
+        """Call the tool, and keep its result or its error."""
+        try:
+            self.change("completed", result=await tool.call(ctx, given))
+        except asyncio.CancelledError:
+            self.change("cancelled")
+            raise
+        except BaseException as exc:
+            self.fail(exc)
+        finally:
+            ctx.release()
+
     def update(self, responses: Msg) -> None:
         for name, answer in responses.items():
             if name in self.questions and isinstance(answer, dict):
@@ -5366,54 +5369,17 @@ class Job:
             logger.error("the task %s failed", self.id, exc_info=exc)
 
 
-async def keep_outcome(tool: Tool, ctx: Context, given: Msg) -> Any:
-    """Call a tool; if the call has become a task by its end, keep its result or its error."""
-    try:
-        outcome = await tool.call(ctx, given)
-        if ctx.job is not None:
-            ctx.job.change("completed", result=outcome)
-        return outcome
-    except asyncio.CancelledError:
-        if ctx.job is not None:
-            ctx.job.change("cancelled")
-        raise
-    except BaseException as exc:
-        if ctx.job is not None:
-            ctx.job.fail(exc)
-        elif not ctx.suspended:  # else the question is the answer
-            raise
-    finally:
-        ctx.release()
-
-
 async def run_as_task(tool: Tool, ctx: Context, given: Msg) -> Any:
-    """Call a tool; once the call has begun to be a task, answer with its handle and let it go on.
+    """Let a call go on as a task, and return its handle.
 
     A client that does not know tasks gets the result, or an error if the tool has to be one.
     """
     if not knows_tasks(ctx, tool.task == "required"):
         return await tool.call(ctx, given)
-    begun = get_running_loop().create_future()
-
-    def begin() -> None:
-        if ctx.job is None:
-            ctx.job = Job(ctx)
-            begun.set_result(None)
-
-    ctx.begin_task = begin
-    if tool.task != "manual":
-        begin()
-    call = ctx.conversation.life.tasks.spawn(keep_outcome(tool, ctx, given))
-    try:
-        await asyncio.wait([call, begun], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        if ctx.job is None:
-            call.cancel()
-            await asyncio.wait([call])
-    if ctx.job is None:
-        return call.result() or {}
-    ctx.job.call = None if ctx.job.over else call
-    return {"resultType": "task", **ctx.job.handle()}
+    job = ctx.job = Job(ctx)
+    call = ctx.conversation.life.tasks.spawn(job.run(tool, ctx, given))
+    job.call = None if job.over else call
+    return {"resultType": "task", **job.handle()}
 
 
 def knows_tasks(ctx: Context, required: bool = True) -> bool:

@@ -4375,7 +4375,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
         (lambda app: app.add_resource("x://{a}", lambda: 1, name="n"), r"not in the function: \['a'\]; not in the template: none"),
         (lambda app: app.add_resource("x://{a}", lambda a, b: 1, name="n"), r"not in the function: none; not in the template: \['b'\]"),
         (lambda app: app.method("tools/list"), "middleware"),
-        (lambda app: app.tool(task="maybe"), "manual"),
+        (lambda app: app.tool(task="maybe"), "required"),
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
         (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
         (lambda app: app.run("sse"), r"no transport 'sse'; there is stdio, http \(Streamable HTTP, and SSE\)"),
@@ -4445,11 +4445,15 @@ def working_server():
     def thread(ctx: m.Context) -> str:
         return f"{ctx.elicit('?', int, key='a').data} {ctx.once(int)}"
 
-    @app.tool(task="manual", structured=False)
-    async def manual(ctx: m.Context) -> str:
-        name = (await ctx.elicit("Name?", str, key="name")).data
-        await ctx.start_task()
-        return f"{name} {(await ctx.elicit('Size?', int, key='size')).data}"
+    @app.tool(task=True, structured=False)
+    async def measured(ctx: m.Context) -> str:
+        return f"{ctx.state['name']} {(await ctx.elicit('Size?', int, key='size')).data}"
+
+    @app.middleware
+    async def ask_first(ctx, call_next):
+        if ctx.params.get("name") == "measured":
+            ctx.state["name"] = (await ctx.elicit("Name?", str, key="name")).data
+        return await call_next(ctx)
 
     return app
 
@@ -4605,12 +4609,12 @@ A client that listens for its task is told how the task ends.
             await send("tasks/cancel", taskId=made["taskId"])
             assert (await send("tasks/get", taskId=made["taskId"]))["status"] == "cancelled"
 
-    async def test_questions_before_a_task_begins_come_in_rounds_and_later_ones_in_the_task(self):
+    async def test_questions_of_a_middleware_come_in_rounds_before_the_task_begins(self):
         async with self.session(working_server()) as send:
-            first = await send("tools/call", name="manual")
+            first = await send("tools/call", name="measured")
             assert first["resultType"] == "input_required"
             given = {"name": {"action": "accept", "content": {"value": "Ann"}}}
-            made = await send("tools/call", name="manual", requestState=first["requestState"], inputResponses=given)
+            made = await send("tools/call", name="measured", requestState=first["requestState"], inputResponses=given)
             assert made["resultType"] == "task" and "inputRequests" not in made
             task = await self.until(send, made["taskId"], "input_required")
             assert [*task["inputRequests"]] == ["size"]
@@ -13408,7 +13412,7 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "",
-        m.Context: "begin_task busy finish input_required job journal release suspended title used_journal",
+        m.Context: "busy finish input_required job journal release suspended title used_journal",
         m.Client: "catch_up modern",
     }
 

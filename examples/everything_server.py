@@ -563,13 +563,20 @@ async def multi_input(ctx: Context) -> str:
     return f"{one.action}, {two.action}"
 
 
-@app.tool(task="manual")
+@app.tool(task=True)
 async def test_tool_with_task(ctx: Context) -> str:
-    """Ask first, and become a task with the answer."""
-    answer = await ctx.elicit("What is your name?", form(name={"type": "string"}), key="user_name")
-    await ctx.start_task()
+    """Run as a task, with the answer that was asked for before the task began."""
     await asyncio.sleep(0.1)
-    return f"The task is done, {name_in(answer)}."
+    return f"The task is done, {name_in(ctx.state['answer'])}."
+
+
+@app.middleware
+async def ask_before_the_task(ctx: Context, call_next):
+    """Ask in rounds what a tool needs before it becomes a task."""
+    if ctx.method == "tools/call" and ctx.params["name"] == "test_tool_with_task":
+        asked = form(name={"type": "string"})
+        ctx.state["answer"] = await ctx.elicit("What is your name?", asked, key="user_name")
+    return await call_next(ctx)
 
 
 # ---- Around every request, and beyond the protocol -----------------------------------------------
