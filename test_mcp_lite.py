@@ -13401,7 +13401,7 @@ class TestReadme:
             titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
             return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
-        for page in [HERE / "README.md", *(HERE / "examples").rglob("README.md")]:
+        for page in [HERE / "README.md", *(HERE / "examples").rglob("*.md")]:
             text = page.read_text("utf-8")
             for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", text):
                 target = page.parent / path if path else page

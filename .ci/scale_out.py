@@ -1,6 +1,6 @@
-"""Prove the recipes of this folder: start workers, nginx and Redis, and give them a hard time.
+"""Prove examples/production/several-workers.md: start workers, nginx and Redis, and kill some.
 
-    python3 examples/scale_out/try.py
+    python3 .ci/scale_out.py
 
 Needs a clone of the repository, uvicorn in this Python, and nginx on the PATH; without
 redis-server, what needs Redis is left out. Everything runs on free ports of loopback, in a folder
@@ -31,8 +31,9 @@ import time
 import urllib.request
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples/benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples/production"))
 
 try:
     from redis_bus import Push, RedisError, read_value
@@ -42,7 +43,7 @@ try:
 except ModuleNotFoundError as exc:
     raise SystemExit(f"{exc}: run this in a clone of the repository") from None
 
-HERE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parents[1] / "examples/production"
 WORKERS = "abc"
 SESSIONFUL = "2025-11-25"  # the newest revision with sessions, streams and resumption
 SESSIONLESS = "2026-07-28"
@@ -90,7 +91,7 @@ class Site:
         port = self.ports[name]
         options = ["--port", str(port), "--no-access-log"]
         python = [sys.executable, "-W", "default::ResourceWarning"]  # nothing may be left open
-        self.spawn(name, [*python, "-m", "uvicorn", *options, "server:asgi"],
+        self.spawn(name, [*python, "-m", "uvicorn", *options, "worker:asgi"],
                    WORKER=name, **self.environ)  # fmt: skip
         self.wait_for(name, port)
 

@@ -1,6 +1,6 @@
-"""One of several workers: uvicorn --port 8001 server:asgi, with its name in the variable WORKER.
+"""One of several workers: `WORKER=a uvicorn --port 8001 worker:asgi`.
 
-See README.md in this folder. Nothing here is special but the first lines and the last.
+See several-workers.md beside this file. Only the first lines and the last differ from any server.
 """
 
 import asyncio
@@ -17,8 +17,8 @@ from mcp_lite import Context, Server
 WORKER = os.environ.get("WORKER", "a")
 REDIS_URL = os.environ.get("REDIS_URL")  # by which the workers tell each other what has changed
 STATE_KEY = os.environ.get("STATE_KEY")  # any worker that has it goes on where another one asked
-bus = RedisBus(REDIS_URL, channel="scale-out") if REDIS_URL else None
-app = Server("scale-out", version="1.0", lifespan=bus and bus.lifespan, state_key=STATE_KEY)
+bus = RedisBus(REDIS_URL, channel="workers") if REDIS_URL else None
+app = Server("workers", version="1.0", lifespan=bus and bus.lifespan, state_key=STATE_KEY)
 
 
 @app.tool
@@ -38,7 +38,7 @@ async def count(to: int, ctx: Context, pause: float = 0.05) -> str:
 
 @app.tool
 async def book(seats: int, ctx: Context) -> str:
-    """Book seats, if the person at the client agrees."""
+    """Book seats, if the user agrees."""
     answer = await ctx.elicit(f"Book {seats} seats with {WORKER}?", bool)
     return "booked" if answer.action == "accept" and answer.data else "left alone"
 
