@@ -5935,6 +5935,14 @@ async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
             task.cancel()
 
 
+BOM = b"\xef\xbb\xbf"  # the byte order mark
+
+
+def is_message(data: bytes) -> bool:
+    """Return whether data begins like a JSON object, or an array of these: "[INFO]" does not."""
+    return re.match(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*"', data) is not None
+
+
 async def value_from(source: Any) -> Any:
     """Return a value, or what it gives if it is a function, plain or async."""
     return await maybe_await(source() if callable(source) else source)
@@ -6054,21 +6062,20 @@ class Answers:
             raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
 
 
-class Pace:
-    """How long to wait before a stream is opened again: never less than the server says.
+class Backoff:
+    """How long to wait before a stream is reopened: never less than the server says.
 
     After a stream that brought nothing, each wait is twice the last, up to STALL_SECONDS.
     """
 
-    def __init__(self) -> None:
-        self.failures = 0  # streams in a row that brought nothing
+    failures = 0  # streams in a row that brought nothing
 
-    async def rest(self, good: bool, told_ms: int | None = None) -> None:
-        """Wait; `good`: the last stream brought something; `told_ms`: as the server wishes."""
+    async def wait(self, good: bool, retry_ms: int | None = None) -> None:
+        """Wait; `good`: the last stream brought something; `retry_ms`: what the server says."""
         self.failures = 0 if good else self.failures + 1
-        told = (RETRY_MS if told_ms is None else told_ms) / 1000
-        doubled = max(told, RETRY_MS / 1000) * 2 ** min(self.failures, 16)
-        await asyncio.sleep(max(told, min(doubled, STALL_SECONDS) if self.failures else 0.1))
+        least = (RETRY_MS if retry_ms is None else retry_ms) / 1000
+        doubled = max(least, RETRY_MS / 1000) * 2 ** min(self.failures, 16)
+        await asyncio.sleep(max(least, 0.1 if good else min(doubled, STALL_SECONDS)))
 
 
 class Subscription:
@@ -6078,13 +6085,11 @@ class Subscription:
     refuses it. Over HTTP it survives a restart of the server.
     """
 
-    #: the updates, and None at the end: a Queue, which before 3.10 belongs to a loop
-    updates: Any = None
+    news: Any = None  # an Event, for whoever waits for an update, or the end
     #: modern: the request that brings the updates, its id, and a future of the server's consent
     task: Task | None = None
     req_id: ReqId = ""
     agreed: Any = None
-    _tried = True  # whether somebody wanted it to be open, or it could not be made
 
     def __init__(self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool) -> None:
         encode(wanted)  # raises where the program sees it
@@ -6092,17 +6097,18 @@ class Subscription:
         self.whole = whole  # give out messages, not only their parameters
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
         self.methods = {FILTERS[name][0] for name in wanted}
-        self.pace, self._tried = Pace(), False
+        self.backoff = Backoff()
+        #: those that nobody has read: of too many, the oldest is lost
+        self.updates: deque[Msg] = deque(maxlen=MAX_ITEMS)
 
     async def open(self) -> Subscription:
         """Subscribe, and wait until the server has agreed; a second call does not wait."""
-        self._tried = True
-        if self.updates is not None:
+        if self.agreed is not None:
             return self
         client = self.client
         if self.uris:
             check_capability("server", client.server_capabilities, "resources.subscribe", NEWEST)
-        self.updates, self.agreed = asyncio.Queue(), get_running_loop().create_future()
+        self.news, self.agreed = asyncio.Event(), get_running_loop().create_future()
         client.subscriptions.append(self)
         try:
             if client.modern:
@@ -6110,30 +6116,31 @@ class Subscription:
                 await within(client.timeout, self.agreed, RequestTimeout(
                     f"{client.peer.name} did not agree to a subscription"))
             else:
-                await self._ask("resources/subscribe")
+                for uri in self.uris:
+                    await client.request("resources/subscribe", {"uri": uri})
         except BaseException:
             self.end()
+            self.agreed = None  # the next open() asks again
             raise
         return self
 
     async def close(self) -> None:
         """Subscribe no longer."""
-        if self in self.client.subscriptions:
+        client = self.client
+        if self in client.subscriptions:
             self.end()
-            if not self.client.modern and self.client.lost is None:
-                await self._ask("resources/unsubscribe")
+            watched = {uri for item in client.subscriptions for uri in item.uris}
+            for uri in {*self.uris} - watched:
+                if not client.modern and client.lost is None:
+                    await client.request("resources/unsubscribe", {"uri": uri})
 
     def end(self) -> None:
         """End the subscription at our end."""
         if self in self.client.subscriptions:
             self.client.subscriptions.remove(self)
-            self._put(None)
+            self.news.set()
         if self.task is not None:
             self.task.cancel()
-
-    def __del__(self) -> None:
-        if not self._tried:
-            logger.warning("a subscription was neither awaited nor iterated over: it did nothing")
 
     def __await__(self) -> Generator[Any, None, Subscription]:
         return self.open().__await__()
@@ -6143,11 +6150,12 @@ class Subscription:
 
     async def __anext__(self) -> Msg:
         await self.open()
-        update: Msg | None = await self.updates.get()
-        if update is None:
-            self._put(None)
-            raise StopAsyncIteration
-        return update
+        while not self.updates:
+            if self not in self.client.subscriptions:
+                raise StopAsyncIteration
+            self.news.clear()
+            await self.news.wait()
+        return self.updates.popleft()
 
     def take(self, msg: Msg) -> None:
         method, params, peer = msg["method"], msg.get("params", {}), self.client.peer
@@ -6165,7 +6173,8 @@ class Subscription:
             if self.callback is not None:
                 peer.call_back(self.callback, item)
             else:
-                self._put(item)
+                self.updates.append(item)
+                self.news.set()
 
     def _agree(self, notifications: Msg) -> None:
         refused = ", ".join(self.wanted.keys() - notifications.keys())
@@ -6174,18 +6183,7 @@ class Subscription:
         if self.agreed.done():  # the stream had been lost
             self.client.catch_up()
         settle_future(self.agreed)
-        self.pace = Pace()
-
-    def _put(self, item: Msg | None) -> None:
-        if self.updates.qsize() >= MAX_ITEMS:  # the oldest is lost, whatever it is of
-            self.updates.get_nowait()
-        self.updates.put_nowait(item)
-
-    async def _ask(self, method: str) -> None:
-        """Legacy: begin or end the updates of the resources that no other subscription has."""
-        others = {u for item in self.client.subscriptions if item is not self for u in item.uris}
-        for uri in {*self.uris} - others:
-            await self.client.request(method, {"uri": uri})
+        self.backoff = Backoff()
 
     async def _listen(self) -> None:
         """Modern: keep a subscriptions/listen open; open it again when its stream is lost."""
@@ -6201,9 +6199,9 @@ class Subscription:
             temporary = isinstance(problem, ConnectionClosed) or problem.code == TOO_BUSY
             if client.lost is not None or not (temporary and self.agreed.done()):
                 break
-            if self.pace.failures == 1:
+            if self.backoff.failures == 1:
                 logger.warning("announcements are missed until it is back: %s", problem)
-            await self.pace.rest(False)
+            await self.backoff.wait(False)
         if self.agreed.done() and client.lost is None:
             logger.warning("a subscription has ended: %s", problem)
         settle_future(self.agreed, None, problem)
@@ -6428,18 +6426,19 @@ class ClientSession:
         try:
             return await self._discover(probe)
         except MCPError as exc:
-            # No handshake would help: the server is modern, or wants a login.
-            told = isinstance(exc, AuthError) or exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
-            # A Transport that has ended cannot be opened again, and a Server here is no old one.
+            # The server is modern. Or a login has failed: 401 and 403 may be a gateway's.
+            told = exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY) or (
+                isinstance(exc, AuthError) and exc.code == INTERNAL_ERROR)
+            # A Transport that has ended cannot be reopened, and a Server here is not an old one.
             final = self.pinned or self.lost and isinstance(self.target, (Server, Transport))
-            # A program dies again of an exception, or of a wrong command line.
-            failed = re.search('  File "|status 2\\b', str(exc)) and "nitializ" not in str(exc)
+            # A program that crashed crashes again, unless it did so for want of `initialize`.
+            crash = r'(?m)  File "|^ +at |status 2\b|was killed'
+            failed = re.search(crash, str(exc)) and "nitializ" not in str(exc)
             if told or (final or failed) and isinstance(exc, ConnectionClosed):
                 raise
             if self.pinned:
-                raise ProtocolError(
-                    f"{self.peer.name} does not speak revision {self.pinned}: {exc}"
-                ) from exc
+                problem = f"{self.peer.name} does not speak revision {self.pinned}: {exc}"
+                raise ProtocolError(problem) from exc
             slow = isinstance(exc, RequestTimeout)
         if self.lost is not None:
             logger.warning("%s has ended, as do some old servers when they are asked, and programs "
@@ -6724,11 +6723,6 @@ CALLED_WITH = {
 }
 
 
-def check_callbacks(**given: Callback) -> None:
-    for option, callback in without_none(**given).items():
-        check_function(f"{option}=", callback, *CALLED_WITH[option])
-
-
 class Client(ClientSession):
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
@@ -6771,8 +6765,10 @@ class Client(ClientSession):
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
         check_numbers(timeout=timeout, max_timeout=max_timeout)
-        check_callbacks(elicit=elicit, elicit_url=elicit_url, sample=sample, ask=ask, log=log,
-                        progress=progress)
+        given = locals()
+        for option, names in CALLED_WITH.items():
+            if given[option] is not None:
+                check_function(f"{option}=", given[option], *names)
         callbacks = without_none(roots=roots, sampling=sample, **{
             "elicitation.form": elicit, "elicitation.url": elicit_url})
         if ask is not None and callbacks:
@@ -7157,16 +7153,16 @@ class StdioTransport(LineTransport):
 
     async def read(self) -> list[Any]:
         while items := await super().read():
-            messages = [item for item in items if self._is_message(item)]
+            messages = [item for item in items if self._keep(item)]
             if messages:
                 self._patience = self.exit_seconds
                 return messages
         await self._until_explained()
         return []
 
-    def _is_message(self, line: Any) -> bool:
-        # Libraries of a server print to stdout, which is forbidden. And "[INFO] ready" is no batch.
-        if not isinstance(line, bytes) or re.match(rb'\s*(\[\s*)?\{\s*"', line):
+    def _keep(self, line: Any) -> bool:
+        # Libraries of a server print to stdout, which is forbidden.
+        if not isinstance(line, bytes) or is_message(line):
             return True
         if not self.garbage:
             self.garbage = line[:200].decode("utf-8", "replace")
@@ -7379,7 +7375,8 @@ def header_lines(fields: tuple[tuple[str, str], ...]) -> bytes:
     with suppress(ProtocolError):
         if parse_fields(lines) == meant and not {"content-length", "transfer-encoding"} & {*meant}:
             return lines.encode("latin-1")
-    raise ValueError("a header would not arrive as it is: a blank, a second one, a length?")
+    raise ValueError(f"one of the headers {', '.join(meant)} would not arrive as it is: is it a "
+                     "str, without blanks around it, passed once, and not a length?")
 
 
 def encode_request(method: str, target: str, headers: Fields, body: bytes = b"") -> bytes:
@@ -7762,13 +7759,6 @@ CORS_HEADERS = {
 }
 
 
-def check_accept(headers: Fields, *types: str) -> None:
-    """Raise ProtocolError 406 for a client that does not accept all of these types."""
-    named = re.split("[ \t,;]+", headers.get("accept", "*/*").lower())
-    if "*/*" not in named and not {*types}.issubset(named):
-        raise ProtocolError(f"accept must list {' and '.join(types)}", http_status=406)
-
-
 def media_type(headers: Fields) -> str:
     """Return the type of a body, without parameters. RFC 9110 §8.3.1"""
     return headers.get("content-type", "").partition(";")[0].strip(" \t").lower()
@@ -8038,8 +8028,6 @@ class Response:
         """Send the next data of a stream."""
         if self.lost or self.ended:
             return
-        if self.begun is (head is not None):
-            raise RuntimeError("a response begins once, and before its data")
         slow = self._put(head, data, more)  # ValueError: nothing was sent
         self.begun, self.ended = True, not more
         if slow is not None:
@@ -8669,8 +8657,6 @@ async def serve_page(
         kind, body = JSON_TYPE, _to_json(to_json(body))  # which may be longer than a message
     body = body.encode("utf-8", "replace") if isinstance(body, str) else body
     headers = kind if isinstance(kind, dict) else {"content-type": kind}
-    if type(status) is not int or not 200 <= status <= 599 or not isinstance(body, bytes):
-        raise TypeError("a page gives a status from 200 to 599, its headers, and str or bytes")
     header_lines((*headers.items(),))  # refuses those that would not arrive
     await response.send(status, headers, b"" if status in (204, 304) else body)
 
@@ -8841,7 +8827,6 @@ class Endpoint:
         notes, headers = request.notes, request.headers
         if "revision" not in notes:
             check_json(headers)
-            check_accept(headers, JSON_TYPE, EVENT_TYPE)
             rev = headers.get(VERSION_HEADER)
             notes["revision"] = rev if rev in REVISIONS else ""
         msg, rev, size = decode(request.body), notes["revision"], len(request.body)
@@ -8953,7 +8938,6 @@ class Endpoint:
 
     async def get(self, request: HTTPRequest, response: Response) -> None:
         """Open the standalone stream, or take any stream up again after Last-Event-ID."""
-        check_accept(request.headers, EVENT_TYPE)
         self.check_open()
         session = self.session_of_legacy(request)
         last_id = request.headers.get("last-event-id")
@@ -8983,7 +8967,6 @@ class Endpoint:
 
     async def open_pair(self, request: HTTPRequest, response: Response) -> None:
         """Open the stream of HTTP+SSE, which says first where to POST."""
-        check_accept(request.headers, EVENT_TYPE)
         self.check_open()
         session = self.open_session(request)
         session.pair = True
@@ -9073,10 +9056,8 @@ class HTTPServer(Endpoint):
     ) -> None:
         check_numbers(port=port)
         super().__init__(server, **options)
-        if not host or port > 65535:
-            raise ValueError(f"host={host!r}, port={port}: give an address, and 65535 at most")
         if uds is not None and not (uds and hasattr(asyncio, "start_unix_server")):
-            raise ValueError(f"uds={uds!r}: give a path, where Python has Unix sockets")
+            raise ValueError(f"uds={uds!r}: pass a path, where Python has Unix sockets")
         self.where = host, port, uds, ssl, sock
 
     async def __aenter__(self) -> HTTPServer:
@@ -9310,7 +9291,10 @@ class HTTPAnswer(Wire):
             head = parse_response_head(await self.until(b"\r\n\r\n", MAX_HEAD_BYTES, "the head"))
             status = head.status
             if status == 101:
-                raise ProtocolError("the server changed to another protocol, unasked")
+                raise ProtocolError("the server changed to a protocol that was not requested")
+            coding = head.headers.get("content-encoding", "identity")
+            if coding != "identity":
+                raise ProtocolError(f"the server sent {coding!r:.40}, which was not requested")
         # RFC 9112 §6.3 -- what follows an answer to CONNECT is the tunnel
         bare = status in (204, 304) or (method == "CONNECT" and status < 300)
         self.expect(0 if bare else body_size(head.headers, head.minor, UNTIL_CLOSE))
@@ -9363,7 +9347,7 @@ class HTTPClient:
         self.busy: set[HTTPAnswer] = set()
 
     async def send(
-        self, method: str, target: str, headers: Fields, body: bytes, patience: float | None,
+        self, method: str, target: str, headers: Fields, body: bytes, patience: float,
         redirects: int = MAX_RETRIES,
     ) -> HTTPAnswer:
         """Send a request; return its answer when the head is there."""
@@ -9376,12 +9360,11 @@ class HTTPClient:
         for _ in range(redirects + 1):
             url = self.url.replace(target=target)
             data = encode_request(method, str(url) if forwarder else target, fields, body)
-            late = ConnectionClosed(f"{url} sent no answer within {patience or 0:g} seconds")
+            late = ConnectionClosed(f"{url} sent no answer within {patience:g} seconds")
             answer = await self._connection()
             self.busy.add(answer)
             try:
-                asking = answer.ask(url, method, data)
-                await (asking if patience is None else within(patience, asking, late))
+                await within(patience, answer.ask(url, method, data), late)
             except BaseException as exc:
                 answer.abort()
                 if isinstance(exc, (OSError, ProtocolError)):
@@ -9499,7 +9482,7 @@ class Authorizer:
 
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes = b"",
-        patience: float | None = REQUEST_SECONDS,
+        patience: float = REQUEST_SECONDS,
     ) -> HTTPAnswer:
         """Send a request with what authorizes it; once more if settle() has mended a refusal."""
         steps: list[str] = []
@@ -9549,30 +9532,25 @@ def proxy_for(url: URL) -> Proxy | None:
 #######################################
 # 42. Streamable HTTP, the client's end
 #######################################
-# Problem. Every message is a POST, answers come as JSON or events, and connections may be cut.
-#          _exchange() sees to one request, _keep_listening() to what belongs to none.
-# Rules.   1. A stream that was cut is taken up again after its last event, if the revision can.
+# Problem. Every message is a POST, responses are JSON or events, and connections may be cut.
+#          HTTPExchange is all that the modern era needs. HTTPTransport adds what the legacy era has
+#          besides: a session, a standalone stream, streams that are resumed, and HTTP+SSE.
+# Rules.   1. A stream that was cut is resumed after its last event, if the revision can.
 #          2. Each request is answered or failed, whatever becomes of its connection. One that may
 #             have been served is not sent again, unless it only reads.
-# Limits.  Shaking hands again when the session is gone is the Client's.
+# Limits.  Beginning a session anew is the Client's. An HTTP+SSE server is found by the GET that
+#          follows a POST which it refuses.
 
 
-class HTTPTransport(Transport):
-    """The client's end.
+warn_once = lru_cache(MAX_FEW)(logger.warning)
 
-    Args:
-        headers: of each request; a mapping, or a function, plain or async, that gives one
-        token: a bearer token, or a function that gives one
-        ssl: an ssl.SSLContext, or the path of a file with certificates to trust
-        auth: how to log in: "oauth", or an OAuth, ClientCredentials or the like
-    """
+
+class HTTPExchange(Transport):
+    """A request is a POST, and its response answers it."""
 
     outlives_server = True
-    session_id: str | None = None
     rev = ""  # that was agreed on
-    _listening: Task | None = None  # reads the standalone stream
-    _pair: str | None = None  # where to POST, if it is HTTP+SSE that the server speaks
-    _endpoint: Any = None  # a future of that, once there is such a stream
+    session: Fields = types.MappingProxyType({})  # legacy: the header that names it
     #: makes an Authorizer of what `auth=` was given, or None; section 47 puts one here
     authorizer_of: Any = nothing
 
@@ -9581,35 +9559,34 @@ class HTTPTransport(Transport):
         token: Any = None, ssl: Any = None, auth: Any = None,
     ) -> None:
         self.url, self.name, self.ssl = parse_url(url), url, ssl
+        self.where = self.url.target  # to POST
         self.http = HTTPClient(self.url, ssl=ssl)
         self._headers = headers if callable(headers) else sendable_headers(headers)
         if not (token is None or auth is None):
-            raise ValueError("token= and auth= are two ways to come in: give one of them")
+            raise ValueError("token= and auth= are two ways to log in: pass one of them")
         self.auth = Authorizer(self.http, token) if auth is None else self.authorizer_of(auth)
         if self.auth is None:
             raise TypeError(f"auth= cannot be of type {type(auth).__name__}: "
-                            'give "oauth", an OAuth(...), a token, or a function that returns one')
+                            'pass "oauth", an OAuth(...), a token, or a function that returns one')
         self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
-        #: tasks that see to our requests, and which of these have no answer yet
+        #: tasks that see to our requests, and which of these have no response yet
         self.running: dict[Any, set[ReqId]] = {}
 
     async def read(self) -> list[Any]:
         return await self.inbox.take()
 
     async def write(self, msg: Payload) -> None:
-        """POST a message. What goes wrong with a request is told to `failed`, by its id."""
+        """POST a message. What goes wrong with a request is reported to `failed`, by its id."""
         if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.reason}")
-        data = encode(msg)  # here, where the program learns of what cannot be said
+        data = encode(msg)  # here, where the program learns of what JSON cannot say
         ids = {item["id"] for item in as_list(msg) if "method" in item and "id" in item}
         if ids:
             self.tasks.spawn(self._exchange(msg, data, ids))
-            return
-        await within(REQUEST_SECONDS, self._post(msg, data, set()), ConnectionClosed(
-            f"{self.url} did not take a message within {REQUEST_SECONDS:g} seconds"))
-        if self._pair is None and method_of(msg) == "notifications/initialized":
-            await self._listen()
+        else:
+            await within(REQUEST_SECONDS, self._post(msg, data, ids), ConnectionClosed(
+                f"{self.url} did not accept a message within {REQUEST_SECONDS:g} seconds"))
 
     async def _exchange(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
         """POST a message or a batch, and see to it that each of `ids` is answered or failed."""
@@ -9618,10 +9595,7 @@ class HTTPTransport(Transport):
         try:
             await self._post(msg, data, ids)
         except Exception as exc:
-            problem: Any = exc
-            if not isinstance(exc, MCPError):
-                problem = ConnectionClosed(f"{self.url}: {exc!r}")
-                problem.__cause__ = exc
+            problem = exc if isinstance(exc, MCPError) else ConnectionClosed(f"{self.url}: {exc!r}")
             for req_id in ids:  # those that are not answered by now
                 self.failed(req_id, problem)
         finally:
@@ -9629,29 +9603,26 @@ class HTTPTransport(Transport):
 
     def abandon(self, req_id: ReqId) -> bool:
         for task, ids in self.running.items():
-            if ids == {req_id}:  # no other request shares the answer
+            if ids == {req_id}:  # no other request shares the response
                 task.cancel()
             ids.discard(req_id)
         return self.rev >= MODERN
 
     async def fields(self, more: Fields) -> Fields:
-        out = {**sendable_headers(await value_from(self._headers)), **more}
+        out = {**sendable_headers(await value_from(self._headers)), **more, **self.session}
         if self.rev >= VERSION_HEADERS:
             out[VERSION_HEADER] = self.rev
-        if self.session_id is not None:
-            out[SESSION_HEADER] = self.session_id
         return out
 
     async def _post(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
         """POST a message or a batch, and read until `ids` are answered."""
-        opening = method_of(msg) == "initialize"
         more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         if self.rev >= MODERN and isinstance(msg, dict) and "method" in msg:
             for name, value in repeated(msg, self.tools).items():
                 if value is not None:
                     more[name] = encode_header_value(str(value))
         headers = await self.fields(more)
-        send = partial(self.auth.send, "POST", self._pair or self.url.target, headers, data, None)
+        send = partial(self.auth.send, "POST", self.where, headers, data, NEVER)
         try:
             answer = await send()
         except ConnectionClosed:
@@ -9660,90 +9631,31 @@ class HTTPTransport(Transport):
                 raise
             answer = await send()
         with closing(answer):
-            status = answer.head.status
-            # spec 2025-11-25: basic/transports#backwards-compatibility
-            older = opening and status in (400, 404, 405) and self._pair is None
-            if older and await self._open_pair():
-                return await self._post(msg, data, set())
-            if status == 404 and SESSION_HEADER in headers:
-                raise SessionExpired(f"{self.url} knows our session no longer")
-            if status >= 400:
-                raise await self.problem_of(answer)
-            if opening:
-                self.session_id = answer.head.headers.get(SESSION_HEADER)
-            if ids and self._pair is None:
-                await self._read_answer(answer, ids)
-            else:
-                with suppress(asyncio.TimeoutError):  # empty, or ought to be; read for the next use
-                    await asyncio.wait_for(answer.body(), PROBE_SECONDS)
+            await self.receive(msg, answer, ids)
 
-    async def problem_of(self, answer: HTTPAnswer) -> MCPError:
-        """Return the error that a status stands for; a JSON-RPC error in the body goes first."""
-        status, body, problem = answer.head.status, b"", Msg()
-        with suppress(ConnectionClosed, ProtocolError):  # cut short; too long; no JSON
-            body = await answer.body()
-            msg = decode(body)
-            problem = msg["error"] if classify(msg) is ERROR else {}
-        text = f"{answer.url} answered {status} {answer.head.reason}".rstrip()
-        said = problem.get("message") or first_line(body)
-        text += f": {said}" if said else ""
-        if status in (401, 403):  # whatever the body says, no other message would get further
-            return AuthError(text)
-        if not problem:
-            return ConnectionClosed(text)
-        if msg.get("id") is None:  # it may come from whatever stands between
-            said += f" (HTTP {status} from {answer.url})"
-        return RemoteError(problem["code"], said, problem.get("data"))
-
-    # Answers.
-
-    async def _read_answer(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
+    async def receive(self, msg: Payload, answer: HTTPAnswer, ids: set[ReqId]) -> None:
+        """Read the response to a message, until `ids` are answered."""
+        if answer.head.status >= 400:
+            raise await self.problem_of(answer)
         kind = media_type(answer.head.headers)
-        if kind == JSON_TYPE:
-            await self._take(await answer.body(), ids)
+        if not ids:
+            with suppress(asyncio.TimeoutError):  # empty, or ought to be; read for the next use
+                await asyncio.wait_for(answer.body(), PROBE_SECONDS)
         elif kind == EVENT_TYPE:
-            await self._follow(answer, ids)
+            await self.follow(answer, ids)
         else:
-            what = f"{kind or 'no content type'}: {first_line(await answer.body())}"
-            raise ConnectionClosed(f"{answer.url} answered with {what}")
+            body = await answer.body()
+            if kind != JSON_TYPE:
+                odd = f"{answer.url} answered {answer.head.status} with {kind or 'no content type'}"
+                if not is_message(body):
+                    raise ConnectionClosed(f"{odd}: {first_line(body)}")
+                warn_once("%s, and the body is JSON", odd)
+            await self.take(body, ids)
         if ids:
-            raise ConnectionClosed(f"{answer.url} ended its answer without a response")
+            raise ConnectionClosed(f"{answer.url} ended its response without answering the request")
 
-    async def _follow(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
-        """Read events until `ids` are answered; take the stream up again where it was cut.
-
-        One that brings nothing is not `good`; MAX_RETRIES of these in a row are the end.
-        """
-        pace, good, events = Pace(), True, SSEDecoder()
-        await self.read_events(answer, events, ids)
-        # spec: basic/transports/streamable-http#receiving-messages -- "not supported", any more
-        while ids and sendable(events.last_id) and self.rev < MODERN:
-            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
-            await pace.rest(good, events.retry_ms)
-            before, good = events.last_id, False
-            try:
-                answer = await self._get_stream(before, REQUEST_SECONDS)
-            except ConnectionClosed:
-                if pace.failures == MAX_RETRIES:
-                    raise
-                continue  # the server may be there the next time
-            with closing(answer):
-                if answer.head.status != 200:
-                    # Not SessionExpired, after which the request would be sent once more.
-                    raise ConnectionClosed(f"{await self.problem_of(answer)}: the answer is lost; "
-                                           "call again, if doing it twice does no harm")
-                events = SSEDecoder(before, events.retry_ms)
-                await self.read_events(answer, events, ids)
-            good = events.last_id != before
-            if pace.failures == MAX_RETRIES:
-                return
-
-    async def _get_stream(self, last_id: str, patience: float | None) -> HTTPAnswer:
-        """Ask for a stream, from the event after `last_id` on."""
-        more = {"last-event-id": last_id.encode().decode("latin-1")} if sendable(last_id) else {}
-        return await self.auth.send(
-            "GET", self.url.target, await self.fields({"accept": EVENT_TYPE, **more}), b"", patience
-        )
+    async def follow(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
+        await self.read_events(answer, SSEDecoder(), ids)
 
     async def read_events(
         self, answer: HTTPAnswer, events: SSEDecoder, ids: set[ReqId] | None
@@ -9752,21 +9664,17 @@ class HTTPTransport(Transport):
         with suppress(ConnectionClosed):
             while (ids is None or ids) and (data := await answer.next_piece()):
                 for event in events.feed(data):
-                    await self._take_event(event, ids)
+                    await self.take_event(event, ids)
 
-    async def _take_event(self, event: Event, ids: set[ReqId] | None) -> None:
-        if event.event == "message" and event.data:
-            await self._take(event.data.encode(), ids)
-        elif event.event == "endpoint" and self._endpoint is not None:
-            url = self.url.join(event.data)
-            if url is None:
-                raise ProtocolError(f"it names an endpoint elsewhere, {event.data}")
-            settle_future(self._endpoint, url.target)
+    async def take_event(self, event: Event, ids: set[ReqId] | None) -> None:
+        data = event.data.encode()
+        if event.event == "message" and is_message(data):  # some servers send pings
+            await self.take(data, ids)
 
-    async def _take(self, data: bytes, ids: set[ReqId] | None) -> None:
+    async def take(self, data: bytes, ids: set[ReqId] | None) -> None:
         """Deliver a message, noting which of our requests it answers."""
         try:
-            msg = decode(data)
+            msg = decode(data.removeprefix(BOM))
         except ProtocolError as exc:
             raise ProtocolError(f"{self.url} sent: {first_line(data)}: {exc}") from None
         # Some servers answer with an array whatever the revision: its messages are taken singly.
@@ -9775,93 +9683,29 @@ class HTTPTransport(Transport):
             if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
                 ids.discard(item["id"])
 
-    # The standalone stream, on which a legacy server says what belongs to no request of ours.
-
-    async def _listen(self) -> None:
-        """Open the stream; messages may need it, so its head is waited for a moment."""
-        if self._listening is not None:
-            self._listening.cancel()
-        opened = get_running_loop().create_future()
-        self._listening = self.tasks.spawn(self._keep_listening(opened))
-        await asyncio.wait([opened], timeout=GRACE_SECONDS)
-
-    async def _keep_listening(self, opened: Future) -> None:
-        """Open the stream again and again, for as long as the server has one."""
-        pace, ever = Pace(), False  # whether the stream was ever there
-        events = SSEDecoder()  # how far it has come
-        # `closed` is asked each time, since wait_for() may swallow a cancellation before 3.12.
-        while not self.inbox.closed:
-            since, before, problem = time.monotonic(), events.last_id, None
-            try:
-                with closing(await self._get_stream(before, None)) as answer:
-                    settle_future(opened)
-                    status = answer.head.status
-                    if ever and status == 200 and not sendable(before):
-                        self.interrupted(False)  # nobody knows where it was cut
-                    if status == 200:
-                        ever, events = True, SSEDecoder(before, events.retry_ms)
-                        await self.read_events(answer, events, None)
-                    elif status == 400 and before:  # the events that we have not seen are lost
-                        events = SSEDecoder(retry_ms=events.retry_ms)
-                    elif ever and status == 404 and self.session_id is not None:
-                        # spec 2025-11-25: basic/transports#session-management -- it is over
-                        self.interrupted(True)
-                        return
-                    # 409, 429 and 5xx will pass: it tries again
-                    elif status not in (409, 429) and status < 500:
-                        problem = await self.problem_of(answer)
-            except AuthError as exc:
-                problem = exc
-            except MCPError as exc:
-                tell = logger.warning if pace.failures == 1 else logger.info
-                tell("announcements are missed until it is back: %s", exc)
-            finally:
-                settle_future(opened)
-            if problem is not None:
-                # A server that never had the stream says so, mostly by 405.
-                if ever or isinstance(problem, AuthError):
-                    logger.warning("%s announces nothing any more: %s", self.url, problem)
-                return
-            await pace.rest(
-                time.monotonic() - since >= PROBE_SECONDS or events.last_id != before,
-                events.retry_ms,
-            )
-
-    # HTTP+SSE, the transport of the first revision: one stream on which everything comes.
-
-    async def _open_pair(self) -> bool:
-        """Open the stream; return whether the server has one, and so speaks that revision."""
-        try:
-            answer = await self._get_stream("", CONNECT_SECONDS)
-        except ConnectionClosed:
-            return False
-        if answer.head.status != 200 or media_type(answer.head.headers) != EVENT_TYPE:
-            with closing(answer):
-                if answer.head.status in (401, 403):
-                    raise await self.problem_of(answer)
-            return False
-        self._endpoint = get_running_loop().create_future()
-        self.tasks.spawn(self._read_pair(answer))
-        self._pair = await within(CONNECT_SECONDS, self._endpoint, ConnectionClosed(
-            f"{self.url} sent no endpoint event"))
-        return True
-
-    async def _read_pair(self, answer: HTTPAnswer) -> None:
-        self.reason = "ended its stream"
-        try:
-            with closing(answer):
-                await self.read_events(answer, SSEDecoder(), None)
-        except MCPError as exc:
-            self.reason = f"sent a stream that cannot be read: {exc}"
-        settle_future(self._endpoint, None, ConnectionClosed(f"{self.url} {self.reason}"))
-        self.end()
-
-    # The end.
+    async def problem_of(self, answer: HTTPAnswer) -> MCPError:
+        """Return the error that a status stands for; a JSON-RPC error in the body goes first."""
+        head, body, problem = answer.head, b"", Msg()
+        with suppress(ConnectionClosed, ProtocolError):  # cut short; too long; not JSON
+            body = await answer.body()
+            msg = decode(body)
+            problem = msg["error"] if classify(msg) is ERROR else {}
+        wait = head.headers.get("retry-after")
+        what = f"{head.status} {head.reason}".rstrip() + (f", retry after {wait}" if wait else "")
+        said = problem.get("message") or first_line(body)
+        text = f"{answer.url} answered {what}" + (f": {said}" if said else "")
+        if head.status in (401, 403):  # whatever the body says
+            refused = AuthError(text)
+            refused.code = head.status
+            return refused
+        if not problem:
+            return ConnectionClosed(text)
+        if msg.get("id") is None or wait:  # it may come from whatever stands between
+            said += f" (HTTP {what}, from {answer.url})"
+        return RemoteError(problem["code"], said, problem.get("data"))
 
     def agreed(self, rev: str | None) -> None:
         self.rev = rev or ""
-        if rev is None:
-            self.session_id = None
 
     def learn_tool(self, tool: Msg) -> None:
         self.tools[tool["name"]] = types.SimpleNamespace(
@@ -9874,14 +9718,169 @@ class HTTPTransport(Transport):
 
     async def _end(self) -> None:
         self.end()
-        if self.session_id is not None:
+        await self.auth.close()
+        await self.tasks.close()
+        await self.http.close()
+
+
+class HTTPTransport(HTTPExchange):
+    """The client's end.
+
+    Args:
+        headers: of each request; a mapping, or a function, plain or async, that returns one
+        token: a bearer token, or a function that returns one
+        ssl: an ssl.SSLContext, or the path of a file with certificates to trust
+        auth: how to log in: "oauth", or an OAuth, ClientCredentials or the like
+    """
+
+    has_sessions = False  # whether the server opened one
+    _listening: Task | None = None  # reads the standalone stream
+    _endpoint: Any = None  # HTTP+SSE: a future of where to POST
+
+    async def write(self, msg: Any) -> None:
+        method = method_of(msg)
+        if method == "initialize":
+            self.session = {}
+            if msg["params"]["protocolVersion"] == REVISIONS[0]:
+                await self._open_pair()
+        await super().write(msg)
+        if method == "notifications/initialized" and self._endpoint is None:
+            if self._listening is not None:
+                self._listening.cancel()
+            self._listening = self.tasks.spawn(self._keep_listening())
+
+    async def receive(self, msg: Payload, answer: HTTPAnswer, ids: set[ReqId]) -> None:
+        status = answer.head.status
+        if method_of(msg) == "initialize" and self._endpoint is None:
+            # spec 2025-11-25: basic/transports#backwards-compatibility -- "400", "404" or "405"
+            if (400 <= status < 500 or status == 501) and await self._open_pair():
+                return await self._post(msg, encode(msg), ids)
+            id = answer.head.headers.get(SESSION_HEADER)
+            self.has_sessions = id is not None
+            self.session = without_none(**{SESSION_HEADER: id})
+        # What answers a request of HTTP+SSE comes on its stream.
+        await super().receive(msg, answer, ids if self._endpoint is None else set())
+
+    async def problem_of(self, answer: HTTPAnswer) -> MCPError:
+        problem = await super().problem_of(answer)
+        # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
+        forgotten = answer.head.status == 404 or "session" in str(problem).lower()
+        if self.has_sessions and forgotten and not isinstance(problem, AuthError):
+            return SessionExpired(str(problem))
+        return problem
+
+    async def _get_stream(self, last_id: str, patience: float) -> HTTPAnswer:
+        """Ask for a stream, from the event after `last_id` on."""
+        more = {"last-event-id": last_id.encode().decode("latin-1")} if sendable(last_id) else {}
+        return await self.auth.send(
+            "GET", self.url.target, await self.fields({"accept": EVENT_TYPE, **more}), b"", patience
+        )
+
+    async def follow(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
+        """Read events until `ids` are answered; resume the stream where it was cut.
+
+        MAX_RETRIES attempts in a row that bring nothing are the end.
+        """
+        backoff, good, events = Backoff(), True, SSEDecoder()
+        await self.read_events(answer, events, ids)
+        # spec: basic/transports/streamable-http#receiving-messages -- "not supported", any more
+        while ids and sendable(events.last_id) and self.rev < MODERN:
+            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
+            await backoff.wait(good, events.retry_ms)
+            before, good = events.last_id, False
+            if backoff.failures > MAX_RETRIES:
+                return
+            try:
+                answer = await self._get_stream(before, REQUEST_SECONDS)
+            except ConnectionClosed:
+                continue  # the server may be there the next time
+            with closing(answer):
+                if answer.head.status != 200:
+                    # Not SessionExpired, after which the request would be sent once more.
+                    raise ConnectionClosed(f"{await self.problem_of(answer)}: the answer is lost; "
+                                           "call again, if doing it twice does no harm")
+                events = SSEDecoder(before, events.retry_ms)
+                await self.read_events(answer, events, ids)
+            good = events.last_id != before
+
+    # The standalone stream, on which a server sends what belongs to no request of ours.
+
+    async def _keep_listening(self) -> None:
+        """Open the stream again and again, for as long as the server has one."""
+        backoff, heard = Backoff(), False  # whether the stream was ever there
+        events = SSEDecoder()  # how far it has come
+        # `closed` is read each time, since wait_for() may swallow a cancellation before 3.12.
+        while not self.inbox.closed:
+            since, last = time.monotonic(), events.last_id
+            try:
+                with closing(await self._get_stream(last, NEVER)) as answer:
+                    status = answer.head.status
+                    if heard and status == 200 and not sendable(last):
+                        self.interrupted(False)  # nobody knows where it was cut
+                    if status == 200:
+                        heard, events = True, SSEDecoder(last, events.retry_ms)
+                        await self.read_events(answer, events, None)
+                    elif status == 400 and last:  # the events that we have not seen are lost
+                        events = SSEDecoder(retry_ms=events.retry_ms)
+                    elif status not in (409, 429) and status < 500:  # those will pass
+                        return self._stop_listening(await self.problem_of(answer), heard)
+            except AuthError as exc:
+                return self._stop_listening(exc, True)
+            except MCPError as exc:
+                tell = logger.warning if backoff.failures == 1 else logger.info
+                tell("announcements are missed until it is back: %s", exc)
+            good = time.monotonic() - since >= PROBE_SECONDS or events.last_id != last
+            await backoff.wait(good, events.retry_ms)
+
+    def _stop_listening(self, problem: MCPError, heard: bool) -> None:
+        if heard and isinstance(problem, SessionExpired):
+            self.interrupted(True)
+        elif heard or isinstance(problem, AuthError):  # others never had the stream: 405, mostly
+            logger.warning("%s sends no announcements any more: %s", self.url, problem)
+
+    # HTTP+SSE, the transport of the first revision: one stream on which everything comes.
+
+    async def _open_pair(self) -> bool:
+        """Open the stream; return whether the server has one, and so speaks that revision."""
+        try:
+            answer = await self._get_stream("", CONNECT_SECONDS)
+        except ConnectionClosed:
+            return False
+        if answer.head.status != 200 or media_type(answer.head.headers) != EVENT_TYPE:
+            answer.close()
+            return False
+        self._endpoint = get_running_loop().create_future()
+        self.tasks.spawn(self._read_pair(answer))
+        self.where = await within(CONNECT_SECONDS, self._endpoint, ConnectionClosed(
+            f"{self.url} sent no endpoint event"))
+        return True
+
+    async def take_event(self, event: Event, ids: set[ReqId] | None) -> None:
+        if event.event == "endpoint" and self._endpoint is not None:
+            url = self.url.join(event.data)
+            if url is None:
+                raise ProtocolError(f"it names an endpoint elsewhere, {event.data}")
+            settle_future(self._endpoint, url.target)
+        await super().take_event(event, ids)
+
+    async def _read_pair(self, answer: HTTPAnswer) -> None:
+        self.reason = "ended its stream"
+        try:
+            with closing(answer):
+                await self.read_events(answer, SSEDecoder(), None)
+        except MCPError as exc:
+            self.reason = f"sent a stream that cannot be read: {exc}"
+        settle_future(self._endpoint, None, ConnectionClosed(f"{self.url} {self.reason}"))
+        self.end()
+
+    async def _end(self) -> None:
+        self.end()
+        if self.session:
             with suppress(MCPError, ValueError):
                 async with Deadline(GRACE_SECONDS, ConnectionClosed()):
                     # spec 2025-11-25: basic/transports#session-management -- it SHOULD
                     (await self.auth.send("DELETE", self.url.target, await self.fields({}))).close()
-        await self.auth.close()
-        await self.tasks.close()
-        await self.http.close()
+        await super()._end()
 
 
 def method_of(msg: Payload) -> str:
@@ -10642,7 +10641,7 @@ class Fetcher:
         trace_head(">", f"{method} {url}", headers)
         try:
             async with Deadline(max(self.left, 0), late):
-                answer = await http.send(method, url.target, sent, data, None, redirects)
+                answer = await http.send(method, url.target, sent, data, NEVER, redirects)
                 with closing(answer):
                     body = await answer.body(MAX_DOCUMENT_BYTES)
         except LimitExceeded as exc:

@@ -7264,14 +7264,11 @@ A subscription ends with its connection.
             assert [each[:2] for each in said] == [(1, 2), (2, 2)]
             assert heard.empty()
 
-    async def test_two_who_want_the_same_are_one_subscription(self, caplog):
+    async def test_two_who_want_the_same_both_ask_and_the_last_one_ends_it(self):
         fake, heard = FakeServer({"resources/subscribe": {}, "resources/unsubscribe": {}}), []
         async with client_of_fake(fake) as c:
             with pytest.raises(TypeError, match="not JSON serializable"):
                 c.subscribe(pathlib.Path("a"), heard.append)
-            assert not caplog.text
-            c.subscribe("a://b", heard.append)
-            assert "a subscription was neither awaited nor iterated over" in caplog.text
             one = await c.subscribe("a://b", heard.append)
             two = await c.subscribe("a://b", heard.append)
             fake.say({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "a://b"}})
@@ -7279,7 +7276,20 @@ A subscription ends with its connection.
             await one.close()
             assert "resources/unsubscribe" not in fake.methods()
             await two.close()
-            assert fake.methods().count("resources/subscribe") == 1 == fake.methods().count("resources/unsubscribe")
+            assert fake.methods().count("resources/subscribe") == 2
+            assert fake.methods().count("resources/unsubscribe") == 1
+
+    async def test_a_subscription_that_was_refused_does_not_look_open(self):
+        def refuse(msg):
+            return [{"jsonrpc": "2.0", "id": msg["id"], "error": {"code": -32602, "message": "no"}}]
+
+        async with client_of_fake(FakeServer({"resources/subscribe": refuse})) as c:
+            subscription = c.subscribe("a://b")
+            for _ in range(2):
+                with pytest.raises(m.RemoteError):
+                    await subscription
+            with pytest.raises(m.RemoteError):
+                await c.subscribe("a://b")
 
     async def test_a_slow_reader_loses_the_oldest_updates_and_no_memory(self):
         fake = FakeServer({"resources/subscribe": {}, "resources/unsubscribe": {}})
@@ -8785,13 +8795,13 @@ SESSION_STATUSES = [  # method, path, headers that differ, status; None leaves a
     ("POST", "/mcp", {}, 202), ("POST", "/mcp/", {}, 202), ("POST", "/nowhere", {}, 404),
     ("POST", "/mcp", {"content_type": "application/json; charset=utf-8"}, 202),
     ("POST", "/mcp", {"content_type": "text/plain"}, 415), ("POST", "/mcp", {"content_type": None}, 415),
-    ("POST", "/mcp", {"accept": "text/html"}, 406), ("POST", "/mcp", {"accept": "*/*"}, 202),
-    ("POST", "/mcp", {"accept": None}, 202), ("POST", "/mcp", {"accept": "application/json"}, 406),
+    ("POST", "/mcp", {"accept": "*/*"}, 202),
+    ("POST", "/mcp", {"accept": None}, 202), ("POST", "/mcp", {"accept": "application/json"}, 202),
     ("POST", "/mcp", {"accept": "application/json;q=0.5, TEXT/event-stream"}, 202),
     ("POST", "/mcp", {"mcp_session_id": None}, 400), ("POST", "/mcp", {"mcp_session_id": "unknown"}, 404),
     ("POST", "/mcp", {"mcp_protocol_version": "1999-01-01"}, 400),
     ("POST", "/mcp", {"mcp_protocol_version": None}, 202),
-    ("GET", "/mcp", {"accept": "application/json"}, 406), ("GET", "/mcp", {"mcp_session_id": None}, 400),
+    ("GET", "/mcp", {"mcp_session_id": None}, 400),
     ("GET", "/mcp", {"mcp_session_id": "unknown"}, 404), ("GET", "/mcp", {"mcp_protocol_version": V5}, 405),
     ("GET", "/mcp", {"last_event_id": "x"}, 400), ("GET", "/mcp", {"last_event_id": "0123456789abcdef-2"}, 400),
     ("PUT", "/mcp", {}, 405), ("DELETE", "/mcp", {"mcp_session_id": "unknown"}, 404),
@@ -9718,9 +9728,11 @@ GOOD_ANSWERS = [
     STREAM + b": hi\n\nevent: other\ndata: {}\n\ndata: ANSWER\n\n", STREAM + b"data: ANSWER\r\r",
     OK + b"Content-Type: text/event-stream; x\r\nTransfer-Encoding: chunked\r\n\r\n6\r\ndata: \r\nHEXA\r\nANSWER\r\n2\r\n\n\n\r\n0\r\n\r\n",
     STREAM + b"data: [ANSWER]\n\n", STREAM + b"data: ANSWER\n\ngarbage\xff\n\ndata: {\n\n",
+    OK + b"Content-Length: SIZE\r\n\r\nANSWER", OK + b"Content-Type: text/plain\r\nConnection: close\r\n\r\n\xef\xbb\xbf ANSWER",
+    STREAM + b"data: ping\n\ndata: [DONE]\n\ndata: ANSWER\n\n",
 ]  # fmt: skip
 BAD_ANSWERS = [
-    (b"", "ended|reset"), (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "another protocol"), (b"HTTP/2 200 OK\r\n\r\n", ""),
+    (b"", "ended|reset"), (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "not requested"), (b"HTTP/2 200 OK\r\n\r\n", ""),
     (b"HTTP/1.1  200 OK\r\n\r\n", ""), (b"HTTP/1.1 20 OK\r\n\r\n", ""), (b"HTTP/1.1 600 OK\r\n\r\n", ""),
     (b"HTTP/1.1 200 O\x00K\r\n\r\n", ""), (b"SSH-2.0-OpenSSH_9\r\n\r\n", ""),
     (b"HTTP/1.1 200 OK\nContent-Length: 0\n\n\r\n\r\n", ""), (b"HTTP/1.1 100 Continue\r\n\r\n" * 20, ""),
@@ -9734,7 +9746,9 @@ BAD_ANSWERS = [
     (framed("text/html", b"<h1>a proxy</h1>"), "<h1>a proxy"), (OK + b"Content-Length: 0\r\n\r\n", "content type"),
     (framed("text/plain", b"out of order", "500 Broken"), "500 Broken: out of order"),
     (framed("text/plain", b"", "404 Not Found"), "session|404"), (framed("text/plain", b"who?", "401 No"), "401"),
-    (framed("text/plain", b"", "403 Forbidden"), "403"), (STREAM + b"data: {}\n\n", ""), (STREAM, "without a response"),
+    (framed("text/plain", b"", "403 Forbidden"), "403"), (STREAM + b"data: {}\n\n", ""), (STREAM, "without answering"),
+    (JSON_OK + b"Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", "sent 'gzip', which was not requested"),
+    (framed("text/plain", b"slower", "429 Slow", "Retry-After: 7\r\n"), "429 Slow, retry after 7: slower"),
     (STREAM + b"data: " + b"x" * 17_000_000, ""), (STREAM + b"data: [5]\n\n", ""),
 ]  # fmt: skip
 PROXIES = [  # the variables, the scheme of the URL, whether the proxy is asked
@@ -10017,12 +10031,17 @@ class TestClientOverHTTP:
             assert len(gets) == 1
             await eventually(lambda: leap(1) or len(gets) == 2)
 
-    async def test_an_expired_session_is_renewed_once_for_all_and_messages_wait_for_it(self):
+    @pytest.mark.parametrize("refusal", [
+        framed("text/plain", b"", "404 Gone"), framed("text/plain", b"Unknown Session", "400 Bad Request"),
+        framed("application/json", b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message":'
+               b' "Bad Request: No valid session ID provided"}}', "400 Bad Request"),
+    ])  # fmt: skip
+    async def test_an_expired_session_is_renewed_once_for_all_and_messages_wait_for_it(self, refusal):
         sessions, calls = [], []
 
         async def on_call(wire, head, msg):
             if head.headers["mcp-session-id"] == "s1":
-                wire.send(b"HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n")
+                wire.send(refusal)
             else:
                 calls.append(head.headers["mcp-session-id"])
                 wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
@@ -10187,6 +10206,46 @@ class TestClientOverHTTP:
         async with scripted(old) as url:
             with pytest.raises((m.MCPError, ValueError), match=match):
                 await m.Client(url).connect()
+
+    @pytest.mark.parametrize("status, revision", [(400, None), (403, None), (410, None), (501, None), (0, V1)])
+    async def test_the_pair_is_found_whatever_refuses_the_post_and_at_once_for_the_first_revision(self, status, revision):
+        """A server that does not answer a POST is not waited for where the revision is known."""
+        stream = asyncio.get_running_loop().create_future()
+
+        async def old(wire):
+            head, body = await wire.request()
+            if head.method == "GET":
+                wire.send(STREAM + b"event: endpoint\ndata: /post\n\n")
+                stream.set_result(wire)
+                await wire.reader.read()
+            elif head.target == "/post":
+                wire.send(NO_BODY)
+                if b'"id"' in body:
+                    (await stream).send(sse(json.loads(greeting(body, "").partition(b"\r\n\r\n")[2])))
+            elif status:
+                wire.send(framed("text/plain", b"no", f"{status} No"))
+            else:
+                await wire.reader.read()
+
+        async with scripted(old) as url:
+            async with m.Client(url, revision=revision, timeout=10) as client:
+                assert client.server_info["name"] == "s"
+
+    async def test_a_server_that_refuses_only_the_question_for_its_revision_gets_the_handshake(self):
+        async def gateway(wire):
+            while True:
+                head, body = await wire.request()
+                known = b"discover" not in body and body
+                wire.send(NO_BODY if b'"id"' not in body else greeting(body) if known
+                          else framed("text/plain", b"no such method", "403 Forbidden"))  # fmt: skip
+
+        async with scripted(gateway) as url:
+            async with m.Client(url) as client:
+                assert client.revision == V4
+
+    def test_a_header_that_is_not_a_text_is_named(self):
+        with pytest.raises(ValueError, match="x-team"):
+            m.Client("http://localhost/", headers={"X-Team": None})
 
     async def test_our_client_falls_back_to_the_pair(self):
         async with sample_app().http(port=0) as server:
