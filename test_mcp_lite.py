@@ -13485,6 +13485,16 @@ class TestReadme:
                 if anchor:
                     assert anchor in anchors(target.read_text("utf-8")), f"{page}: {path}#{anchor}"
 
+    def test_the_sections_that_the_lessons_name_exist(self):
+        lessons = HERE / "examples" / "lessons"
+        titles = re.findall(r"(?m)^# \d+\. (.*)$", pathlib.Path(m.__file__).read_text("utf-8"))
+        table = re.findall(r"(?m)^\| \d+ \|.*\| (.*) \|$", (lessons / "README.md").read_text("utf-8"))
+        heads = [re.search(r"does it properly in([^:]*?(?:: )?.*?)\nExercise", path.read_text("utf-8"), re.S)[1]
+                 for path in sorted(lessons.glob("[0-9]*.py"))]  # fmt: skip
+        assert len(table) == len(heads) == 11
+        for named in table + heads:
+            assert set(re.findall(r'"([A-Z][^"]*)"', named)) <= {*titles}, named
+
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "",

@@ -4,7 +4,7 @@ A tool is a function that a model may call. The server lists its tools with a JS
 arguments. The model reads names, descriptions and schemas, and writes JSON that fits them.
 
 mcp_lite.py does it properly in the sections "JSON Schema", "Functions" (how a
-function becomes a schema) and "Registrations".
+function becomes a schema) and "Entries".
 Exercise: write down, from the schema alone, every call of `add` that must be refused. Try them.
 """
 

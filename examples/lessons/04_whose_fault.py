@@ -5,7 +5,7 @@ result with `isError`, for the model, which can try again. Anything else that is
 request is an error with a code, for the program that sent it.
 
 mcp_lite.py does it properly in "Errors", whose function wire_error() decides what the
-other end is told, and in "Handlers".
+other end is told, and in "Methods".
 Exercise: write a function blame(answer) that returns "nobody", "the call" (the tool failed, or the
 model called it wrongly), or "the client".
 """

@@ -4,7 +4,7 @@ A long list comes in pages. With each page comes a cursor; who sends it back get
 A prompt is a text with parameters, which a person picks. While they type an argument of it, the
 server can complete it.
 
-mcp_lite.py does it properly in "Handlers".
+mcp_lite.py does it properly in "Methods".
 Exercise: an async generator that yields all resources, and notices a server whose cursors go
 round in circles.
 """

@@ -3,8 +3,8 @@
 Over HTTP every message of the client is a POST to one URL. The answer is JSON; or, if the server
 has more to say than the answer, a stream of server-sent events, each of which holds one message.
 
-mcp_lite.py does it properly in Part VI: HTTP/1.1, server-sent events, the rules of HTTP and
-the endpoint.
+mcp_lite.py does it properly in Part VI: "HTTP/1.1", "Server-sent events", "HTTP rules" and
+"The endpoint".
 Exercise: read events as they come, line by line, instead of waiting for the end of the stream.
 """
 

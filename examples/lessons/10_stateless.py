@@ -38,12 +38,15 @@ async def lesson():
         first = await lunch(pipe, 1)
         assert first["resultType"] == "input_required"
         say("The call has ended, with a question. We make it again, as a new request, with the "
-            "answer under the question's name, and the state as it came:")  # fmt: skip
+            "answer under the question's name, and the state as it came. (It is longer than it "
+            "is shown here.)")  # fmt: skip
         second = await lunch(pipe, 2, **answered(first, "tea"))
         assert second["resultType"] == "input_required"
         record = json.loads(base64.urlsafe_b64decode(second["requestState"].split(".")[0]))
         say("The tool ran from the top, got `tea` without asking, cooked, and asked the second "
-            "question. The state is signed, but no secret: " + json.dumps(record))  # fmt: skip
+            "question. The state is signed, but it is not secret. What it keeps:")  # fmt: skip
+        for name, value in record["record"]["kept"].items():
+            print(f"      {name.split('(')[0][:30]}: {json.dumps(value)}")
         third = await lunch(pipe, 3, **answered(second, True))
         assert third["resultType"] == "complete"
         assert "1 cooked in all" in third["content"][0]["text"]

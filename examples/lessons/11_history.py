@@ -2,7 +2,8 @@
 
 There are five revisions. Each added something, and some took something away. Batches, several
 messages in one JSON array, exist in 2025-03-26 alone; the newest has no handshake. A peer never
-gets what its revision does not know; so a server must know what was new when.
+gets a method or a kind of content that its revision does not know, so a server must know what was
+new when. A member of an object that the peer does not know does no harm.
 
 mcp_lite.py does it properly in "Revisions and methods": all of history is one table.
 Exercise: print a table of all methods by revision, from METHODS and REVISIONS of mcp_lite.
@@ -12,6 +13,21 @@ import json
 
 from course import Pipe, came, say, sent, teach
 
+HISTORY = """
+      2024-11-05     2025-03-26     2025-06-18     2025-11-25   |   2026-07-28
+    --------------+--------------+--------------+---------------+----------------------
+      stdio                                                     |
+      HTTP+SSE      streamable HTTP ............................|.. without sessions
+      handshake ................................................|.. every request says it
+      sampling, roots              elicitation    URLs to open  |   questions end a call
+                    batches        (gone)                       |   subscriptions/listen
+                    audio          resource links, icons        |
+                    annotations    structured     tasks, as an  |   tasks, as an
+                    of tools       results        experiment    |   extension
+                    OAuth 2.1      resource       client ID     |
+                                   metadata       documents     |
+                       the legacy era                           |   the modern era
+"""
 BATCH = [
     {"jsonrpc": "2.0", "id": 1, "method": "ping"},
     {"jsonrpc": "2.0", "method": "notifications/whatever"},
@@ -31,19 +47,21 @@ async def send_batch(pipe, batch):
 
 
 async def lesson():
+    print(HISTORY.rstrip())
     async with Pipe() as pipe:
+        say("A session of 2025-03-26:")
         await pipe.shake_hands("2025-03-26")
         say("In this revision we may send several messages at once:")
         answers = await send_batch(pipe, BATCH)
         assert sorted(answer["id"] for answer in answers) == [1, 2]
         say("Two answers to three messages, in one array: the notification has none. The result "
-            "of the call has no structuredContent; that came one revision later.")  # fmt: skip
-    say("Now the same server's tools, for a client of the first revision, and for a later one:")
-    for revision in ("2024-11-05", "2025-11-25"):
-        async with Pipe() as pipe:
-            await pipe.shake_hands(revision)
-            answer = await pipe.ask(1, "tools/list")
-            say(f"For {revision} a tool has " + ", ".join(answer["result"]["tools"][0]) + ".")
+            "of the call has a structuredContent, which came one revision later: this client may "
+            "ignore it.")  # fmt: skip
+    say("A link in a result is a kind of content, new in 2025-06-18. Here it is, for a client "
+        "that knows it:")  # fmt: skip
+    async with Pipe() as pipe:
+        await pipe.shake_hands("2025-06-18")
+        await pipe.ask(1, "tools/call", {"name": "where", "arguments": {"name": "tool"}})
 
 
 async def batch_later():

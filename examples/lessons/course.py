@@ -32,6 +32,8 @@ def came(data):
 
 def _show(arrow, data):
     for line in data.decode("utf-8", "replace").splitlines() or [""]:
+        # A long text without a space, such as a signed state, is for no human eye.
+        line = re.sub(r"[\w=.-]{80,}", lambda blob: f"{blob[0][:20]}...{blob[0][-8:]}", line)
         # 90 characters at most; where there is a comma or a space, a row ends after it
         for row in re.findall(r".{1,90}$|.{1,89}[ ,]|.{1,90}", line) or [""]:
             print(arrow + row)
