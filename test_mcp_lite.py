@@ -486,31 +486,42 @@ class TestTools:
 # T0b. Conversations
 #######################################
 #
-# A conversation is a text: a promise in plain words, the revisions that make it with the page of
-# the specification it stands on, and what goes over the wire.
+# A conversation is a text: a promise in plain words, the revisions that make it, and what goes over
+# the wire. To add one, append a block to the text of a test that is made by conversations(), as here:
 #
-#     --> ID METHOD {params}    the client asks; without ID it announces
-#     --> ID {result}           it answers; also  ID error CODE "message"
-#     --> {...}, [...], 'text'  a message, a batch, or a line that is no message, as it stands
-#     <-- ...                   the server says, in the same forms
+#     A tool is called by its name.
+#     [all] spec: server/tools#calling-tools
+#         --> 1 tools/call {"name": "echo", "arguments": {"text": "hi"}}
+#         <-- 1 {"content": [{"type": "text", "text": "hi"}], ...}
+#
+# and run `python3 test_mcp_lite.py -k TestThePlayer`, with the name of its class. It is played in
+# memory for each of its revisions; on stdio, HTTP and ASGI for the newest legacy and modern one. The
+# server is demo() below; conversations(text, make_server) takes another. A failure begins with the
+# number of its line in this file, and shows all that was said before it.
+#
+#     --> ID METHOD {params}    the client sends a request; without ID it is a notification
+#     --> ID {result}           the client responds; also  ID error CODE "message"
+#     --> {...}, [...], 'text'  a message, a batch, or a line that is not a message, as it stands
+#     <-- ...                   the server sends, in the same forms
 #     open; cut; again          lets the tool `wait` return; ends the connection; makes a new one
 #     later 5 s; quiet          moves the loop's clock; waits until nothing is under way
 #
-# The brackets name the revisions: `legacy` is LEGACY_DATES, `modern` what is newer, `all` both. Then
-# may follow `spec:` and a page (without one the promise is the library's own), `doors` with the
-# transports over which it is played, `capabilities` with what the client declares, and `bare`: no
-# handshake is played before it.
+# A line that is indented further continues the line before. The brackets hold the revisions:
+# `legacy` is LEGACY_DATES, `modern` what is newer, `all` both; `[legacy >= 2025-06-18]` is a part of
+# them. After them may follow `spec:` with a page of the specification (without one the promise is
+# the library's own), `doors` with transports (memory stdio http asgi), `capabilities` with what the
+# client declares as JSON, and `bare`: no handshake before the first line.
 #
-# A server is under test, and `-->` is what the test sends. The server is demo(), or another one that
-# stands above the text. Where the text is given to client_conversations(), the Client `c` is under
-# test: `>>>` calls it; a line without an arrow is what that returns or raises (`...` is anything);
-# and `<--` is what the test sends.
+# client_conversations() makes a test of a Client `c` and a scripted server: `>>>` calls the client,
+# `-->` is compared with what it sends, `<--` is sent to it, and a line without an arrow is what the
+# call returns (`...` is anything) or raises, as in `RemoteError: a part of its text`.
 #
-# What is under test is compared with a pattern: `...` is anything, or what else an object or a list
-# holds, and ?name is bound where it first occurs. A text after an error's code is a part of its
-# message. In the modern era the test adds the usual _meta to each request, and removes the members
-# that every result has (OF_EVERY_RESULT), unless the pattern names them. Messages come in the order
-# written, and one that is not written fails the test.
+# What is compared is compared with a pattern: `...` is anything, or what else an object or a list
+# holds, and ?name is bound where it first occurs and means the same value from then on. The text
+# after an error's code is a part of its message. In the modern era the test adds the usual _meta to
+# each request, and ignores the members that every result has (OF_EVERY_RESULT) unless the pattern
+# names them. Messages come in the order that is written (over HTTP, where each response has a way of
+# its own, in any); one that is not written fails the test.
 
 LEGACY_DATES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 MODERN_DATES = ["2026-07-28"]
@@ -556,6 +567,14 @@ def demo():
     async def wait() -> str:
         await gate().wait()
         return "opened"
+
+    @app.tool(structured=False)
+    async def insist() -> str:
+        try:
+            await gate().wait()
+        except asyncio.CancelledError:
+            pass
+        return "done all the same"
 
     @app.tool(structured=False)
     async def crash(text: str) -> str:
@@ -745,6 +764,13 @@ def said_as(wanted, msg, names, modern=False):
     return False
 
 
+def is_response_to(wanted, msg, names):
+    """Tell whether a message has the id of the response that a line describes."""
+    if not (isinstance(wanted, dict) and isinstance(msg, dict)) or "method" in wanted or "method" in msg:
+        return False
+    return "id" in msg and msg["id"] == names.get(wanted.get("id"), wanted.get("id"))
+
+
 def is_news(msg):
     """Tell whether a message is an announcement, which may come before an answer or after it."""
     method = msg.get("method", "") if isinstance(msg, dict) else ""
@@ -758,9 +784,28 @@ class Conversation(typing.NamedTuple):
     lines: list
 
 
-def read_conversation(block):
-    """Return the Conversation of a block of text."""
-    rows = [line for line in block.splitlines() if line.strip()]
+class Line(str):
+    """A line of a conversation, and its number in this file."""
+
+    number = 0
+
+
+def fail_at(line, problem, wire):
+    """Fail at a line of a conversation; show what went over the wire before it."""
+    pytest.fail(f"{__file__}:{line.number}: {problem}\n{wire}\n! {line}", pytrace=False)
+
+
+def blocks_of(text):
+    """Yield the conversations of a text, each with the number of its first line in this file."""
+    source = pathlib.Path(__file__).read_text(encoding="utf-8")
+    before = source.partition(text)[0].count("\n") + 1
+    for block in re.finditer(r"(?:.*\S.*\n?)+", text):
+        yield block[0], before + text[: block.start()].count("\n")
+
+
+def read_conversation(block, number=1):
+    """Return the Conversation of a block of text, which begins at a line of this file."""
+    rows = block.splitlines()
     at = next(i for i, row in enumerate(rows) if row.startswith("["))
     which, rest = re.match(r"\[(.*?)\](.*)", rows[at]).groups()
     chosen = {"legacy": LEGACY_DATES, "modern": MODERN_DATES}.get(which.split()[0], DATES)
@@ -774,11 +819,14 @@ def read_conversation(block):
         text = rest.partition(" capabilities ")[2].strip()
         options["capabilities"] = json.JSONDecoder().raw_decode(text)[0]
     lines = []  # a line that is indented further goes on with the one before
-    for row in rows[at + 1 :]:
+    for i, row in enumerate(rows[at + 1 :], at + 1):
         if row.startswith(" " * 6) and lines:
-            lines[-1] += " " + row.strip()
+            text = Line(f"{lines[-1]} {row.strip()}")
+            text.number = lines.pop().number
         else:
-            lines.append(row.strip())
+            text = Line(row.strip())
+            text.number = number + i
+        lines.append(text)
     return Conversation(" ".join(rows[:at]), chosen, options, lines)
 
 
@@ -838,22 +886,24 @@ class Door:
         except asyncio.TimeoutError:
             pytest.fail("nothing more is said\n" + self.wire())
 
-    async def expect(self, wanted, line, names):
+    async def expect(self, line, names):
         """Take the message that a line describes: over one way the next, else any."""
+        wanted = spelled(line[4:])
         while True:
             for i, msg in enumerate(self.backlog):
                 if said_as(wanted, msg, names, self.modern):
                     del self.backlog[i]
                     return
-                if self.ordered and not (is_news(msg) or is_news(wanted)):
-                    pytest.fail(f"it says something else\n{self.wire()}\n! <-- {line}")
+                in_turn = self.ordered and not (is_news(msg) or is_news(wanted))
+                if in_turn or is_response_to(wanted, msg, names):
+                    fail_at(line, "the server says something else", self.wire())
             try:
                 self.backlog.append(await asyncio.wait_for(self.inbox.get(), 15))
             except asyncio.TimeoutError:
-                pytest.fail(f"it does not say this\n{self.wire()}\n! <-- {line}")
+                fail_at(line, "the server does not say this", self.wire())
 
-    async def finish(self):
-        """Check that nothing was said that is not written."""
+    async def finish(self, line):
+        """Check that nothing was said that is not written, up to the last line."""
         if self.ordered and not self.options["bare"]:
             method = "server/discover" if self.modern else "ping"
             await self.say({"jsonrpc": "2.0", "id": "the end", "method": method})
@@ -863,7 +913,8 @@ class Door:
         await idle()
         while not self.inbox.empty():
             self.backlog.append(self.inbox.get_nowait())
-        assert not self.backlog, "it says more than is written\n" + self.wire()
+        if self.backlog:
+            fail_at(line, "the server says more than is written", self.wire())
 
     def wire(self):
         return "\n".join(self.transcript)
@@ -992,6 +1043,12 @@ class WebDoor(Door):
                 self.put(json.loads(text))
         return rest
 
+    async def finish(self, line):
+        answered = [task for task, req_id in self.running.items() if req_id is not None]
+        if answered:  # a response that is not written may still be on its way
+            await asyncio.wait(answered, timeout=15)
+        await super().finish(line)
+
     async def close(self):
         while self.running:
             for task in list(self.running):
@@ -1089,7 +1146,7 @@ async def hold(conversation, door):
             if word == "-->":
                 await door.say(filled(spelled(rest), names))
             elif word == "<--":
-                await door.expect(spelled(rest), rest, names)
+                await door.expect(line, names)
             elif word == "open":
                 await door.open_gate()
             elif word == "quiet":
@@ -1101,9 +1158,9 @@ async def hold(conversation, door):
             elif word in ("cut", "again"):
                 await door.close() if word == "cut" else await door.open()
             else:
-                pytest.fail(f"no line of a conversation: {line}")
+                fail_at(line, "this is not a line of a conversation", door.wire())
         if conversation.lines[-1] != "cut":
-            await door.finish()
+            await door.finish(conversation.lines[-1])
     finally:
         if conversation.lines[-1] != "cut":
             await door.close()
@@ -1112,8 +1169,8 @@ async def hold(conversation, door):
 def cases_of(text, doors):
     """Return (conversation, revision, door) of a text: each revision in memory, the newest elsewhere."""
     found = []
-    for block in re.split(r"\n\s*\n", text.strip()):
-        conversation = read_conversation(block)
+    for block, number in blocks_of(text):
+        conversation = read_conversation(block, number)
         timed = any(line.startswith("later") for line in conversation.lines)
         for name in conversation.options.get("doors", doors):
             if timed and name == "stdio":
@@ -1184,6 +1241,11 @@ async def with_client(conversation, revision, options):
     c = m.Client(end, revision=pinned, **options)
     scope = {"c": c, "m": m, "asyncio": asyncio, "test": conversation}
     wire = lambda: "\n".join(end.transcript)  # noqa: E731
+
+    def nothing_more(line):
+        if not end.sent.empty():
+            fail_at(line, "the client says more than is written", wire())
+
     if not conversation.options["bare"]:
         await c.connect()
         await idle()
@@ -1198,9 +1260,9 @@ async def with_client(conversation, revision, options):
                 try:
                     msg = await asyncio.wait_for(end.sent.get(), 15)
                 except asyncio.TimeoutError:
-                    pytest.fail(f"the client does not say this\n{wire()}\n! --> {rest}")
+                    fail_at(line, "the client does not say this", wire())
                 if not said_as(wanted, msg, names):
-                    pytest.fail(f"the client says something else\n{wire()}\n! --> {rest}")
+                    fail_at(line, "the client says something else", wire())
             elif word == "<--":
                 msg = spelled(rest)
                 modern = revision in MODERN_DATES and isinstance(msg, dict) and "result" in msg
@@ -1214,11 +1276,11 @@ async def with_client(conversation, revision, options):
                 await end.close()
             elif word == "quiet":
                 await idle()
-                assert end.sent.empty(), "the client says more than is written\n" + wire()
+                nothing_more(line)
             else:
                 await outcome(asked, line, wire)
         await idle()
-        assert end.sent.empty(), "the client says more than is written\n" + wire()
+        nothing_more(conversation.lines[-1])
     finally:
         if asked is not None and not asked.done():
             asked.cancel()
@@ -1229,25 +1291,28 @@ async def with_client(conversation, revision, options):
 async def outcome(asked, line, wire):
     """Check what the client's call gave: JSON with `...`, a repr, or `Error: a part of its text`."""
     done, _ = await asyncio.wait([asked], timeout=15)
-    assert done, f"the call has not ended\n{wire()}\n! {line}"
+    if not done:
+        fail_at(line, "the call has not ended", wire())
     kind, _, gist = f"{line} ".partition(": ")
     if asked.exception() is not None:
         exc = asked.exception()
-        assert kind == type(exc).__name__ and gist.strip() in str(exc), f"{exc!r}\n{wire()}\n! {line}"
+        if kind != type(exc).__name__ or gist.strip() not in str(exc):
+            fail_at(line, f"the call raised {exc!r}", wire())
         return
     value = asked.result()
     try:
         fits = matches(pattern(line), value, {})
     except ValueError:
         fits = repr(value) == line
-    assert fits, f"{value!r}\n{wire()}\n! {line}"
+    if not fits:
+        fail_at(line, f"the call returned {value!r}", wire())
 
 
 def client_conversations(text, dates=None, **options):
     """Return a test of conversations of a Client with a scripted server."""
     cases = [
         pytest.param(conversation, rev, id=f"{rev}-{conversation.promise[:60]}")
-        for conversation in map(read_conversation, re.split(r"\n\s*\n", text.strip()))
+        for conversation in itertools.starmap(read_conversation, blocks_of(text))
         for rev in conversation.revisions
     ]
 
@@ -1275,6 +1340,14 @@ A cancelled request gets no answer, and the request with the id "1" is not the o
     --> notifications/cancelled {"requestId": 1}
     open
     <-- "1" {"content": [{"type": "text", "text": "opened"}], ...}
+
+A cancelled request gets no response, even if its handler ignores that and returns.
+[all] spec: basic/utilities/cancellation#behavior-requirements
+    --> 1 tools/call {"name": "insist"}
+    --> 2 tools/call {"name": "record"}
+    <-- 2 {...}
+    --> notifications/cancelled {"requestId": 1}
+    open
 
 A server asks a person in the middle of a call, and goes on with the answer.
 [legacy >= 2025-06-18] spec: client/elicitation#protocol-messages capabilities {"elicitation": {}}
