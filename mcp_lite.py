@@ -221,10 +221,8 @@ def clean_record(record: logging.LogRecord) -> bool:
     text, trace = record.getMessage(), ""
     if record.exc_info:
         trace = logging.Formatter().formatException(record.exc_info)
-    if text != cleaned(text):
-        record.msg, record.args = cleaned(text), ()
-    if trace != cleaned(trace):
-        record.exc_text = cleaned(trace)
+    if re.search(HIDDEN, text + trace):
+        record.msg, record.args, record.exc_text = cleaned(text), (), cleaned(trace)
     return True
 
 
@@ -528,8 +526,7 @@ def wire_error(exc: BaseException) -> Msg:
 # Rules.    1. A message is the JSON object itself, as a dict: every field survives, known or not.
 #           2. classify() alone decides what a message is; only what it refuses is looked at again.
 #           3. Size, depth and elements are counted before the parser runs: it would take memory.
-# Limits.   UTF-8 without a byte order mark; no NaN, no Infinity. Of a key that stands twice in an
-#           object the last one counts.
+# Limits.   No NaN, no Infinity. Of a key that occurs twice in an object the last one counts.
 
 
 REQUEST, NOTIFICATION, RESULT, ERROR = "request", "notification", "result", "error"
@@ -572,7 +569,9 @@ def classify(msg: JSON) -> str:
         if type(msg["method"]) is not str or "result" in msg or "error" in msg:
             raise ProtocolError("method must be a string, without a result or error beside it")
         if "params" in msg and type(msg["params"]) is not dict:
-            raise ProtocolError("params must be an object", code=INVALID_PARAMS)
+            if msg["params"] not in (None, []):
+                raise ProtocolError("params must be an object", code=INVALID_PARAMS)
+            del msg["params"]
         # spec: basic/index#requests -- "Requests MUST include a string or integer ID", never null
         if "id" in msg and not is_id(msg["id"]):
             raise ProtocolError("id must be a string or an integer")
@@ -642,7 +641,9 @@ def decode(data: bytes) -> JSON:
     _check_bounds(data)
     try:
         # JSONDecoder.decode() looks for blanks with two regular expressions.
-        text = data.decode().strip(" \t\r\n")
+        text = data.decode().strip(" \t\r\n\ufeff")
+        if text[:1] == "\x1b":  # a terminal's colours before a message
+            text = re.sub(r"(\x1b\[[\d;?]*[A-Za-z])+", "", text, count=1)
         value, end = _read_json(text)
         if end != len(text):
             raise ValueError(f"more follows after character {end}")
@@ -982,8 +983,7 @@ class Exchange:
     @property
     def title(self) -> str:
         """The method, and the name of its tool, prompt or resource: "tools/call of 'add'"."""
-        row = METHODS.get(self.method)
-        name = self.params.get(row.mirrors) if row is not None else None
+        name = self.params.get(getattr(METHODS.get(self.method), "mirrors", ""))
         return self.method[:200] if name is None else f"{self.method} of {repr(name)[:200]}"
 
 
@@ -1111,7 +1111,7 @@ def read_metadata(msg: Msg) -> Facts:
     meta = object_of(msg.get("params") or {}, "_meta")
     check_params(METADATA, meta)
     level = meta.get(LOG_LEVEL)
-    if level is not None and level not in LOG_LEVELS:
+    if level not in (None, *LOG_LEVELS):
         raise RPCError(INVALID_PARAMS, f"_meta: {LOG_LEVEL}: not one of {', '.join(LOG_LEVELS)}")
     return Facts(meta[PROTOCOL_VERSION], meta.get(CLIENT_INFO, {}), meta[CLIENT_CAPABILITIES],
                  level)
@@ -1154,7 +1154,7 @@ class Deadline:
     renew() begins them anew, up to `longest` seconds in all; so does paused(), if it holds then.
     """
 
-    late = over = False  # whether the body was cancelled for it; whether it has ended
+    late = False  # whether the body was cancelled for it
     timer: Any = None
 
     def __init__(
@@ -1172,8 +1172,6 @@ class Deadline:
         self.renew()
 
     def renew(self) -> None:
-        if self.over:
-            return
         if self.timer is not None:
             self.timer.cancel()
         seconds = min(self.seconds, self.last - self.loop.time())
@@ -1188,7 +1186,6 @@ class Deadline:
             self.task.cancel()
 
     async def __aexit__(self, kind: Any, exc: Any, trace: Any) -> None:
-        self.over = True
         self.timer.cancel()
         if self.late:
             left = getattr(self.task, "uncancel", int)()
@@ -1413,14 +1410,11 @@ class Outbox:
             self.too_slow()
         elif not self.closed:
             self.waiting[subject] = msg
-            self._begin()
+            self.release(self.held)
 
-    def release(self) -> None:
-        self.held = False
-        self._begin()
-
-    def _begin(self) -> None:
-        if self.waiting and not (self.held or self.sending):
+    def release(self, held: bool = False) -> None:
+        self.held = held
+        if self.waiting and not (held or self.sending):
             self.sending = True
             self.spawn(self._deliver())
 
@@ -1428,11 +1422,10 @@ class Outbox:
         try:
             while self.waiting:
                 await self.send(self.waiting.pop(next(iter(self.waiting))))
+            self.sending = False
         except BaseException:
             self.close()
             raise
-        finally:
-            self.sending = False
 
     def close(self) -> None:
         self.closed = True
@@ -1455,6 +1448,7 @@ class Transport:
     #: seconds that running requests get when the channel has ended; None for as long as it takes
     grace: float | None = GRACE_SECONDS
     waits_for_person = False  #: who logs in: no request is given up meanwhile
+    ended_here = False  #: whether its input was ended at this end: the other one still reads
     reason = "closed the connection"  #: what explain() says, unless a channel knows more
     _closing: Future | None = None
 
@@ -1499,7 +1493,7 @@ class Transport:
         return self.reason
 
     def hint(self) -> str:
-        """Return what may be amiss while an answer is missing, or an empty string."""
+        """Return what may be wrong while a response is missing: "; it ...", or an empty string."""
         return ""
 
 
@@ -1607,7 +1601,7 @@ Trace = Callable[[str, str, JSON], None]
 _trace: Trace | None = None
 
 #: What a channel raises for a message that cannot be sent as it is.
-UNSAYABLE = (TypeError, ValueError, RecursionError, LimitExceeded)
+ENCODE_ERRORS = (TypeError, ValueError, RecursionError, LimitExceeded)
 
 
 def set_trace(trace: Trace | None) -> None:
@@ -1635,6 +1629,7 @@ class Asker:
 
     lost: ConnectionClosed | None = None  #: why nothing more can be sent
     transport = Transport()  # until run() gets the one that is used
+    loop: Any = None  # that of run()
 
     def __init__(self, name: str) -> None:
         self.name, self.tasks = name, Tasks()
@@ -1653,6 +1648,9 @@ class Asker:
         """
         if self.lost is not None:
             raise ConnectionClosed(str(self.lost))
+        if self.loop not in (None, get_running_loop()):
+            raise RuntimeError(f"the connection to {self.name} belongs to another event loop, or "
+                               "thread: use it where it was opened")
         req_id, params = next(self.ids), dict(params or {})
         # Progress renews the deadline, so every request asks for it.
         params["_meta"] = {**params.get("_meta", {}), "progressToken": req_id}
@@ -1670,11 +1668,12 @@ class Asker:
             raise
         except RequestTimeout:
             self._abandon(req_id, "timeout")
+            del self.asked[req_id]  # no progress counts any more
             await asyncio.sleep(0)  # so that it is said before what the caller says next
             if deadline.loop.time() > deadline.last - 0.01:  # in spite of its progress
                 patience = max(patience, longest)
-            waited = f"{self.name} did not answer {method} within {patience:g} seconds"
-            raise RequestTimeout("; ".join(filter(None, (waited, self.transport.hint())))) from None
+            raise RequestTimeout(f"{self.name} did not answer {method} within {patience:g} seconds"
+                                 f"{self.transport.hint()}") from None
         finally:
             self.asked.pop(req_id, None)
         if isinstance(answer, MCPError):
@@ -1693,7 +1692,9 @@ class Asker:
         return self.tasks.spawn(asked.send(notification("notifications/cancelled", params)))
 
     def _find(self, req_id: JSON) -> Asked | None:
-        """Return a request of ours. True == 1 to a dict, but is no id."""
+        """Return a request of ours, also by "1" for 1. True == 1 to a dict, but is not an id."""
+        if isinstance(req_id, str) and re.fullmatch(r"\d{1,18}", req_id):
+            req_id = int(req_id)
         return self.asked.get(req_id) if is_id(req_id) else None
 
     def settle(self, msg: Msg) -> None:
@@ -1703,8 +1704,8 @@ class Asker:
             self.warn("%s could not read a message of ours: %.500r", msg["error"])
         else:
             problem = msg["error"]
-            told = RemoteError(problem["code"], problem["message"], problem.get("data"))
-            self.conclude(msg["id"], told)
+            self.conclude(
+                msg["id"], RemoteError(problem["code"], problem["message"], problem.get("data")))
 
     def conclude(self, req_id: JSON, outcome: MCPError | Msg) -> None:
         """End a request of ours, unless it has ended."""
@@ -1851,7 +1852,7 @@ class Peer(Asker):
                 return
             try:
                 await send(answers)
-            except UNSAYABLE as exc:
+            except ENCODE_ERRORS as exc:
                 problem = RPCError(INTERNAL_ERROR, f"the batch cannot be answered: {exc}")
                 await send([error(answer.get("id"), wire_error(problem)) for answer in answers])
 
@@ -1934,7 +1935,7 @@ class Peer(Asker):
             self.unread += 1
             try:
                 await put(answer)
-            except UNSAYABLE as exc:
+            except ENCODE_ERRORS as exc:
                 problem = f"the response to {exchange.title} cannot be sent"
                 logger.error("%s: %s", problem, exc)
                 if isinstance(exc, LimitExceeded):
@@ -2002,6 +2003,7 @@ class Peer(Asker):
         Requests that we serve get `grace` seconds to finish, then the error `farewell`.
         """
         self.transport, transport.failed = transport, self.conclude
+        self.loop = get_running_loop()
         send = self.traced(transport.write)
         try:
             while items := await transport.read():
@@ -2012,6 +2014,8 @@ class Peer(Asker):
                 del items, item  # they may be large, and the next ones may take hours to come
             self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
             await self.tasks.drain(grace)
+            if not transport.ended_here:  # nobody reads it
+                farewell = ""
         finally:
             await self.close(farewell)
 
@@ -3075,6 +3079,8 @@ class Signature:
         members = []
         for name, hint in hints.items():
             p = given[name]
+            if name == "self":
+                raise TypeError("register the method of an object: app.add_tool(K().method)")
             if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
                 raise TypeError(f"parameter {name!r} cannot be named: take a list, or no `/`")
             if (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
@@ -3139,16 +3145,11 @@ def percent_encode(text: str) -> str:
 
     RFC 3986 §6.2.2
     """
-    from urllib.parse import quote
+    from urllib.parse import quote, unquote_to_bytes
 
     # RFC 3986 §2, and "%", which begins an escape
     text = quote(text, safe="-._~!$&'()*+,;=:@/?#[]%", errors="surrogatepass")
-    return re.sub("%[0-9A-Fa-f]{2}", _needed_escape, text)
-
-
-def _needed_escape(found: re.Match[str]) -> str:
-    char = chr(int(found[0][1:], 16))
-    return char if re.fullmatch(r"[\w.~-]", char, re.ASCII) else found[0].upper()
+    return re.sub("%[0-9A-Fa-f]{2}", lambda x: quote(unquote_to_bytes(x[0]), safe=""), text)
 
 
 def canonical_uri(uri: str) -> str:
@@ -3803,6 +3804,10 @@ def _at_level(level: str) -> Callable[..., Coroutine[Any, Any, None]]:
     return log
 
 
+def _number(value: Any) -> float:
+    return value if type(value) is int else float(value)
+
+
 def member_of(principal: Any, name: str) -> Any:
     """Return what a principal, a mapping or an object, has under a name; or None."""
     read = principal.get if isinstance(principal, Mapping) else partial(getattr, principal)
@@ -3991,8 +3996,8 @@ class Context(ServerExchange):
         token = self.meta.get("progressToken")
         if is_id(token) and progress > self._progress:
             self._progress, self.busy = progress, True
-            params = without_none(
-                progressToken=token, progress=progress, total=total, message=message)
+            params = without_none(progressToken=token, progress=_number(progress),
+                                  total=total and _number(total), message=message)
             self._held = notification("notifications/progress", params)
             if self._rate.take():
                 await self._flush()
@@ -4006,8 +4011,12 @@ class Context(ServerExchange):
             return
         # spec: server/utilities/logging#implementation-considerations -- "Rate limit"
         if self._rate.take():
+            try:
+                encode(data := to_json(data))
+            except ENCODE_ERRORS:
+                data = str(data)
             await self._say(notification("notifications/message", {
-                **without_none(level=level, logger=logger), "data": to_json(data)}))
+                **without_none(level=level, logger=logger), "data": data}))
 
     debug, info, notice, warning, error, critical = map(_at_level, LOG_LEVELS[:6])
 
@@ -4132,10 +4141,9 @@ class Context(ServerExchange):
             capability = "elicitation.form"
         elif "tools" in params or "toolChoice" in params:
             capability, known = "sampling.tools", rev >= RICH
-        why = f"the client speaks revision {rev}, which has no {capability}"
-        if known:
-            why = (f"the client did not declare the capability {capability!r}, as a Client of "
-                   "mcp_lite does for its elicit=, sample= or roots=")
+        why = "" if known else f"the client speaks revision {rev}, which has no {capability}"
+        if rev < MODERN and not self.client_info:
+            why = f"without sessions, clients before {MODERN} cannot be asked"
         if not known or lacks(declared, capability, rev):
             raise CapabilityMissing("client", capability, why)
 
@@ -4276,6 +4284,7 @@ class Entry:
     what = "entry"  # a word for messages
     members: Sequence[str] = ()  # of its definition, which the author may give
     timeout: float | None = None  # seconds for a call
+    masked = False  # whether the server that it was registered at masks errors
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
@@ -4337,7 +4346,7 @@ class Entry:
             trace = None if isinstance(exc, MCPError) else exc
             logger.error("%s: %s %r failed: %r", ctx.method, self.what, self.name, exc,
                          exc_info=trace)
-        return self.tell_failure(exc, shown or not ctx.server.mask_errors)
+        return self.tell_failure(exc, shown or not (self.masked or ctx.server.mask_errors))
 
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
         # Clients get only texts of this library.
@@ -4359,6 +4368,9 @@ class Tool(Entry):
             raise ValueError(f'task={task!r}: pass True or "required"')
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
         check_numbers(**without_none(timeout=timeout))
+        # spec: server/tools#tool-names
+        if not re.fullmatch(r"[\w.-]{1,128}", self.name, re.ASCII):
+            logger.warning("clients may refuse the tool name %r: use A-Z a-z 0-9 _ - .", self.name)
         self.task, self.structured, self.wrapped, self.timeout = task, structured, False, timeout
         self.scopes, returns = scope_list(scopes), self.signature.returns
         if output_schema is None and structured:
@@ -4461,6 +4473,13 @@ def _name_of(fn: Any) -> str:
     return str(name)
 
 
+def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
+    if key in table:
+        logger.warning("%r was registered again: the last one counts", key)
+    table[key] = fn
+    return fn
+
+
 class Registry(dict[str, Any]):
     """Entries by name; `changed` gets each that comes or goes."""
 
@@ -4480,10 +4499,7 @@ class Registry(dict[str, Any]):
 
     def add(self, entry: Entry) -> None:
         """Register an entry; it takes the place of one of the same name."""
-        if entry.name in self:
-            logger.warning("the %s %r was registered again: the last one counts",
-                           entry.what, entry.name)
-        self[entry.name] = entry
+        _enter(self, entry.name, entry)
         self.changed(entry)
 
     def drop(self, name: str) -> None:
@@ -4722,10 +4738,9 @@ __all__ += ["Server"]
 SHUTTING_DOWN = "the server is shutting down"  # answers what its end cuts off
 
 #: What Server.run() knows by name: serve(server, ready, options, signals) calls ready(URL or None)
-#: when it has begun. With `signals`, one that ends a program ends it. Sections 23 and 40 put theirs
-#: here.
+#: when it has begun. With `signals`, one that ends a program ends it. And what makes Server.http()
+#: and Server.asgi, from the server and options. Sections 23 and 40 put theirs here.
 RUNNERS: dict[str, Function] = {}
-#: What makes Server.http() and Server.asgi, from the server and options; of section 40.
 ENGINES: dict[str, Any] = {}
 
 
@@ -4749,7 +4764,6 @@ class Life:
         self.task = asyncio.ensure_future(self._live(server))
 
     async def _live(self, server: Server) -> None:
-        warn_of_completions(server)
         try:
             async with AsyncExitStack() as stack:
                 if server.open_lifespan is not None:
@@ -4765,18 +4779,6 @@ class Life:
         finally:
             del server.lives[get_running_loop()]
             self.entered.set()  # for those who wait, even if it failed
-
-
-def warn_of_completions(server: Server) -> None:
-    """Log, once, which completions are for nothing that is offered."""
-    if server.warned_of_completions:
-        return
-    server.warned_of_completions = True
-    for ref, argument in server.completions:
-        entry = server.prompts.get(ref) or server.resources.get(ref)
-        if entry is None or argument not in entry.schema["properties"]:
-            logger.warning("@app.complete(%r, %r): there is no such prompt or template, or "
-                           "argument", ref, argument)
 
 
 @asynccontextmanager
@@ -4822,8 +4824,8 @@ async def serve_on(
     elif transport in RUNNERS:
         await RUNNERS[transport](server, ready, options, signals)
     else:
-        there = ", ".join(RUNNERS).replace("http", "http (Streamable HTTP, and SSE)")
-        raise ValueError(f"no transport {transport!r}; there is {there or 'none before Part IV'}")
+        raise ValueError(f"{transport!r} is not a transport; available: {', '.join(RUNNERS)} "
+                         "(http is Streamable HTTP, and SSE)")
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -4924,7 +4926,6 @@ class Server:
         self.prompts = Registry(Prompt, self._changed)
         self.resources = Registry(ResourceEntry, self._changed)
         self.completions: dict[tuple[str, str], Function] = {}
-        self.warned_of_completions = False
         self.methods: dict[str, Function] = {}
         self.listeners: dict[str, Function] = {}
         self.middlewares: list[Function] = []  # the innermost first
@@ -5017,9 +5018,13 @@ class Server:
     def complete(self, ref: str, argument: str) -> Callable[[Fn], Fn]:
         """Complete an argument of a prompt (by name) or a template (by URI) with a function.
 
-        fn(value), or fn(value, arguments) to see the others, gives a list of str. A parameter `ctx`
-        gets the Context.
+        fn(value), or fn(value, arguments) to see the others, returns a list of str. A parameter
+        `ctx` gets the Context. Register it after its prompt or template.
         """
+        entry = self.prompts.get(ref) or self.resources.get(ref)
+        if entry is None or argument not in entry.schema["properties"]:
+            logger.warning("complete(%r, %r): no prompt or template has this argument yet", ref,
+                           argument)
         return partial(_enter, self.completions, (ref, argument))
 
     def method(self, name: str) -> Callable[[Fn], Fn]:
@@ -5065,10 +5070,12 @@ class Server:
         """
         import copy
 
+        if other.middlewares or other.open_lifespan:
+            logger.warning("include(): %s keeps its middlewares and lifespan", other.name)
         for kind in ("tools", "prompts", "resources"):
-            for entry in [*getattr(other, kind).values()]:
+            for entry in map(copy.copy, [*getattr(other, kind).values()]):
+                entry.masked |= other.mask_errors
                 if prefix and kind != "resources":
-                    entry = copy.copy(entry)
                     entry.name = f"{prefix}__{entry.name}"
                     entry.definition = {**entry.definition, "name": entry.name}
                 getattr(self, kind).add(entry)
@@ -5144,6 +5151,14 @@ class Server:
         end the process ends, even if a handler blocks the loop or swallows its cancellation. One
         that cannot listen ends with SystemExit, and one line that says why.
         """
+        with suppress(RuntimeError):
+            get_running_loop()
+            raise CannotServe(errno.EBUSY, "an event loop runs already: await app.serve_http() or "
+                              "app.serve_stdio(), or call app.start_in_thread()")
+        files = [getattr(each, "__file__", None) for each in {*sys.modules.values()}]
+        if files.count(vars(sys.modules["__main__"]).get("__file__", "")) > 1:
+            logger.warning("this script was imported by another file, which made a second app: "
+                           "create the app in a file that both import")
         if transport == "stdio":
             hint_for_a_terminal(self.name)
         with ExitStack() as ended:
@@ -5194,11 +5209,6 @@ class Server:
         return ServerThread(self, transport, options)
 
 
-def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
-    table[key] = fn
-    return fn
-
-
 def hint_for_a_terminal(name: str) -> None:
     """Tell a person who started a server by hand what to type."""
     if sys.stdin is None or not sys.stdin.isatty():
@@ -5215,27 +5225,25 @@ class ServerThread:
     def __init__(self, server: Server, transport: str | Transport, options: Any) -> None:
         import concurrent.futures
 
-        self._ready: concurrent.futures.Future[str | None] = concurrent.futures.Future()  # the URL
-        work = serve_on(server, transport, options, self._begin)
-        self._thread = threading.Thread(
-            None, self._work, f"mcp_lite {server.name}", (work,), daemon=True
-        )
+        url: concurrent.futures.Future[str | None] = concurrent.futures.Future()
+
+        def begin(found: str | None) -> None:
+            task: Any = asyncio.current_task()
+            self._stop = partial(get_running_loop().call_soon_threadsafe, task.cancel)
+            url.set_result(found)
+
+        def work() -> None:
+            try:
+                asyncio.run(serve_on(server, transport, options, begin))
+            except BaseException as exc:
+                if not url.done():
+                    url.set_exception(exc)
+                elif not isinstance(exc, asyncio.CancelledError):  # by which stop() ends it
+                    raise
+
+        self._thread = threading.Thread(None, work, f"mcp_lite {server.name}", daemon=True)
         self._thread.start()
-        self.url = self._ready.result()
-
-    def _begin(self, url: str | None) -> None:
-        task: Any = asyncio.current_task()
-        self._stop = partial(get_running_loop().call_soon_threadsafe, task.cancel)
-        self._ready.set_result(url)
-
-    def _work(self, work: Any) -> None:
-        try:
-            asyncio.run(work)
-        except BaseException as exc:
-            if not self._ready.done():
-                self._ready.set_exception(exc)
-            elif not isinstance(exc, asyncio.CancelledError):  # by which stop() ends it
-                raise
+        self.url = url.result()
 
     def stop(self, timeout: float | None = 10.0) -> None:
         """End the server and wait for its thread; from any thread, any number of times."""
@@ -5298,7 +5306,7 @@ class Job:
             return
         try:
             self.size = len(encode(outcome))
-        except UNSAYABLE as exc:
+        except ENCODE_ERRORS as exc:
             self.fail(exc)
             return
         if status == "working" and self.questions:
@@ -5674,6 +5682,8 @@ class LineTransport(Transport):
 
     # spec: basic/transports/stdio -- "Messages are delimited by newlines"
 
+    grace: float | None = FAREWELL_SECONDS  # clients of other SDKs kill a child after 2 seconds
+
     def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
         self.decoder = LineDecoder(max_message_bytes)
         self._batch: list[bytes] = []  # lines that this turn of the loop will write in one piece
@@ -5870,6 +5880,11 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
         raise TypeError(f'on stdio there is no {unknown}: is it for run("http", port=...)?')
     transport, tasks = LineTransport(**without(options, "watch_parent")), Tasks()
     transport.name = "the client"
+
+    def stop() -> None:
+        transport.ended_here = True
+        transport.end_input()
+
     with claimed_streams() as (stdin, stdout):  # before the lifespan begins, which may print
         await transport.use(open(os.dup(stdin), "rb", 0), open(os.dup(stdout), "wb", 0))
         # A client that reads no answers is not served.
@@ -5882,7 +5897,7 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
         try:
             ready(None)
             serving = app.serve(transport)
-            await (until_signalled(serving, transport.end_input) if signals else serving)
+            await (until_signalled(serving, stop) if signals else serving)
         finally:
             await tasks.close()
             await transport.close()
@@ -7187,11 +7202,11 @@ class StdioTransport(LineTransport):
             if not status and self.argv[-1].endswith(".py"):
                 text += ": it must call app.run() at its end (or, in a shell, write FILE.py:APP)"
         words = "\n".join(self.last_words)
-        last = f'its last words: "{words}"' if words else ""
-        return "; ".join(filter(None, (text, last, self.hint())))
+        last = f'; its last words: "{words}"' if words else ""
+        return text + last + self.hint()
 
     def hint(self) -> str:
-        return f'it printed to stdout: "{self.garbage}"' if self.garbage else ""
+        return f'; it printed to stdout: "{self.garbage}"' if self.garbage else ""
 
     async def _end(self) -> None:
         # spec: basic/transports/stdio#shutdown; the SIGTERM: spec 2025-11-25: basic/lifecycle#stdio

@@ -1501,7 +1501,7 @@ NO_MESSAGES = r"""
 -32600 -    {"jsonrpc":"2.0","id":1.5,"method":"ping"}
 -32600 -    {"jsonrpc":"2.0","id":[1],"method":"ping"}
 -32602 1    {"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}
--32602 1    {"jsonrpc":"2.0","id":1,"method":"ping","params":null}
+-32602 1    {"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}
 -32600 1    {"jsonrpc":"2.0","id":1,"method":"ping","result":{}}
 """
 
@@ -1519,6 +1519,17 @@ class TestWhatIsAMessage:
             assert len(answer["error"]["message"]) < 300
             assert answer.get("id") == (None if req_id == "-" else int(req_id))
 
+    @pytest.mark.parametrize("line", [
+        '\ufeff{"jsonrpc": "2.0", "id": 1, "method": "ping"}',
+        '\x1b[?25l\x1b[0m{"jsonrpc": "2.0", "id": 1, "method": "ping"}',
+        '{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": null}',
+        '{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}',
+    ])  # fmt: skip
+    async def test_what_cannot_be_mistaken_is_understood(self, line):
+        async with lines_to(demo()) as lines:
+            lines.put(line)
+            assert await lines.answers() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+
     @pytest.mark.parametrize("length, code", [(65_000, None), (66_000, -32600)])
     async def test_an_id_has_64_kib_at_most_for_each_error_repeats_it(self, length, code):
         async with lines_to(demo()) as lines:
@@ -1528,7 +1539,7 @@ class TestWhatIsAMessage:
 
     @pytest.mark.parametrize(
         "data",
-        [b'"\xff"', b"\xff\xfe{\x00}\x00", "{}".encode("utf-16"), "{}".encode("utf-8-sig"),
+        [b'"\xff"', b"\xff\xfe{\x00}\x00", "{}".encode("utf-16"),
          b'"\xc0\xaf"', b"\x00", b'{"a":"\t"}'],
     )  # fmt: skip
     async def test_what_is_not_utf_8_is_a_parse_error(self, data):
@@ -2547,6 +2558,20 @@ class TestAsking:
             lines.inbox.put_nowait(None)
             one, two = await asyncio.gather(*calls, return_exceptions=True)
         assert isinstance(one, m.ConnectionClosed) and str(one) == str(two) and one is not two
+
+    async def test_a_number_as_text_is_the_id_of_a_request(self):
+        async with self.client_of_lines() as (c, lines):
+            call = asyncio.ensure_future(c.call_tool("work"))
+            lines.put({"jsonrpc": "2.0", "id": str((await lines.take())["id"]), "result": {"content": []}})
+            assert (await call)["content"] == []
+
+    async def test_a_client_that_is_used_on_another_loop_says_so_at_once(self):
+        async with m.Client(demo()) as c:
+            def elsewhere():
+                with pytest.raises(RuntimeError, match="belongs to another event loop"):
+                    asyncio.run(c.call("echo", {}))
+
+            await asyncio.get_running_loop().run_in_executor(None, elsewhere)
 
     async def test_a_client_does_not_answer_a_line_of_json_that_is_not_a_message(self):
         async with self.client_of_lines() as (c, lines):
@@ -4461,7 +4486,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
         (lambda app: app.tool(task="maybe"), "required"),
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
         (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
-        (lambda app: app.run("sse"), r"no transport 'sse'; there is stdio, http \(Streamable HTTP, and SSE\)"),
+        (lambda app: app.run("sse"), r"'sse' is not a transport; available: stdio, http \(http is Streamable HTTP, and SSE\)"),
     ])  # fmt: skip
     def test_misuse_is_an_error_at_once(self, wrong, says):
         with pytest.raises((TypeError, ValueError), match=says):
@@ -5115,17 +5140,76 @@ class TestServing:
 
     async def test_names_of_parameters_and_levels_are_free_or_refused(self):
         app = m.Server()
-        app.add_tool(lambda self, fn="sin": fn, name="plot")
+        app.add_tool(lambda kwargs, fn="sin": fn, name="plot")
         app.add_tool(OfSDK, name="sdk", input_schema={"type": "object"})
         async with m.Client(app) as c:
-            assert await c.call("plot", {"self": 1, "fn": "cos"}) == "cos"
+            assert await c.call("plot", {"kwargs": 1, "fn": "cos"}) == "cos"
             with pytest.raises(m.ToolError, match="is of an SDK"):
                 await c.call("sdk")
             with pytest.raises(TypeError, match=r"a dict: call\('plot', {...}\), with the options timeout="):
                 await c.call("plot", fn="cos")
             with pytest.raises(ValueError, match="'warn' is no log level; they are debug, "):
                 await c.set_log_level("warn")
-            assert await c.call("plot", {"self": 1}) == "sin"
+            assert await c.call("plot", {"kwargs": 1}) == "sin"
+
+    def test_a_function_in_a_class_body_is_refused_with_a_remedy(self):
+        app = m.Server()
+        with pytest.raises(TypeError, match=r"add_tool\(K\(\).method\)"):
+
+            class Shop:
+                @app.tool
+                def buy(self, item: str) -> str:
+                    return item
+
+    @pytest.mark.parametrize("data, said", [
+        (ValueError("broken"), "broken"), ({"ratio": float("nan")}, "{'ratio': nan}"), (object, "<class 'object'>"),
+    ])  # fmt: skip
+    async def test_a_log_message_that_json_cannot_say_is_sent_as_text(self, data, said):
+        app, heard = m.Server(), []
+
+        @app.tool
+        async def work(ctx: m.Context) -> str:
+            await ctx.info(data)
+            await ctx.report_progress(decimal.Decimal("0.5"), decimal.Decimal(2))
+            return "done"
+
+        async with m.Client(app, log=lambda level, data, logger: heard.append(data), revision="2025-11-25") as c:
+            assert await c.call("work", progress=lambda *report: heard.append(report)) == "done"
+        assert heard == [said, (0.5, 2, None)]
+
+    def test_what_include_leaves_out_is_warned_of_and_errors_stay_masked(self, caplog):
+        inner, app = m.Server("inner", mask_errors=True), m.Server("outer")
+        inner.add_tool(lambda: 1 / 0, name="divide")
+        inner.middleware(lambda ctx, call_next: call_next(ctx))
+        app.include(inner)
+        assert "inner keeps its middlewares and lifespan" in caplog.text
+
+        async def main():
+            async with m.Client(app) as c:
+                with pytest.raises(m.ToolError, match="^the tool 'divide' failed$"):
+                    await c.call("divide")
+
+        run(main())
+
+    async def test_run_says_what_to_do_where_a_loop_runs_already(self):
+        with pytest.raises(m.CannotServe, match="await app.serve_http"):
+            m.Server().run()
+
+    def test_a_name_that_clients_refuse_and_a_second_method_are_warned_of(self, caplog):
+        app = m.Server()
+        app.add_tool(lambda: 1, name="get weather")
+        for _ in range(2):
+            app.method("acme/x")(lambda ctx, params: {})
+        assert "clients may refuse the tool name 'get weather'" in caplog.text
+        assert "'acme/x' was registered again" in caplog.text
+
+    def test_a_script_that_another_file_imports_again_says_so(self, tmp_path):
+        (tmp_path / "server.py").write_text("from mcp_lite import Server\napp = Server('shop')\n"
+                                            "if __name__ == '__main__':\n    import tools\n    app.run()\n")  # fmt: skip
+        (tmp_path / "tools.py").write_text("from server import app\napp.add_tool(lambda: 1, name='one')\n")
+        ran = subprocess.run([sys.executable, "server.py"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True,
+                             env={**os.environ, "PYTHONPATH": str(HERE)}, timeout=60)  # fmt: skip
+        assert b"made a second app: create the app in a file that both import" in ran.stderr
 
     async def test_a_completion_of_what_is_not_there_is_warned_of(self, caplog):
         app = m.Server()
@@ -5288,7 +5372,7 @@ class TestServing:
         run(main())
         handle.stop()
         assert not waiting[0].is_alive()
-        with pytest.raises(ValueError, match="no transport 'pigeon'"):
+        with pytest.raises(ValueError, match="'pigeon' is not a transport"):
             app.start_in_thread("pigeon")
 
     async def test_threads_get_a_moment_to_see_that_the_server_ends(self):
@@ -6253,9 +6337,7 @@ class TestServerEnds:
             process.stdin.flush()
             assert process.stderr.readline().strip() == b"asleep"
             out, err = process.communicate(timeout=20)
-        error = b'{"code":503,"message":"the server is shutting down"}'
-        answer = b'{"jsonrpc":"2.0","id":1,"error":' + error + b"}\n"
-        assert (process.returncode, unix(out), err) == (0, answer + b"afterwards\n", b"")
+        assert (process.returncode, unix(out), err) == (0, b"afterwards\n", b"")
 
     @posix
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
