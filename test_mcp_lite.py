@@ -13667,6 +13667,19 @@ class TestReadme:
             assert public - shown - {*inner.split()} == set(), cls
             assert {*inner.split()} <= public, cls
 
+    def test_the_reference_has_no_name_that_is_gone(self):
+        classes = (m.Server, m.Context, m.Client, m.HTTPRequest)
+        names = {*m.__all__, *(name for cls in classes for name in dir(cls)), "fn"}
+        callables = [*vars(m).values(), *(getattr(cls, name) for cls in classes for name in dir(cls))]
+        options = {"size", "KEY"}  # a field of a resource; a word of the command line
+        for fn in filter(callable, callables):
+            with contextlib.suppress(TypeError, ValueError):
+                options.update(inspect.signature(fn).parameters)
+        rows = [line.split(" | ")[0] for line in self.SHEET.splitlines() if line.startswith("| ")]
+        code = " ".join(text for row in rows for text in re.findall(r"`([^`]*)`", row))
+        assert {*re.findall(r"(?<![\w.@\"/=])([a-z_]\w+)(?=\()", code)} - names == set()
+        assert {*re.findall(r"\b(\w+)=", code)} - options == set()
+
     def test_the_names_beside_those_of_the_sdk_exist(self):
         page = (HERE / "examples" / "porting" / "README.md").read_text("utf-8")
         ours = " ".join(line.split(" | ")[1] for line in page.splitlines() if " | " in line)
