@@ -13620,6 +13620,22 @@ class TestReadme:
             more = done.stdout[len(shown) :]
             assert re.fullmatch(r"1 passed in [\d.]+s\n" if "pytest" in command else "", more)
 
+    def test_the_commands_of_the_command_line_work(self, folder):
+        section = self.TEXT.partition("\n## From the command line\n")[2].partition("\n## ")[0]
+        (block,) = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
+        lines = [line for line in block.splitlines() if not re.search(r"\b(serve|login) ", line)]
+        assert len(lines) == 4
+        for line in lines:
+            words = [sys.executable, *shlex.split(line, comments=True)[1:]]
+            done = subprocess.run(words, cwd=folder, timeout=60, capture_output=True)
+            assert done.returncode == 0 and done.stdout, line
+
+    def test_fragments_compile(self):
+        blocks = re.findall(r"```python\n(.*?)```", self.TEXT, re.DOTALL)
+        assert len(blocks) > 8
+        for block in blocks:
+            compile(block, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
     def test_the_cuts_are_made_before_headings(self):
         source = pathlib.Path(m.__file__).read_text("utf-8")
         names = re.findall(r"^\| `((?:Part |\.\* ).+?)` \|", self.TEXT, re.MULTILINE)
