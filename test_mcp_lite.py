@@ -13490,7 +13490,7 @@ class TestNotes:
                 with pytest.raises(m.ToolError, match=next(iter(wrong))):
                     await c.call("add", {"title": "x", "text": "x", **wrong})
             await c.call("add", {"title": "x", "text": "y"})
-            with pytest.raises(m.ToolError, match="a person must agree"):
+            with pytest.raises(m.ToolError, match="the user must agree"):
                 await c.call("delete", {"id": 1})
 
     @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])

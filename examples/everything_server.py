@@ -192,7 +192,7 @@ async def test_reconnection(ctx: Context) -> str:
     return "The answer arrived all the same."
 
 
-# ---- Questions to the client: a model's words, a person's answer, folders ------------------------
+# ---- Questions to the client: a model's text, the user's answer, folders ------------------------
 # The same lines work in every revision. Where the protocol cannot ask back, the client repeats the
 # call with the answers so far, and the function runs again from its top: `key` names the questions.
 
@@ -225,10 +225,10 @@ async def test_sampling(prompt: str, ctx: Context) -> str:
 
 @app.tool
 async def test_elicitation(message: str, ctx: Context) -> str:
-    """Ask the person at the client to fill in a form, given as a schema.
+    """Ask the user to fill in a form, given as a schema.
 
     Args:
-        message: what the person is asked
+        message: what the user is asked
     """
     text = {"type": "string"}
     answer = await ctx.elicit(message, form(username=text, email=text))
@@ -279,7 +279,7 @@ async def test_elicitation_sep1330_enums(ctx: Context) -> str:
 
 @app.tool
 async def test_elicitation_url(ctx: Context) -> str:
-    """Ask the person to visit a page: for what must not pass through the client."""
+    """Ask the user to visit a page: for what must not pass through the client."""
     answer = await ctx.elicit_url("Please sign in", "https://example.com/sign-in")
     return f"User response: action={answer.action}"
 
@@ -415,7 +415,7 @@ visits = 0
 
 @app.resource("test://watched-resource", name="watched-resource", mime_type="text/plain")
 def watched() -> str:
-    """A resource that changes; clients that subscribed are told."""
+    """A resource that changes; clients that subscribed are notified."""
     return f"Visits: {visits}"
 
 
@@ -428,7 +428,7 @@ def test_update_watched_resource() -> str:
     return f"Visits: {visits}"
 
 
-# ---- Prompts: what a person may pick -------------------------------------------------------------
+# ---- Prompts: what a user may choose -------------------------------------------------------------
 
 
 @app.prompt
@@ -488,7 +488,7 @@ async def test_input_required_result_prompt(ctx: Context) -> str:
 
 @app.tool
 async def test_trigger_tool_change() -> str:
-    """Offer one more tool for a moment; the clients are told each time."""
+    """Offer one more tool for a moment; clients are notified each time."""
     app.add_tool(lambda: "gone already", name="test_passing_tool", description="Not for long.")
     app.remove_tool("test_passing_tool")
     return "The list of tools changed twice."

@@ -24,7 +24,7 @@ from mcp_lite import Client, OAuth, Server, TokenStore, logout, set_trace
 
 
 def browse(url, person, password):
-    """Be the browser and the person: fill in each form that comes; return where that leads."""
+    """Be the browser and the user: fill in each form that comes; return where that leads."""
     home = parse_qs(urlsplit(url).query)["redirect_uri"][0]
     no_proxy, cookies = urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor()
     web = urllib.request.build_opener(no_proxy, cookies, NoRedirect)

@@ -1,4 +1,4 @@
-"""Ask the authorization server about each token: RFC 7662, for tokens that are no JWTs.
+"""Ask the authorization server about each token: RFC 7662, for tokens that are not JWTs.
 
     url = "https://mcp.example.com/mcp"
     verify = introspection("https://login.example.com/introspect", "me", SECRET, audience=url)

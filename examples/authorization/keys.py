@@ -255,7 +255,7 @@ class WorkloadIdentity(ClientCredentials):
 
 
 class IdentityAssertion(ClientCredentials):
-    """A person whose company vouches for them: `id_token` is theirs, or gives it. It is exchanged
+    """A user whose company vouches for them: `id_token` is theirs, or gives it. It is exchanged
     at the company's provider for a grant that our server's authorization server takes: ID-JAG."""
 
     def __init__(
@@ -267,7 +267,7 @@ class IdentityAssertion(ClientCredentials):
         self.id_token = id_token
 
     async def grant(self, server: dict, about: dict) -> dict:
-        """Exchange the person's token for a grant. RFC 8693 §2.1"""
+        """Exchange the user's token for a grant. RFC 8693 §2.1"""
         form = {
             "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
             "requested_token_type": TOKEN_TYPE + "id-jag",

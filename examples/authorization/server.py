@@ -106,7 +106,7 @@ class Problem(Exception):
 class Authority:
     """The authorization server: five pages of a server that has more than these."""
 
-    fields = LOGIN  # of the page on which a person agrees
+    fields = LOGIN  # of the page on which the user agrees
 
     def __init__(self, root, database):
         self.root, self.db = root, sqlite3.connect(database, isolation_level=None)
@@ -114,7 +114,7 @@ class Authority:
         self.forms = {}  # what a form was made for, by its secret: (what is asked, browser, until)
         # Browsers send a __Host- cookie to this host alone, and let no other host set it.
         self.cookie = "__Host-browser" if root.startswith("https:") else "browser"
-        self.wrong = {}  # when a person's password was last guessed wrong
+        self.wrong = {}  # when a user's password was last guessed wrong
 
     def mount(self, app):
         """Serve the pages."""
@@ -207,7 +207,7 @@ class Authority:
         return client[0]
 
     def ask(self, request, said=""):
-        """Show the page on which a person logs in and agrees."""
+        """Show the page on which the user logs in and agrees."""
         asked = read_query(request.query)
         name, now = self.check_request(asked), time.time()
         secret, browser = secrets.token_urlsafe(32), self.browser(request)
@@ -226,7 +226,7 @@ class Authority:
         )  # fmt: skip
 
     async def answer(self, request):
-        """Send the browser back, with a code if the person agreed."""
+        """Send the browser back, with a code if the user agreed."""
         asked, form = self.answered(request)
         if form.get("answer") != "yes":
             return self.back(asked)
@@ -258,7 +258,7 @@ class Authority:
         return asked, form
 
     def back(self, asked, person=None, family=""):
-        """Send the browser back to the client: with a code for a person, else with a refusal."""
+        """Send the browser back to the client: with a code for a user, else with a refusal."""
         back = {"state": asked.get("state", ""), "iss": self.root, "error": "access_denied"}
         if person is not None:
             back["code"] = code = secrets.token_urlsafe(32)

@@ -3,7 +3,7 @@
     python client.py --third-party      # plays the whole of it, with a third party of its own
 
 To MCP clients it is the authorization server of server.py. To the third party it is a client, with
-an id and a secret of its own. A person agrees on our page, logs in at the third party, and comes
+an id and a secret of its own. The user agrees on our page, logs in at the third party, and comes
 back; the tokens that our client gets then are ours, bound to what the third party gave us.
 spec 2025-03-26: basic/authorization#third-party-authorization-flow
 
@@ -30,7 +30,7 @@ from server import PAGE_HEADERS, Authority, Problem, hashed, read_query, remembe
 
 from mcp_lite import code_challenge
 
-BROWSER_SECONDS = 600  # for a person to come back from the third party
+BROWSER_SECONDS = 600  # for the user to come back from the third party
 CHECK_SECONDS = 30  # for which the third party's word on a token is good
 CALL_SECONDS = 10  # for the third party to answer
 MAX_ANSWER_BYTES = 1024 * 1024

@@ -43,7 +43,7 @@ SHOWN_MEMBERS = 200  # of one list or object in it
 WHOLE_BYTES = 4 * 1024 * 1024  # of one message or result that is looked at
 MAX_CALLS = 4  # that wait at once: a browser makes six requests at a time, and needs two itself
 LIST_ROWS = 200  # of a list; a search finds the others
-CALL_SECONDS = 3600.0  # for a call: the person decides when to give up
+CALL_SECONDS = 3600.0  # for a call: the user decides when to give up
 COMPARE_SECONDS = 30.0  # for a call that is made in both eras
 COMPARE_FRAMES = 500  # of each of them
 TASKS = "io.modelcontextprotocol/tasks"  # the extension; the client follows tasks by itself
@@ -107,7 +107,7 @@ class Recorder:
         for line in filter(str.strip, lines):
             frame = json.loads(line)
             if not isinstance(frame, dict):
-                raise ValueError("a line of the recording is no JSON object")
+                raise ValueError("a line of the recording is not a JSON object")
             self.keep(frame)
 
     def after(self, number):
@@ -133,7 +133,7 @@ class Recorder:
         return frame if size <= WHOLE_BYTES else shortened(frame, WHOLE_BYTES // 40)
 
     async def wait(self, number):
-        """Wait for a frame after a number, but not for ever."""
+        """Wait for a frame after a number, but not forever."""
         if self.last <= number:
             self.news.clear()
             with contextlib.suppress(asyncio.TimeoutError):
@@ -316,7 +316,7 @@ class Target:
 
 
 class Connection:
-    """One conversation with a server, and what the person is asked in it."""
+    """One conversation with a server, and what the user is asked in it."""
 
     numbers = itertools.count(1)
 
@@ -362,7 +362,7 @@ class Connection:
             self.lists.pop(kind, None)
 
     async def sample(self, params):
-        """Answer as the model whatever the person types."""
+        """Answer as the model whatever the user types."""
         answer = await self.ask("sample", params=params)
         if answer is None:
             # spec: client/sampling#error-handling
@@ -370,7 +370,7 @@ class Connection:
         return answer
 
     async def ask(self, kind, **fields):
-        """Put a question of the server to the person, and return the answer."""
+        """Put a question of the server to the user, and return the answer."""
         number, waiter = next(self.inspector.numbers), asyncio.get_running_loop().create_future()
         self.inspector.questions[number] = waiter
         self.note("ask", q=number, kind=kind, **fields)

@@ -16,7 +16,7 @@ from course import Pipe, say, teach
 
 async def lesson():
     async with Pipe() as pipe:
-        say("We ask for a revision, declare that a person at our end can fill in forms, and say "
+        say("We ask for a revision, declare that the user at our end can fill in forms, and say "
             "who we are:")  # fmt: skip
         answer = await pipe.ask(1, "initialize", {
             "protocolVersion": "2025-11-25",
@@ -50,7 +50,7 @@ async def older_revision():
 
 
 async def twice():
-    """What if the client shakes hands twice?"""
+    """What if the client sends a second handshake?"""
     async with Pipe() as pipe:
         await pipe.shake_hands()
         answer = await pipe.shake_hands()

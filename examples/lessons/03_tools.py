@@ -23,7 +23,7 @@ async def lesson():
         result = answer["result"]
         assert result["content"][0]["text"] == "3" and result["structuredContent"] == {"result": 3}
         say("The result came twice: `content` is for the model to read, `structuredContent` for "
-            "a program, and fits the outputSchema of the list. A number is no object, so it is "
+            "a program, and fits the outputSchema of the list. A number is not an object, so it is "
             'wrapped as {"result": 3}.')  # fmt: skip
 
 
@@ -35,7 +35,7 @@ async def call(arguments):
 
 
 async def wrong_type():
-    """`a` is a word, not a number. Who is told: the program, or the model, in a result?"""
+    """`a` is a word, not a number. Who gets the error: the program, or the model, in a result?"""
     result = await call({"a": "one"})
     assert result["isError"] and "expected integer" in result["content"][0]["text"]
     return ("A result with `isError`, and a text that says what is wrong: the model reads it and "

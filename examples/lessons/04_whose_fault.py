@@ -5,7 +5,7 @@ result with `isError`, for the model, which can try again. Anything else that is
 request is an error with a code, for the program that sent it.
 
 mcp_lite.py does it properly in "Errors", whose function wire_error() decides what the
-other end is told, and in "Methods".
+other end receives, and in "Methods".
 Exercise: write a function blame(answer) that returns "nobody", "the call" (the tool failed, or the
 model called it wrongly), or "the client".
 """
@@ -27,7 +27,7 @@ async def lesson():
         call = {"name": "divide", "arguments": {"a": 1, "b": 0}}
         answer = await pipe.ask(1, "tools/call", call)
         assert answer["result"]["isError"] is True
-        say("The model reads this text; it may ask the person for another number.")
+        say("The model reads this text; it may ask the user for another number.")
         say("Now we call a tool that does not exist. No tool has failed, so it is an error:")
         answer = await pipe.ask(2, "tools/call", {"name": "dvide", "arguments": {}})
         assert answer["error"]["code"] == -32602

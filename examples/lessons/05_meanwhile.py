@@ -48,7 +48,7 @@ async def without_token():
         await pipe.shake_hands()
         await pipe.send(count(1, 3))
         assert (await pipe.receive())["id"] == 1
-    return "No: the first message that comes is the answer. Who wants reports gives a token."
+    return "No: the first message that comes is the answer. Without a token, no reports."
 
 
 async def too_late():

@@ -1,6 +1,6 @@
 """Lesson 6. The server asks back.
 
-In the middle of a call the server may need something from the client: a decision of the person
+In the middle of a call the server may need something from the client: a decision of the user
 (elicitation), a text from its model (sampling), its folders (roots). Then the server sends a
 request, and we answer it. Its ids are its own: a question of the server may have
 the id of our call.
@@ -26,12 +26,12 @@ async def lesson():
     async with Pipe() as pipe:
         say("In the handshake we declare that we can show forms. Else we would not be asked.")
         await pipe.shake_hands(elicitation={})
-        say("We call a tool that asks. What comes is no answer: it has a method.")
+        say("We call a tool that asks. What comes is not a response: it has a method.")
         question = await pipe.ask(1, "tools/call", LUNCH)
         assert question["method"] == "elicitation/create"
         form = question["params"]["requestedSchema"]
         say(f"It wants {', '.join(form['required'])}, and a schema says of which kind. A client "
-            "makes a form of it, and shows it to the person. We take tea:")  # fmt: skip
+            "makes a form of it, and shows it to the user. We take tea:")  # fmt: skip
         await pipe.send(accept(question, value="tea"))
         question = await pipe.receive()
         say("The tool goes on where it waited, and asks again:")
@@ -59,7 +59,7 @@ async def undeclared():
         await pipe.shake_hands()
         answer = await pipe.ask(1, "tools/call", LUNCH)
         assert answer["id"] == 1 and answer["result"]["isError"]
-    return "No. The tool is told that it cannot ask, and here it fails; it might do without."
+    return "No. The tool learns that it cannot ask, and here it fails; it might do without."
 
 
 async def nonsense():

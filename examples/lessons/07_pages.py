@@ -1,7 +1,7 @@
 """Lesson 7. Pages and completion.
 
 A long list comes in pages. With each page comes a cursor; who sends it back gets the next page.
-A prompt is a text with parameters, which a person picks. While they type an argument of it, the
+A prompt is a text with parameters, which a user picks. While they type an argument of it, the
 server can complete it.
 
 mcp_lite.py does it properly in "Methods".

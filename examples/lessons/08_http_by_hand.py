@@ -98,7 +98,7 @@ async def other_host():
 
 
 async def no_session():
-    """We ask for the tools without a handshake. Are we told them?"""
+    """We ask for the tools without a handshake. Do we hear about them?"""
     status, _, _ = await try_out(post(), message(1, "tools/list", {}))
     assert status == 400
     return "No: 400, and the text says to send initialize first."

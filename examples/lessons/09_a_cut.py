@@ -104,7 +104,7 @@ async def ended():
         assert (await learner.status(await learner.send("DELETE")))[0] == 204
         status, _ = await learner.status(await learner.post({"id": 1}, "tools/list", {}))
         assert status == 404
-    return "404 again: a client that gets it shakes hands anew."
+    return "404 again: a client that gets it starts a new session."
 
 
 async def forgotten():

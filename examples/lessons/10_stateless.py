@@ -3,7 +3,7 @@
 In the newest revision there is no handshake and no session: every request says in its `_meta` all
 that the server must know. The server sends no requests, either. A tool that asks ends its call
 with the question; the client makes the call again, with the answer; the tool runs again from the
-top. What it was told before travels along in `requestState`, signed by the server.
+top. The answers so far travel along in `requestState`, signed by the server.
 
 mcp_lite.py does it properly in "Rounds", the one to read twice.
 Exercise: write the client's loop: call, answer all inputRequests, call again, until it is complete.
@@ -80,7 +80,7 @@ async def without_metadata():
         meta = {MCP + "protocolVersion": "2026-07-28"}
         answer = await pipe.ask(1, "tools/list", {"_meta": meta})
         assert answer["error"]["code"] == -32602
-    return "No: -32602. There is no session in which it could have been said before."
+    return "No: -32602. Without a session, there is nothing that the server could remember."
 
 
 if __name__ == "__main__":

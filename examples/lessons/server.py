@@ -77,7 +77,7 @@ def translate(word: str, language: Literal["French", "Finnish", "German"]) -> st
 
 @app.complete("translate", "word")
 def words_that_begin(begun: str) -> list:
-    """Return the words that a person may mean."""
+    """Return the words that the user may mean."""
     return [word for word in WORDS if word.startswith(begun)]
 
 

@@ -126,7 +126,7 @@ def plain(title: str, text: str) -> tuple[str, str]:
 
 
 def announce(id: int) -> None:
-    app.resource_updated(f"note://{id}")  # the clients that subscribed are told
+    app.resource_updated(f"note://{id}")  # the clients that subscribed are notified
     app.resource_updated(INDEX)
 
 
@@ -165,10 +165,10 @@ def edit(
 
 @app.tool(annotations={**LOCAL, "destructiveHint": True})
 def delete(id: Id, ctx: Context) -> str:
-    """Delete a note, if the person agrees."""
+    """Delete a note, if the user agrees."""
     note = ctx.lifespan.get(id)
     if "elicitation" not in ctx.client_capabilities:
-        raise ToolError("a person must agree, and this application cannot ask: nothing is deleted")
+        raise ToolError("the user must agree, and this application cannot ask: nothing is deleted")
     if ctx.elicit(f"Delete note {id}, {note.title!r}?").action != "accept":
         return "The person did not agree: the note is still there."
     ctx.lifespan.change("DELETE FROM notes WHERE id = ?", id)

@@ -69,7 +69,7 @@ class RedisBus:
                 self._loop.call_soon_threadsafe(self._flush)
 
     async def __aiter__(self):
-        """Give what is published, for ever; a connection that is lost is made again."""
+        """Yield what is published, forever; a connection that is lost is made again."""
         self._loop, failures = asyncio.get_running_loop(), 0
         while True:
             try:
@@ -142,7 +142,7 @@ class RedisBus:
 
 
 class Push(list):
-    """A list that Redis sends unasked: what was published, say."""
+    """A list that Redis sends unrequested, such as what was published."""
 
 
 class RedisError(Exception):

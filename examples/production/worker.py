@@ -48,7 +48,7 @@ bookings = 0
 
 @app.resource("bookings://count", mime_type="text/plain")
 def count_bookings() -> str:
-    """How often confirm() was called in this worker; whoever subscribed is told when it is."""
+    """How often confirm() was called in this worker. Subscribers are notified."""
     return str(bookings)
 
 
