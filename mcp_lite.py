@@ -5213,10 +5213,9 @@ def hint_for_a_terminal(name: str) -> None:
     """Tell a person who started a server by hand what to type."""
     if sys.stdin is None or not sys.stdin.isatty():
         return
-    library = os.path.relpath(globals().get("__file__", "mcp_lite.py"))
     print(
         f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
-        f"Try it with: python3 {library} tools {sys.argv[0] or 'SERVER.py'}\n"
+        f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
         "End it with Ctrl-D.", file=sys.stderr,
     )
 
@@ -5719,6 +5718,7 @@ class LineTransport(Transport):
                 os.set_blocking(file.fileno(), True)
         ours, theirs = socket.socketpair()
         theirs.settimeout(None)  # socket.setdefaulttimeout() is not for it
+        all_written = threading.Event()
 
         def end_input() -> None:
             with suppress(OSError):  # it is closed already
@@ -5728,10 +5728,14 @@ class LineTransport(Transport):
             with source:
                 copy(source.read, theirs.send)
             end_input()
+            all_written.wait()
+            with theirs:  # unread bytes would reset it, and lose what we sent
+                copy(theirs.recv, len)
 
         def write_all() -> None:
-            with sink, theirs:
+            with sink:
                 copy(theirs.recv, sink.write)
+            all_written.set()
 
         self.end_input = end_input
         in_thread(read_all)
@@ -5756,7 +5760,7 @@ class LineTransport(Transport):
                 with suppress(OSError):  # is_closing() tells it as well
                     await self.writer.drain()
         data = encode(msg) + b"\n"
-        if self.writer.is_closing():
+        if self.writer.is_closing() or self.written.done():
             await self._until_explained()
             raise ConnectionClosed(f"{self.name} {self.explain()}")
         if not self._batch:
@@ -5841,7 +5845,7 @@ async def end_with_parent(transport: LineTransport, parent: int) -> None:
 
 
 #: The signals that end a program in good order; Windows lacks some.
-ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP")
+ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
           if hasattr(signal, name)]
 
 
@@ -5872,13 +5876,10 @@ async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRA
 
 
 async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool) -> None:
-    """Serve one client on our standard streams; spec: basic/transports/stdio#shutdown.
-
-    Options: `max_message_bytes` of the client; `watch_parent`, whether to end when our parent does.
-    """
-    if unknown := options.keys() - {"watch_parent", "max_message_bytes"}:
+    """Serve one client on our standard streams; spec: basic/transports/stdio#shutdown."""
+    if unknown := options.keys() - {"max_message_bytes"}:
         raise TypeError(f'on stdio there is no {unknown}: is it for run("http", port=...)?')
-    transport, tasks = LineTransport(**without(options, "watch_parent")), Tasks()
+    transport, tasks = LineTransport(**options), Tasks()
     transport.name = "the client"
 
     def stop() -> None:
@@ -5886,12 +5887,13 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
         transport.end_input()
 
     with claimed_streams() as (stdin, stdout):  # before the lifespan begins, which may print
+        is_file = stat.S_ISREG(os.fstat(stdin).st_mode)  # before a read that Windows would wait for
         await transport.use(open(os.dup(stdin), "rb", 0), open(os.dup(stdout), "wb", 0))
         # A client that reads no answers is not served.
         transport.written.add_done_callback(lambda _: transport.end_input())
-        if stat.S_ISREG(os.fstat(stdin).st_mode):
+        if is_file:
             transport.grace = None  # server.py < requests.jsonl: the end of a file is no farewell
-        elif options.get("watch_parent", True):
+        elif os.name != "nt":  # where the number of a parent stays
             # When the client dies, our input goes on if another child has inherited its other end.
             tasks.spawn(end_with_parent(transport, os.getppid()))
         try:
@@ -7031,8 +7033,8 @@ INHERITED_VARIABLES = """
     SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE  PYTHONDONTWRITEBYTECODE PYTHONUTF8
 """.split()
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way only
-CREATE_NO_WINDOW = 0x08000000  # of Windows, as is the next: no console is opened for the child
-CREATE_NEW_PROCESS_GROUP = 0x200
+CREATE_NO_WINDOW = 0x08000000  # of Windows: no console is opened
+CREATION_FLAGS = CREATE_NO_WINDOW | 0x200 if os.name == "nt" else 0  # a group of its own
 
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
@@ -7111,16 +7113,14 @@ class StdioTransport(LineTransport):
 
         program, *words = self.argv
         program = shutil.which(program, path=self.env.get("PATH")) or program  # npx is npx.cmd
-        apart: Any = {"start_new_session": True}  # also, Ctrl-C is for us alone
-        if os.name == "nt":
-            apart = {"creationflags": CREATE_NO_WINDOW | CREATE_NEW_PROCESS_GROUP}
         self._loop = get_running_loop()
         try:
             # spec: basic/transports/stdio -- "the client launches the MCP server as a subprocess"
             child: Any = Popen([program, *words], bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE,
-                               cwd=self.cwd, env=self.env, **apart)
+                               cwd=self.cwd, env=self.env, creationflags=CREATION_FLAGS,
+                               start_new_session=True)  # also, Ctrl-C is for us alone
         except (OSError, ValueError) as exc:
-            url = "; a URL begins with http:// or https://" if ":" in program else ""
+            url = "; a URL begins with http:// or https://" if ":" in program[2:] else ""
             raise ConnectionClosed(f"cannot start {program!r}: {exc}{url}") from exc
         self.process = child
         try:
@@ -7235,9 +7235,8 @@ class StdioTransport(LineTransport):
                 import subprocess
 
                 # No stream of ours: a program without a console may have none.
-                quiet: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-                subprocess.call(["taskkill", "/F", "/T", "/PID", str(self.process.pid)], **quiet,
-                                creationflags=CREATE_NO_WINDOW)
+                subprocess.run(["taskkill", "/F", "/T", "/PID", str(self.process.pid)], input=b"",
+                               capture_output=True, creationflags=CREATE_NO_WINDOW)
         elif self._group_lives:
             try:
                 os.killpg(self.process.pid, number)
