@@ -6039,7 +6039,7 @@ class Answers:
         check_params(row, params)
         check_asked(method, params)
         if self.ask is not None:
-            answer = await maybe_await(self.ask(method, params))
+            answer = {**await maybe_await(self.ask(method, params))}  # TypeError for others
         elif method == "roots/list":
             roots = await value_from(self.callbacks["roots"])
             one = isinstance(roots, (str, os.PathLike, dict))
@@ -6052,8 +6052,6 @@ class Answers:
             answer = {"role": "assistant", "model": self.model, **answer}
         else:
             answer = await self._elicit(params)
-        if type(answer) is not dict:
-            raise TypeError(f"ask= gave {answer!r:.100} for {method}: it is to give a dict")
         return fit_message(answer, session.rev) if method == "sampling/createMessage" else answer
 
     async def _put(self, capability: str, *question: Any) -> Any:
@@ -6269,9 +6267,9 @@ def is_wrapped(out: JSON, values: list[Any]) -> bool:
     (True, False)
     """
     itself = r'\s*\{\s*"result"\s*:'
-    if not isinstance(out, dict) or out.keys() != {"result"}:
-        return False
-    return out["result"] in values or not any(re.match(itself, str(value)) for value in values)
+    wrapped = isinstance(out, dict) and out.keys() == {"result"}
+    return wrapped and (out["result"] in values
+                        or not any(re.match(itself, str(value)) for value in values))
 
 
 def text_or_bytes(item: Msg) -> str | bytes:
@@ -6318,11 +6316,34 @@ def way_to(target: Any, options: Any, owner: Any) -> Action:
                     "an http(s):// URL or a Transport")
 
 
-def twin_of(exc: Any) -> BaseException:
-    """Return a copy of an exception: each who waits raises its own."""
-    twin: BaseException = type(exc).__new__(type(exc), *exc.args)
-    twin.__dict__.update(exc.__dict__)
-    return twin
+async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
+    """Poll a task and answer its questions, until there is a result."""
+    if method != "tools/call":  # the extension: nothing else may become a task
+        raise ProtocolError(f"{client.peer.name} answered {method} with a task")
+    handle = {"taskId": member(task, "taskId", str)}
+    answered: set[str] = set()
+    try:
+        while True:
+            told = task.get("pollIntervalMs")
+            told_ms = told if type(told) is int and told > 0 else RETRY_MS
+            # 50 ms: nobody can make us look without a pause
+            await asyncio.sleep(min(max(told_ms, 50), 1000 * STALL_SECONDS) / 1000)
+            task = await client.request("tasks/get", handle)
+            asked = without(object_of(task, "inputRequests"), *answered)
+            if asked:
+                answers = await client.answers.to_all(asked, client.peer.session)
+                await client.request("tasks/update", {**handle, "inputResponses": answers})
+                answered.update(asked)
+            elif (status := task.get("status")) not in ("working", "input_required"):
+                break
+    except BaseException:  # nobody follows it any more
+        client.tasks.spawn(client.request("tasks/cancel", handle))
+        raise
+    if status == "completed":
+        return object_of(task, "result")
+    usual = {"code": INTERNAL_ERROR, "message": f"the task is {status}"}
+    problem = {**usual, **object_of(task, "error")}
+    raise RemoteError(problem["code"], problem["message"], problem.get("data"))
 
 
 class ClientSession:
@@ -6343,14 +6364,12 @@ class ClientSession:
     def __init__(self, target: Any, reach: Action, revision: str | None, info: Msg) -> None:
         self.target, self.reach, self.pinned, self.info = target, reach, revision, info
         self.listeners: dict[str, list[Function]] = {}  # by notification, of its parameters
-        #: what the server said of itself, as are the instructions
-        self.server_info: Msg = {}
+        self.server_info: Msg = {}  #: what the server says of itself, as are the instructions
         self.server_capabilities: Msg = {}
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
         self.subscriptions: list[Subscription] = []
-        #: what checks the output of a tool, by its name
-        self.outputs: dict[str, Callable[[JSON], Any]] = {}
+        self.outputs: dict[str, Callable[[JSON], Any]] = {}  # what checks the output of a tool
 
     # The connection.
 
@@ -6469,19 +6488,19 @@ class ClientSession:
                 raise
             await self._discover(self.timeout)  # a modern server that was slow to start?
 
-    async def _discover(self, patience: float, again: bool = True) -> None:
+    async def _discover(self, patience: float) -> None:
         session = self.peer.session
         session.resume(NEWEST)
         session.client_capabilities = self.answers.declare(NEWEST)
         self.transport.agreed(NEWEST)
+        ask = partial(self.request, "server/discover", timeout=patience)
         try:
-            answer = await self.request("server/discover", timeout=patience)
+            answer = await ask()
         except RemoteError as exc:
-            # spec: basic/versioning#protocol-version-negotiation -- retry with one that is listed:
-            # the same request, as we have but one
-            if not (again and exc.code == UNSUPPORTED_VERSION and NEWEST in str(exc.data)):
+            # spec: basic/versioning#protocol-version-negotiation -- retry with one that is listed
+            if exc.code != UNSUPPORTED_VERSION or NEWEST not in str(exc.data):
                 raise
-            return await self._discover(patience, again=False)
+            answer = await ask()
         theirs = member(answer, "supportedVersions", list)
         if NEWEST not in theirs:
             raise ProtocolError(f"{self.peer.name} speaks revision {theirs!r:.200}")
@@ -6518,13 +6537,15 @@ class ClientSession:
         if renewal is None or (renewal.done() and (session is expired or session.state != READY)):
             self._renewal = renewal = self.tasks.spawn(self._begin_again(expired.rev))
         await asyncio.wait({renewal})
-        if renewal.exception() is not None:
-            raise twin_of(renewal.exception())
+        exc = renewal.exception()
+        if exc is not None:  # each who waits raises its own
+            kind = AuthError if isinstance(exc, AuthError) else SessionExpired
+            raise kind(f"the session could not be renewed: {exc}") from exc
 
     async def _begin_again(self, rev: str) -> None:
         await self._handshake(rev, self.timeout)
-        asks = [("resources/subscribe", {"uri": uri})
-                for item in self.subscriptions for uri in item.uris]
+        uris = [uri for item in self.subscriptions for uri in item.uris]
+        asks = [("resources/subscribe", {"uri": uri}) for uri in uris]
         if self.log_level is not None:
             asks.append(("logging/setLevel", {"level": self.log_level}))
         for method, params in asks:
@@ -6556,9 +6577,8 @@ class ClientSession:
         """Send any request and return its result.
 
         `timeout` seconds begin again with each progress(progress, total, message), up to the
-        Client's max_timeout, or `timeout` if that is more. `send` takes the message in place of the
-        connection. Raises RemoteError, RequestTimeout, ConnectionClosed; CapabilityMissing before
-        anything is sent.
+        Client's max_timeout or `timeout`. `send` takes the message in place of the connection.
+        Raises RemoteError, RequestTimeout, ConnectionClosed; CapabilityMissing before it is sent.
         """
         self._check(method)
         session, clock = self.peer.session, get_running_loop().time
@@ -6604,7 +6624,7 @@ class ClientSession:
         for _ in range(MAX_TRIES):
             kind = answer["resultType"]
             if kind == "task":
-                return await self._follow(method, answer)
+                return await follow_task(self, method, answer)
             state = without_none(requestState=answer.get("requestState"))
             asked = object_of(answer, "inputRequests")
             if kind != "input_required" or not (asked or state):
@@ -6618,34 +6638,6 @@ class ClientSession:
                 return answer
         raise ProtocolError(f"{self.peer.name} asked more than {MAX_TRIES} times in one request; "
                             "does a question change?")
-
-    async def _follow(self, method: str, task: Msg) -> Msg:
-        if method != "tools/call":  # the extension: nothing else may become a task
-            raise ProtocolError(f"{self.peer.name} answered {method} with a task")
-        handle = {"taskId": member(task, "taskId", str)}
-        answered: set[str] = set()
-        try:
-            while True:
-                told = task.get("pollIntervalMs")
-                told_ms = told if type(told) is int and told > 0 else RETRY_MS
-                # 50 ms: nobody can make us look without a pause
-                await asyncio.sleep(min(max(told_ms, 50), 1000 * STALL_SECONDS) / 1000)
-                task = await self.request("tasks/get", handle)
-                asked = without(object_of(task, "inputRequests"), *answered)
-                if asked:
-                    answers = await self.answers.to_all(asked, self.peer.session)
-                    await self.request("tasks/update", {**handle, "inputResponses": answers})
-                    answered.update(asked)
-                elif (status := task.get("status")) not in ("working", "input_required"):
-                    break
-        except BaseException:  # nobody follows it any more
-            self.tasks.spawn(self.request("tasks/cancel", handle))
-            raise
-        if status == "completed":
-            return object_of(task, "result")
-        usual = {"code": INTERNAL_ERROR, "message": f"the task is {status}"}
-        problem = {**usual, **object_of(task, "error")}
-        raise RemoteError(problem["code"], problem["message"], problem.get("data"))
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any notification; it waits for a session that is begun anew."""
@@ -7297,7 +7289,7 @@ class RequestHead(Row):
     minor: int  #: the version is HTTP/1.minor
     keep_alive: bool
     #: what was found out from the head alone, for the next request with the same bytes: by an
-    #: Endpoint, its door(); "revision", of post(); "agreed" and "mirrors", of check_modern_post()
+    #: Endpoint, its door(); "agreed" and "mirrors", of check_modern_post()
     notes: dict[Any, Any]
 
 
@@ -7584,7 +7576,7 @@ async def whole(piece: Callable[[], Awaitable[bytes]], limit: int, room: Any = N
             room.taken += len(data)
             if len(body) > limit:
                 raise LimitExceeded(f"the body is longer than {limit} bytes", http_status=413)
-            if room.taken > 4 * HELD_BYTES:
+            if room.taken > 4 * HELD_BYTES and len(body) > BUFFER_BYTES:  # not the honest ones
                 raise ProtocolError("too many requests are being sent: try again later", TOO_BUSY,
                                     http_status=503)
         return bytes(body)
@@ -7734,15 +7726,15 @@ class Gate:
 
     def __init__(self, hosts: Names | None = None, origins: Names = ()) -> None:
         self.addresses = hosts is None
-        self.hosts = self._names("allowed_hosts", hosts or (), "[^/]*")
-        self.origins = self._names("allowed_origins", origins, r"\*|null|[^/]+://[^/]+")
+        self.hosts = self._names("allowed_hosts", hosts or (), r"\*|[^/*]*")
+        self.origins = self._names("allowed_origins", origins, r"\*|null|[^/]+://[^/*]+")
 
     def _names(self, option: str, given: Names, form: str) -> set[str]:
         names = [given] if isinstance(given, str) else given
         for name in names:
             if not re.fullmatch(form, name.rstrip("/")):
-                raise ValueError(f"{option}= has {name!r}: a host is like mcp.example.com, "
-                                 "an origin like https://app.example.com")
+                raise ValueError(f"{option}= has {name!r}: pass a host like mcp.example.com, an "
+                                 "origin like https://app.example.com, or \"*\"; no patterns")
         return {name.lower().rstrip("/") for name in names}
 
     def check(self, headers: Fields, locked: bool = False) -> None:
@@ -8017,7 +8009,7 @@ class Response:
     """The response to one request. The engine that received the request defines read() and _put().
     """
 
-    read: Callable[[], Awaitable[bytes]]  # the body of the request, once
+    read: Callable[[int], Awaitable[bytes]]  # the body of the request, of so many bytes at most
     #: writes the head, if there is one, and data; then whether more follows. Await the result.
     _put: Callable[[Head | None, bytes, bool], Awaitable[Any] | None]
 
@@ -8116,19 +8108,18 @@ class SocketResponse(Response):
     def __init__(self, connection: Connection, head: RequestHead) -> None:
         self.connection, self.head, self.keep = connection, head, head.keep_alive
 
-    async def read(self) -> bytes:
+    async def read(self, limit: int) -> bytes:
         wire, head = self.connection, self.head
         come = len(wire.buffer) - wire.at
-        if wire.left > wire.max_body:
-            raise LimitExceeded(f"the body is longer than {wire.max_body} bytes", http_status=413)
+        if wire.left > limit:
+            raise LimitExceeded(f"the body is longer than {limit} bytes", http_status=413)
         if wire.chunks < 0 and wire.left <= come:  # all of it came with the head
             size, wire.left = wire.left, 0
             return wire.take(size)
         expects = head.minor and head.headers.get("expect", "").lower()  # not in HTTP/1.0
         if expects == "100-continue" and not come:  # RFC 9110 §10.1.1
             wire.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        return await within(REQUEST_SECONDS, whole(wire.piece, wire.max_body, wire.listener),
-                            too_late())
+        return await within(REQUEST_SECONDS, whole(wire.piece, limit, wire.listener), too_late())
 
     def _put(self, head: Head | None, data: bytes, more: bool) -> Awaitable[Any] | None:
         wire, start = self.connection, b""
@@ -8170,7 +8161,7 @@ class Connection(Wire):
 
     def __init__(self, listener: Listener) -> None:
         super().__init__()
-        self.listener, self.loop, self.max_body = listener, listener.loop, listener.max_body
+        self.listener, self.loop = listener, listener.loop
         self.deadline = listener.now + IDLE_SECONDS
         self.lock = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
 
@@ -8231,18 +8222,23 @@ class Connection(Wire):
 
     def feed_eof(self) -> None:
         if self.transport.is_closing():
-            self.listener.connections.discard(self)
+            self.listener.connections.pop(self, None)
             self.writer = None  # it knows us: only the garbage collector would free both
         super().feed_eof()
         if self.response is not None:
             self.response.lose()
 
     async def drain(self) -> None:
+        slow = self.listener.slow
+        slow[self] = self.transport.get_write_buffer_size()
+        if sum(slow.values()) > 4 * HELD_BYTES:
+            next(iter(slow)).transport.abort()
         async with self.lock:
             self.await_reader()
             with suppress(OSError):  # the client is gone: the response knows
                 if self.writer is not None:
                     await self.writer.drain()
+        slow.pop(self, None)
 
     def await_reader(self) -> None:
         self.unsent = self.transport.get_write_buffer_size() or -1
@@ -8262,7 +8258,9 @@ class Connection(Wire):
 # 36. Listeners
 #######################################
 # Problem. Many clients come at once, over TCP, TLS and Unix sockets.
-# Rules.   1. One connection too many: the one that was idle longest makes room.
+# Rules.   1. One connection too many: the one that was idle longest makes room, or else the oldest
+#             whose body has not come. Of responses that are not read 256 MiB are kept; above that
+#             the client that has not read for longest is cut off.
 # Limits.  Where a process may open no more files, asyncio pauses for a second. A Unix socket has
 #          the permissions that the umask leaves; a second server on it takes it over.
 
@@ -8272,10 +8270,16 @@ class Listener:
     taken = 0  # bytes of bodies that are on their way
     server: Any = None
 
-    def __init__(self, handle: Handle, max_body: int = MAX_MESSAGE_BYTES) -> None:
-        self.handle, self.max_body = handle, max_body
+    def __init__(self, handle: Handle) -> None:
+        self.handle, self.limit = handle, MAX_CLIENTS
+        with suppress(ImportError):  # Windows has no such limit
+            import resource
+
+            # Above that, accept() fails: 64 are left for files.
+            self.limit = min(MAX_CLIENTS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 64)
         self.loop = get_running_loop()
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}  # oldest first
+        self.slow: dict[Connection, int] = {}  # bytes that clients do not read, longest first
         self.known_head = lru_cache(MAX_FEW)(parse_request_head)  # a client's heads are alike
         self._sweep()
 
@@ -8289,10 +8293,11 @@ class Listener:
             return asyncio.StreamReaderProtocol(Connection(self), begin, self.loop)
 
         try:
+            tls = Msg(backlog=MAX_IN_FLIGHT)
             if ssl is not None:
-                ssl, self.scheme = server_ssl(ssl), "https"
-            tls = Msg(ssl=ssl, backlog=MAX_IN_FLIGHT)
-            if uds is not None:
+                self.scheme = "https"
+                tls.update(ssl=server_ssl(ssl), ssl_handshake_timeout=PROBE_SECONDS)
+            if uds:
                 self.server = await self.loop.create_unix_server(accept, uds, **tls)
             else:
                 place = {"sock": sock} if sock else {"host": host, "port": port}
@@ -8309,12 +8314,12 @@ class Listener:
         return f"{self.scheme}://{f'[{name}]' if ':' in name else name}:{where[1]}"
 
     def admit(self, connection: Connection) -> None:
-        self.connections.add(connection)
-        if len(self.connections) > MAX_CLIENTS:
-            oldest = min((each for each in self.connections if each.response is None),
-                         key=lambda each: each.deadline)
+        if len(self.connections) >= self.limit:
+            waiting = [each for each in self.connections if not (each.response and each.complete)]
+            oldest = min(waiting, key=lambda each: each.deadline, default=connection)
             oldest.transport.abort()
-            self.connections.discard(oldest)
+            self.connections.pop(oldest, None)
+        self.connections[connection] = None
 
     def _sweep(self) -> None:
         from email.utils import formatdate
@@ -8367,7 +8372,7 @@ def server_ssl(ssl: Any) -> Any:
 #             ends with its reader. Events are numbered per stream and kept; a GET with
 #             Last-Event-ID goes on after the last one. In the modern era closing the response is
 #             the cancellation.
-# Limits.  A session keeps its newest events, up to a share of HELD_BYTES.
+# Limits.  The newest events of all sessions are kept, up to HELD_BYTES.
 
 STREAM_HEADERS = {
     "content-type": EVENT_TYPE,
@@ -8409,18 +8414,10 @@ class Stream:
     async def put(self, msg: Payload, final: bool) -> None:
         session, data = self.session, b"data: %b\n\n" % encode(msg)
         await self.open()
-        if session.ended:
-            return
         self.last, self.complete = self.last + 1, final
         if session.keeps_events:
             data = b"id: %b-%d\n%b" % (self.name.encode(), self.last, data)
-            session.kept = session.kept or deque()
-            session.kept.append((self, self.last, data))
-            session.size += len(data)
-            # Where sessions are few, each keeps 4 MiB of events.
-            most = HELD_BYTES // (15 + len(self.endpoint.sessions))
-            while session.size > most and len(session.kept) > 1:
-                session.size -= len(session.kept.popleft()[2])
+            self.endpoint.keep((self, self.last), data)
         response = self.release() if final else self.response
         if response is not None:
             self.sent, self.since = self.last, self.endpoint.now
@@ -8436,11 +8433,11 @@ class Stream:
 
         That is its first reader, or one who comes back with `after`. A pair's begins with `first`.
         """
-        session, before = self.session, self.response
-        read = self.sent if after is None else after
-        missed = [data for each, n, data in session.kept if each is self and n > read]
-        if after is not None and len(missed) != self.last - after:
+        session, before, kept = self.session, self.response, self.endpoint.kept
+        if after not in (None, self.last) and (self, after + 1) not in kept:
             raise ProtocolError("the events after last-event-id are no longer kept")
+        read = self.sent if after is None else after
+        missed = [kept[self, n] for n in range(read + 1, self.last + 1) if (self, n) in kept]
         if not self.name:
             session.name_stream(self)
         if after is None and session.primes:
@@ -8501,10 +8498,8 @@ class HTTPSession(Conversation):
     """
 
     # Python is slower with objects of more than 30 attributes.
-    pair = ended = False
+    pair = False
     feed: Stream | None = None  #: the standalone stream, for what no request caused
-    kept: Any = ()  #: events, oldest first: a deque, once there is one
-    size = 0  #: of these, in bytes
 
     def __init__(self, endpoint: Endpoint, caller: Caller, id: str = "") -> None:
         super().__init__(endpoint.server, caller.address)
@@ -8550,10 +8545,8 @@ class HTTPSession(Conversation):
 
     def name_stream(self, stream: Stream) -> None:
         """Give a stream its name, by which a client can ask for it."""
-        stream.name = "-"
-        if self.keeps_events:
-            stream.name = os.urandom(8).hex()
-            self.endpoint.streams[stream.name] = stream
+        stream.name = os.urandom(8).hex()
+        self.endpoint.streams[stream.name] = stream
 
     def standalone(self) -> Stream:
         if self.feed is None:
@@ -8568,10 +8561,8 @@ class HTTPSession(Conversation):
         self.lose(ConnectionClosed(farewell))
         await self.close(farewell)
         await poll(lambda: self.incoming, GRACE_SECONDS)
-        if self.id:
-            self.ended, self.kept = True, ()
-            for stream in [each for each in self.endpoint.live if each.session is self]:
-                await stream.end()
+        for stream in [each for each in self.endpoint.live if each.session is self]:
+            await stream.end()
 
     disconnect = end
 
@@ -8719,10 +8710,8 @@ class Endpoint:
 
         if not path.startswith("/"):
             raise ValueError(f"path={path!r}: a path begins with a slash")
-        if auth is not None and not isinstance(auth, Entrance):
-            raise TypeError('auth= is a Guard here; a Client is what logs in with auth="oauth"')
-        if auth is not None and not (token is verify is None):
-            raise ValueError("auth= says who may come in: leave out token= and verify=")
+        if auth is not None and not (token is verify is None and isinstance(auth, Entrance)):
+            raise ValueError("auth= is a Guard, in place of token= and verify=")
         check_numbers(session_seconds=session_seconds, grace=grace, max_body=max_body)
         if max_body > MAX_MESSAGE_BYTES:
             raise ValueError(f"max_body={max_body}: a message has {MAX_MESSAGE_BYTES} at most")
@@ -8746,6 +8735,9 @@ class Endpoint:
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
         self.streams: Any = weakref.WeakValueDictionary()  # by name, while somebody holds them
         self.live: set[Stream] = set()  # that have a response
+        #: events by their stream and their number, oldest first
+        self.kept: OrderedDict[tuple[Stream, int], bytes] = OrderedDict()
+        self.kept_bytes = 0
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.tasks = Tasks()
         self.draining = False  # whether new work is turned away: the server is to end
@@ -8814,7 +8806,8 @@ class Endpoint:
             who = await self.entrance.identify(request.headers, request.query)
             request.principal, request.owner = who.principal, who.owner
             request.headers = headers
-        request.body = await response.read()
+        small = request.method in ("GET", "HEAD")
+        request.body = await response.read(BUFFER_BYTES if small else self.max_body)
         await route.fn(request, response)
 
     async def answer_options(self, request: HTTPRequest, response: Response) -> None:
@@ -8838,12 +8831,11 @@ class Endpoint:
 
     def post(self, request: HTTPRequest, response: Response) -> Awaitable[Any]:
         """Take a message, or a batch, of a client; what is returned answers it."""
-        notes, headers = request.notes, request.headers
-        if "revision" not in notes:
-            check_json(headers)
-            rev = headers.get(VERSION_HEADER)
-            notes["revision"] = rev if rev in REVISIONS else ""
-        msg, rev, size = decode(request.body), notes["revision"], len(request.body)
+        headers = request.headers
+        check_json(headers)
+        rev = headers.get(VERSION_HEADER, "")
+        rev = rev if rev in REVISIONS else ""
+        msg, size = decode(request.body), len(request.body)
         request.body = b""  # what keeps the caller, a session or a task, need not keep this
         # A handshake is legacy, whatever headers a client that speaks both eras gives it.
         modern = type(msg) is dict and (
@@ -8869,9 +8861,7 @@ class Endpoint:
         if modern and kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("in this revision a client sends no responses")
-        # In the modern era the protocol has no notification for a client to send here.
-        if not modern or msg["method"] not in METHODS:
-            session.dispatch(msg, nowhere, request)
+        session.dispatch(msg, nowhere, request)
         return response.send(202, {})
 
     def check_open(self) -> None:
@@ -8946,6 +8936,13 @@ class Endpoint:
         self.server.audience.add(session)
         return session
 
+    def keep(self, event: tuple[Stream, int], data: bytes) -> None:
+        """Keep an event of a session; HELD_BYTES of them in all, and the oldest go first."""
+        self.kept[event] = data
+        self.kept_bytes += len(data) + 2048  # for its stream, which may be of an ended session
+        while self.kept_bytes > HELD_BYTES:
+            self.kept_bytes -= len(self.kept.popitem(last=False)[1]) + 2048
+
     def end_soon(self, session: HTTPSession) -> None:
         self.sessions.pop(session.id, None)
         self.tasks.spawn(session.end())
@@ -8976,7 +8973,7 @@ class Endpoint:
         return self.session_of(request.headers.get(SESSION_HEADER), request)
 
     async def delete(self, request: HTTPRequest, response: Response) -> None:
-        await self.session_of_legacy(request).end()
+        self.end_soon(self.session_of_legacy(request))
         await response.send(204, {})
 
     async def open_pair(self, request: HTTPRequest, response: Response) -> None:
@@ -9030,13 +9027,10 @@ class Endpoint:
         sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.live)}
         for session in sessions:
             if session.feed is not None and session.keeps_events:
-                await session.feed.end()
+                self.tasks.spawn(session.feed.end())
         await poll(lambda: any(each.incoming for each in sessions), self.grace)
-        cut = sum(len(each.incoming) for each in sessions)
-        for each in sessions:
-            await each.end(SHUTTING_DOWN)
-        if cut:
-            logger.warning("%s is shut down: %d requests were cut off", self.server.name, cut)
+        ends = [self.tasks.spawn(each.end(SHUTTING_DOWN)) for each in sessions]
+        await asyncio.wait(ends, timeout=FAREWELL_SECONDS)  # some clients do not read
         await self.tasks.close()
         await self.threads.close(0)
         self.sweeper.cancel()
@@ -9070,13 +9064,11 @@ class HTTPServer(Endpoint):
     ) -> None:
         check_numbers(port=port)
         super().__init__(server, **options)
-        if uds is not None and not (uds and hasattr(asyncio, "start_unix_server")):
-            raise ValueError(f"uds={uds!r}: pass a path, where Python has Unix sockets")
         self.where = host, port, uds, ssl, sock
 
     async def __aenter__(self) -> HTTPServer:
         await self.enter()
-        entrance, self.listener = self.entrance, Listener(self.answer, self.max_body)
+        entrance, self.listener = self.entrance, Listener(self.answer)
         try:
             root = await self.listener.start(*self.where)
             host = parse_url(root).host
@@ -9099,7 +9091,7 @@ class HTTPServer(Endpoint):
         try:
             await self.wind_up()
         finally:
-            await self.listener.stop(self.grace)
+            await self.listener.stop(FAREWELL_SECONDS / 2)
             await self.stack.aclose()
 
 
@@ -9133,13 +9125,13 @@ class ASGIResponse(Response):
 
     watcher: Task  #: ends when the client is gone, or the response is over
 
-    def __init__(self, receive: Any, send: Any, max_body: int) -> None:
-        self._receive, self._emit, self.max_body = receive, send, max_body
+    def __init__(self, app: ASGIApp, receive: Any, send: Any) -> None:
+        self.app, self._receive, self._emit = app, receive, send
         self._lock = asyncio.Lock()  # first come, first served
         self._came = asyncio.Event()  # the whole body
 
-    async def read(self) -> bytes:
-        return await within(REQUEST_SECONDS, whole(self._piece, self.max_body), too_late())
+    async def read(self, limit: int) -> bytes:
+        return await within(REQUEST_SECONDS, whole(self._piece, limit, self.app), too_late())
 
     async def _piece(self) -> bytes:
         data = b""
@@ -9159,17 +9151,18 @@ class ASGIResponse(Response):
             pass
 
     async def _put(self, head: Head | None, data: bytes, more: bool) -> None:
-        events = [{"type": "http.response.body", "body": data, "more_body": more}]
+        start = {}
         if head is not None:
             status, headers = head
             pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
             if not (more or status in (204, 304)):
                 pairs.append((b"content-length", b"%d" % len(data)))
-            events.insert(0, {"type": "http.response.start", "status": status, "headers": pairs})
+            start = {"type": "http.response.start", "status": status, "headers": pairs}
         try:
             async with self._lock:
-                for event in events:
-                    await self._emit(event)
+                if start:
+                    await self._emit(start)
+                await self._emit({"type": "http.response.body", "body": data, "more_body": more})
         except (OSError, RuntimeError):  # servers raise the one or the other when a client is gone
             self.lose()
 
@@ -9184,6 +9177,7 @@ class ASGIApp(Endpoint):
 
     loop: Any = None
     started = False
+    taken = 0  # bytes of bodies that are on their way
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
         """Serve a lifespan, or a request, until it is answered or its client is gone."""
@@ -9195,7 +9189,7 @@ class ASGIApp(Endpoint):
                 "pass it on, as in FastAPI(lifespan=app.asgi.lifespan)", self.server.name,
             )
         await self.start()
-        response, request = ASGIResponse(receive, send, self.max_body), self._request(scope)
+        response, request = ASGIResponse(self, receive, send), self._request(scope)
         response.watcher = self.tasks.spawn(response.watch())
         self.tasks.spawn(answer_with(self.answer, request, response))
         try:
@@ -9331,10 +9325,6 @@ class HTTPAnswer(Wire):
 
     def close(self) -> None:
         """Give the connection back if it can be used again, else close it."""
-        # The end of a stream may have come with the last event that we wanted.
-        if self.chunks >= 0 and not self.left and self.buffer[self.at :] == b"\r\n0\r\n\r\n":
-            self.take(7)
-            self.chunks = -1
         client = self.client
         # A second call must not give it back twice.
         if self in client.busy and self.reusable and len(client.idle) < MAX_IDLE:
@@ -9599,8 +9589,7 @@ class HTTPExchange(Transport):
         if ids:
             self.tasks.spawn(self._exchange(msg, data, ids))
         else:
-            await within(REQUEST_SECONDS, self._post(msg, data, ids), ConnectionClosed(
-                f"{self.url} did not accept a message within {REQUEST_SECONDS:g} seconds"))
+            await self._post(msg, data, ids)
 
     async def _exchange(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
         """POST a message or a batch, and see to it that each of `ids` is answered or failed."""
@@ -9636,7 +9625,8 @@ class HTTPExchange(Transport):
                 if value is not None:
                     more[name] = encode_header_value(str(value))
         headers = await self.fields(more)
-        send = partial(self.auth.send, "POST", self.where, headers, data, NEVER)
+        patience = NEVER if ids else REQUEST_SECONDS
+        send = partial(self.auth.send, "POST", self.where, headers, data, patience)
         try:
             answer = await send()
         except ConnectionClosed:
@@ -9652,12 +9642,9 @@ class HTTPExchange(Transport):
         if answer.head.status >= 400:
             raise await self.problem_of(answer)
         kind = media_type(answer.head.headers)
-        if not ids:
-            with suppress(asyncio.TimeoutError):  # empty, or ought to be; read for the next use
-                await asyncio.wait_for(answer.body(), PROBE_SECONDS)
-        elif kind == EVENT_TYPE:
+        if ids and kind == EVENT_TYPE:
             await self.follow(answer, ids)
-        else:
+        elif ids:
             body = await answer.body()
             if kind != JSON_TYPE:
                 odd = f"{answer.url} answered {answer.head.status} with {kind or 'no content type'}"
@@ -9667,6 +9654,9 @@ class HTTPExchange(Transport):
             await self.take(body, ids)
         if ids:
             raise ConnectionClosed(f"{answer.url} ended its response without answering the request")
+        if not answer.complete:  # read to its end, the connection can be used again
+            with suppress(asyncio.TimeoutError, MCPError):
+                await asyncio.wait_for(answer.body(), PROBE_SECONDS)
 
     async def follow(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
         await self.read_events(answer, SSEDecoder(), ids)
@@ -9891,9 +9881,9 @@ class HTTPTransport(HTTPExchange):
         self.end()
         if self.session:
             with suppress(MCPError, ValueError):
-                async with Deadline(GRACE_SECONDS, ConnectionClosed()):
-                    # spec 2025-11-25: basic/transports#session-management -- it SHOULD
-                    (await self.auth.send("DELETE", self.url.target, await self.fields({}))).close()
+                # spec 2025-11-25: basic/transports#session-management -- it SHOULD
+                (await self.auth.send("DELETE", self.url.target, await self.fields({}), b"",
+                                      GRACE_SECONDS)).close()
         await super()._end()
 
 
@@ -10530,7 +10520,7 @@ class Redirect:
         url = parse_url(given or "http://127.0.0.1/callback")
         if url.scheme != "http" or not is_loopback(url.host):
             return str(given)  # open_browser= says where the browser ended up
-        self.listener = listener = Listener(self.serve, max_body=0)
+        self.listener = listener = Listener(self.serve)
         # RFC 8252 §8.3 -- "localhost" may stand for other addresses, too
         host = "127.0.0.1" if url.host == "localhost" else url.host
         try:

@@ -8767,6 +8767,84 @@ class TestTimeOnConnections:
                     else:
                         assert len(await wire.everything()) < wire.left
 
+    async def test_a_tls_handshake_that_does_not_come_is_not_waited_for(self, certificate):
+        async with pages().http(port=0, ssl=certificate) as server, await Wire.open(server.url) as wire:
+            leap = time_machine()
+            await asyncio.sleep(0.05)
+            leap(6)
+            assert await wire.everything() == b""
+
+    async def test_unfinished_bodies_do_not_make_the_server_refuse_small_ones(self, monkeypatch):
+        monkeypatch.setattr(m, "HELD_BYTES", 100_000)
+        async with contextlib.AsyncExitStack() as stack, http_calling() as (caller, _):
+            for _ in range(8):
+                wire = await stack.enter_async_context(await Wire.open(caller.url))
+                wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                          b"Content-Length: 1000000\r\n\r\n" + b" " * 90_000)  # fmt: skip
+                await asyncio.sleep(0.01)
+            for _ in range(5):
+                assert await caller.status("POST", PING) == 200
+
+    async def test_a_get_has_a_small_body(self):
+        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
+            wire.send(b"GET /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
+            assert (await wire.answer())[0] == 413
+
+    async def test_a_client_that_waits_with_its_body_makes_room_for_another(self, monkeypatch):
+        monkeypatch.setattr(m, "MAX_CLIENTS", 3)
+        async with contextlib.AsyncExitStack() as stack:
+            server = await stack.enter_async_context(pages().http(port=0))
+            for _ in range(5):
+                wire = await stack.enter_async_context(await Wire.open(server.url))
+                wire.send(b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
+                await asyncio.sleep(0.01)
+            assert (await get(server.url, target="/a"))[0] == 200
+
+    async def test_responses_that_nobody_reads_are_bounded_and_the_oldest_is_cut_off(self, monkeypatch):
+        monkeypatch.setattr(m, "HELD_BYTES", 3_000_000)
+        app = m.Server()
+        app.route("GET", "/big", public=True)(lambda request: b"x" * 10_000_000)
+        async with app.http(port=0) as server:
+            wires = []
+            for _ in range(2):
+                wires.append(await Wire.open(server.url))
+                wires[-1].send(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                await wires[-1].read_head()
+                wires[-1].writer.transport.pause_reading()
+                await asyncio.sleep(0.1)
+            for wire, whole in zip(wires, (False, True)):
+                wire.writer.transport.resume_reading()
+                with contextlib.suppress(ConnectionError):
+                    assert whole == (len(await wire.reader.read(-1) if not whole else
+                                         await wire.reader.readexactly(wire.left)) == wire.left)  # fmt: skip
+                wire.drop()
+
+    async def test_a_client_that_does_not_read_does_not_keep_a_server_that_is_to_end(self):
+        ended = []
+
+        @contextlib.asynccontextmanager
+        async def lifespan(app):
+            yield
+            ended.append(1)
+
+        app = m.Server(lifespan=lifespan)
+
+        @app.tool(structured=False)
+        async def big() -> str:
+            return "x" * 12_000_000
+
+        async with app.http(port=0, grace=0.3) as server, Caller(server.url) as caller:
+            await caller.open()
+            wires = [await caller.begin("POST", call_of(n, "big")) for n in range(5)]
+            for wire in wires:
+                wire.writer.transport.pause_reading()
+            await asyncio.sleep(0.3)
+            since = time.monotonic()
+            await server.__aexit__(None, None, None)
+            assert time.monotonic() - since < 2 and ended == [1]
+            for wire in wires:
+                wire.drop()
+
     async def test_a_writer_waits_for_its_reader_and_everything_arrives(self):
         app = m.Server()
 
@@ -9266,6 +9344,25 @@ class TestStreamsOverHTTP:
             rest = await caller.events("GET", last_event_id=seen[-2])
             assert len(await rest.messages()) == 1
 
+    async def test_what_is_kept_is_bounded_over_all_sessions(self, monkeypatch):
+        monkeypatch.setattr(m, "HELD_BYTES", 500_000)
+        app = m.Server()
+
+        @app.tool
+        async def say(ctx: m.Context) -> int:
+            await ctx.notify("acme/n", {"text": "x" * 300_000})
+            return 0
+
+        async with app.http(port=0) as server, Caller(server.url) as one, Caller(server.url) as two:
+            firsts = []
+            for caller in (one, two):
+                await caller.open()
+                events = await caller.events("POST", call_of(1, "say"))
+                firsts.append((await events.next()).id)
+                await events.messages()
+            assert await one.status("GET", last_event_id=firsts[0]) == 400
+            assert len(await (await two.events("GET", last_event_id=firsts[1])).messages()) == 2
+
     async def test_the_first_revision_has_a_pair_of_urls(self):
         """spec 2024-11-05: basic/transports#http-with-sse"""
         app = sample_app()
@@ -9344,7 +9441,8 @@ HOSTS_AND_ORIGINS = [  # options, Host, Origin, status of a ping without a sessi
 BAD_OPTIONS = [
     {"token": ""}, {"token": []}, {"token": "a b"}, {"token": {"a": None}}, {"path": "mcp"}, {"path": "/sse"},
     {"port": 70000}, {"port": "80"}, {"host": ""}, {"max_body": 1 << 30}, {"auth": "oauth"},
-    {"nonsense": 1}, {"ssl": ""},
+    {"nonsense": 1}, {"ssl": ""}, {"allowed_hosts": ["*.example.com"]}, {"allowed_hosts": "example.com:*"},
+    {"allowed_origins": ["http://localhost:*"]},
 ]  # fmt: skip
 
 
@@ -9449,7 +9547,7 @@ class TestWhoMayComeIn:
 
     @pytest.mark.parametrize("options", BAD_OPTIONS)
     async def test_an_option_that_nobody_can_mean_is_an_error_at_the_start(self, options):
-        with pytest.raises((ValueError, TypeError, m.CannotServe)):
+        with pytest.raises((ValueError, TypeError, OverflowError, m.CannotServe)):
             async with m.Server().http(**{"port": 0, **options}):
                 pass
 
