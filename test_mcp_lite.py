@@ -14293,7 +14293,7 @@ class TestProduction:
 
     @posix  # it reads /proc
     def test_a_crowd_is_served_without_an_error(self):
-        command = [sys.executable, str(HERE / "examples" / "benchmarks" / "crowd.py"), "--seconds",
+        command = [sys.executable, str(HERE / ".ci" / "benchmarks" / "crowd.py"), "--seconds",
                    "0.5", "--sessions", "40", "--streams", "10"]  # fmt: skip
         ran = subprocess.run(command, capture_output=True, timeout=60)
         assert (ran.returncode, ran.stderr) == (0, b"")

@@ -32,7 +32,7 @@ import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples/benchmarks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / ".ci/benchmarks"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples/production"))
 
 try:

@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples/benchmarks"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / ".ci/benchmarks"))
 from relay import Relay
 
 from mcp_lite import Client

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measure mcp_lite against the least that asyncio can do, and against the official SDK.
 
-    python3 examples/benchmarks/bench.py [--quick] [stdio] [http] [import]
+    python3 .ci/benchmarks/bench.py [--quick] [stdio] [http] [import]
 
 The servers of servers.py answer the same calls of the same tool, `echo`, over stdio and HTTP:
 

@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # mcp_lite.py is one level up
-sys.path.insert(0, str(Path(__file__).resolve().parent / "authorization"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples" / "authorization"))
 
 from keys import DPoP, IdentityAssertion, WorkloadIdentity, assertion_of
 

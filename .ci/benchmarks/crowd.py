@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One process with a crowd of clients: its memory and its latency.
 
-    python3 examples/benchmarks/crowd.py [--seconds 300] [--sessions 10000] [--streams 1000]
+    python3 .ci/benchmarks/crowd.py [--seconds 300] [--sessions 10000] [--streams 1000]
 
 A server in a process of its own keeps all the sessions, announces a change to all the open streams
 every five seconds, and answers so many calls a second, half of them in sessions, half in the modern

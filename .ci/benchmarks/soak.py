@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Load a server with everything at once, kill its clients at random, and see that nothing stays.
 
-    python3 examples/benchmarks/soak.py [--minutes 30] [--seed N]
+    python3 .ci/benchmarks/soak.py [--minutes 30] [--seed N]
 
 A server process, and client processes in which several users each do one thing after the other:
 calls of all sizes, reports, questions, subscriptions, cancellations, deadlines, new sessions in
