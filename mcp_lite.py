@@ -775,7 +775,7 @@ V26_07 = "2026-07-28"
 
 REVISIONS = (V24_11, V25_03, V25_06, V25_11, V26_07)
 NEWEST = MODERN = V26_07  # MODERN: the first of its era
-LEGACY = (V25_11, V25_06, V25_03, V24_11)  # those with a handshake, newest first
+LEGACY = REVISIONS[3::-1]  # those with a handshake, newest first
 NEWEST_LEGACY = V25_11
 BATCHES = V25_03  # the only one with JSON-RPC batches (spec 2025-03-26: basic/index#batching)
 COMPLETIONS = V25_03  # the first with a capability for completions
@@ -857,8 +857,8 @@ class Method:
         self.cacheable = "cacheable" in words
         #: the parameter that the HTTP header `mcp-name` repeats
         #: (spec: basic/transports/streamable-http#standard-request-headers)
-        named = [name for name, *_ in self.takes if name in ("name", "uri", "taskId")]
-        self.mirrors = named[0] if named and era != "legacy" else ""
+        self.mirrors = next((name for name, *_ in self.takes if name in ("name", "uri", "taskId")
+                             and era != "legacy"), "")
 
 
 METHODS = {row.name: row for row in map(Method, _METHODS.strip().splitlines())}
@@ -1175,7 +1175,7 @@ class Deadline:
         if self.timer is not None:
             self.timer.cancel()
         seconds = min(self.seconds, self.last - self.loop.time())
-        self.timer = self.loop.call_later(max(0, seconds), self._expire)
+        self.timer = self.loop.call_later(seconds, self._expire)
 
     def _expire(self) -> None:
         if self.paused():
@@ -1688,8 +1688,8 @@ class Asker:
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if self.transport.abandon(req_id) or asked.method == "initialize" or self.lost is not None:
             return None
-        params = {"requestId": req_id, "reason": reason}
-        return self.tasks.spawn(asked.send(notification("notifications/cancelled", params)))
+        return self.tasks.spawn(asked.send(notification(
+            "notifications/cancelled", {"requestId": req_id, "reason": reason})))
 
     def _find(self, req_id: JSON) -> Asked | None:
         """Return a request of ours, also by "1" for 1. True == 1 to a dict, but is not an id."""
@@ -1853,8 +1853,8 @@ class Peer(Asker):
             try:
                 await send(answers)
             except ENCODE_ERRORS as exc:
-                problem = RPCError(INTERNAL_ERROR, f"the batch cannot be answered: {exc}")
-                await send([error(answer.get("id"), wire_error(problem)) for answer in answers])
+                problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be sent: {exc}"}
+                await send([error(answer.get("id"), problem) for answer in answers])
 
         each = size // len(msgs)
         running: set[Any] = {self.dispatch(msg, send, caller, each, put) for msg in msgs} - {None}
@@ -1944,6 +1944,7 @@ class Peer(Asker):
             finally:
                 self.unread -= 1
         finally:  # only now: answers that are not read count, too
+            exchange.over = True
             del self.incoming[exchange.key]
             load = self.loads.pop(exchange.client_key) - exchange.size
             if load:
@@ -2009,7 +2010,8 @@ class Peer(Asker):
             while items := await transport.read():
                 for item in items:
                     while self._crowded():
-                        await asyncio.wait(self.tasks.running, return_when=asyncio.FIRST_COMPLETED)
+                        await asyncio.wait(self.tasks.running, timeout=MOMENT_SECONDS,
+                                           return_when=asyncio.FIRST_COMPLETED)
                     self.receive(item, send, getattr(item, "caller", NOBODY))
                 del items, item  # they may be large, and the next ones may take hours to come
             self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
@@ -2022,7 +2024,9 @@ class Peer(Asker):
     def _crowded(self) -> bool:
         """Return whether too many answers wait for the peer to read them."""
         others = len(self.tasks.running) - len(self.incoming)  # callbacks, batches, refusals
-        return self.unread >= self.limit or others >= MAX_IN_FLIGHT
+        # Callbacks may wait for responses, which we must read for them.
+        most = MAX_CLIENTS if self.asked else MAX_IN_FLIGHT
+        return self.unread >= self.limit or others >= most
 
     def lose(self, reason: ConnectionClosed) -> None:
         """Fail everything that we asked for."""
@@ -2036,6 +2040,7 @@ class Peer(Asker):
         """Give up what we asked for, and tell the peer so; cancel what we serve, with an error that
         says `farewell` if that is given."""
         self.farewell = farewell
+        self.tasks.running.discard(asyncio.current_task())  # a callback may close us, and go on
         waited: set[Any] = {self._abandon(each, "the caller has gone") for each in [*self.asked]}
         self.lose(ConnectionClosed(f"this program has closed the connection to {self.name}"))
         # Before Python 3.12, a task may not have begun yet: cancelled now, it would answer nothing.
@@ -3995,12 +4000,15 @@ class Context(ServerExchange):
             self.job.change("working", message or f"{progress:g}{of}")
         token = self.meta.get("progressToken")
         if is_id(token) and progress > self._progress:
-            self._progress, self.busy = progress, True
+            self._progress, self.busy, held = progress, True, self._held
             params = without_none(progressToken=token, progress=_number(progress),
                                   total=total and _number(total), message=message)
             self._held = notification("notifications/progress", params)
             if self._rate.take():
                 await self._flush()
+            elif held is None:
+                get_running_loop().call_later(
+                    MOMENT_SECONDS, lambda: self.conversation.tasks.spawn(self._flush()))
 
     @_from_threads
     async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
@@ -4333,8 +4341,8 @@ class Entry:
         work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
         if self.timeout is None:
             return work
-        late = ToolError(f"{self.name} took longer than {self.timeout:g} seconds")
-        return within(self.timeout, work, late)
+        return within(self.timeout, work, ToolError(
+            f"{self.name} took longer than {self.timeout:g} seconds"))
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         """Return the result of the method, made of the function's value."""
@@ -4384,8 +4392,8 @@ class Tool(Entry):
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         if type(value) is self.plain and value == value:  # not NaN
             text = value if self.plain is str else _to_json(value)
-            content = [{"type": "text", "text": text}]
-            return {"content": content, "structuredContent": {"result": value}}
+            return {"content": [{"type": "text", "text": text}],
+                    "structuredContent": {"result": value}}
         answer: Msg = value
         if not is_result(value):
             answer = {"content": blocks_of(value)}
@@ -4421,8 +4429,7 @@ class Prompt(Entry):
                          required=key in self.schema.get("required", ()))
             for key, field in self.schema["properties"].items()
         ]
-        if arguments:
-            self.definition["arguments"] = arguments
+        self.definition.update(without_none(arguments=arguments or None))
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         if value is None:
@@ -4451,9 +4458,6 @@ class ResourceEntry(Entry):
         fn = value if callable(value) else constant
         super().__init__("uriTemplate" if self.template else "uri", uri, fn, fields)
         self.definition["name"] = name or (_name_of(fn) if fn is value else uri)
-        if isinstance(value, (str, bytes)):
-            data = value.encode("utf-8", "replace") if isinstance(value, str) else value
-            self.definition.setdefault("size", len(data))
         # spec: server/resources#resource-templates
         names, required = {*template.names}, {*self.schema.get("required", ())}
         lost, needed = names.difference(self.schema["properties"]), required - names
@@ -4462,6 +4466,9 @@ class ResourceEntry(Entry):
                             f"not in the template: {sorted(needed) or 'none'}")
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
+        whole = value.get("contents") if isinstance(value, dict) else None
+        if isinstance(whole, list) and any(map(_is_contents, whole)):
+            value = whole
         return {"contents": contents_of(uri, value, self.definition.get("mimeType")),
                 **(self.hints if ctx.facts.rev >= MODERN else {})}
 
@@ -4573,9 +4580,8 @@ async def log_access(ctx: Context, call_next: Any) -> Any:
         raise
     finally:
         ended = "input_required" if ctx.suspended else ended
-        took = (time.perf_counter() - began) * 1000
         access_logger.info("%r %s %s %.1f ms", ctx.client_key or ctx.conversation.name, ctx.title,
-                           ended, took)
+                           ended, 1000 * (time.perf_counter() - began))
 
 
 def whole_result(ctx: Context, answer: Msg) -> Msg:
@@ -4785,11 +4791,10 @@ class Life:
 async def lifespan_of(server: Server) -> AsyncIterator[None]:
     """Enter the lifespan with the first user of this loop, and leave it with the last."""
     loop = get_running_loop()
-    while loop in server.lives and server.lives[loop].end.is_set():
-        await asyncio.wait({server.lives[loop].task})  # the one before is being closed
-    if loop not in server.lives:
-        server.lives[loop] = Life(server)
-    life = server.lives[loop]
+    while (life := server.lives.get(loop)) is not None and life.end.is_set():
+        await asyncio.wait({life.task})  # the one before is being closed
+    if life is None:
+        life = server.lives[loop] = Life(server)
     life.users += 1
     try:
         await life.entered.wait()
@@ -5578,9 +5583,8 @@ class Feed:
             self.ctx.conversation.call_on_loop(self.outbox.put, msg)
 
     async def send(self, msg: Msg) -> None:
-        params = msg.get("params", {})
-        await self.ctx.send(notification(msg["method"], {
-            **params, "_meta": {**params.get("_meta", {}), SUBSCRIPTION_ID: self.ctx.req_id}}))
+        mark = {"_meta": {SUBSCRIPTION_ID: self.ctx.req_id}}
+        await self.ctx.send(notification(msg["method"], {**msg.get("params", {}), **mark}))
 
 
 @handles("subscriptions/listen")

@@ -2559,6 +2559,49 @@ class TestAsking:
             one, two = await asyncio.gather(*calls, return_exceptions=True)
         assert isinstance(one, m.ConnectionClosed) and str(one) == str(two) and one is not two
 
+    async def test_callbacks_that_wait_for_a_response_do_not_keep_it_from_being_read(self):
+        done = []
+        async with self.client_of_lines() as (c, lines):
+            @c.on("notifications/acme")
+            async def ask(params):
+                await c.call_tool("work")
+                done.append(params["n"])
+
+            for n in range(3000):
+                lines.put({"jsonrpc": "2.0", "method": "notifications/acme", "params": {"n": n}})
+            for _ in range(3000):
+                lines.put({"jsonrpc": "2.0", "id": (await lines.take())["id"], "result": {"content": []}})
+            await until(lambda: len(done) == 3000)
+
+    async def test_a_callback_may_close_its_client_and_go_on(self):
+        ended = asyncio.Event()
+        async with self.client_of_lines() as (c, lines):
+            @c.on("notifications/acme")
+            async def leave(params):
+                await c.close()
+                ended.set()
+
+            lines.put({"jsonrpc": "2.0", "method": "notifications/acme"})
+            await asyncio.wait_for(ended.wait(), 20)
+
+    async def test_progress_that_the_rate_held_back_is_sent_before_the_handler_ends(self):
+        app, heard, seen = m.Server(), [], asyncio.Event()
+
+        @app.tool
+        async def work(ctx: m.Context) -> str:
+            for n in range(1000):
+                await ctx.report_progress(n)
+            await asyncio.wait_for(seen.wait(), 20)
+            return "done"
+
+        def hear(progress, total, message):
+            heard.append(progress)
+            if progress == 999:
+                seen.set()
+
+        async with m.Client(app) as c:
+            assert await c.call("work", progress=hear) == "done"
+
     async def test_a_number_as_text_is_the_id_of_a_request(self):
         async with self.client_of_lines() as (c, lines):
             call = asyncio.ensure_future(c.call_tool("work"))
@@ -4132,7 +4175,7 @@ Completions come from the author's function, a hundred at most, and an unknown r
 Lists come in pages, and a cursor that the server did not give is refused.
 [all] spec: server/utilities/pagination
     --> 1 resources/list {}
-    <-- 1 {"resources": [{"uri": "x://bytes", "name": "bytes", "size": 1}, {"uri": "x://text", "name": "x://text", "mimeType": "text/markdown", "size": 4},
+    <-- 1 {"resources": [{"uri": "x://bytes", "name": "bytes"}, {"uri": "x://text", "name": "x://text", "mimeType": "text/markdown"},
           {"uri": "x://several", ...}], "nextCursor": ?next}
     --> 2 resources/list {"cursor": ?next}
     <-- 2 {"resources": [{"uri": "x://failing", ...}, {"uri": "x://refusing", ...}]}
@@ -5151,6 +5194,14 @@ class TestServing:
             with pytest.raises(ValueError, match="'warn' is no log level; they are debug, "):
                 await c.set_log_level("warn")
             assert await c.call("plot", {"kwargs": 1}) == "sin"
+
+    async def test_a_resource_may_return_the_whole_result(self):
+        app = m.Server()
+        app.add_resource("x://a", lambda: {"contents": [{"uri": "x://a", "text": "1"}, {"uri": "x://b", "text": "2"}]}, name="a")
+        app.add_resource("x://b", lambda: {"contents": ["cup", "pot"]}, name="b")
+        async with m.Client(app) as c:
+            assert [item["text"] for item in (await c.request("resources/read", {"uri": "x://a"}))["contents"]] == ["1", "2"]
+            assert await c.read("x://b") == '{"contents":["cup","pot"]}'
 
     def test_a_function_in_a_class_body_is_refused_with_a_remedy(self):
         app = m.Server()
