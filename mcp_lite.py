@@ -290,11 +290,11 @@ MAX_FEW = 100  # items of a page, fields of a head, questions, reports of progre
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_IDLE = 32  # connections to one server that a client keeps
 MAX_TRIES = 16  # rounds of questions, keys for a token that names none
-MAX_RETRIES = 5  # redirects; attempts in a row to take up a stream; errors told of one value
+MAX_RETRIES = 5  # redirects; attempts in a row to resume a stream; errors reported per value
 LONGEST_SECONDS = 3600  # a request, whatever progress; a task's result is kept, if there is room
 SESSION_SECONDS = 1800.0  # a session may be idle
 STATE_SECONDS = 900.0  # a requestState is good: people take their time to answer
-ASK_SECONDS = 600.0  # for an answer from a person
+ASK_SECONDS = 600.0  # for the user's answer
 KEYS_SECONDS = 600.0  # until the keys of an issuer are fetched anew
 IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
 REQUEST_SECONDS = 60.0  # for an answer, or the next sign of progress; for a body
@@ -318,7 +318,7 @@ WARN_RATE = (10, 60.0)  # warnings about one peer in so many seconds; any messag
 class Row(Space):
     """A few values under names, which a subclass annotates; a class attribute is a default.
 
-    To define a NamedTuple takes ten times as long: Python compiles code for it.
+    A NamedTuple takes ten times as long to define.
 
     >>> class Point(Row):
     ...     x: int
@@ -394,7 +394,7 @@ class WireError(MCPError):
 
 
 class RPCError(WireError):
-    """An error of ours for the peer: raise it in a handler and it is sent as it stands.
+    """An error of ours for the peer: raise it in a handler and it is sent unchanged.
 
     In the modern era the codes from -32099 to -32020 belong to the specification.
     """
@@ -464,7 +464,7 @@ class SessionExpired(ConnectionClosed):
 
 
 class RequestTimeout(MCPError):
-    """We gave up waiting for an answer, and told the peer so."""
+    """We gave up waiting for a response, and notified the peer."""
 
 
 class CapabilityMissing(MCPError):
@@ -488,7 +488,7 @@ class CapabilityMissing(MCPError):
 class Suspended(BaseException):
     """A question to the client ends this run of a handler; the client's answer begins the next one.
 
-    It is no failure: let it pass, as `try: ... finally: ...` does.
+    It is not a failure: let it pass, as `try: ... finally: ...` does.
     """
 
 
@@ -503,7 +503,7 @@ class CannotServe(MCPError, OSError):
         return str(self.strerror)
 
 
-#: The errors whose text an error object has. Every other exception is told to the log only.
+#: The errors whose text an error object has. Every other exception goes to the log only.
 FOR_THE_PEER = (RPCError, ProtocolError, SchemaError, CapabilityMissing, ToolError)
 
 
@@ -687,8 +687,6 @@ def find_message(data: bytes) -> Msg | None:
 
     >>> find_message(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
     {'id': 7, 'result': None}
-    >>> find_message(b'{"method": "x", "params": {"x": NaN}, "jsonrpc": "2.0", "id": "a"}')
-    {'id': 'a', 'method': None}
     """
     head = re.match(rb'\{(?:"jsonrpc": ?"2\.0", ?%b, ?)?"(method|result|error)"' % _ID, data)
     if head is None:
@@ -729,8 +727,7 @@ def as_list(value: Any) -> list[Any]:
 def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
     """Return one text for all JSON values that are equal (JSON Schema 2020-12, core §4.2.2).
 
-    `spend(steps)` is called before each piece of work, and may raise. Nobody can make the hashes of
-    texts collide: Python uses a secret.
+    `spend(steps)` is called before each piece of work, and may raise.
     """
     if isinstance(value, (list, dict, str)) and spend:
         spend(1 + (len(value) >> 6 if isinstance(value, str) else 4 * len(value)))
@@ -936,8 +933,8 @@ def is_modern(params: JSON) -> bool:
 #######################################
 # Problem.  A request of the peer lives from its arrival until its answer is written, or until the
 #           peer cancels it. The peer may send too many.
-# Rule.     A request is over when it is answered or cancelled. Then nothing more is said for it:
-#           whoever cancelled it has forgotten its id.
+# Rule.     A request is over when it is answered or cancelled. Nothing more is sent for it then:
+#           a peer that cancelled it has forgotten its id.
 
 
 class Caller:
@@ -957,6 +954,11 @@ NOBODY = Caller()
 class Exchange:
     """One request of the peer."""
 
+    over = False  #: whether it is answered or cancelled
+    size = 0  #: what it counts for, in bytes
+    facts: Any = None  #: its Facts, once they are checked
+    task: Any = None
+
     def __init__(
         self, conversation: Any, msg: Msg, send: Send, caller: Caller, modern: bool | None = None
     ) -> None:
@@ -968,12 +970,8 @@ class Exchange:
         #: whether it carries its own metadata, or a header says so
         self.modern = is_modern(self.params) if modern is None else modern  # before it has facts
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
-        self.over = False  #: whether it is answered or cancelled
-        self.size = 0  #: what it counts for, in bytes
         #: for whom it counts: its owner, or all who come from its address
         self.client_key = caller.owner or caller.address
-        self.facts: Any = None  #: its Facts, once they are checked
-        self.task: Any = None
 
     @property
     def meta(self) -> Msg:
@@ -1025,7 +1023,7 @@ SUPPORTED = [*reversed(REVISIONS)]  # as `server/discover` tells them: newest fi
 
 def check_level(level: str) -> None:
     if level not in LOG_LEVELS:
-        raise ValueError(f"{level!r} is no log level; they are {', '.join(LOG_LEVELS)}")
+        raise ValueError(f"{level!r} is not a log level; available: {', '.join(LOG_LEVELS)}")
 
 
 class Facts:
@@ -1059,7 +1057,7 @@ class Session(Facts):
 
 def lacks(capabilities: Msg, path: str, rev: str) -> bool:
     """Return whether the dotted `path` should be declared, and is not."""
-    unknown = path == "completions" and rev < COMPLETIONS  # there was no way to declare them
+    unknown = path == "completions" and rev < COMPLETIONS  # it could not be declared then
     return bool(path) and not unknown and not declares(capabilities, path)
 
 
@@ -1361,7 +1359,7 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
     """Return a timer that ends the process: a handler may ignore its cancellation."""
 
     def bite() -> None:
-        logger.error("a handler did not end in time: the process ends without it")
+        logger.error("a handler did not end in time: the process ends without waiting for it")
         os._exit(status)
 
     timer = threading.Timer(seconds, bite)
@@ -1374,11 +1372,11 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
 #######################################
 # Problem.  A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
 #           reader who is slow: 10,000 changes of one resource, say.
-# Rules.    1. A Transport carries messages, and does not judge them. The little that a channel has
-#              to know, it is told: agreed(), abandon(), learn_tool().
-#           2. Announcements that wait for a reader are bounded in number, and one takes the place
-#              of another about the same. Where there is no room, the reader is disconnected: if it
-#              missed one, its list would be stale.
+# Rules.    1. A Transport carries messages and does not interpret them. What little it has to know
+#              arrives by agreed(), abandon(), learn_tool().
+#           2. Announcements that wait for a reader are bounded in number, and one replaces another
+#              about the same. A reader for whom too many wait is disconnected: if it missed one,
+#              its list would be stale.
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -1396,11 +1394,11 @@ def subject_of(msg: Msg) -> tuple[str, str | None]:
 class Outbox:
     """Announcements on their way to one reader; `too_slow` is called if too many wait."""
 
-    held = True  # until the reader is ready
+    send: Send | None = None  # once the reader is ready
     sending = closed = False  # whether a task sends; whether nothing more is taken
 
-    def __init__(self, send: Send, spawn: Function, too_slow: Action) -> None:
-        self.send, self.spawn, self.too_slow = send, spawn, too_slow
+    def __init__(self, spawn: Function, too_slow: Action) -> None:
+        self.spawn, self.too_slow = spawn, too_slow
         self.waiting: dict[Any, Msg] = {}  # by subject
 
     def put(self, msg: Msg) -> None:
@@ -1410,18 +1408,19 @@ class Outbox:
             self.too_slow()
         elif not self.closed:
             self.waiting[subject] = msg
-            self.release(self.held)
+            self.open(self.send)
 
-    def release(self, held: bool = False) -> None:
-        self.held = held
-        if self.waiting and not (held or self.sending):
+    def open(self, send: Send | None) -> None:
+        """Send what waits, and what comes later, to the reader."""
+        self.send = send
+        if self.waiting and send and not self.sending:
             self.sending = True
-            self.spawn(self._deliver())
+            self.spawn(self._deliver(send))
 
-    async def _deliver(self) -> None:
+    async def _deliver(self, send: Send) -> None:
         try:
             while self.waiting:
-                await self.send(self.waiting.pop(next(iter(self.waiting))))
+                await send(self.waiting.pop(next(iter(self.waiting))))
             self.sending = False
         except BaseException:
             self.close()
@@ -1439,10 +1438,10 @@ class Transport:
     """
 
     name = "peer"  #: what to call the other end in messages
-    #: whom to tell that a request of ours cannot be answered, and why; set by the Peer
+    #: is called when a request of ours cannot be answered, with the reason; set by the Peer
     failed: Callable[[ReqId, MCPError], None] = staticmethod(nothing)
-    #: whom to tell that announcements may have been missed, and whether the session is gone as
-    #: well; set by the Client
+    #: is called when announcements may have been missed, and with whether the session has gone,
+    #: too; set by the Client
     interrupted: Callable[[bool], Any] = staticmethod(nothing)
     outlives_server = False  #: whether it goes on when the server is started again
     #: seconds that running requests get when the channel has ended; None for as long as it takes
@@ -1469,7 +1468,7 @@ class Transport:
         raise NotImplementedError
 
     async def close(self) -> None:
-        """End the channel, to the last step even if the caller is cancelled; again is no error."""
+        """End the channel, completely even if the caller is cancelled; may be called again."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._end())
         await asyncio.shield(self._closing)
@@ -1497,8 +1496,7 @@ class Transport:
         return ""
 
 
-#: The request that is being served. A MemoryTransport writes for whoever sent it, and is believed:
-#: both ends are in our process.
+#: The request that is being served. A MemoryTransport writes on behalf of its sender.
 CURRENT = contextvars.ContextVar["Context"]("mcp_lite.context")
 
 
@@ -1584,16 +1582,18 @@ def memory_transports() -> tuple[Transport, Transport]:
 #######################################
 # 9. Peer
 #######################################
-# Problem.  Both ends of a conversation ask, answer and cancel at the same time, and each may lose
-#           patience, its caller, or the channel. A client may send 5,000 calls and read nothing.
+# Problem.  Both ends of a conversation request, respond and cancel at the same time, and each may
+#           time out, or lose its caller or the channel. A client may send 5,000 calls and read
+#           nothing.
 # Rules.    1. `send`, the way back, comes with each message. On a pipe it is the same for all; over
-#              HTTP it is the answer to that POST.
-#           2. A request is one task, until its answer is written. A full server reads on, and lets
-#              requests wait in line; it stops reading where its answers are not read.
-#           3. Whatever a handler raises is the answer to its request, and harms nothing else.
-#           4. Whoever gives a request of ours up tells the peer so. Progress renews its deadline.
-# Limits.   Requests of one client that would take more than 64 MiB are refused. Who asks back
-#           while it answers waits in line like others.
+#              HTTP it is the response to that POST.
+#           2. A request is one task until its response is written. A full server reads on and
+#              queues requests; it stops reading when its responses are not read.
+#           3. Whatever a handler raises is the response to its request, and harms nothing else.
+#           4. A request of ours that is given up is cancelled at the peer. Progress renews its
+#              deadline.
+# Limits.   Requests of one client that would take more than 64 MiB are refused. A peer that sends
+#           requests while it answers one is queued like any other.
 
 #: Sees every message: trace(direction, peer's name, message), ">" for what we send, "<" for what we
 #: receive. The message is decoded JSON, an exception if it could not be read, or an HTTPHead.
@@ -1609,7 +1609,7 @@ def set_trace(trace: Trace | None) -> None:
     _trace = trace
 
 
-class Asked:
+class PendingRequest:
     """One request of ours that has no answer yet."""
 
     def __init__(
@@ -1620,12 +1620,12 @@ class Asked:
         #: a result, or an error as a value: Python logs an exception for which nobody waits
         self.answer: asyncio.Future[Msg | MCPError] = deadline.loop.create_future()
         self.progress = float("-inf")
-        #: callbacks that still run: they end before the answer is given out
+        #: callbacks that still run: they end before the result is returned
         self.reports: set[Any] = set()
 
 
-class Asker:
-    """The half of a conversation that asks."""
+class Requester:
+    """The half of a conversation that sends requests."""
 
     lost: ConnectionClosed | None = None  #: why nothing more can be sent
     transport = Transport()  # until run() gets the one that is used
@@ -1633,7 +1633,7 @@ class Asker:
 
     def __init__(self, name: str) -> None:
         self.name, self.tasks = name, Tasks()
-        self.asked: dict[ReqId, Asked] = {}
+        self.asked: dict[ReqId, PendingRequest] = {}
         self.ids = itertools.count(1)
         self.warnings = RateLimit(*WARN_RATE)
 
@@ -1643,8 +1643,8 @@ class Asker:
     ) -> Msg:
         """Send a request and return its result.
 
-        Raises RemoteError, RequestTimeout or ConnectionClosed. When the caller is cancelled or
-        loses patience, the peer is told.
+        Raises RemoteError, RequestTimeout or ConnectionClosed. When the caller is cancelled, or
+        the time is up, the peer is notified.
         """
         if self.lost is not None:
             raise ConnectionClosed(str(self.lost))
@@ -1656,7 +1656,7 @@ class Asker:
         params["_meta"] = {**params.get("_meta", {}), "progressToken": req_id}
         paused = lambda: self.transport.waits_for_person  # noqa: E731
         deadline = Deadline(patience, RequestTimeout(), longest, paused)
-        asked = self.asked[req_id] = Asked(method, send, deadline, on_progress)
+        asked = self.asked[req_id] = PendingRequest(method, send, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
                 await send(request(req_id, method, params))
@@ -1669,7 +1669,7 @@ class Asker:
         except RequestTimeout:
             self._abandon(req_id, "timeout")
             del self.asked[req_id]  # no progress counts any more
-            await asyncio.sleep(0)  # so that it is said before what the caller says next
+            await asyncio.sleep(0)  # so that it is sent before what the caller sends next
             if deadline.loop.time() > deadline.last - 0.01:  # in spite of its progress
                 patience = max(patience, longest)
             raise RequestTimeout(f"{self.name} did not answer {method} within {patience:g} seconds"
@@ -1691,7 +1691,7 @@ class Asker:
         return self.tasks.spawn(asked.send(notification(
             "notifications/cancelled", {"requestId": req_id, "reason": reason})))
 
-    def _find(self, req_id: JSON) -> Asked | None:
+    def _find(self, req_id: JSON) -> PendingRequest | None:
         """Return a request of ours, also by "1" for 1. True == 1 to a dict, but is not an id."""
         if isinstance(req_id, str) and re.fullmatch(r"\d{1,18}", req_id):
             req_id = int(req_id)
@@ -1746,13 +1746,13 @@ class Asker:
             logger.warning(said, self.name, *args)
 
 
-class Peer(Asker):
+class Peer(Requester):
     """Our end of a conversation.
 
     `serve(exchange)` answers a request, `on_notification(msg, send, caller)` hears a notification.
     """
 
-    farewell = ""  # what requests are told that we cut off
+    farewell = ""  # the error of requests that we cut off
     limit = MAX_IN_FLIGHT  # requests that are served at once
     #: whether it serves many clients, whose ids may be the same: no request is found by its id.
     #: Over HTTP one such Peer serves the modern era.
@@ -1760,7 +1760,7 @@ class Peer(Asker):
     refuses = False  # whether what is not a request gets an error, too: a client sends none
     on_lost = nothing  # is called once, when the channel has ended
     make: Any = Exchange  # the class of the requests that arrive
-    serving = 0  # requests that have their turn
+    serving = 0  # requests that have a slot
     unread = 0  # answers that are being written
 
     def __init__(
@@ -1772,7 +1772,7 @@ class Peer(Asker):
         #: not in one table with our requests, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
         self.loads: dict[str, int] = {}  # bytes of requests, by client
-        self.queue: dict[Future, None] = {}  # requests that wait for their turn
+        self.queue: dict[Future, None] = {}  # requests that wait for a slot
 
     # A message arrives.
 
@@ -1827,7 +1827,7 @@ class Peer(Asker):
             self.settle(msg)
         elif msg["method"] == "notifications/progress":
             self.progress(msg.get("params", {}))
-        # What is cancelled may be no request that runs here, but a subscription of a client.
+        # What is cancelled may be a subscription of a client, not a request that runs here.
         elif msg["method"] != "notifications/cancelled" or not self.cancel(msg.get("params", {})):
             self.call_back(self.on_notification, msg, send, caller)
         return None
@@ -1835,7 +1835,7 @@ class Peer(Asker):
     def check_batch(self, batch: list[JSON]) -> None:
         rev = self.session.rev
         if rev != BATCHES or not 0 < len(batch) <= MAX_ITEMS:
-            raise ProtocolError(f"revision {rev} has no batches, or none of {len(batch)} messages")
+            raise ProtocolError(f"revision {rev} does not allow a batch of {len(batch)}")
 
     def reply_batch(self, msgs: list[JSON], send: Any, caller: Caller, size: int) -> Awaitable[Any]:
         """Take on the messages of a batch now, for the next message may cancel them; return what
@@ -1865,7 +1865,7 @@ class Peer(Asker):
 
         An answer may not be: the caller who waits for it gets an exception instead.
         """
-        self.warn("%s sent what cannot be taken: %s", exc)
+        self.warn("%s sent an invalid message: %s", exc)
         members = msg if type(msg) is dict else {}
         if "method" in members:
             # spec: basic/patterns/cancellation#error-handling -- for what is surely a notification
@@ -1895,7 +1895,7 @@ class Peer(Asker):
         if exchange.key in self.incoming:
             # spec: basic/index#requests -- the id "MUST NOT match the ID of any other request"
             raise RPCError(INVALID_REQUEST, f"a request with id {msg['id']!r} is still running")
-        exchange.size = size + 2048  # for its task, or its place in line
+        exchange.size = size + 2048  # for its task, or its place in the queue
         load = self.loads.get(exchange.client_key, 0) + exchange.size
         if load > HELD_BYTES:
             # RFC 9110 §15.6.4 -- "a temporary overload [...], which will likely be alleviated"
@@ -1913,21 +1913,21 @@ class Peer(Asker):
         try:
             if exchange.over:  # cancelled before this task could start
                 return
-            turn = None
+            slot = None
             try:
                 if self.serving < self.limit or exchange.method == "ping":
                     self.serving += 1
-                else:  # a semaphore loses turns before Python 3.11
-                    turn = get_running_loop().create_future()
-                    self.queue[turn] = None
-                    await turn
+                else:  # a semaphore loses slots before Python 3.11
+                    slot = get_running_loop().create_future()
+                    self.queue[slot] = None
+                    await slot
                 answer = result(exchange.req_id, await self.serve(exchange))
             except GeneratorExit:  # the loop has ended, and Python ends what it has left
                 raise
             except BaseException as exc:  # a handler ends neither the process nor another request
                 answer = self._failure(exchange, exc)
             finally:
-                self._end_turn(turn)
+                self._end_slot(slot)
             # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
             if exchange.over:
                 return
@@ -1950,17 +1950,17 @@ class Peer(Asker):
             if load:
                 self.loads[exchange.client_key] = load
 
-    def _end_turn(self, turn: Future | None) -> None:
-        """Give a turn to the next in line, before a newcomer can take it."""
-        if turn is not None and turn.cancelled():  # it was still waiting
-            self.queue.pop(turn, None)
+    def _end_slot(self, slot: Future | None) -> None:
+        """Pass a slot to the next in the queue, before a new request can take it."""
+        if slot is not None and slot.cancelled():  # it was still waiting
+            self.queue.pop(slot, None)
             return
         self.serving -= 1
         while self.queue and self.serving < self.limit:
-            turn = next(iter(self.queue))
-            del self.queue[turn]
-            if not turn.done():
-                turn.set_result(None)
+            slot = next(iter(self.queue))
+            del self.queue[slot]
+            if not slot.done():
+                slot.set_result(None)
                 self.serving += 1
 
     def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
@@ -2037,8 +2037,8 @@ class Peer(Asker):
             self.conclude(req_id, type(reason)(str(reason)))  # one each: they get tracebacks
 
     async def close(self, farewell: str = "") -> None:
-        """Give up what we asked for, and tell the peer so; cancel what we serve, with an error that
-        says `farewell` if that is given."""
+        """Give up our requests, and notify the peer; cancel what we serve, with the error
+        `farewell` if that is not empty."""
         self.farewell = farewell
         self.tasks.running.discard(asyncio.current_task())  # a callback may close us, and go on
         waited: set[Any] = {self._abandon(each, "the caller has gone") for each in [*self.asked]}
@@ -3071,7 +3071,7 @@ class Signature:
         # spec: server/tools#tool, and `inputSchema: { type: "object" }` in all schema.ts
         self.schema = own if schema is None else {"type": "object", **schema}
         if self.schema["type"] != "object":
-            raise ValueError(f"input_schema={schema!r:.100}: arguments have names: give an object")
+            raise ValueError(f"input_schema={schema!r:.100}: the type must be object")
 
     def _read(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Schema:
         signature = inspect.signature(fn)
@@ -3769,15 +3769,14 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
 #######################################
 # 16. Context
 #######################################
-# Problem. A handler wants to know of its request, to report while it runs, and to ask its client.
-#          It should see neither the era, nor the transport, nor the thread that it runs in.
-# Rules.   1. In a modern round, a question without an answer raises Suspended. It is no Exception,
-#             so that handlers do not catch it; if one does, the run ends all the same. Section
-#             15 begins with the messages of such a call.
+# Problem. A handler wants to know its request, to report while it runs, and to ask its client. It
+#          should see neither the era, nor the transport, nor the thread that it runs in.
+# Rules.   1. In a modern round, a question without an answer raises Suspended. It is not an
+#             Exception, so that handlers do not catch it; if one does, the run ends all the same.
 #          2. A `def` handler runs in a thread. There each method waits for the loop by itself.
 #          3. A log record may be a secret: it goes only to the client whose request caused it.
-# Limits.  Nothing is said after the answer. Python cannot end a thread that was cancelled: it goes
-#          on until it asks, or looks at ctx.cancelled.
+# Limits.  Nothing is sent after the response. Python cannot end a thread that was cancelled: it
+#          goes on until it asks, or looks at ctx.cancelled.
 
 __all__ += ["Context", "SyncContext"]
 
@@ -3921,8 +3920,7 @@ class Context(ServerExchange):
     """A request, as its handler sees it: its facts, messages and questions to its client.
 
     A parameter `ctx: Context` gets it. An `async def` awaits all its methods but require() and
-    at_end(); a `def`, which runs in a thread, awaits none. What it inherits, but for `meta`, is not
-    for handlers.
+    at_end(); a `def`, which runs in a thread, awaits none.
     """
 
     server: Server = _fact("conversation.server", "The Server that serves it.")
@@ -4070,7 +4068,7 @@ class Context(ServerExchange):
         self, message: str, wanted: Any = None, *, key: str | None = None,
         timeout: float = ASK_SECONDS,
     ) -> Elicited[Any]:
-        """Ask the person at the client for a value of a type, or of a JSON Schema.
+        """Ask the user for a value of a type, or of a JSON Schema.
 
         `wanted` is a flat dataclass, TypedDict or model, a primitive, a date, Literal, Enum, a list
         of choices, a schema, or None for a confirmation. `key` names the question, in the modern
@@ -4089,7 +4087,7 @@ class Context(ServerExchange):
         self, message: str, url: str, *, id: str | None = None, key: str | None = None,
         timeout: float = ASK_SECONDS,
     ) -> Elicited[None]:
-        """Ask the person to open a URL. "accept" means that they agreed, not that they are done:
+        """Ask the user to open a URL. "accept" means that they agreed, not that they are done:
         that is for ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
         """
         params = without_none(mode="url", message=message, url=url, elicitationId=id)
@@ -4233,8 +4231,7 @@ else:
 #######################################
 # 17. Entries
 #######################################
-# Problem. An author offers plain functions as tools, resources and prompts, and need not know the
-#          protocol.
+# Problem. An author offers plain functions, and need not know the protocol.
 # Rules.   One path leads from arguments to a result: Entry.call(). The kinds of entries differ in
 #          how they make a result, and in what a failure is.
 # Limits.  Arguments that are nearly right ("3" for 3) are understood where the schema admits no
@@ -4244,11 +4241,11 @@ SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
 
 def scope_list(scopes: Names) -> list[str]:
-    """Return the scopes in "a b", or in ["a b", "c"]; ValueError for what is none."""
+    """Return the scopes in "a b", or in ["a b", "c"]; ValueError for an invalid one."""
     words = " ".join([scopes] if isinstance(scopes, str) else scopes).split()
     for word in words:
         if not re.fullmatch(SCOPE, word):
-            raise ValueError(f"{word!r} is no scope: those are of ASCII, without quotes")
+            raise ValueError(f"{word!r} is not a valid scope: use ASCII without quotes")
     return words
 
 
@@ -4311,15 +4308,15 @@ class Entry:
     async def call(self, ctx: Context, given: Msg, uri: str = "") -> Any:
         """Check and convert the arguments, run the function, and make the result of the method.
 
-        What fails is told by tell_failure(): the result of a tool, else an RPCError. An RPCError of
-        the handler is the answer as it is; a question of a modern round ends the run.
+        A failure becomes what tell_failure() makes of it: the result of a tool, else an RPCError.
+        An RPCError of the handler is sent unchanged; a question of a modern round ends the run.
         """
         try:
             if len(given) > MAX_ITEMS:
                 raise SchemaError("", f"more than {MAX_ITEMS} arguments")
             kwargs = self.signature.arguments(relax(given, self.validator), ctx)
         except SchemaError as exc:
-            # spec: server/tools#error-handling -- the model is told, for it can mend them
+            # spec: server/tools#error-handling -- for the model, which can correct them
             if self.what == "tool" and ctx.facts.rev >= RICH:
                 return self.tell_failure(ToolError(str(exc)), True)
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
@@ -4601,6 +4598,7 @@ class Conversation(Peer):
     """One client, as the server knows it."""
 
     make, refuses = Context, True
+    listener: Send | None = None  # takes announcements, once there is a channel for them
     disconnect: Action  # ends the conversation with a client who is too slow
 
     def __init__(self, server: Server, name: str) -> None:
@@ -4609,7 +4607,7 @@ class Conversation(Peer):
         self.farewells: dict[Any, Action] = {}  # functions to call when the client has gone
         self.loop, self.thread = get_running_loop(), threading.get_ident()
         #: announcements; they wait for listen()
-        self.outbox = Outbox(nowhere, self.tasks.spawn, self._too_slow)
+        self.outbox = Outbox(self.tasks.spawn, self._too_slow)
         self.state: dict[str, Any] = {}  # ctx.state
         self.life = server.lives[self.loop]
         self._admitted: dict[str, str] = {}  # methods that were let in, for a revision
@@ -4709,15 +4707,15 @@ class Conversation(Peer):
 
     def listen(self, send: Send) -> None:
         """Send announcements here, from the end of the handshake on."""
-        self.outbox.send = send
+        self.listener = send
         self._release()
 
     def _release(self) -> None:
-        if self.outbox.send is not nowhere and self.session.state is READY:
-            self.outbox.release()
+        if self.session.state is READY:
+            self.outbox.open(self.listener)
 
     def _too_slow(self) -> None:
-        logger.warning("%s reads too slowly for what is announced: it is disconnected", self.name)
+        logger.warning("%s reads announcements too slowly: it is disconnected", self.name)
         self.tasks.spawn(self.disconnect())
 
     def announce(self, capability: str, msg: Msg) -> None:
@@ -4737,15 +4735,14 @@ class Conversation(Peer):
 #             last entry has gone.
 #          2. Each event loop has one lifespan. The first conversation opens it, the last closes it,
 #             and one task does both, as many libraries demand.
-# Limits.  A server that is told to end answers what it does not finish with an error.
+# Limits.  A server that ends answers what it does not finish with an error.
 
 __all__ += ["Server"]
 
 SHUTTING_DOWN = "the server is shutting down"  # answers what its end cuts off
 
 #: What Server.run() knows by name: serve(server, ready, options, signals) calls ready(URL or None)
-#: when it has begun. With `signals`, one that ends a program ends it. And what makes Server.http()
-#: and Server.asgi, from the server and options. Sections 23 and 40 put theirs here.
+#: when it has begun. And what makes Server.http() and Server.asgi. Sections 23 and 40 fill both.
 RUNNERS: dict[str, Function] = {}
 ENGINES: dict[str, Any] = {}
 
@@ -4754,7 +4751,8 @@ def opener(lifespan: Any) -> Function:
     """Return a lifespan as what makes an async context manager, or raise TypeError."""
     check_function("lifespan=", lifespan, "server")
     if inspect.isgeneratorfunction(lifespan) or inspect.iscoroutinefunction(lifespan):
-        raise TypeError("lifespan= is an `async def` with a `yield`, or an async context manager's")
+        raise TypeError("lifespan= must be an `async def` with a `yield`, or return an async "
+                        "context manager")
     return asynccontextmanager(lifespan) if inspect.isasyncgenfunction(lifespan) else lifespan
 
 
@@ -4807,7 +4805,7 @@ async def lifespan_of(server: Server) -> AsyncIterator[None]:
             life.end.set()
             if not life.entered.is_set():
                 life.task.cancel()
-            if not life.task.done():  # else it was told, with its traceback
+            if not life.task.done():  # else it has failed, and that was raised
                 await asyncio.shield(life.task)
 
 
@@ -4893,7 +4891,7 @@ class Server:
             cancelled first, when the client gives up
         rate_limit: (requests, seconds) for each client; initialize, server/discover and ping do not
             count
-        max_in_flight: requests of one session at once; more wait in line
+        max_in_flight: requests of one session at once; more are queued
         threads: for plain functions, unless call_sync is given
         capabilities: declared besides those of what is registered
         ttl_ms, cache_scope: how long, and by whom ("private" or "public"), results may be kept
@@ -4913,7 +4911,7 @@ class Server:
         access_log: bool = False,
     ) -> None:
         if not min(page_size, max_in_flight, threads, *(rate_limit or (1, 1))) > 0:
-            raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= are above 0")
+            raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be above 0")
         self.name, self.instructions = name, instructions
         self.info = without_none(name=name, version=version, title=title, description=description,
                                  icons=icons, websiteUrl=website_url)
@@ -4924,8 +4922,8 @@ class Server:
         key = os.urandom(32) if state_key is None else state_key
         self.state_key = key = key.encode() if isinstance(key, str) else key
         if len(key) < 16:  # clients may try keys at leisure. RFC 2104 §3
-            raise ValueError(f"state_key has {len(key)} bytes: give 16 random ones, or more")
-        #: the capabilities that clients are told
+            raise ValueError(f"state_key= has {len(key)} bytes: pass at least 16 random ones")
+        #: the capabilities that clients see
         self.declared = {"logging": {}, **(capabilities or {})}
         self.tools = Registry(Tool, self._changed)
         self.prompts = Registry(Prompt, self._changed)
@@ -4996,16 +4994,16 @@ class Server:
         return partial(self.add_resource, uri, **options)
 
     def add_resource(self, uri: str, source: T, **options: Unpack[ResourceOptions]) -> T:
-        """Offer a function or a value as a resource, at any time; clients are told."""
+        """Offer a function or a value as a resource, at any time; clients are notified."""
         self.resources.add(ResourceEntry(uri, source, **options))
         return source
 
     def add_tool(self, fn: Fn, **options: Unpack[ToolOptions]) -> Fn:
-        """Offer a function as a tool, at any time; clients are told."""
+        """Offer a function as a tool, at any time; clients are notified."""
         return self.tools.enter(fn, **options)
 
     def add_prompt(self, fn: Fn, **options: Unpack[PromptOptions]) -> Fn:
-        """Offer a function as a prompt, at any time; clients are told."""
+        """Offer a function as a prompt, at any time; clients are notified."""
         return self.prompts.enter(fn, **options)
 
     def remove_tool(self, name: str) -> None:
@@ -5053,7 +5051,7 @@ class Server:
         """
         where = method.upper(), path.rstrip("/")
         if where in self.routes or not path.startswith("/"):
-            raise ValueError(f"{method} {path}: a page is there already, or the path has no slash")
+            raise ValueError(f"{method} {path} is taken already, or does not begin with a slash")
 
         def enter(fn: Fn) -> Fn:
             self.routes[where] = Route(fn, public, any_host)
@@ -5194,7 +5192,7 @@ class Server:
 
     def _engine(self, name: str, options: Any) -> Any:
         if name not in ENGINES:
-            raise RuntimeError(f"app.{name}: this copy of the file was cut before Part VI, HTTP")
+            raise RuntimeError(f"app.{name}: this copy of mcp_lite was cut before Part VI, HTTP")
         engine = ENGINES[name]
         check_options(name, options, engine, *engine.__bases__)
         return engine(self, **options)
@@ -5215,7 +5213,7 @@ class Server:
 
 
 def hint_for_a_terminal(name: str) -> None:
-    """Tell a person who started a server by hand what to type."""
+    """Tell somebody who started a server by hand what to type."""
     if sys.stdin is None or not sys.stdin.isatty():
         return
     print(
@@ -5427,7 +5425,7 @@ async def serve_task(ctx: Context) -> Msg:
 #######################################
 # 21. Methods
 #######################################
-# Problem. Each method of the protocol has one function here that answers it.
+# Problem. Each method of the protocol needs one function that answers it.
 # Rules.   1. A wrong request is an error, for the client. A tool that fails is a result with
 #             `isError`, for the model to read; so are wrong arguments of one, since RICH.
 #          2. A subscription is answered when it ends. Before, it sends what it was asked for, and
@@ -5438,7 +5436,7 @@ async def serve_task(ctx: Context) -> Msg:
 async def initialize(ctx: Context) -> Msg:
     server, session, params = ctx.server, ctx.conversation.session, ctx.params
     if session.state is not START:
-        raise RPCError(INVALID_REQUEST, "initialize was already done in this session")
+        raise RPCError(INVALID_REQUEST, "this session is initialized already")
     info, declared = params["clientInfo"], params["capabilities"]
     if len(encode([info, declared])) > BUFFER_BYTES:
         raise RPCError(
@@ -5448,7 +5446,8 @@ async def initialize(ctx: Context) -> Msg:
     wanted = params["protocolVersion"]
     session.rev = wanted if wanted in LEGACY else NEWEST_LEGACY
     session.client_info, session.client_capabilities = info, declared
-    # A copy: what is declared later was not negotiated. Who gets no news is promised none.
+    # A copy: what is declared later was not negotiated. A client that receives no announcements is
+    # not promised any.
     news = ("listChanged", "subscribe") if ctx.conversation.outbox.closed else ()
     offered = {name: without(each, *news) for name, each in server.declared.items()}
     session.server_capabilities = offered
@@ -5474,7 +5473,7 @@ async def list_entries(ctx: Context) -> Msg:
     # spec: server/utilities/pagination#pagination-model -- "an opaque string token"
     place = re.fullmatch(r"at-(\d{1,9})", ctx.params.get("cursor", "at-0"), re.ASCII)
     if place is None:  # spec: server/utilities/pagination#error-handling
-        raise RPCError(INVALID_PARAMS, "this cursor is not ours: ask for the first page again")
+        raise RPCError(INVALID_PARAMS, "the cursor is not valid: request the first page again")
     begin, registry = int(place[1]), getattr(ctx.server, ctx.method.split("/")[0])
     end, (field, key) = begin + ctx.server.page_size, LISTED[ctx.method]
     entries = [*registry.values()]  # which a thread may change
@@ -5561,7 +5560,7 @@ class Feed:
     def __init__(self, ctx: Context) -> None:
         self.ctx, asked = ctx, ctx.params["notifications"]
         self.ended = asyncio.Event()
-        self.outbox = Outbox(self.send, ctx.conversation.tasks.spawn, self.ended.set)
+        self.outbox = Outbox(ctx.conversation.tasks.spawn, self.ended.set)
         self.wanted: Msg = {}  # the part of the filter that is honoured
         self.subjects: set[Any] = set()  # the announcements that it lets through
         for field, (method, capability) in FILTERS.items():
@@ -5596,9 +5595,8 @@ async def listen(ctx: Context) -> Msg:
     ctx.at_end(feed.ended.set)
     try:
         await feed.send(notification("notifications/subscriptions/acknowledged", agreed))
-        feed.outbox.release()
-        if conversation.lost is None:
-            await feed.ended.wait()
+        feed.outbox.open(feed.send)
+        await feed.ended.wait()
     finally:
         ctx.server.audience.discard(feed)
         conversation.farewells.pop(feed.ended.set, None)
@@ -5812,7 +5810,7 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
     # spec: basic/transports/stdio -- "MUST NOT write anything to its stdout that is not a valid MCP
     # message."
     if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
-        raise CannotServe(errno.EBADF, "there is no standard input and output to serve on")
+        raise CannotServe(errno.EBADF, "standard input and output are closed")
     # Copies are not inheritable: no child process can hold the conversation open.
     real = (os.dup(0), os.dup(1))
     _flush_stdout()
@@ -5882,7 +5880,7 @@ async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRA
 async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool) -> None:
     """Serve one client on our standard streams; spec: basic/transports/stdio#shutdown."""
     if unknown := options.keys() - {"max_message_bytes"}:
-        raise TypeError(f'on stdio there is no {unknown}: is it for run("http", port=...)?')
+        raise TypeError(f'stdio has no options {unknown}: are they for run("http")?')
     transport, tasks = LineTransport(**options), Tasks()
     transport.name = "the client"
 
@@ -5896,7 +5894,7 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
         # A client that reads no answers is not served.
         transport.written.add_done_callback(lambda _: transport.end_input())
         if is_file:
-            transport.grace = None  # server.py < requests.jsonl: the end of a file is no farewell
+            transport.grace = None  # server.py < requests.jsonl: who has written a file still reads
         elif os.name != "nt":  # where the number of a parent stays
             # When the client dies, our input goes on if another child has inherited its other end.
             tasks.spawn(end_with_parent(transport, os.getppid()))

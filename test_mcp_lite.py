@@ -5140,7 +5140,7 @@ class TestServing:
         (lambda app: app.tool("two")(both), r"both\(\): both 'a' and 'b' take the context"),
         (lambda app: m.Image("plot.png"), "'plot.png' is no bytes: give the name of a file as path="),
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
-        (lambda app: m.Server(lifespan=no_async), "lifespan= is an `async def` with a `yield`"),
+        (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
         (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* is of an SDK: take Context"),
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
         (lambda app: app.asgi_with(verify=5), r"verify= is called with \(token\): 5 is not"),
@@ -5191,7 +5191,7 @@ class TestServing:
                 await c.call("sdk")
             with pytest.raises(TypeError, match=r"a dict: call\('plot', {...}\), with the options timeout="):
                 await c.call("plot", fn="cos")
-            with pytest.raises(ValueError, match="'warn' is no log level; they are debug, "):
+            with pytest.raises(ValueError, match="'warn' is not a log level; available: debug, "):
                 await c.set_log_level("warn")
             assert await c.call("plot", {"kwargs": 1}) == "sin"
 
@@ -5698,7 +5698,7 @@ class TestHooks:
             assert await c.call("work") == "done"
 
     def test_options_of_http_are_refused_on_stdio(self):
-        with pytest.raises(TypeError, match="on stdio there is no .'port'.: is it for run.\"http\", port=...."):
+        with pytest.raises(TypeError, match="stdio has no options .'port'.: are they for run.\"http\"."):
             m.Server().run(port=8000)
 
     async def test_a_middleware_tells_a_question_from_a_cancellation(self):
@@ -6334,7 +6334,7 @@ class TestServerStreams:
     def test_a_server_without_streams_says_so(self, closed):
         command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", SERVER + "app.run()"]
         ran = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20)
-        assert ran.stderr.endswith(b": there is no standard input and output to serve on\n")
+        assert ran.stderr.endswith(b": standard input and output are closed\n")
         assert (ran.stderr.count(b"\n"), ran.returncode) == (1, 1)
 
     @pytest.mark.parametrize("steps", [["sys.exit('set API_KEY')", "yield"], ["yield", "sys.exit('set API_KEY')"]])
@@ -12738,7 +12738,7 @@ A wrong command line is one sentence that says what is wrong.
     ! error: the token is empty
     [2]
     $ tools --log warn shop.py
-    ! error: 'warn' is no log level; they are debug, ...
+    ! error: 'warn' is not a log level; available: debug, ...
     [2]
     $ serve nothing.py
     ! error: nothing.py: no such file
