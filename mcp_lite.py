@@ -5397,9 +5397,8 @@ def knows_tasks(ctx: Context, required: bool = True) -> bool:
     # spec: basic/versioning#extension-negotiation
     known = TASKS in object_of(ctx.client_capabilities, "extensions")
     if required and not known:
-        data: Msg = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
         raise RPCError(MISSING_CAPABILITY, f"the client did not declare the extension {TASKS}",
-                       data)
+                       {"requiredCapabilities": {"extensions": {TASKS: {}}}})
     return known
 
 
