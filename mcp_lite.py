@@ -228,11 +228,6 @@ def clean_record(record: logging.LogRecord) -> bool:
 
 logger.addFilter(clean_record)
 
-if __name__ == "__main__":  # the last lines of the file, where they are not cut off, undo this
-    atexit.register(os._exit, 2)  # called last: the functions are called in reverse
-    atexit.register(print, f"mcp_lite {__version__}, of which this copy was cut before Part VIII, "
-                    "the command line, or earlier: import it", file=sys.stderr)
-
 #: Control characters, but for tab and newline, and those that break lines or reorder text.
 HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 
@@ -12238,6 +12233,4 @@ def reach_app(target: str, **options: Any) -> StdioTransport:
 CONNECTORS.insert(0, (is_app, reach_app))
 
 if __name__ == "__main__":
-    atexit.unregister(print)
-    atexit.unregister(os._exit)
     sys.exit(main())

@@ -13820,7 +13820,7 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "",
-        m.Context: "busy finish input_required job journal release suspended title used_journal",
+        m.Context: "busy facts finish input_required job journal over release suspended title used_journal",
         m.Client: "catch_up modern",
     }
 
@@ -17780,14 +17780,6 @@ class TestCuts(OfTheBook):
         stage = stages()[max(part.number for part in NUMBERED if part.first < line)]
         assert len({*stage.exported}) == len(stage.exported) > 10
         assert {*stage.exported} <= stage.names
-
-    @pytest.mark.parametrize("name", ["Part IV", "Part VIII"])
-    def test_what_is_cut_off_says_that_it_is_no_program(self, name, tmp_path):
-        (tmp_path / "mcp_lite.py").write_text(self.cut(name), encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, "mcp_lite.py", "tools", "server.py"], cwd=tmp_path, stderr=subprocess.PIPE, text=True
-        )
-        assert (done.returncode, done.stderr.count("cut before Part VIII, the command line")) == (2, 1)
 
 
 #: Accesses to underscore names of other classes that are still there; it must only go down.
