@@ -6053,7 +6053,7 @@ class Answers:
     async def _put(self, capability: str, *question: Any) -> Any:
         found: Callback = self.callbacks.get(capability)
         if found is None:
-            raise RPCError(INVALID_PARAMS, f"this client does not do {capability}")
+            raise RPCError(INVALID_PARAMS, f"this client does not support {capability}")
         return await maybe_await(found(*question))
 
     async def _elicit(self, params: Msg) -> Msg:
@@ -6069,7 +6069,7 @@ class Answers:
         try:
             return answer_of(answer, schema)
         except SchemaError as exc:
-            logger.error("the answer of elicit() does not fit the form: %s", exc)
+            logger.error("what elicit= returned does not fit the form: %s", exc)
             raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
 
 
@@ -6190,7 +6190,7 @@ class Subscription:
     def _agree(self, notifications: Msg) -> None:
         refused = ", ".join(self.wanted.keys() - notifications.keys())
         if refused:
-            logger.warning("%s will not tell of %s", self.client.peer.name, refused)
+            logger.warning("%s does not announce %s", self.client.peer.name, refused)
         if self.agreed.done():  # the stream had been lost
             self.client.catch_up()
         settle_future(self.agreed)
@@ -6227,7 +6227,7 @@ class Subscription:
 #######################################
 # Problem.  The result of a tool is a message with content; a program wants the number in it.
 # Rules.    1. Structured output comes before text.
-#           2. Servers wrap what is no object: `{"result": 3}` stands for 3. Nothing marks it as
+#           2. Servers wrap what is not an object: `{"result": 3}` stands for 3. Nothing marks it as
 #              wrapped: it is not if a text beside it begins as that object does.
 
 
@@ -6283,7 +6283,7 @@ def text_or_bytes(item: Msg) -> str | bytes:
 #######################################
 # Problem.  A program wants to reach a server, ask it, and answer it; a session may end at any time.
 # Rules.    1. Client and server speak the newest revision that both know, of any era; a client that
-#              was told a revision speaks no other.
+#              was made for one revision speaks no other.
 #           2. What the server did not declare is not asked for.
 #           3. A session that the server has forgotten is begun anew, once for all who notice. What
 #              may have changed in a gap is announced as if the server had said so.
@@ -6305,10 +6305,10 @@ def way_to(target: Any, options: Any, owner: Any) -> Action:
     for takes, make in CONNECTORS:
         if takes(target):
             check_options(f"Client({target!r:.200})", options, owner, make)
-            with suppress(MCPError):  # what is wrong with an option is told at once
+            with suppress(MCPError):  # what is wrong with an option is raised at once
                 make(target, **options)
             return partial(make, target, **options)
-    raise TypeError(f"cannot connect to {target!r}: give a Server, a command, a path, "
+    raise TypeError(f"cannot connect to {target!r}: pass a Server, a command, a path, "
                     "an http(s):// URL or a Transport")
 
 
@@ -6345,13 +6345,13 @@ async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
 class ClientSession:
     """A client's conversation with one server: what was agreed, requests, questions, news."""
 
-    #: these four as Client() was told
+    #: these four as they were passed to Client()
     timeout: float
     max_timeout: float
     progress: Callback
     answers: Answers
     instructions: str | None = None
-    log_level: str | None = None  #: as set_log_level() was told
+    log_level: str | None = None  #: as passed to set_log_level()
     state = START  #: READY when it is connected, DONE when the program has closed it
     _connecting: Task | None = None  # what connect() waits for, and close() ends
     transport: Any = None  #: the Transport, once there is one
@@ -6381,7 +6381,7 @@ class ClientSession:
 
     @property
     def lost(self) -> ConnectionClosed | None:
-        """Why there is no connection any more; else None."""
+        """Why the connection has ended; else None."""
         return self.peer.lost
 
     async def connect(self) -> None:
@@ -6426,7 +6426,7 @@ class ClientSession:
     async def _run(self, peer: Peer, transport: Transport) -> None:
         await peer.run(transport)
         if self.state is READY and (self.subscriptions or self.listeners):
-            logger.warning("nothing will be announced any more: %s", self.lost)
+            logger.warning("no more announcements: %s", self.lost)
         for subscription in list(self.subscriptions):
             subscription.end()
         await transport.close()
@@ -6473,7 +6473,7 @@ class ClientSession:
                 raise ProtocolError(problem) from exc
             slow = isinstance(exc, RequestTimeout)
         if self.lost is not None:
-            logger.warning("%s has ended, as do some old servers when they are asked, and programs "
+            logger.warning("%s exited at the first request, as some old servers do, and programs "
                            "without app.run(): it is started again", self.peer.name)
             self.peer = Peer("the server", self._serve, self._on_notification)
             await self._open()
@@ -6548,7 +6548,7 @@ class ClientSession:
             try:
                 await self.peer.ask(method, params, self.send, patience=PROBE_SECONDS)
             except MCPError as exc:
-                logger.warning("%s lost %s of %s: %s", self.peer.name, method, params, exc)
+                logger.warning("%s did not restore %s %s: %s", self.peer.name, method, params, exc)
         self.catch_up()
 
     def _interrupted(self, expired: bool) -> None:
@@ -6625,7 +6625,7 @@ class ClientSession:
             asked = object_of(answer, "inputRequests")
             if kind != "input_required" or not (asked or state):
                 # spec: basic/index#resulttype -- "MUST be considered invalid"
-                raise ProtocolError(f"{self.peer.name} gave a result that means nothing: {kind!r}")
+                raise ProtocolError(f"{self.peer.name} sent a {kind!r} result that asks nothing")
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
             params = without(params, "requestState")
             params.update(state, inputResponses=await self.answers.to_all(asked, self.peer.session))
@@ -6663,7 +6663,7 @@ class ClientSession:
                 await within(PROBE_SECONDS, Subscription(self, wanted, nothing, True).open(),
                              RequestTimeout(f"no answer in {PROBE_SECONDS:g} seconds"))
             except MCPError as exc:
-                logger.warning("changes will not be heard of: %s", exc)
+                logger.warning("no announcements: %s", exc)
 
     def _on_notification(self, msg: Msg, *_: Any) -> None:
         method, params = msg["method"], msg.get("params", {})
@@ -6738,11 +6738,11 @@ class Client(ClientSession):
     auth, ssl (see HTTPTransport).
 
     Args:
-        name, version: of this program, which the server is told
+        name, version: of this program, for the server
         revision: a protocol revision, a date, in place of the newest that both know
         elicit: answers a form: elicit(message, schema) gives the fields as a dict, None to decline,
             "cancel", or the whole result: {"action": ..., "content": {...}}
-        elicit_url: opens a page for a person: elicit_url(message, url) gives whether it did
+        elicit_url: opens a page for the user: elicit_url(message, url) gives whether it did
         sample: asks a model: sample(params) gives a text, or a whole message
         roots: a list of the folders in which we work (paths, file: URIs or dicts), or a function
             that gives it
@@ -6911,14 +6911,15 @@ class Client(ClientSession):
         params = {"name": name, "arguments": to_json({} if arguments is None else arguments)}
         if type(params["arguments"]) is not dict:
             raise TypeError(f"the arguments of a tool are a dict, not {arguments!r:.100}")
+        call = partial(self.request, "tools/call", params, **options)
         try:
-            answer = await self.request("tools/call", params, **options)
+            answer = await call()
         except RemoteError as exc:
             if exc.code != HEADER_MISMATCH:
                 raise
             # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
             await self.list_tools()
-            answer = await self.request("tools/call", params, **options)
+            answer = await call()
         # Some servers leave out the content, or write null.
         if answer.get("content") is not None or answer.get("structuredContent") is None:
             check_objects(answer, "content")
@@ -6959,10 +6960,7 @@ class Client(ClientSession):
             context={"arguments": dict(context)} if context else None,
         )
         found: Msg = member(await self.request("completion/complete", params), "completion", dict)
-        values: list[str] = member(found, "values", list)
-        if not all(isinstance(text, str) for text in values):
-            raise ProtocolError("the server sent completions that are no strings")
-        return values
+        return [*map(str, member(found, "values", list))]
 
     def subscribe(self, uri: str, callback: Callback = None) -> Subscription:
         """Hear of updates: `await` it with a callback, or iterate over it; its close() ends it."""
@@ -7040,16 +7038,15 @@ def command_line(command: Command, cwd: str) -> list[str]:
 
     windows = os.name == "nt"
     if isinstance(command, str) and not os.path.isfile(os.path.join(cwd, command)):
-        # On Windows a backslash is no escape.
+        # On Windows a backslash does not escape.
         command = shlex.split(command.replace("\\", "\\\\") if windows else command)
     argv = [os.fspath(part) for part in as_list(command)]
     if not argv:
-        raise ValueError("the command is empty: give a program and its arguments, or a .py file")
+        raise ValueError("the command is empty: pass a program and its arguments, or a .py file")
     if argv[0].endswith(".py"):
         path = os.path.join(cwd, argv[0])
         if not os.path.isfile(path):
-            raise ConnectionClosed(
-                f"cannot start the server {argv[0]!r}: there is no file {path!r}")
+            raise ConnectionClosed(f"cannot start the server {argv[0]!r}: no file {path!r}")
         # Inside an application sys.executable is that application, or nothing.
         ours = os.path.basename(sys.executable or "").startswith(("python", "pypy"))
         argv.insert(0, sys.executable if ours else "python" if windows else "python3")
@@ -7089,7 +7086,7 @@ class StdioTransport(LineTransport):
         self.stderr = stderr or (lambda line: print(line, file=sys.stderr, flush=True))
         self.exit_seconds = exit_seconds
         self.process: Any = None  # a Popen
-        self.garbage = ""  # the first line of its stdout that was no message
+        self.garbage = ""  # the first line of its stdout that was not a message
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
         self._room = threading.Semaphore(MAX_FEW)  # for lines on their way to the loop
         # Until the child has sent a message, it has nothing to bring in order.
@@ -7310,7 +7307,7 @@ def parse_fields(text: str) -> dict[str, str]:
         name, value = name.lower(), value.strip(" \t")
         if name in fields:
             if name in SINGLETONS:
-                raise ProtocolError(f"the header {name} is given twice")
+                raise ProtocolError(f"the header {name} occurs twice")
             value = f"{fields[name]}, {value}"
         fields[name] = value
     return fields
@@ -7346,7 +7343,7 @@ def parse_request_head(block: bytes) -> RequestHead:
     headers = parse_fields(rest[:-2])
     # RFC 9112 §3.2 -- 400 to any request "that lacks a Host header field"; HTTP/1.0 needs none
     if not re.fullmatch(AUTHORITY, headers.get("host", "" if minor else "localhost")):
-        raise ProtocolError("there is no host that is a name or address, with a port or without")
+        raise ProtocolError("the host is not a name or an address, with or without a port")
     if not target.startswith("/"):
         found = re.fullmatch(ABSOLUTE_FORM, target)
         if found is None:
@@ -7364,7 +7361,7 @@ def parse_response_head(block: bytes) -> ResponseHead:
     line, _, rest = block.decode("latin-1").partition("\r\n")
     found = re.fullmatch(STATUS_LINE, line)
     if found is None:
-        raise ProtocolError("the answer is not HTTP/1.1")
+        raise ProtocolError("the response is not HTTP/1.1")
     minor, status, reason = found.groups("")
     return ResponseHead(int(status), reason, parse_fields(rest[:-2]), min(int(minor), 1))
 
@@ -7437,8 +7434,8 @@ def parse_url(url: str) -> URL:
 #######################################
 # 30. Input
 #######################################
-# Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is no chunk yet, and the byte after a
-#          body may begin the next message.
+# Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is not a chunk yet, and the byte after
+#          a body may begin the next message.
 # Rules.   1. Client and server read with the same class, so they find the same end of each body.
 #          2. The end of input is noted at once, and not when it is read: that is how a server
 #             learns that its client has left.
@@ -7792,7 +7789,7 @@ def bearer_of(headers: Fields) -> str | None:
 def sendable_token(token: Any) -> Any:
     """Return a token, or None; ValueError for what no header can carry."""
     if token is not None and not (isinstance(token, str) and re.fullmatch(r"[\x21-\x7e]+", token)):
-        raise ValueError("token=: give a text of visible ASCII, without blanks or a line break")
+        raise ValueError("token= must be visible ASCII, without blanks or line breaks")
     return token
 
 
@@ -7888,8 +7885,8 @@ def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
     if "x-mcp-header" in node:
         name, plain = node["x-mcp-header"], node.get("type") in ("string", "integer", "boolean")
         if not (path and plain and isinstance(name, str) and re.fullmatch(TOKEN, name)):
-            raise SchemaError(".".join(path or ()), "x-mcp-header is wrong here: it gives a "
-                              "header's name to a string, integer or boolean among properties")
+            raise SchemaError(".".join(path or ()), "x-mcp-header must be the name of a header, on "
+                              "a property of type string, integer or boolean")
         yield "mcp-param-" + name.lower(), path
     for key, value in node.items():
         if key == "properties" and isinstance(value, dict):
@@ -7952,8 +7949,8 @@ def check_modern_post(
 ) -> Facts:
     """Check a modern request and the headers that repeat it; return its facts.
 
-    The order decides which fault is told: metadata (-32602), header and metadata agree (-32020),
-    the revision is served (-32022), the other headers (-32020). The `notes` of the headers keep
+    The order decides which fault is reported: metadata (-32602), header and metadata (-32020), the
+    revision is served (-32022), the other headers (-32020). The `notes` of the headers keep
     what they were found to agree with. spec: basic/transports/streamable-http#server-validation
     """
     facts = read_metadata(msg)
@@ -8354,7 +8351,7 @@ def server_ssl(ssl: Any) -> Any:
     try:
         context.load_cert_chain(*as_list(ssl))
     except OSError as exc:  # which does not name them
-        raise OSError(exc.errno, f"no certificate with its key: {ssl}: {exc}") from None
+        raise OSError(exc.errno, f"cannot load certificate and key from {ssl}: {exc}") from None
     return context
 
 #######################################
@@ -8391,7 +8388,7 @@ class Stream:
     ) -> None:
         self.session, self.response, self.caller = session, response, caller
         self.endpoint = session.endpoint
-        self.since = self.endpoint.now  # when something was said last
+        self.since = self.endpoint.now  # when something was sent last
         self.endpoint.live.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
@@ -8583,12 +8580,12 @@ def principals_by_token(given: Any) -> Any:
         given = {text: f"bearer-{number}" for number, text in enumerate(texts, 1)}
     # Without a token nobody could come in; a principal that is false would be nobody.
     if not (given and all(given) and all(given.values())):
-        raise ValueError("token= is empty, or a token or its principal is")
+        raise ValueError("token= is empty, or has an empty token or principal")
     return given
 
 
 def seconds_left(principal: Any) -> Any:
-    """Return for how long a principal is good: by its `expires_at`, a time, or for ever."""
+    """Return for how long a principal is good: by its `expires_at`, a time, or without end."""
     return (member_of(principal, "expires_at") or NEVER) - time.time()
 
 
@@ -8633,7 +8630,7 @@ class Entrance:
 
     def identity_of(self, principal: Any) -> Identity:
         if principal is True:  # all would be one, and share sessions
-            raise TypeError("verify= gave True: give a value that says who it is")
+            raise TypeError("verify= returned True: return a value that says who it is")
         return Identity(principal, owner_of(principal))
 
     def wants(self, scope: str, principal: Any) -> Fields:
@@ -8856,7 +8853,7 @@ class Endpoint:
             return self._serve(msg, session, request, response, size)
         if modern and kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
-            raise ProtocolError("in this revision a client sends no responses")
+            raise ProtocolError("clients of this revision send no responses")
         session.dispatch(msg, nowhere, request)
         return response.send(202, {})
 
@@ -8917,7 +8914,7 @@ class Endpoint:
         session = self.sessions.get(id)
         if session is None or session.owner != caller.owner:
             # spec 2025-11-25: basic/transports#session-management -- "with HTTP 404"
-            raise ProtocolError("there is no such session: initialize again", http_status=404)
+            raise ProtocolError("the session does not exist: initialize again", http_status=404)
         session.touch()
         return session
 
@@ -9069,7 +9066,7 @@ class HTTPServer(Endpoint):
             root = await self.listener.start(*self.where)
             host = parse_url(root).host
             if entrance.issuers and not (entrance.url or is_loopback(host)):
-                raise ValueError("Guard(resource_url=) is needed: our URL, as clients know it")
+                raise ValueError("pass Guard(resource_url=...): our URL, as clients know it")
         except BaseException:
             await self.__aexit__()
             raise
@@ -9171,8 +9168,7 @@ class ASGIResponse(Response):
 class ASGIApp(Endpoint):
     """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount."""
 
-    loop: Any = None
-    started = False
+    loop: Any = None  # in which it has begun
     taken = 0  # bytes of bodies that are on their way
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
@@ -9212,13 +9208,10 @@ class ASGIApp(Endpoint):
 
     async def start(self) -> None:
         """Enter the server's lifespan, once; requests that come meanwhile wait for it."""
-        loop = get_running_loop()
-        if self.loop is not loop:
-            self.loop, self.started, self.lock = loop, False, asyncio.Lock()
-        async with self.lock:
-            if not self.started:
-                await self.enter()
-                self.started = True
+        if self.loop is not get_running_loop():
+            self.loop = get_running_loop()
+            self.entering = asyncio.ensure_future(self.enter())
+        await asyncio.shield(self.entering)
 
     @asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
@@ -9231,10 +9224,10 @@ class ASGIApp(Endpoint):
 
     async def close(self) -> None:
         """End all sessions, then the lifespan."""
-        if self.started:
-            self.started = False
+        if self.loop is not None:
             await self.wind_up()
             await self.stack.aclose()
+            self.loop = None
 
     def _request(self, scope: Msg) -> HTTPRequest:
         headers: dict[str, str] = {}
@@ -9261,7 +9254,7 @@ ENGINES["asgi"] = ASGIApp
 #          proxies and TLS, by servers that may close at any moment.
 # Rules.   1. A request is sent once: without an answer, nobody knows whether it was served.
 #          2. Redirects stay within the origin; so do credentials.
-#          3. An idle connection that is old, lost, or brought something unasked is not used again.
+#          3. An idle connection that is old, lost, or brought unsolicited data is not used again.
 # Limits.  Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
 
 def client_ssl(ssl: Any) -> Any:
@@ -9273,7 +9266,7 @@ def client_ssl(ssl: Any) -> Any:
     try:
         return create_default_context(cafile=ssl)
     except OSError as exc:
-        raise ValueError(f"ssl={ssl!r} is no file of certificates, in PEM: {exc}") from exc
+        raise ValueError(f"ssl={ssl!r} is not a PEM file of certificates: {exc}") from exc
 
 
 class HTTPAnswer(Wire):
@@ -9364,13 +9357,16 @@ class HTTPClient:
             answer = await self._connection()
             self.busy.add(answer)
             try:
+                trace_head(">", f"{method} {url}", fields)
                 await within(patience, answer.ask(url, method, data), late)
+                head = answer.head
+                trace_head("<", f"{head.status}, to {method} {url}", head.headers)
             except BaseException as exc:
                 answer.abort()
                 if isinstance(exc, (OSError, ProtocolError)):
                     raise ConnectionClosed(f"{url}: {exc}") from exc
                 raise
-            status, where = answer.head.status, answer.head.headers.get("location")
+            status, where = head.status, head.headers.get("location")
             if where is None or status not in (301, 302, 303, 307, 308):
                 return answer
             answer.close()
@@ -9382,7 +9378,7 @@ class HTTPClient:
         raise ConnectionClosed(f"{self.url} redirects more than {redirects} times")
 
     async def _connection(self) -> HTTPAnswer:
-        if self.idle:  # what the server has closed, or sent unasked, the loop finds out in a round
+        if self.idle:  # the loop needs a round to notice what the server has closed or sent
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         while self.idle:
@@ -9444,12 +9440,9 @@ def keep_watch(sock: Any) -> None:
     """Let the kernel end a connection whose server is gone: a stream may be silent for hours."""
     import socket
 
-    with suppress(OSError):  # it has closed already
+    with suppress(OSError, AttributeError):  # it has closed already; not on this system
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # It asks after 60 seconds of silence, 4 times, 15 seconds apart.
-        for name, value in {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}.items():
-            if hasattr(socket, name):
-                sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)  # seconds of silence
 
 
 class Authorizer:
@@ -9463,7 +9456,7 @@ class Authorizer:
         self.closing = False  # whether nobody is to be asked any more
 
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
-        """Return what to send with a request; a person may be asked if `ask`."""
+        """Return what to send with a request; the user may be asked if `ask`."""
         token = sendable_token(await value_from(self.token))
         return {} if token is None else {"authorization": f"Bearer {token}"}  # RFC 6750 §2.1
 
@@ -9478,7 +9471,7 @@ class Authorizer:
         return await self.headers("", "", False) != sent
 
     async def close(self) -> None:
-        """Stop asking a person, and finish what must not be lost."""
+        """Stop asking the user, and finish what must not be lost."""
 
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes = b"",
@@ -9489,10 +9482,7 @@ class Authorizer:
         while True:
             own = await self.headers(method, target, not self.closing)
             fields = {**headers, **own}
-            trace_head(">", f"{method} {target}", fields)
             answer = await self.http.send(method, target, fields, body, patience)
-            status = f"{answer.head.status} {answer.head.reason}".strip()
-            trace_head("<", f"{status}, to {method} {target}", answer.head.headers)
             with ExitStack() as discard:
                 # A login takes minutes, and servers close what is idle for seconds.
                 discard.callback(answer.abort)
@@ -9859,7 +9849,7 @@ class HTTPTransport(HTTPExchange):
         if event.event == "endpoint" and self._endpoint is not None:
             url = self.url.join(event.data)
             if url is None:
-                raise ProtocolError(f"it names an endpoint elsewhere, {event.data}")
+                raise ProtocolError(f"the endpoint event names another origin: {event.data}")
             settle_future(self._endpoint, url.target)
         await super().take_event(event, ids)
 
@@ -10638,7 +10628,6 @@ class Fetcher:
         began = time.monotonic()
         late = ConnectionClosed(f"{url}, or all servers of this login together, took longer than "
                                 f"{HEAD_SECONDS:g} seconds")
-        trace_head(">", f"{method} {url}", headers)
         try:
             async with Deadline(max(self.left, 0), late):
                 answer = await http.send(method, url.target, sent, data, NEVER, redirects)
@@ -10650,7 +10639,6 @@ class Fetcher:
             self.left -= time.monotonic() - began
             await http.close()
         head = answer.head
-        trace_head("<", f"{head.status}, to {method} {url}", head.headers)
         doc = None
         with suppress(ProtocolError):
             doc = decode(body)
