@@ -95,8 +95,8 @@ THE MAP   A section uses only what stands above it; annotations may name a class
                                  39 The endpoint, 40 Engines, 41 HTTP client,
                                  42 Streamable HTTP, the client's end
     Part VII  Authorization      43 OAuth rules, 44 Keys and tokens,
-                                 45 Keeping, listening, fetching, 46 Logging in, 47 Ways to a token,
-                                 48 Guarding a server
+                                 45 Fetching, 46 Logins,
+                                 47 Ways to a token, 48 Guarding a server
     Part VIII The command line   49 Showing, 50 The trace, 51 The person, 52 Verbs,
                                  53 Options and main
 
@@ -189,7 +189,6 @@ from typing import (
     Generic,
     Iterable,
     Mapping,
-    NoReturn,
     Optional,
     Sequence,
     TypeVar,
@@ -296,7 +295,7 @@ REQUEST_SECONDS = 60.0  # for an answer, or the next sign of progress; for a bod
 STALL_SECONDS = 30.0  # for a peer to take what we write; between two attempts, at most
 TRUST_SECONDS = 60.0  # until a token that a Guard let in is judged again
 CLOCK_SECONDS = 30.0  # by which the clock of an issuer may differ from ours
-HEAD_SECONDS = 20.0  # for a request's head; for all that a login fetches
+HEAD_SECONDS = 20.0  # for a request's head; for each document that a login fetches
 KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut after 30 to 60
 CONNECT_SECONDS = 10.0  # to reach a server
 PROBE_SECONDS = 5.0  # for a first sign of a silent peer
@@ -8586,56 +8585,87 @@ def principals_by_token(given: Any) -> Any:
 
 def seconds_left(principal: Any) -> Any:
     """Return for how long a principal is good: by its `expires_at`, a time, or without end."""
-    return (member_of(principal, "expires_at") or NEVER) - time.time()
+    end = member_of(principal, "expires_at")
+    return (NEVER if end is None else end) - time.time()
+
+
+def not_now() -> Refused:
+    return Refused("tokens cannot be verified at the moment", 503, {"retry-after": "10"})
 
 
 class Entrance:
     """Decides who may come in, by `token` and `verify` of Endpoint. Section 48 derives Guard."""
 
-    issuers: Sequence[str] = ()  # who gives tokens out
+    url = ""  # of the endpoint, as clients know it
+    metadata = ""  # where clients learn how to get a token
+    issuers: Sequence[str] = ()  # of tokens
+    scopes: Sequence[str] = ()  # that every request needs
+    offered: Sequence[str] = ()  # these, and others that a handler may need
 
     def __init__(self, token: Any = None, verify: Function | None = None) -> None:
         if verify is not None:
             check_function("verify=", verify, "token")
         self.verify = verify
-        self.url = ""  # of the endpoint, as clients know it
         self.locked = not (token is verify is None)
         known = {} if token is None else principals_by_token(token)
         self.tokens = {
             sendable_token(text).encode(): self.identity_of(each) for text, each in known.items()
         }
 
-    async def identify(self, headers: Fields, query: str) -> Identity:
-        """Return whose token a request has; Refused without a right one."""
+    async def identify(self, request: HTTPRequest) -> Identity:
+        """Return the sender of a request; Refused without a valid token, or one of all scopes."""
         from hmac import compare_digest
 
-        token, problem = bearer_of(headers), "a bearer token is needed"
-        if token is not None:
-            problem = "the bearer token is not a valid one"
-            same = [who for known, who in self.tokens.items()
-                    if compare_digest(known, token.encode())
-                    and seconds_left(who.principal) > -CLOCK_SECONDS]
-            if same:
-                return same[0]
-            principal = await self.judge(token)
-            if principal:  # a function that compares says False
-                return self.identity_of(principal)
+        token = bearer_of(request.headers)
         # RFC 9110 §15.5.2 -- "MUST send a WWW-Authenticate header field"
-        raise Refused(problem, 401, {"www-authenticate": "Bearer"})
+        if token is None:  # one in the query alone does not count: RFC 6750 §5.3
+            raise Refused("a bearer token is needed", 401, self.challenge())
+        same = [who for known, who in self.tokens.items()
+                if compare_digest(known, token.encode())
+                and seconds_left(who.principal) > -CLOCK_SECONDS]
+        who = same[0] if same else await self.judge(token)
+        if who is None:
+            raise Refused("the bearer token is not valid", 401, self.challenge("invalid_token"))
+        missing = {*self.scopes} - scopes_of(who.principal)
+        if missing:
+            raise Refused(f"the token lacks the scope {' '.join(sorted(missing))}", 403,
+                          self.wants("", who.principal))
+        return who
 
-    async def judge(self, token: str) -> Any:
-        """Return the principal of a token that is none of the known; None for a wrong one."""
-        principal = await maybe_await(self.verify(token)) if self.verify else None
-        return principal if seconds_left(principal) > -CLOCK_SECONDS else None
+    async def judge(self, token: str) -> Identity | None:
+        """Return whose token it is, None for a wrong one; Refused if nobody can tell now."""
+        try:
+            principal = await maybe_await(self.verify(token)) if self.verify else None
+            # A function that compares returns False.
+            if not principal or seconds_left(principal) <= -CLOCK_SECONDS:
+                return None
+            return self.identity_of(principal)
+        except ProtocolError:
+            raise
+        except Exception as exc:
+            logger.warning("tokens cannot be verified: %s", exc, exc_info=True)
+            raise not_now() from exc
 
     def identity_of(self, principal: Any) -> Identity:
         if principal is True:  # all would be one, and share sessions
             raise TypeError("verify= returned True: return a value that says who it is")
         return Identity(principal, owner_of(principal))
 
+    def challenge(self, error: str = "", scope: str = "") -> Fields:
+        """Return the header that says what is missing. RFC 6750 §3"""
+        fields = {"resource_metadata": self.metadata,
+                  "scope": scope or " ".join(self.scopes), "error": error}
+        text = ", ".join(f'{name}="{value}"' for name, value in fields.items() if value)
+        return {"www-authenticate": f"Bearer {text}".rstrip()}
+
     def wants(self, scope: str, principal: Any) -> Fields:
-        """Return the header that tells of a missing scope. RFC 6750 §3.1"""
-        return {"www-authenticate": f'Bearer error="insufficient_scope", scope="{scope}"'}
+        """Return the header that names a missing scope, and all that we need anyway."""
+        # spec: basic/authorization/index#runtime-insufficient-scope-errors
+        # Clients ask for what is named here, and would lose what is not.
+        # spec 2025-11-25: basic/authorization#runtime-insufficient-scope-errors
+        kept = [each for each in self.offered if each in scopes_of(principal)]
+        return self.challenge("insufficient_scope",
+                              " ".join(dict.fromkeys((*self.scopes, *kept, *scope.split()))))
 
     def pages(self, path: str) -> dict[str, Function]:
         """Return the pages, by path, that tell everybody how to come in."""
@@ -8796,7 +8826,7 @@ class Endpoint:
         if route is None:
             return await self.answer_options(request, response)
         if guarded:
-            who = await self.entrance.identify(request.headers, request.query)
+            who = await self.entrance.identify(request)
             request.principal, request.owner = who.principal, who.owner
             request.headers = headers
         small = request.method in ("GET", "HEAD")
@@ -9076,7 +9106,6 @@ class HTTPServer(Endpoint):
                 "pass token= or verify=, or bind to 127.0.0.1", host,
             )
         self.url = root + self.path
-        entrance.url = entrance.url or self.url
         return self
 
     async def __aexit__(self, *exc: Any) -> None:
@@ -9920,6 +9949,7 @@ RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 OPENID_METADATA = "/.well-known/openid-configuration"
 SECRET_METHODS = ("client_secret_basic", "client_secret_post")
+KNOWN_METHODS = ("none", *SECRET_METHODS)
 
 
 def challenge_of(text: str, scheme: str = "bearer") -> Fields:
@@ -9947,11 +9977,11 @@ def show(value: JSON) -> str:
 
 
 def said(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
-    """Return the words of an error of OAuth, without the secrets that they may repeat."""
+    """Return the text of an error of OAuth, without the secrets that it may repeat."""
     words = ", ".join(show(doc[name]) for name in ("error", "error_description") if name in doc)
     for secret in filter(None, secrets):
         words = words.replace(secret, "...")
-    return words or "without a reason"
+    return words or "no reason"
 
 
 def strings(value: JSON) -> list[str]:
@@ -9959,15 +9989,19 @@ def strings(value: JSON) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
+class UnsafeURL(AuthError, ValueError):
+    """A login cannot use this URL."""
+
+
 def oauth_url(value: JSON, what: str) -> URL:
-    """Return a URL that a document or a user named, as `what`; AuthError if it must not be used."""
+    """Return a URL that a document or the user named, as `what`; UnsafeURL."""
     # spec: basic/authorization/security-considerations#communication-security
     try:
         url = parse_url(value if isinstance(value, str) else "")
         if url.scheme != "https" and not is_loopback(url.host):
             raise ValueError("it must begin with https://")
     except ValueError as exc:
-        raise AuthError(f"{what} is {show(value)}: {exc}") from None
+        raise UnsafeURL(f"{what} is {show(value)}: {exc}") from None
     return url
 
 
@@ -10002,7 +10036,7 @@ def server_metadata_urls(issuer: str) -> list[str]:
     """
     url = oauth_url(issuer, "the issuer")
     if "?" in url.target:  # RFC 8414 §2
-        raise AuthError(f"the issuer is {show(issuer)}: it must have no query")
+        raise UnsafeURL(f"the issuer is {show(issuer)}: it must have no query")
     root, path = url.origin, url.target.rstrip("/")
     found = [root + SERVER_METADATA + path, root + OPENID_METADATA + path]
     return [*found, root + path + OPENID_METADATA] if path else found
@@ -10029,7 +10063,7 @@ def default_server(server: URL) -> Msg:
         "token_endpoint": root + "/token", "registration_endpoint": root + "/register",
         # That revision requires PKCE of everybody, so nobody announces it.
         "code_challenge_methods_supported": ["S256"],
-        "token_endpoint_auth_methods_supported": ["none", *SECRET_METHODS],
+        "token_endpoint_auth_methods_supported": [*KNOWN_METHODS],
     }
 
 
@@ -10037,17 +10071,13 @@ def default_server(server: URL) -> Msg:
 
 
 def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
-    """Return the request that registers us: without a secret if that may be, else by the method
-    that the server lists first, which some know best."""
+    """Return the request that registers us, without a secret if the server accepts that."""
     listed = strings(server.get("token_endpoint_auth_methods_supported")) or ["none"]
-    can = [each for each in listed if each in SECRET_METHODS]
-    if not can and "none" not in listed:
-        raise AuthError(f"{server['issuer']}: token_endpoint_auth_methods_supported is "
-                        f"{show(listed)}: we know none, {', '.join(SECRET_METHODS)}")
+    usable = [each for each in KNOWN_METHODS if each in listed]
     return {
         "client_name": name, "redirect_uris": [redirect_uri], "response_types": ["code"],
         "grant_types": ["authorization_code", "refresh_token"],
-        "token_endpoint_auth_method": "none" if "none" in listed else can[0],
+        "token_endpoint_auth_method": (usable or listed)[0],  # the server says why not
         # spec: basic/authorization/client-registration
         # #application-type-and-redirect-uri-constraints
         "application_type": "native" if is_loopback(parse_url(redirect_uri).host) else "web",
@@ -10055,16 +10085,12 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
     }
 
 
-def read_client(doc: Msg, asked: Msg, where: str) -> Msg:
+def read_client(doc: Msg, where: str) -> Msg:
     """Return the client that a registration made of us; AuthError. RFC 7591 §3.2.1"""
-    told = {**asked, **doc}
-    id, method, secret = map(told.get, ("client_id", "token_endpoint_auth_method", "client_secret"))
-    if not isinstance(id, str) or not id:
-        raise AuthError(f"{where}: client_id is {show(id)}, not a name")
-    if method != "none" and (method not in SECRET_METHODS or not isinstance(secret, str)):
-        raise AuthError(f"{where}: token_endpoint_auth_method is {show(method)}: without "
-                        "client_secret, or we do not know it")
-    return {"client_id": id, "token_endpoint_auth_method": method, "client_secret": secret}
+    if not isinstance(doc.get("client_id"), str) or not doc["client_id"]:
+        raise AuthError(f"{where}: client_id is {show(doc.get('client_id'))}, not a name")
+    return {name: doc.get(name)
+            for name in ("client_id", "client_secret", "token_endpoint_auth_method")}
 
 
 def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
@@ -10104,16 +10130,6 @@ def digest(bits: str, data: bytes) -> bytes:
 def code_challenge(verifier: str) -> str:
     """Return what is shown of a verifier, before the verifier itself. RFC 7636 §4.2"""
     return base64url(digest("256", verifier.encode()))
-
-
-def check_pkce(server: Msg, assume: bool) -> None:
-    """Refuse a server that does not say that it checks the verifier, with AuthError."""
-    # spec: basic/authorization/security-considerations#authorization-code-protection
-    methods = strings(server.get("code_challenge_methods_supported"))
-    if "S256" not in methods and not (assume and not methods):
-        raise AuthError(f"{server['issuer']}: code_challenge_methods_supported is {show(methods)}, "
-                        "without S256: a code could be stolen. If you know that it checks PKCE: "
-                        "OAuth(assume_pkce=True)")
 
 
 def authorization_url(server: Msg, params: Fields) -> str:
@@ -10158,7 +10174,7 @@ def code_of(params: Fields, server: Msg) -> str:
 
 
 def read_tokens(doc: Msg, scope: str, scheme: str, where: str) -> Msg:
-    """Check a token answer; return what is kept of it, and when to refresh. RFC 6749 §5.1"""
+    """Check a token response; return what is kept of it. RFC 6749 §5.1"""
     token, kind = doc.get("access_token"), doc.get("token_type")
     if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
         raise AuthError(f"{where}: access_token is not a text of {MAX_TOKEN_BYTES} bytes at most "
@@ -10171,10 +10187,9 @@ def read_tokens(doc: Msg, scope: str, scheme: str, where: str) -> Msg:
     if isinstance(refresh, str) and refresh:
         kept["refresh_token"] = refresh
     with suppress(ValueError):  # it need not say
-        left, now = float(str(life)), time.time()
+        left = float(str(life))
         if 0 < left < 1e12:  # 0 means to some servers that it never expires
-            kept.update(expires_at=now + left,
-                        refresh_at=now + left - min(STALL_SECONDS, left / 10))
+            kept["expires_at"] = time.time() + left
     return kept
 
 #######################################
@@ -10338,27 +10353,144 @@ def check_claims(claims: Msg, issuer: str, audience: list[str], now: float) -> N
         raise AuthError("nbf or iat is in the future")
 
 #######################################
-# 45. Keeping, listening, fetching
+# 45. Fetching
 #######################################
-# Problem.  A login needs a place for what must not be lost or read by others, a way back for the
-#           browser, and documents at addresses that a server names: http://169.254.169.254/, say,
+# Problem.  A login reads documents at addresses that a server names: http://169.254.169.254/, say,
 #           where a cloud keeps its keys.
-# Rules.    1. A login is kept by a hash of whole names, never of a part of them. A file is there as
-#              a whole or not at all, for its owner alone. CVE-2026-51996
-#           2. A fetch is bounded in bytes, time and redirects. The address is judged where the
-#              socket connects: a name may mean another address the next time.
-# Limits.   A file that is no login costs a warning and a new login.
+# Rules.    1. A fetch is bounded in bytes, time and redirects. The address is judged where the
+#              socket connects: a name may resolve to another address the next time.
+#           2. A public server leads us to no private address.
+
+
+def is_public(address: str) -> bool:
+    """Return whether an IP address is one of the Internet, not of a machine or a private network.
+
+    >>> is_public("93.184.216.34"), is_public("169.254.169.254"), is_public("::ffff:10.0.0.1")
+    (True, False, False)
+    """
+    from ipaddress import IPv6Address, ip_address
+
+    found: Any = ip_address(address.partition("%")[0])
+    if isinstance(found, IPv6Address):
+        # These lead to the IPv4 address inside them.
+        inner: Any = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
+        if int(found) >> 32 == 0x64FF9B << 64:  # 64:ff9b::/96, RFC 6052 §2.1
+            inner = ip_address(int(found) & 0xFFFFFFFF)
+        if inner is None and int(found) >> 125 != 1:  # only 2000::/3 has been given out so far
+            return False
+        found = inner or found
+    return bool(found.is_global and not found.is_multicast)
+
+
+Answered = tuple[int, Fields, Msg]  # status, headers, and the document; {} if there was none
+
+
+class Fetcher:
+    """Fetches documents that a server names, and posts to endpoints that they name."""
+
+    def __init__(self, server: URL, ssl: Any, allow_private: bool) -> None:
+        self.server, self.ssl, self.allow_private = server, ssl, allow_private
+        # A guess until note_address(). Behind a proxy none is known, and names may be private.
+        self.public = not (is_loopback(server.host) or proxy_for(server))
+
+    def note_address(self, address: str) -> None:
+        """Note the server's own address: a server on a private network may name others there."""
+        self.public = is_public(address)
+
+    def forbid_private(self, address: str) -> None:
+        """Raise ConnectionClosed if a public server leads us to a private address. RFC 9728 §7.7"""
+        if self.public and not self.allow_private and not is_public(address):
+            raise ConnectionClosed(f"{self.server} leads to the private address {address}: "
+                                   "refused; if that is meant, pass allow_private=True")
+
+    def check(self, url: URL) -> None:
+        """Raise MCPError for a URL to which the server may not lead us or our browser."""
+        # spec: basic/authorization/security-considerations#communication-security
+        if self.server.scheme == "https" != url.scheme and not self.allow_private:
+            raise AuthError(f"{self.server} leads to {url}: it must begin with https://")
+        with suppress(ValueError):  # a name is judged when we connect to it
+            self.forbid_private("127.0.0.1" if is_loopback(url.host) else url.host)
+
+    async def fetch(self, method: str, url: URL, headers: Fields, data: bytes = b"") -> Answered:
+        self.check(url)
+        sent = {"accept": JSON_TYPE, **headers}
+        http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
+        # A code or a secret goes nowhere but where it was posted.
+        redirects = 3 if method == "GET" else 0
+        late = ConnectionClosed(f"{url} took longer than {HEAD_SECONDS:g} seconds")
+        try:
+            async with Deadline(HEAD_SECONDS, late):
+                answer = await http.send(method, url.target, sent, data, NEVER, redirects)
+                with closing(answer):
+                    body = await answer.body(MAX_DOCUMENT_BYTES)
+        except LimitExceeded as exc:
+            raise ConnectionClosed(str(exc)) from None
+        finally:
+            await http.close()
+        head = answer.head
+        doc = None
+        with suppress(ProtocolError):
+            doc = decode(body)
+        return head.status, head.headers, doc if isinstance(doc, dict) else {}
+
+    async def post_form(self, url: URL, headers: Fields, form: Fields) -> Answered:
+        from urllib.parse import urlencode
+
+        return await self.fetch("POST", url, {
+            "content-type": "application/x-www-form-urlencoded", **headers
+        }, urlencode(form).encode())
+
+    async def server_of(self, issuer: str) -> Msg | None:
+        """Return the metadata of an authorization server, checked; None if it has none."""
+        where, doc = await self.first_of(server_metadata_urls(issuer), "server metadata")
+        if not where:
+            return None
+        differs = f"{where}: issuer is {show(doc.get('issuer'))}, not {issuer}"
+        if not same_issuer(doc.get("issuer"), issuer):
+            raise AuthError(differs)
+        if doc["issuer"] != issuer:  # one slash; but tokens are compared exactly
+            logger.warning(differs)
+        for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint",
+                     "revocation_endpoint", "jwks_uri"):
+            if doc.get(name) is not None:
+                oauth_url(doc[name], f"{where}: {name}")
+        return doc
+
+    async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, Msg]:
+        """Return the first document, and where it was; ("", {}) if all answers are 4xx or pages.
+
+        Some servers have one page for all that they do not know. Any other answer is an error: an
+        outage must not lead to guesses.
+        """
+        for text in urls:
+            url = oauth_url(text, what)
+            # spec 2025-03-26: basic/authorization#server-metadata-discovery-headers
+            status, _, doc = await self.fetch("GET", url, {VERSION_HEADER: NEWEST})
+            if status == 200 and doc:
+                return str(url), doc
+            if status != 200 and not 400 <= status < 500:
+                raise ConnectionClosed(f"{url} answered {status}: no {what}")
+        return "", {}
+
+#######################################
+# 46. Logins
+#######################################
+# Problem.  The user must agree to a login, in a browser, which may take minutes; and nobody wants
+#           to be asked again tomorrow. A login must be neither lost nor read by others.
+# Rules.    1. A token goes to the origin of its server, in one header, and nowhere else: into no
+#              URL, log, trace, exception or repr().
+#           2. A login is kept by a hash of the whole URL of its server, with its issuer and its
+#              client. A file is whole or absent, and only its owner can read it. CVE-2026-51996
+#           3. One refresh at a time, across tasks and processes. Its result is kept before it is
+#              used: a refresh token that is sent twice may end the login.
+#           4. Any refusal of a refresh leads to a new login. A network that fails loses nothing.
 
 __all__ += ["TokenStore", "FileStore"]
 
 STORE_VARIABLE = "MCP_LITE_TOKENS"  # names the folder of logins
-PAGE_HEADERS = {
-    "content-type": "text/html; charset=utf-8", "content-security-policy": "default-src 'none'",
-    "cache-control": "no-store", "referrer-policy": "no-referrer",
-}
-DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
-<p>That is all. You can close this page, and go back to the program."""
-
+FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
+SECRET_FIELDS = ("code", "code_verifier", "refresh_token", "client_secret", "assertion",
+                 "client_assertion", "subject_token", "token")
 
 Key = tuple[str, ...]  # of a login: what it is, and the URL that it is for
 
@@ -10383,7 +10515,7 @@ class TokenStore:
             self.kept[key] = value
 
     def try_lock(self, key: Key) -> Action | None:
-        """Return a function that gives the lock back; None if somebody else has the lock."""
+        """Return a function that releases the lock; None if somebody else holds it."""
         if key in self.locked:
             return None
         self.locked.add(key)
@@ -10395,7 +10527,7 @@ class TokenStore:
         until = time.monotonic() + STALL_SECONDS
         while (release := self.try_lock(key)) is None:
             if time.monotonic() > until:
-                raise AuthError(f"another program is refreshing for {STALL_SECONDS:g} seconds now")
+                raise AuthError(f"another program has held the login for {STALL_SECONDS:g} seconds")
             await asyncio.sleep(0.02)  # no event loop can wait for a lock of a file
         try:
             yield
@@ -10404,8 +10536,8 @@ class TokenStore:
 
 
 class FileStore(TokenStore):
-    """Logins as files that only their owner can read, in the folder `path`, else the one that
-    MCP_LITE_TOKENS names, else one of this user's.
+    """Logins as files that only their owner can read, in the folder `path`, else in the one that
+    MCP_LITE_TOKENS names, else in one of this user's.
 
     If it cannot be written, logins last as long as the process, and a warning says so.
     spec: basic/authorization/security-considerations#token-theft
@@ -10430,6 +10562,8 @@ class FileStore(TokenStore):
                 # Else whoever can write into the folder logs us in as somebody else.
                 if hasattr(os, "getuid") and os.fstat(file.fileno()).st_uid != os.getuid():
                     raise PermissionError("another user has written it")
+            if doc["key"] != list(key):
+                raise ValueError("it belongs to another server")
             return kept or dict(doc["value"])
         except FileNotFoundError:
             pass
@@ -10443,7 +10577,7 @@ class FileStore(TokenStore):
         try:
             if value is not None:
                 os.makedirs(self.path, mode=0o700, exist_ok=True)
-                write_whole(path, encode({"key": list(key), "value": value}))
+                await write_whole(path, encode({"key": list(key), "value": value}))
             elif os.path.exists(path):
                 os.unlink(path)
         except OSError as exc:
@@ -10478,23 +10612,281 @@ def lock_file(descriptor: int) -> None:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
 
 
-def write_whole(path: str, data: bytes) -> None:
+async def write_whole(path: str, data: bytes) -> None:
     """Write a file so that at any time a whole one is there, the old or the new; OSError."""
-    from secrets import token_hex
+    import tempfile
 
-    beside = f"{path}.{token_hex(8)}"  # others may write into the folder: no name to foresee
-    with open(beside, "xb", opener=partial(os.open, mode=0o600)) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+    # Others may write into the folder: this has a name that they cannot foresee, and mode 0600.
+    descriptor, beside = tempfile.mkstemp(dir=os.path.dirname(path))
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        await move(beside, path)
+    finally:
+        with suppress(OSError):  # it was moved; else it holds tokens
+            os.unlink(beside)
+
+
+async def move(new: str, old: str) -> None:
+    for _ in range(30):
+        with suppress(PermissionError):  # on Windows, while another process reads the old file
+            return os.replace(new, old)
+        await asyncio.sleep(0.02)
+    os.replace(new, old)
+
+
+class Refusal(Row):
+    """A response that refused a request, and what was done about it."""
+
+    challenge: Fields
+    token: str  # that the request had; ""
+    steps: Sequence[str]  # that the request has behind it
+    lacks_scope: bool  # whether the token is valid, but not for this
+
+
+class Login(Authorizer):
+    """The state of an OAuth at one server: tokens, where they come from, and the task that gets
+    new ones. The transport calls headers() before each request, and settle() after it."""
+
+    def __init__(self, oauth: OAuth, transport: HTTPTransport) -> None:
+        super().__init__(transport.http)
+        self.oauth, self.store, self.transport = oauth, oauth.store, transport
+        self.url = oauth_url(str(transport.url), "the server's URL")
+        self.fetcher = Fetcher(self.url, transport.ssl, oauth.allow_private)
+        transport.http.admit = self.fetcher.note_address
+        #: {"tokens", "asked": the scope, "client", "server": its metadata, "resource"}
+        self.kept: Msg | None = None
+        self.loaded, self.place = False, ("login", str(self.url))
+        self.work: Task | None = None  # the login or the refresh under way
+
+    @property
+    def tokens(self) -> Msg:
+        return self.kept["tokens"] if self.kept else {}
+
+    def usable(self) -> str:
+        """Return the access token; "" without one, or if it has expired."""
+        # The TypeScript SDK's example answers 500 to an expired one, which starts no login.
+        if time.time() >= self.tokens.get("expires_at", NEVER):
+            return ""
+        return str(self.tokens.get("access_token", ""))
+
+    async def headers(self, method: str, target: str, ask: bool) -> Fields:
+        """Return the header with the token, refreshed if it soon expires."""
+        if not self.loaded:
+            self.kept, self.loaded = await self.load(), True
+        tokens = self.tokens
+        due = time.time() + PROBE_SECONDS >= tokens.get("expires_at", NEVER)
+        if ask and due and "refresh_token" in tokens:
+            # If it fails, the token may be valid still, or the challenge says what a login needs.
+            with suppress(MCPError):
+                await self.once(self.refresh, tokens["access_token"])
+        token = self.usable()
+        return {"authorization": f"{self.oauth.scheme} {token}"} if token else {}
+
+    async def settle(self, answer: HTTPAnswer, sent: Fields, steps: list[str]) -> bool:
+        """Handle a refusal if a token may help; return whether to send the request again."""
+        # spec: basic/authorization/index#error-handling
+        status, fields = answer.head.status, answer.head.headers
+        challenge = challenge_of(fields.get("www-authenticate", ""), self.oauth.scheme.lower())
+        lacks = status == 403 and challenge.get("error") == "insufficient_scope"
+        if status == 401 and "login" in steps:
+            raise AuthError(f"{self.url} refused the token that it was just given; python3 "
+                            f"mcp_lite.py logout {self.url} removes the login")
+        # spec: basic/authorization/index#step-up-authorization-flow -- "no more than a few times"
+        if (status != 401 and not lacks) or len(steps) >= 3:
+            return False
+        token = sent.get("authorization", "").partition(" ")[2]
+        steps.append(await self.once(self.reauthorize, Refusal(challenge, token, steps, lacks)))
+        return True
+
+    async def once(self, fn: Function, *args: Any) -> Any:
+        """Call fn(*args) once for all requests that wait for it, even if one is cancelled."""
+        if self.work is None or self.work.done():
+            self.work = self.transport.tasks.spawn(fn(*args))
+        return await asyncio.shield(self.work)
+
+    async def reauthorize(self, refusal: Refusal) -> str:
+        """Get another token than the refused one, the cheapest way; return which way that was."""
+        if self.usable() not in ("", refusal.token):
+            return "repeat"  # it came meanwhile
+        lacks = refusal.lacks_scope
+        if not lacks and "refresh" not in refusal.steps and await self.refresh(refusal.token):
+            return "refresh"
+        self.transport.waits_for_person = self.oauth.person
+        try:
+            before = self.kept.get("asked", "") if self.kept and lacks else ""
+            await self.log_in(refusal.challenge, before)
+        except ConnectionClosed as exc:  # that would be tried again, and ask the user again
+            raise AuthError(str(exc)) from exc
+        finally:
+            self.transport.waits_for_person = False
+        return "login"
+
+    async def close(self) -> None:
+        """Stop asking the user; but wait for a response that may hold a new refresh token."""
+        if self.work is not None:
+            if self.transport.waits_for_person:
+                self.work.cancel()
+            await asyncio.wait([self.work], timeout=GRACE_SECONDS)
+            self.work.cancel()
+            await asyncio.wait([self.work])
+
+    async def load(self) -> Msg | None:
+        """Return the login that is kept for this server, if it is for our client and issuer."""
+        login = await self.store.load(self.place)
+        if login is None:
+            return None
+        try:
+            tokens, issuer = login["tokens"], login["server"]["issuer"]
+            client = login["client"]["client_id"]
+            _ = tokens["access_token"]
+        except (LookupError, TypeError) as exc:
+            logger.warning("the login to %s that was kept is damaged: %r", self.url, exc)
+            return None
+        if self.oauth.client_id not in (None, client) or not self.oauth.takes(issuer):
+            return None
+        self.oauth.pin(issuer)
+        return login
+
+    async def keep(self, login: Msg) -> None:
+        await self.store.save(self.place, login)
+        self.kept = login
+
+    async def forget(self) -> bool:
+        """Revoke the tokens if the server can, and forget them; return whether there were any."""
+        async with self.store.lock(self.place):  # not during a refresh, which would save new ones
+            login = await self.load()
+            if login is None:
+                return False
+            server, client, tokens = login["server"], login["client"], login["tokens"]
+            form = {"token": tokens.get("refresh_token") or tokens["access_token"]}
+            with suppress(MCPError):  # RFC 7009 -- forgotten here, whatever happens there
+                await self.token_request(server, client, form, "revocation_endpoint")
+            await self.store.save(self.place, None)
+            return True
+
+    # Tokens: refresh() asks nobody. In log_in(), discover() finds out who issues tokens, and then
+    # the OAuth obtains some.
+
+    async def refresh(self, used: str) -> bool:
+        """Find or get another access token without the user; return whether there is one."""
+        async with self.store.lock(self.place):
+            known = used, self.tokens.get("access_token")
+            login = self.kept = await self.load()
+            if login is None:
+                return False
+            old = login["tokens"]
+            if old["access_token"] not in known:  # another process was faster
+                return True
+            if "refresh_token" not in old:
+                return False
+            form = {"grant_type": "refresh_token", "refresh_token": old["refresh_token"],
+                    **without_none(resource=login.get("resource"))}
+            try:
+                new = await self.ask_tokens(
+                    login["server"], login["client"], form, old.get("scope", ""))
+            except AuthError as exc:
+                logger.warning("the login to %s cannot be refreshed: %s", self.url, exc)
+                return False
+            await self.keep({**login, "tokens": {"refresh_token": old["refresh_token"], **new}})
+        return True
+
+    async def token_request(
+        self, server: Msg, client: Msg, fields: Fields, where: str = "token_endpoint"
+    ) -> Msg:
+        """Send a request for tokens, or about them. RFC 6749 §3.2"""
+        url = oauth_url(server.get(where), where)
+        headers, more = client_credentials(client, server)
+        assertion = self.oauth.assertion
+        if assertion and client["client_id"] == self.oauth.client_id:
+            headers, more = {}, {
+                "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+                # Its audience is the issuer: metadata may name anybody's token endpoint.
+                "client_assertion": str(await maybe_await(assertion(server["issuer"]))),
+            }
+        form = {**fields, **more}
+        status, _, doc = await self.fetcher.post_form(url, headers, form)
+        if 200 <= status < 300 and doc and "error" not in doc:
+            return doc
+        words = said(doc, [form.get(name, "") for name in SECRET_FIELDS])
+        error = AuthError if status < 500 and status != 429 else ConnectionClosed
+        raise error(f"{url} answered {status}: {words}")
+
+    async def ask_tokens(self, server: Msg, client: Msg, form: Fields, scope: str) -> Msg:
+        return read_tokens(await self.token_request(server, client, form), scope,
+                           self.oauth.scheme, server["token_endpoint"])
+
+    async def log_in(self, challenge: Fields, before: str) -> None:
+        """Find out who issues tokens for this server, and get one, of more scope than `before`."""
+        oauth = self.oauth
+        if oauth.person and not oauth.interactive:
+            raise AuthError(f"{self.url} needs a login: python3 mcp_lite.py login {self.url}, "
+                            "or pass a token")
+        resource, scopes, server = await self.discover(challenge.get("resource_metadata"))
+        scope = oauth.wanted_scope(challenge.get("scope", ""), scopes, server, before)
+        if before and set(scope.split()) == set(before.split()):
+            raise AuthError(f"{self.url} needs scope {show(scope)}, which was requested before")
+        if oauth.resource is not FROM_METADATA:
+            resource = oauth.resource
+        about = without_none(resource=resource or None)  # RFC 8707 §2.2
+        client, tokens = await oauth.obtain(self, server, scope, about)
+        await self.keep({"tokens": tokens, "asked": scope, "client": client, "server": server,
+                         "resource": resource or None})
+
+    async def discover(self, named: str | None) -> tuple[str | None, list[str], Msg]:
+        """Return the name of the resource, its scopes, and its authorization server's metadata."""
+        places = [*([named] if named else ()), *resource_metadata_urls(self.url)]
+        where, about = await self.fetcher.first_of(places, "resource metadata")
+        if named and not where:
+            raise AuthError(f"{named}: there is no metadata, though {self.url} names this place")
+        if where:
+            resource = about.get("resource")
+            issuers = strings(about.get("authorization_servers"))
+            # RFC 9728 §3.3 -- "MUST NOT be used" if it names another
+            if not covers(oauth_url(resource, f"{where}: resource"), self.url):
+                raise AuthError(f"{where}: resource is {show(resource)}, not {self.url}")
+        else:  # the server is its own, as in the first revision with authorization
+            issuers = [self.url.origin]
+            # spec: basic/authorization/index#canonical-server-uri -- "without the trailing slash"
+            resource = str(self.url).rstrip("/")
+        # spec: basic/authorization/client-registration#authorization-server-binding
+        issuer = next(filter(self.oauth.takes, issuers), None)
+        if issuer is None:
+            raise AuthError(f"authorization_servers of {self.url} is {show(issuers)}, without "
+                            f"{self.oauth.issuer or 'any'}")
+        server = await self.fetcher.server_of(issuer)
+        if server is None and where:
+            tried = ", ".join(server_metadata_urls(issuer))
+            raise AuthError(f"{issuer} has no metadata: none of {tried} is there")
+        server = server or default_server(self.url)
+        self.oauth.pin(server["issuer"])
+        return str(resource), strings(about.get("scopes_supported")), server
+
+#######################################
+# 47. Ways to a token
+#######################################
+# Problem.  A user logs in with a browser, which must find its way back to us. A program in a
+#           cluster has none: it gets a token for a secret of its own, or for another token.
+# Rules.    1. Any page can send a browser to us: only a redirect with the right `state` counts.
+#           2. An id or a secret is sent to its own issuer alone, whatever a server names.
+#           3. A way is a subclass of ClientCredentials: its grant() says what we send for a token.
+# Limits.   No device codes: the specification has none. Nothing is signed: for assertions and DPoP
+#           see examples/authorization/keys.py. We register anew for each login.
+
+__all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
+
+PAGE_HEADERS = {
+    "content-type": "text/html; charset=utf-8", "content-security-policy": "default-src 'none'",
+    "cache-control": "no-store", "referrer-policy": "no-referrer",
+}
+DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
+<p>You are logged in. You can close this page and return to the program."""
 
 
 class Redirect:
-    """Waits on this machine for a browser to come back. RFC 8252 §7.3
-
-    Any web page can send a browser here: what comes without the right `state` means nothing.
-    """
+    """Waits on this machine for a browser to come back. RFC 8252 §7.3"""
 
     def __init__(self, state: str) -> None:
         self.state, self.path = state, ""
@@ -10502,25 +10894,23 @@ class Redirect:
         self.listener: Listener | None = None
 
     async def open(self, given: str | None) -> str:
-        """Listen at the URI that is given, else at any port; return the URI."""
+        """Listen at the URI that is passed, else at any port; return the URI."""
         url = parse_url(given or "http://127.0.0.1/callback")
         if url.scheme != "http" or not is_loopback(url.host):
-            return str(given)  # open_browser= says where the browser ended up
+            return str(given)  # open_browser= returns where the browser ended up
         self.listener = listener = Listener(self.serve)
-        # RFC 8252 §8.3 -- "localhost" may stand for other addresses, too
-        host = "127.0.0.1" if url.host == "localhost" else url.host
         try:
-            root = await listener.start(host, url.port if given else 0)
+            root = await listener.start(url.host, url.port if given else 0)
         except OSError as exc:
-            raise AuthError(f"port {url.port} for the redirect cannot be had: {exc}; "
-                            "OAuth(redirect_uri=) chooses another") from exc
-        listener.stopping = True  # each connection ends with its answer
+            raise AuthError(f"cannot listen on port {url.port} for the redirect: {exc}; pass "
+                            "OAuth(redirect_uri=) with another port") from exc
+        listener.stopping = True  # each connection ends with its response
         self.path = url.target.partition("?")[0]
         return given or root + self.path
 
     async def serve(self, request: HTTPRequest, response: Response) -> None:
         """Answer with a page that repeats nothing of the request."""
-        found, status, page = None, 404, b"This is not what was waited for."
+        found, status, page = None, 404, b"This is not the expected redirect."
         if request.path == self.path and request.method == "GET":
             found = answer_in(request.query, self.state)
         if found is not None and not self.answer.done():
@@ -10545,7 +10935,7 @@ def open_browser(url: str) -> None:
 
 
 async def typed_line() -> str:
-    """Return the next line that is typed at the terminal; "" after Ctrl-D.
+    """Return the next line that is typed at the terminal; "" at the end of input.
 
     A wait that is cancelled takes no line from whoever reads next; on Windows it does.
     """
@@ -10569,170 +10959,32 @@ async def paste_redirect(url: str) -> str:
     return await typed_line()
 
 
-def is_public(address: str) -> bool:
-    """Return whether an IP address is one of the Internet, not of a machine or a private network.
-
-    >>> is_public("93.184.216.34"), is_public("169.254.169.254"), is_public("::ffff:10.0.0.1")
-    (True, False, False)
-    """
-    from ipaddress import IPv6Address, ip_address
-
-    found: Any = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address):
-        # These lead to the IPv4 address inside them.
-        inner: Any = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
-        if int(found) >> 32 == 0x64FF9B << 64:  # 64:ff9b::/96, RFC 6052 §2.1
-            inner = ip_address(int(found) & 0xFFFFFFFF)
-        if inner is None and int(found) >> 125 != 1:  # only 2000::/3 has been given out so far
-            return False
-        found = inner or found
-    return bool(found.is_global and not found.is_multicast)
-
-
-Answered = tuple[int, Fields, Msg]  # status, headers, and the document; {} if there was none
-
-
-class Fetcher:
-    """Fetches documents that a server names, and posts to endpoints that they name."""
-
-    def __init__(self, server: URL, ssl: Any, allow_private: bool) -> None:
-        self.server, self.ssl, self.allow_private = server, ssl, allow_private
-        # A guess until note_address(). Behind a proxy none is known, and names may be private.
-        self.public = not (is_loopback(server.host) or proxy_for(server))
-        self.left = HEAD_SECONDS  # for all that one login fetches
-
-    def note_address(self, address: str) -> None:
-        """Note the server's own address: a server on a private network may name others there."""
-        self.public = is_public(address)
-
-    def forbid_private(self, address: str) -> None:
-        """Raise ConnectionClosed if a public server leads us to a private address. RFC 9728 §7.7"""
-        if self.public and not self.allow_private and not is_public(address):
-            raise ConnectionClosed(f"{self.server} leads to the private address {address}: "
-                                   "refused; if that is meant, pass allow_private=True")
-
-    def check(self, url: URL) -> None:
-        """Raise MCPError for a URL to which the server may not lead us or our browser."""
-        # spec: basic/authorization/security-considerations#communication-security
-        if self.server.scheme == "https" != url.scheme and not self.allow_private:
-            raise AuthError(f"{self.server} leads to {url}: it must begin with https://")
-        with suppress(ValueError):  # a name is judged when we connect to it
-            self.forbid_private("127.0.0.1" if is_loopback(url.host) else url.host)
-
-    async def fetch(self, method: str, url: URL, headers: Fields, data: bytes = b"") -> Answered:
-        self.check(url)
-        sent = {"accept": JSON_TYPE, **headers}
-        http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
-        # A code or a secret goes nowhere but where it was posted.
-        redirects = 3 if method == "GET" else 0
-        began = time.monotonic()
-        late = ConnectionClosed(f"{url}, or all servers of this login together, took longer than "
-                                f"{HEAD_SECONDS:g} seconds")
-        try:
-            async with Deadline(max(self.left, 0), late):
-                answer = await http.send(method, url.target, sent, data, NEVER, redirects)
-                with closing(answer):
-                    body = await answer.body(MAX_DOCUMENT_BYTES)
-        except LimitExceeded as exc:
-            raise ConnectionClosed(str(exc)) from None
-        finally:
-            self.left -= time.monotonic() - began
-            await http.close()
-        head = answer.head
-        doc = None
-        with suppress(ProtocolError):
-            doc = decode(body)
-        return head.status, head.headers, doc if isinstance(doc, dict) else {}
-
-    async def post_form(self, url: URL, headers: Fields, form: Fields) -> Answered:
-        from urllib.parse import urlencode
-
-        return await self.fetch("POST", url, {
-            "content-type": "application/x-www-form-urlencoded", **headers
-        }, urlencode(form).encode())
-
-    async def server_of(self, issuer: str) -> Msg | None:
-        """Return the metadata of an authorization server, checked; None if it has none."""
-        where, doc = await self.first_of(server_metadata_urls(issuer), "server metadata")
-        if not where:
-            return None
-        if not same_issuer(doc.get("issuer"), issuer):
-            raise AuthError(f"{where}: issuer is {show(doc.get('issuer'))}, not {issuer}")
-        for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint",
-                     "revocation_endpoint", "jwks_uri"):
-            if doc.get(name) is not None:
-                oauth_url(doc[name], f"{where}: {name}")
-        return doc
-
-    async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, Msg]:
-        """Return the first document, and where it was; ("", {}) if all answers are 4xx or pages.
-
-        Some servers have one page for all that they do not know. Any other answer is an error: an
-        outage must not lead to guesses.
-        """
-        for text in urls:
-            url = oauth_url(text, what)
-            # spec 2025-03-26: basic/authorization#server-metadata-discovery-headers
-            status, _, doc = await self.fetch("GET", url, {VERSION_HEADER: NEWEST})
-            if status == 200 and doc:
-                return str(url), doc
-            if status != 200 and not 400 <= status < 500:
-                raise ConnectionClosed(f"{url} answered {status}: no {what}")
-        return "", {}
-
-#######################################
-# 46. Logging in
-#######################################
-# Problem.  A person must agree to a login, in a browser, which may take minutes; and nobody wants
-#           to be asked again tomorrow.
-# Rules.    1. A token goes to the origin of its server, in one header, and nowhere else: into no
-#              URL, log, trace, exception or repr().
-#           2. A login is kept by the whole URL of its server, with its issuer and its client. An id
-#              or a secret is shown to the server that gave it to us, and to no other.
-#           3. One refresh at a time, across tasks and processes. What it gave is kept before it is
-#              used: a refresh token that is shown twice may end the login.
-#           4. A refusal costs one consent. A network that fails loses nothing.
-# Limits.   No device codes: the specification has none. Nothing is signed: for assertions and DPoP
-#           see examples/authorization/keys.py. We register anew for each login.
-
-__all__ += ["OAuth", "paste_redirect"]
-
-FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
-#: A client ID that is the URL of a document. draft-ietf-oauth-client-id-metadata-document §3
-DOCUMENT_ID = r"(?!.*/\.{1,2}(?:[/?]|$))https://[^/?#@\s]+/[^#\s]+"
-SECRET_FIELDS = ("code", "code_verifier", "refresh_token", "client_secret", "assertion",
-                 "client_assertion", "subject_token", "token")
-
-
-class TokenRefused(AuthError):
-    """A token endpoint says that what we show, or who we are, counts no more. RFC 6749 §5.2"""
-
-
-class OAuth(Authorizer):
+class OAuth:
     """How to log in: `Client(url, auth=OAuth(...))`; `auth="oauth"` is OAuth() without arguments.
 
-    Clients may share one: each logs in for itself, by a copy.
+    Clients may share one: each has a Login of its own.
 
     Args:
-        client_id, client_secret: where somebody registered us
-        issuer: the one that they are for; by default the first that is met
-        client_metadata_url: the URL of a document, our client ID for servers that take such
+        client_id, client_secret: from the authorization server, if somebody registered us there
+        issuer: the URL of that server; required with a secret, else the first login fixes it
+        client_metadata_url: https URL of a document, our client ID for servers that accept it
         client_name: of this program, where we register ourselves
-        scopes, resource: in place of those that the server names; resource=None names none
+        scopes, resource: instead of those that the server names; resource=None sends none
         redirect_uri: for servers that compare it
         store: where logins are kept
         open_browser: open_browser(url) shows the page; it may return the address where the browser
             ended up, which then need not be on this machine
         extra: more parameters for the page
-        assertion: assertion(issuer) gives a signed JWT in place of a secret
-        assume_pkce: whether a server need not say that it checks PKCE
-        allow_private: whether a public server may lead us into a private network
-        timeout: seconds for a person to log in
-        interactive: False raises AuthError where a person would have to be asked
+        assertion: assertion(issuer) returns a signed JWT, sent instead of a secret
+        assume_pkce: whether to trust a server that does not announce PKCE
+        allow_private: whether a public server may refer us to a private network
+        timeout: seconds for the user to log in
+        interactive: False raises AuthError where the user would have to log in
     """
 
-    person = True  # who must agree, in a browser
+    person = True  # whether the user must agree, in a browser
     scheme = "Bearer"  # of challenges, of tokens, and of the header that carries them
+    state = Login  # the class of the state at one server
 
     def __init__(
         self, *, client_id: str | None = None, client_secret: str | None = None,
@@ -10745,256 +10997,32 @@ class OAuth(Authorizer):
         interactive: bool = True,
     ) -> None:
         self.client_id, self.assertion = client_id, assertion
-        self.client = {
-            "client_id": client_id, "client_secret": client_secret
-        } if client_id else None
+        self.client = {"client_id": client_id, "client_secret": client_secret}
         self.client_metadata_url, self.client_name = client_metadata_url, client_name
         self.scopes = None if scopes is None else scope_list(scopes)
         self.resource, self.redirect_uri, self.extra = resource, redirect_uri, extra or {}
         self.store = store or (FileStore() if self.person else TokenStore())
         self.open_browser, self.timeout, self.interactive = open_browser, timeout, interactive
-        self.assume_pkce, self.allow_private = assume_pkce, allow_private
-        self.issuer = [issuer] if issuer else []  # a list, which copies share
-        if (client_secret or assertion) and not client_id:
-            raise AuthError("client_secret= and assertion= belong to a client_id=: give it, too")
+        self.assume_pkce, self.allow_private, self.issuer = assume_pkce, allow_private, issuer
+        # Else any MCP server could name itself as the issuer.
+        if (client_secret or assertion or not self.person) and not (client_id and issuer):
+            raise ValueError("a secret needs client_id= and issuer=, the URL of the authorization "
+                             "server that it is for: it is sent to no other")
         if redirect_uri is not None:
             oauth_url(redirect_uri, "redirect_uri")
-        # spec: basic/authorization/client-registration#client-id-metadata-documents
-        if client_metadata_url and not re.fullmatch(DOCUMENT_ID, client_metadata_url):
-            raise AuthError(f"client_metadata_url={client_metadata_url!r}: give https and a path, "
-                            "without . or .. in it, user, password and #fragment")
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.client_id or ''}>"
+    def takes(self, issuer: str) -> bool:
+        """Return whether our client ID may be sent to an issuer."""
+        return self.issuer is None or same_issuer(issuer, self.issuer)
 
-    def bind(self, transport: HTTPTransport) -> None:
-        """Log in this transport, and no other."""
-        super().__init__(transport.http)
-        self.transport = transport
-        self.url = oauth_url(str(transport.url), "the server's URL")
-        self.fetcher = Fetcher(self.url, transport.ssl, self.allow_private)
-        transport.http.admit = self.fetcher.note_address
-        #: {"tokens", "asked": the scope, "client", "server": its metadata, "resource"}
-        self.login: Msg | None = None
-        self.loaded, self.place = False, ("login", str(self.url))
-        self.work: Task | None = None  # the login or the refresh under way
-
-    # For the transport: headers() before each request, settle() after it. For a refusal, mend()
-    # repeats, refreshes, or logs in.
-
-    @property
-    def tokens(self) -> Msg:
-        return self.login["tokens"] if self.login else {}
-
-    def usable(self) -> str:
-        """Return the access token; "" without one, or if it has expired."""
-        # The TypeScript SDK's example answers 500 to an expired one, which starts no login.
-        if time.time() >= self.tokens.get("expires_at", NEVER):
-            return ""
-        return str(self.tokens.get("access_token", ""))
-
-    async def headers(self, method: str, target: str, ask: bool) -> Fields:
-        """Return the header with the token, refreshed if it soon expires."""
-        if not self.loaded:
-            self.login, self.loaded = await self.load(), True
-        tokens = self.tokens
-        due = ask and time.time() >= tokens.get("refresh_at", NEVER)
-        if due and ("refresh_token" in tokens or not self.person):
-            await self.together({}, tokens["access_token"], [], False)
-        token = self.usable()
-        return {"authorization": f"{self.scheme} {token}"} if token else {}
-
-    async def settle(self, answer: HTTPAnswer, sent: Fields, steps: list[str]) -> bool:
-        """Mend a refusal if a token may help; return whether to send the request again."""
-        # spec: basic/authorization/index#error-handling
-        status, fields = answer.head.status, answer.head.headers
-        challenge = challenge_of(fields.get("www-authenticate", ""), self.scheme.lower())
-        more = status == 403 and challenge.get("error") == "insufficient_scope"
-        if status == 401 and "login" in steps:
-            raise AuthError(f"{self.url} refuses the token that was got for it: "
-                            f"python3 mcp_lite.py logout {self.url} forgets it")
-        # spec: basic/authorization/index#step-up-authorization-flow -- "no more than a few times"
-        if (status != 401 and not more) or len(steps) >= 3:
-            return False
-        steps.append(await self.together(
-            challenge, sent.get("authorization", "").partition(" ")[2], steps, more))
-        return True
-
-    async def together(self, *refusal: Any) -> str:
-        """Mend a refusal once for all requests that wait for it, even if one is cancelled."""
-        if self.work is None or self.work.done():
-            self.work = self.transport.tasks.spawn(self.mend(*refusal))
-        return await asyncio.shield(self.work)
-
-    async def mend(self, challenge: Fields, used: str, steps: Sequence[str], more: bool) -> str:
-        """Get another token than the one used, the cheapest way; return which way that was."""
-        if self.usable() not in ("", used):
-            return "repeat"  # it came meanwhile
-        if not more and "refresh" not in steps and await self.refresh(used):
-            return "refresh"
-        self.transport.waits_for_person = self.person
-        try:
-            await self.log_in(challenge, self.login["asked"] if self.login and more else "")
-        except ConnectionClosed as exc:  # that would be tried again, and ask the person again
-            raise AuthError(str(exc)) from exc
-        finally:
-            self.transport.waits_for_person = False
-        return "login"
-
-    async def close(self) -> None:
-        """Stop asking a person; but wait for an answer that may hold a new refresh token."""
-        if self.work is not None:
-            if self.transport.waits_for_person:
-                self.work.cancel()
-            await asyncio.wait([self.work], timeout=GRACE_SECONDS)
-            self.work.cancel()
-            await asyncio.wait([self.work])
-
-    # Keeping.
-
-    async def load(self) -> Msg | None:
-        """Return the login that is kept for this server and this client."""
-        login = await self.store.load(self.place)
-        if login and self.client_id in (None, login["client"]["client_id"]):
-            self.remember(login["server"]["issuer"])
-            self.fetcher.public &= login.get("public", True)  # known before there is a connection
-            return login
-        return None
-
-    def remember(self, issuer: str) -> None:
-        """Note the first issuer that is shown the user's client ID: it is shown to no other."""
-        if self.client_id and not self.issuer:
-            self.issuer.append(issuer)
-
-    def choose(self, issuers: Sequence[str]) -> str:
-        """Return the issuer to use: the one of our client ID, or else the first."""
-        # spec: basic/authorization/client-registration#authorization-server-binding
-        for issuer in issuers:
-            if not self.issuer or same_issuer(issuer, self.issuer[0]):
-                return issuer
-        raise AuthError(f"{self.url} names {show(issuers)}; client_id is for {self.issuer[0]} only")
-
-    async def forget(self) -> bool:
-        """Revoke the tokens if the server can, and forget them; return whether there were any."""
-        async with self.store.lock(self.place):  # not during a refresh, which would save new ones
-            login = await self.load()
-            if login is None:
-                return False
-            server, client, tokens = login["server"], login["client"], login["tokens"]
-            form = {"token": tokens.get("refresh_token") or tokens["access_token"]}
-            with suppress(MCPError):  # RFC 7009 -- forgotten here, whatever happens there
-                await self.token_request(server, client, form, "revocation_endpoint")
-            await self.store.save(self.place, None)
-            return True
-
-    # Tokens: refresh() asks nobody. In log_in(), discover() finds out who gives tokens, and then
-    # obtain() asks a person for some; a subclass has another way.
-
-    async def refresh(self, used: str) -> bool:
-        """Find or get another access token without a person; False if that cannot be."""
-        self.fetcher.left = HEAD_SECONDS
-        async with self.store.lock(self.place):
-            known = used, self.tokens.get("access_token")
-            login = self.login = await self.load()
-            if login is None:
-                return False
-            old, server = login["tokens"], login["server"]
-            if old["access_token"] not in known:  # another process was faster
-                return True
-            if "refresh_token" not in old:
-                return False
-            form = {"grant_type": "refresh_token", "refresh_token": old["refresh_token"],
-                    **self.about(login["resource"])}
-            try:
-                new = await self.ask_tokens(server, login["client"], form, old.get("scope", ""))
-            except TokenRefused:
-                await self.store.save(self.place, None)
-                self.login = None
-                return False
-            await self.keep({**login, "tokens": {"refresh_token": old["refresh_token"], **new}})
-        return True
-
-    async def keep(self, login: Msg) -> None:
-        await self.store.save(self.place, login)
-        self.login = login
-
-    def about(self, resource: str | None) -> Fields:
-        """Name the server that the token is for. RFC 8707 §2.2"""
-        resource = resource if self.resource is FROM_METADATA else self.resource
-        return without_none(resource=resource or None)
-
-    async def token_request(
-        self, server: Msg, client: Msg, fields: Fields, where: str = "token_endpoint"
-    ) -> Msg:
-        """Send a request for tokens, or about them. RFC 6749 §3.2"""
-        url = oauth_url(server.get(where), where)
-        headers, more = client_credentials(client, server)
-        if self.assertion and client["client_id"] == self.client_id:
-            headers, more = {}, {
-                "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-                # Its audience is the issuer: metadata may name anybody's token endpoint.
-                "client_assertion": str(await maybe_await(self.assertion(server["issuer"]))),
-            }
-        form = {**fields, **more}
-        status, _, doc = await self.fetcher.post_form(url, headers, form)
-        if status == 200 and doc:
-            return doc
-        error = doc.get("error")
-        if isinstance(error, str) and status < 500:
-            words = said(doc, [form.get(name, "") for name in SECRET_FIELDS])
-            kind = TokenRefused if error in ("invalid_grant", "invalid_client") else AuthError
-            raise kind(f"{url} refused: {words}")
-        raise ConnectionClosed(f"{url} answered {status}, and no token")
-
-    async def ask_tokens(self, server: Msg, client: Msg, form: Fields, scope: str) -> Msg:
-        return read_tokens(await self.token_request(server, client, form), scope, self.scheme,
-                           server["token_endpoint"])
-
-    async def log_in(self, challenge: Fields, before: str) -> None:
-        """Find out who gives tokens for this server, and get one, of more scope than `before`."""
-        if self.person and not self.interactive:
-            raise AuthError(f"{self.url} wants a login: python3 mcp_lite.py login {self.url}, "
-                            "or give a token")
-        self.fetcher.left = HEAD_SECONDS
-        resource, scopes, server = await self.discover(challenge.get("resource_metadata"))
-        scope = self.wanted_scope(challenge.get("scope", ""), scopes, server, before)
-        if before and set(scope.split()) == set(before.split()):
-            raise AuthError(f"{self.url} wants scope {show(scope)}, which was asked for already")
-        client, tokens = await self.obtain(server, scope, self.about(resource))
-        await self.keep({"tokens": tokens, "asked": scope, "client": client, "server": server,
-                         "resource": resource, "public": self.fetcher.public})
-
-    async def discover(self, named: str | None) -> tuple[str, list[str], Msg]:
-        """Return the name of the resource, its scopes, and its authorization server's metadata."""
-        where, about = await self.fetcher.first_of(
-            [named] if named else resource_metadata_urls(self.url), "resource metadata"
-        )
-        if named and not where:
-            raise AuthError(f"{named}: the metadata that {self.url} names are not there")
-        if where:
-            resource, issuers = about.get("resource"), strings(about.get("authorization_servers"))
-            # RFC 9728 §3.3 -- "MUST NOT be used" if it names another
-            if not covers(oauth_url(resource, f"{where}: resource"), self.url):
-                raise AuthError(f"{where}: resource is {show(resource)}, not {self.url}")
-            if not issuers:
-                raise AuthError(f"{where}: authorization_servers names none")
-            issuer = self.choose(issuers)
-        else:  # the server is its own, as in the first revision with authorization
-            issuer = self.url.origin
-            # spec: basic/authorization/index#canonical-server-uri -- "without the trailing slash"
-            resource = str(self.url).rstrip("/")
-        server = await self.fetcher.server_of(issuer)
-        if server is None and where:
-            raise AuthError(f"{issuer}: none of {', '.join(server_metadata_urls(issuer))} is there")
-        server = server or default_server(self.url)
-        oauth_url(server.get("token_endpoint"), f"{issuer}: token_endpoint")
-        self.choose([server["issuer"]])
-        self.remember(server["issuer"])
-        return str(resource), strings(about.get("scopes_supported")), server
+    def pin(self, issuer: str) -> None:
+        """Note the first issuer that receives the user's client ID: no other will."""
+        if self.client_id:
+            self.issuer = self.issuer or issuer
 
     def wanted_scope(self, named: str, offered: list[str], server: Msg, before: str) -> str:
-        """Return the scope to ask for, "" for none: the user's and the challenge's, or else all
-        that is `offered`. What was asked for `before` stays in it.
+        """Return the scope to request, "" for none: the user's and the challenge's, or else all
+        that is `offered`. What was requested `before` stays in it.
 
         spec: basic/authorization/index#scope-selection-strategy
         """
@@ -11006,33 +11034,38 @@ class OAuth(Authorizer):
             scopes.append("offline_access")
         return " ".join(dict.fromkeys(scope for scope in scopes if re.fullmatch(SCOPE, scope)))
 
-    # A person, by way of a browser.
-
-    async def obtain(self, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
-        """Ask a person; return the client that we are, and its tokens."""
+    async def obtain(
+        self, login: Login, server: Msg, scope: str, about: Fields
+    ) -> tuple[Msg, Msg]:
+        """Get tokens with the user's consent; return the client that we are, and the tokens."""
         from secrets import token_urlsafe
 
-        check_pkce(server, self.assume_pkce)
+        # spec: basic/authorization/security-considerations#authorization-code-protection
+        methods = strings(server.get("code_challenge_methods_supported"))
+        if "S256" not in methods and (methods or not self.assume_pkce):
+            raise AuthError(f"{server['issuer']}: code_challenge_methods_supported is "
+                            f"{show(methods)}, without S256: a code could be stolen. If you know "
+                            "that it checks PKCE: OAuth(assume_pkce=True)")
         state, verifier = token_urlsafe(32), token_urlsafe(48)  # 64 characters: RFC 7636 §4.1
         redirect = Redirect(state)
         try:
             uri = await redirect.open(self.redirect_uri)
-            client = await self.client_for(server, uri, scope)
+            client = await self.client_for(login, server, uri, scope)
             page = authorization_url(server, {
                 **self.extra, "response_type": "code", "client_id": client["client_id"],
                 "redirect_uri": uri, "state": state, "code_challenge": code_challenge(verifier),
                 "code_challenge_method": "S256", **without_none(scope=scope or None), **about,
             })
-            self.fetcher.check(parse_url(page))
-            answer = await within(self.timeout, self.ask_person(page, redirect), AuthError(
+            login.fetcher.check(parse_url(page))
+            answer = await within(self.timeout, self.ask_user(page, redirect), AuthError(
                 f"nobody logged in within {self.timeout:g} seconds"))
         finally:
             await redirect.close()
         form = {"grant_type": "authorization_code", "code": code_of(answer, server),
                 "redirect_uri": uri, "code_verifier": verifier, **about}
-        return client, await self.ask_tokens(server, client, form, scope)
+        return client, await login.ask_tokens(server, client, form, scope)
 
-    async def ask_person(self, page: str, redirect: Redirect) -> Fields:
+    async def ask_user(self, page: str, redirect: Redirect) -> Fields:
         """Show a page; return the parameters with which the browser comes back."""
         write_stderr(f"To log in, open this page:\n\n    {page}\n\nWaiting for the browser to come "
                      f"back, for {self.timeout:g} seconds at most; Ctrl-C gives up.\n")
@@ -11049,36 +11082,27 @@ class OAuth(Authorizer):
             return await redirect.answer
         answer = answer_in(address.strip().partition("#")[0].rpartition("?")[2], redirect.state)
         if answer is None:
-            raise AuthError("the redirect is not the answer to this login: state is different")
+            raise AuthError("this redirect belongs to another login: its state is different")
         return answer
 
-    async def client_for(self, server: Msg, uri: str, scope: str) -> Msg:
+    async def client_for(self, login: Login, server: Msg, uri: str, scope: str) -> Msg:
         """Return the client that we are: the user's, that of a document, or one registered now."""
         # spec: basic/authorization/client-registration
         named, issuer = self.client_metadata_url, server["issuer"]
-        if self.client is not None:
+        if self.client_id:
             return self.client
         if named and server.get("client_id_metadata_document_supported") is True:
             return {"client_id": named, "token_endpoint_auth_method": "none"}
         if not server.get("registration_endpoint"):
-            raise AuthError(f"{issuer} registers nobody by itself: register {uri} there, and pass "
-                            f"OAuth(client_id=..., issuer={issuer!r}, redirect_uri=...)")
+            raise AuthError(f"{issuer} does not register clients by itself: register {uri} there, "
+                            f"and pass OAuth(client_id=..., issuer={issuer!r}, redirect_uri=...)")
         url = oauth_url(server["registration_endpoint"], "registration_endpoint")
         asked = registration(server, self.client_name, uri, scope)
-        status, _, doc = await self.fetcher.fetch("POST", url, JSON_HEADERS, encode(asked))
-        if status not in (200, 201):
-            raise AuthError(f"{url} did not register us: {status}, {said(doc)}; if {self.url} has "
-                            "a fixed token, give that: token=, or --token")
-        return read_client(doc, asked, str(url))
-
-#######################################
-# 47. Ways to a token
-#######################################
-# Problem.  A program in a cluster has no browser: it gets a token for a secret of its own, or for
-#           another token. Some users bring one along.
-# Rules.    1. A way is a subclass of ClientCredentials: its grant() says what is shown for a token.
-
-__all__ += ["ClientCredentials", "logout"]
+        status, _, doc = await login.fetcher.fetch("POST", url, JSON_HEADERS, encode(asked))
+        if not 200 <= status < 300:
+            raise AuthError(f"{url} did not register us: {status}, {said(doc)}; if {login.url} has "
+                            "a fixed token, pass that: token=, or --token")
+        return read_client(doc, str(url))
 
 
 class ClientCredentials(OAuth):
@@ -11089,27 +11113,25 @@ class ClientCredentials(OAuth):
     def __init__(self, client_id: str, client_secret: str | None = None, **options: Any) -> None:
         super().__init__(client_id=client_id, client_secret=client_secret, **options)
 
-    async def obtain(self, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
-        client = self.client or {}
-        form = {**await self.grant(server, about), **without_none(scope=scope or None), **about}
+    async def obtain(
+        self, login: Login, server: Msg, scope: str, about: Fields
+    ) -> tuple[Msg, Msg]:
+        form = {**await self.grant(login, server, about), **without_none(scope=scope or None),
+                **about}
+        tokens = await login.ask_tokens(server, self.client, form, scope)
         # RFC 6749 §4.4.3 -- it is not needed: the secret gives a new token at any time
-        return client, without(await self.ask_tokens(server, client, form, scope), "refresh_token")
+        return self.client, without(tokens, "refresh_token")
 
-    async def grant(self, server: Msg, about: Fields) -> Fields:
+    async def grant(self, login: Login, server: Msg, about: Fields) -> Fields:
         """Return the fields that say why we get a token."""
         return {"grant_type": "client_credentials"}
 
 
 def make_authorizer(transport: HTTPTransport, auth: Any) -> Authorizer | None:
     """Return an Authorizer from "oauth", an OAuth(...), a token, or a function."""
-    if auth == "oauth":
-        auth = OAuth()
+    auth = OAuth() if auth == "oauth" else auth
     if isinstance(auth, OAuth):
-        import copy
-
-        bound = copy.copy(auth)
-        bound.bind(transport)
-        return bound
+        return auth.state(auth, transport)
     return Authorizer(transport.http, auth) if isinstance(auth, str) or callable(auth) else None
 
 
@@ -11118,11 +11140,11 @@ HTTPTransport.authorizer_of = make_authorizer
 
 async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> bool:
     """Forget the login to a server, and revoke it if the server can; False if there was none."""
-    bound: Any = HTTPTransport(url, ssl=ssl, auth=auth or "oauth")
+    transport: Any = HTTPTransport(url, ssl=ssl, auth=auth or "oauth")
     try:
-        return bool(await bound.auth.forget())
+        return bool(await transport.auth.forget())
     finally:
-        await bound.close()
+        await transport.close()
 
 #######################################
 # 48. Guarding a server
@@ -11166,16 +11188,11 @@ class Principal:
 def principal_of(claims: Msg, issuer: str) -> Principal:
     # RFC 9068 §2.2: `client_id`; OpenID Connect: `azp`. RFC 8693 §4.2: `scope`; others: `scp`
     client = claims.get("client_id") or claims.get("azp") or ""
-    scope = claims.get("scope", claims.get("scp", ""))
-    scopes = scope.split() if isinstance(scope, str) else strings(scope)
+    scopes = " ".join(strings(as_list(claims.get("scope", claims.get("scp"))))).split()
     subject = claims.get("sub") or client
     if not (isinstance(subject, str) and isinstance(client, str) and subject):
         raise AuthError("it has neither sub nor client_id")
     return Principal(issuer, subject, client, scopes, claims.get("exp"), claims)
-
-
-def not_now() -> Refused:
-    return Refused("tokens cannot be checked at the moment", 503, {"retry-after": "10"})
 
 
 class KeySet:
@@ -11183,70 +11200,85 @@ class KeySet:
 
     def __init__(self, issuer: str, uri: str | None, ssl: Any) -> None:
         self.issuer, self.uri = issuer, uri
+        url = oauth_url(uri or issuer, "jwks_uri" if uri else "issuer")
         # The issuer is our own choice, and may well be on a private network.
-        self.fetcher = Fetcher(oauth_url(uri or issuer, "jwks_uri" if uri else "issuer"), ssl,
-                               allow_private=True)
+        self.fetcher = Fetcher(url, ssl, allow_private=True)
         self.keys: list[JSON] | None = None
-        self.fetched = self.tried = -NEVER
+        self.tried = -NEVER
         self.work: Any = None  # the task that fetches them, or did last
 
-    async def get(self, anew: bool = False) -> list[JSON]:
+    async def get(self, anew: bool) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was just tried; Refused without any."""
-        now = time.monotonic()
-        if anew or now - self.fetched > KEYS_SECONDS:  # as it is before the first
-            if now - self.tried > PROBE_SECONDS and (self.work is None or self.work.done()):
-                self.tried, self.work = now, asyncio.ensure_future(self.fetch())
+        now, wait = time.monotonic(), anew or self.keys is None  # else the old ones do
+        if now - self.tried > (PROBE_SECONDS if wait else KEYS_SECONDS) and (
+            self.work is None or self.work.done()
+        ):
+            self.tried, self.work = now, asyncio.ensure_future(self.fetch())
+        if wait:
             await asyncio.shield(self.work)
         if self.keys is None:
             raise not_now()
         return self.keys
 
     async def fetch(self) -> None:
-        # Those who wait for new keys can do with the old ones.
-        self.fetcher.left = HEAD_SECONDS if self.keys is None else PROBE_SECONDS
         try:
             uri = self.uri or (await self.fetcher.server_of(self.issuer) or {}).get("jwks_uri")
             _, doc = await self.fetcher.first_of([str(uri)], "jwks_uri")
             if not isinstance(doc.get("keys"), list):
                 raise AuthError(f"{uri} has no keys")
-            self.keys, self.fetched = doc["keys"], time.monotonic()
+            self.keys = doc["keys"]
         except MCPError as exc:
-            logger.warning("tokens cannot be judged by new keys of %s: %s", self.issuer, exc)
+            logger.warning("tokens cannot be verified with new keys of %s: %s", self.issuer, exc)
 
 
 def jwt_verifier(
     issuer: str, *, audience: str | Sequence[str], jwks_uri: str | None = None,
     keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS, ssl: Any = None,
 ) -> Callable[[str], Awaitable[Principal | None]]:
-    """Return a function for Guard(verify=): it judges the JWTs of an issuer for `audience`.
+    """Return a function for Guard(verify=): it verifies the JWTs of an issuer for `audience`.
 
     The keys come from `keys` (JWKs), `jwks_uri`, or the issuer's metadata. RFC 9068 §4, RFC 8725
     """
-    meant = [audience] if isinstance(audience, str) else list(audience)
+    meant: list[str] = [*as_list(audience)]
     # spec: basic/authorization/security-considerations#access-token-privilege-restriction
     if not meant or not all(meant):
         raise ValueError("audience= is needed: without it, tokens for other servers come in")
     if not algorithms or not KEY_KINDS.keys() >= set(algorithms):
-        raise ValueError(f"algorithms={algorithms!r}: there are {', '.join(KEY_KINDS)}")
-    key_set = KeySet(issuer, jwks_uri, ssl)
+        raise ValueError(f"algorithms={algorithms!r}: available are {', '.join(KEY_KINDS)}")
+    key_set, thread = KeySet(issuer, jwks_uri, ssl), Threads(1)
+    warnings = RateLimit(*WARN_RATE)
 
-    async def verify(token: str) -> Principal | None:
-        try:
-            header, claims, *signed = read_jwt(token, algorithms)  # before keys are fetched for it
-            found = keys_for(header, await key_set.get() if keys is None else keys)
-            if not found and keys is None:
-                found = keys_for(header, await key_set.get(anew=True))
-            if not any(signed_by(jwk, header["alg"], *signed) for jwk in found):
-                raise AuthError(f"none of {len(found)} keys has signed it")
+    async def judge(token: str) -> Principal:
+        header, claims, *signed = read_jwt(token, algorithms)  # before keys are fetched for it
+        tried: Any = None
+        for anew in (False, True):  # a key may be new, or have another value
+            found = keys_for(header, await key_set.get(anew) if keys is None else keys)
+            if len(found) > 1 and header.get("kid") is None:  # work for whoever forges tokens
+                raise AuthError(f"it has no kid, and {len(found)} keys fit")
+            if found == tried or not await thread.run(
+                signed_by_any, found, header["alg"], *signed
+            ):
+                tried = found
+                continue
             check_claims(claims, issuer, meant, time.time())
             if "cnf" in claims:  # RFC 7800 §3 -- whoever stole it could not prove possession
                 raise AuthError("it is bound to a key, and no proof is checked here")
             return principal_of(claims, issuer)
+        raise AuthError(f"none of {len(found)} keys has signed it")
+
+    async def verify(token: str) -> Principal | None:
+        try:
+            return await judge(token)
         except AuthError as exc:
-            logger.info("a token is refused: %s", exc)
+            logger.log(logging.WARNING if warnings.take() else logging.INFO,
+                       "a token is refused: %s", exc)
             return None
 
     return verify
+
+
+def signed_by_any(keys: list[Msg], *signed: Any) -> bool:
+    return any(signed_by(jwk, *signed) for jwk in keys)
 
 
 class Guard(Entrance):
@@ -11255,10 +11287,10 @@ class Guard(Entrance):
     spec: basic/authorization/index#token-handling
 
     Args:
-        verify: judges a token, plain or async: verify(token) gives a Principal, or another value
-            that says who it is, or None. It is asked again after a minute, or when a Principal
+        verify: judges a token, plain or async: verify(token) returns a Principal, or another value
+            that says who it is, or None. It is called again after a minute, or when a Principal
             expires
-        issuers: URLs of the authorization servers that give out the tokens
+        issuers: URLs of the authorization servers that issue the tokens
         resource_url: our URL as clients know it; not needed where only this machine can reach us
         scopes: needed by every request
         offered: more scopes, to name in our metadata
@@ -11269,92 +11301,55 @@ class Guard(Entrance):
         resource_url: str | None = None, scopes: Names = (), offered: Names = (),
     ) -> None:
         super().__init__(None, verify)
-        if resource_url is not None:
-            oauth_url(resource_url, "resource_url")
         for issuer in issuers:
-            server_metadata_urls(issuer)  # AuthError for what cannot be one
+            server_metadata_urls(issuer)  # UnsafeURL
+        if resource_url:
+            oauth_url(resource_url, "resource_url")
         self.scopes = scope_list(scopes)
         self.offered = [*self.scopes, *scope_list(offered)]
-        # spec: basic/authorization/index#refresh-tokens
-        if "offline_access" in self.offered:
-            raise ValueError("offline_access is no scope of a server")
         self.url, self.issuers = resource_url or "", list(issuers)
+        #: by the hash of a token: until when it need not be verified again, and whose it is
+        self.cache: dict[bytes, tuple[float, Identity | None]] = {}
 
-        #: by the hash of a token: until when its judgement counts, and whose it is
-        self.cache: OrderedDict[bytes, tuple[float, Any]] = OrderedDict()
+    async def identify(self, request: HTTPRequest) -> Identity:
+        if request.root and self.metadata:  # we are mounted
+            self.metadata = self.below
+        return await super().identify(request)
 
-    def challenge(self, error: str = "", scope: str = "") -> Fields:
-        """Return the header that says what is wanted. RFC 6750 §3, RFC 9728 §5.1"""
-        url = self.url if self.issuers else ""
-        fields = {
-            "resource_metadata": resource_metadata_urls(parse_url(url))[0] if url else "",
-            "scope": scope or " ".join(self.scopes),
-            "error": error,
-        }
-        text = ", ".join(f'{name}="{value}"' for name, value in fields.items() if value)
-        return {"www-authenticate": f"Bearer {text}".rstrip()}
-
-    async def identify(self, headers: Fields, query: str = "") -> Any:
-        """Return the sender of a request; Refused if its token is wrong, or lacks a scope."""
-        token = bearer_of(headers)
-        if token is None:  # one in the query alone is none: RFC 6750 §5.3
-            raise Refused("a token is needed", 401, self.challenge())
-        if " " in token or "," in token or re.search("(?:^|&)access_token=", query):
-            raise Refused("one token, in one Authorization header", 400,
-                          self.challenge("invalid_request"))
+    async def judge(self, token: str) -> Identity | None:
         name = digest("256", token.encode())
-        judged_until, who = self.cache.get(name, (0.0, None))
-        if time.monotonic() >= judged_until:
-            who = self.identity_of(await self.judge(token))
-            self.cache[name] = (
-                time.monotonic() + min(TRUST_SECONDS, seconds_left(who.principal)), who)
-            self.cache.move_to_end(name)
-            if len(self.cache) > MAX_CLIENTS:
-                self.cache.popitem(last=False)
-        missing = {*self.scopes} - scopes_of(who.principal)
-        if missing:
-            raise Refused(f"the token lacks the scope {' '.join(sorted(missing))}", 403,
-                          self.wants("", who.principal))
+        until, who = self.cache.get(name, (0.0, None))
+        if time.monotonic() >= until:
+            who = await super().judge(token)
+            if who:
+                left = min(TRUST_SECONDS, seconds_left(who.principal))
+                if len(self.cache) >= MAX_CLIENTS:
+                    self.cache.clear()
+                self.cache[name] = time.monotonic() + left, who
         return who
 
-    async def judge(self, token: str) -> Any:
-        """Return the principal of a token; Refused if verify() knows none."""
-        try:
-            principal = await super().judge(token)
-        except ProtocolError:
-            raise
-        except Exception as exc:
-            trace: Any = None if isinstance(exc, MCPError) else exc
-            logger.warning("tokens cannot be judged: %s", exc, exc_info=trace)
-            raise not_now() from exc
-        if not principal:
-            raise Refused("the token is not valid here", 401, self.challenge("invalid_token"))
-        return principal
-
-    def wants(self, scope: str, principal: Any) -> Fields:
-        """Return the header that tells of a missing scope, and of all that we need anyway."""
-        # spec: basic/authorization/index#runtime-insufficient-scope-errors
-        # Clients ask for what is named here, and would lose what is not.
-        # spec 2025-11-25: basic/authorization#runtime-insufficient-scope-errors
-        kept = [each for each in self.offered if each in scopes_of(principal)]
-        return self.challenge("insufficient_scope",
-                              " ".join(dict.fromkeys((*self.scopes, *kept, *scope.split()))))
-
     def pages(self, path: str) -> dict[str, Function]:
-        """Return the page with our metadata, at the place for the path and at the root."""
-        return dict.fromkeys(
-            (RESOURCE_METADATA + path, RESOURCE_METADATA) if self.issuers else (), self.page)
+        """Return the page with our metadata, at each place where it may be looked for."""
+        self.path, places = path, [RESOURCE_METADATA + path, RESOURCE_METADATA]
+        if self.url:
+            url, own = parse_url(self.url), parse_url(self.url).target.rstrip("/")
+            # Behind a prefix the well-known place may be another program's; this one is ours.
+            self.below = self.url.rstrip("/") + RESOURCE_METADATA
+            usual = resource_metadata_urls(url)[0] if own == path else self.below
+            self.metadata = usual if self.issuers else ""
+            places += [path + RESOURCE_METADATA, RESOURCE_METADATA + own]
+        return dict.fromkeys(places if self.issuers else (), self.page)
 
-    async def page(self, request: Any) -> Any:
-        """Say who gives tokens for us, to pages of any origin, too. RFC 9728 §3.2"""
-        if not self.url:  # under an ASGI server
-            return 500, "text/plain", "Guard(resource_url=) is needed here"
+    async def page(self, request: HTTPRequest) -> Any:
+        """Say who issues tokens for us, to pages of any origin, too. RFC 9728 §3.2"""
+        # On this machine clients may say 127.0.0.1 or localhost, and compare.
+        here = f"{request.scheme}://{request.headers.get('host')}{request.root}{self.path}"
         headers = {
             "content-type": JSON_TYPE, "cache-control": "max-age=3600",
             "access-control-allow-origin": "*", "access-control-allow-headers": "*",
         }
         doc = without_none(
-            resource=self.url, authorization_servers=self.issuers,
+            resource=self.url or here, authorization_servers=self.issuers,
             scopes_supported=list(dict.fromkeys(self.offered)) or None,
             bearer_methods_supported=["header"],
         )
@@ -11371,7 +11366,7 @@ class Guard(Entrance):
 #          `ESC ]52;c;...` would write into the clipboard of whoever lists it.
 # Rules.   1. All text of a server goes to a terminal through plain().
 #          2. A pipe gets the answer as it is: a program wants every byte.
-# Limits.  A signature shows nine choices of an enum, and no `$ref`: --json shows all of it.
+# Limits.  A signature shows nine choices of an enum, and no `$ref` in another: --json shows all.
 
 __all__ += ["UsageError", "plain"]
 
@@ -11409,6 +11404,20 @@ def pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
     if name not in known:
         raise UsageError(no_such(what, name, known))
     return known[name]
+
+
+def inlined(value: JSON, defs: Msg) -> JSON:
+    """Return a schema whose references to `defs` are followed, once.
+
+    >>> inlined({"items": {"$ref": "#/$defs/X"}}, {"X": {"enum": [1]}})
+    {'items': {'enum': [1]}}
+    """
+    if isinstance(value, list):
+        return [inlined(each, defs) for each in value]
+    if not isinstance(value, dict):
+        return value
+    target = object_of(defs, str(value.get("$ref")).rpartition("/")[2])
+    return target or {name: inlined(each, defs) for name, each in value.items()}
 
 
 def type_words(schema: JSON) -> str:
@@ -11450,7 +11459,9 @@ def parameters(schema: Msg) -> Fields:
 def takes_of(item: Msg) -> Msg:
     """Return the schema of a tool's arguments, or of a prompt's, which are texts."""
     if "inputSchema" in item:
-        return dict(item["inputSchema"])
+        schema: Msg = item["inputSchema"]
+        fields = inlined(object_of(schema, "properties"), object_of(schema, "$defs"))
+        return {**schema, "properties": fields}
     asked = item.get("arguments") or ()
     return {"properties": {each["name"]: {**each, "type": "string"} for each in asked},
             "required": [each["name"] for each in asked if each.get("required")]}
@@ -11477,7 +11488,7 @@ def wrapped(text: str, indent: int) -> list[str]:
     import textwrap
 
     margin = " " * indent
-    return textwrap.wrap(one_line(text[: 10 * SHOWN_CHARS]), columns(), initial_indent=margin,
+    return textwrap.wrap(one_line(text), columns(), initial_indent=margin,
                          subsequent_indent=margin)
 
 
@@ -11485,12 +11496,12 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
     """Return the headline and description of each item; if `full`, also those of its arguments."""
     lines = []
     for item in items:
-        about = (item.get("description") or item.get("title") or "").strip().split("\n\n")
-        lines.append(headline(item))
+        about = (item.get("description") or "").strip().split("\n\n")
+        lines.append(headline(item)[: None if full else 2 * SHOWN_CHARS])
         for paragraph in about if full else about[:1]:
             lines += wrapped(paragraph, 4)
-        for parameter, said in parameters(takes_of(item)).items() if full else ():
-            lines += [f"  {one_line(parameter)}", *wrapped(said, 6)]
+        for parameter, text in parameters(takes_of(item)).items() if full else ():
+            lines += [f"  {one_line(parameter)}", *wrapped(text, 6)]
     return "\n".join(lines) or "(none)"
 
 
@@ -11654,38 +11665,25 @@ def read_json(text: str) -> JSON:
     """Return the value that a text of JSON says, and any other text as it is."""
     try:
         return decode(text.encode("utf-8", "replace"))
-    except ProtocolError as exc:
-        if text[:1] in ("{", "["):
-            raise UsageError(f"{text}: {exc}") from None
+    except ProtocolError:
         return text
 
 
-def convert(text: str, schema: JSON) -> JSON:
-    """Return the value that a person means by `text` where `schema` is asked for.
+def convert(text: str, schema: Msg) -> JSON:
+    """Return the value that the user means by `text` where `schema` is asked for.
 
-    The first that fits counts: the text, where a string may be; yes or no; JSON; a list with
-    commas; the text.
+    The first that is valid counts: the text, yes or no, JSON, a list with commas.
 
     >>> convert("null", {"type": ["string", "null"]}), convert("2", {"enum": [1, 2]})
     ('null', 2)
     """
-    schema = schema if isinstance(schema, dict) else {}
-    options = [schema, *(schema.get("anyOf") or schema.get("oneOf") or ())]
-    kinds = str([option.get("type") for option in options])  # of a name or a list of names
-    if "string" in kinds or any(text in option.get("enum", ()) for option in options):
-        return text
-    if "boolean" in kinds and text.lower() in YES_NO:
-        return YES_NO[text.lower()]
-    value = read_json(text)
-    if "array" in kinds and not isinstance(value, list):
-        items: JSON = next((option["items"] for option in options if "items" in option), {})
-        return [convert(part.strip(), items) for part in text.split(",")]
-    return value
-
-
-def read_field(text: str, field: Msg) -> JSON:
-    value = convert(text, field)
-    checker_of(field)(value)
+    value, parts = read_json(text), [part.strip() for part in text.split(",")]
+    if not re.search("type|enum|const|Of|ref", " ".join(schema)):
+        return value
+    for found in (text, YES_NO.get(text.lower(), text), value, parts, [*map(read_json, parts)]):
+        with suppress(MCPError):
+            compile_schema(schema).check(found)
+            return found
     return value
 
 
@@ -11702,6 +11700,7 @@ class Person:
     def __init__(self, answers: Iterable[str] = (), yes: bool = False) -> None:
         self.prepare(answers, yes)
         self.bar = False  # whether the last line shows progress, and is to be wiped
+        self.lowest = 0  # of the log levels to show
         self.turn: Any = None  # a Lock: one question at a time
 
     def prepare(self, answers: Iterable[str], yes: bool) -> None:
@@ -11723,12 +11722,17 @@ class Person:
         else:
             self.say(text)
 
+    def quote(self, text: str, mark: str = "|") -> None:
+        """Write a server's text, whose lines cannot pass for ours."""
+        self.say(f"{mark} {text}".replace("\n", "\n| "))
+
     def log(self, level: str, data: JSON, source: str | None) -> None:
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-        self.say(f"{level}: {f'{source}: ' if source else ''}{text}")
+        if level not in LOG_LEVELS[: self.lowest]:
+            self.quote(text, f"[{level}]" + f" {source}:" * bool(source))
 
     async def ask(self, question: str) -> str | None:
-        """Return the line that a person types; None after Ctrl-D, or where nobody is there."""
+        """Return the line that the user types; None at the end of input, or without a user."""
         if not at_terminal(sys.stdin):
             return None
         self.turn = self.turn or asyncio.Lock()  # here: before 3.10 it belongs to a loop
@@ -11738,53 +11742,50 @@ class Person:
         return line.strip() if line else None
 
     async def elicit(self, message: str, schema: Msg) -> Msg | None:
-        """Let the person fill in a form, or agree where it has no fields; None declines."""
-        self.say(f"The server asks: {message}")
+        """Let the user fill in a form, or agree where it has no fields; None declines."""
+        self.quote(message, "The server asks:")
         fields, needed = object_of(schema, "properties"), schema.get("required") or ()
         content: Msg = {}
         for name, field in (fields or {"agree": {"type": "boolean"}}).items():
-            wanted = not fields or name in needed and "default" not in field
-            value = await self.fill_in(name, field, wanted)
-            if value is None:
-                self.say(f"declined; to answer in advance: --answer {name}=..."
-                         + ", or --yes" * (field.get("type") == "boolean"))
+            required = not fields or name in needed and "default" not in field
+            if not await self.fill_in(content, name, field, required):
+                self.say(f"declined; to answer in advance: --answer {name}=..., or --yes to agree")
                 return None
-            if value:
-                content[name] = value[0]
         return content if fields else {} if content["agree"] else None
 
-    async def fill_in(self, name: str, field: Msg, needed: bool) -> list[JSON] | None:
-        """Return the value of a field in a list; [] leaves it out, None declines."""
-        if name in self.answers:
-            try:
-                return [read_field(self.answers[name], field)]
-            except MCPError as exc:
-                self.problem = f"--answer {name}: {exc}"
-                return None
-        if self.yes and field.get("type") == "boolean" and "default" not in field:
-            return [True]
-        if not needed and (self.yes or self.answers):
-            return []
+    async def fill_in(self, content: Msg, name: str, field: Msg, required: bool) -> bool:
+        """Put the user's value for a field into `content`; return False to decline."""
+        boolean, ready = field.get("type") == "boolean", self.answers.get(name)
+        if ready is None and self.yes and boolean and "default" not in field:
+            ready = "yes"
+        if ready is None and not required and (self.yes or self.answers):
+            return True
         label = f"{field.get('title') or name}: {field.get('description') or ''}"
-        kind = f"{type_words(field)} [{field.get('default', '')}]"
+        kind = f"{'y/n' if boolean else type_words(field)} [{field.get('default', '')}]"
         while True:
-            text = await self.ask(one_line(f"{label} {kind} (Ctrl-D declines)"))
+            text = ready or await self.ask(one_line(f"{label} {kind} (Ctrl-D declines)"))
             if text is None:
-                return None
-            if not (text or needed):
-                return []
+                return False
+            if not (text or required):
+                return True
             try:
-                return [read_field(text, field)]
+                content[name] = convert(text, field)
+                checker_of(field)(content[name])
+                return True
             except MCPError as exc:
+                if ready:
+                    self.problem = f"--answer {name}: {exc}"
+                    return False
                 self.say(exc)
 
     async def elicit_url(self, message: str, url: str) -> Msg | None:
         """Let the person open a page; None declines. spec: client/elicitation#safe-url-handling"""
         place = re.split("[/?#]", url.partition("://")[2])[0]
-        page = f"{message}\n  Open {url}\n  It is a page of {place.rpartition('@')[2]}"
+        page = one_line(f"The server wants a page of {place.rpartition('@')[2]} opened: {url}")
         if re.search(r"(?i)[@\\]|[^\x00-\x7f]|xn--", place):
-            page += "\n  Take care: this address may be made to look like another one"
-        return await self.elicit(page, {})
+            page += "\nTake care: this address may be made to look like another one"
+        self.say(page)
+        return await self.elicit(message, {})
 
 
 #######################################
@@ -11822,8 +11823,11 @@ async def do_info(c: Client, args: Any) -> Shown:
     found: Msg = {"revision": c.revision, "serverInfo": info,
                   "capabilities": c.server_capabilities, "instructions": c.instructions}
     for kind, key in LISTS.items():
-        found[key] = await listed(c, kind)
-        lines += ["", kind.upper(), listing(found[key])] if found[key] else []
+        try:
+            found[key] = await listed(c, kind)
+            lines += ["", kind.upper(), listing(found[key])] if found[key] else []
+        except MCPError as exc:
+            lines += ["", f"{kind.upper()}: {one_line(exc)}"]
     return found, "\n".join(lines)
 
 
@@ -11843,15 +11847,17 @@ def arguments(args: Any, item: Msg) -> Msg:
     schema, given = takes_of(item), {}
     fields = object_of(schema, "properties")
     for word in args.words[1:]:
-        if word.startswith("{"):
-            given.update(read_json(word))
+        value = read_json(word)
+        if isinstance(value, dict):
+            given.update(value)
             continue
         key, equals, text = word.partition("=")
         if not equals:
-            raise UsageError(f"{word!r} is not KEY=VALUE; as in {headline(item)}")
+            raise UsageError(f"{word!r} is neither KEY=VALUE nor a JSON object; as in "
+                             f"{headline(item)}")
         if fields and key not in fields and not schema.get("additionalProperties"):
             pick("argument", key, fields)
-        given[key] = convert(text, fields.get(key))
+        given[key] = convert(text, object_of(fields, key))
     return given
 
 
@@ -11864,9 +11870,19 @@ def contents(blocks: Sequence[Msg], args: Any) -> str | bytes:
 
 
 async def do_call(c: Client, args: Any) -> Shown:
-    tool = pick("tool", args.words[0], named(await c.list_tools()))
-    result = await c.call_tool(tool["name"], arguments(args, tool))
-    return result, contents(result.get("content", ()), args)
+    """Call a tool, or get a prompt. Some servers do not list all that they have."""
+    kind, send = ("tools", c.call_tool) if args.verb == "call" else ("prompts", c.get_prompt)
+    items, name = named(await listed(c, kind)), args.words[0]
+    given = arguments(args, items.get(name) or {"name": name})
+    try:
+        result: Msg = await send(name, given)
+    except RemoteError:
+        pick(kind[:-1], name, items)
+        raise
+    if args.verb == "call":
+        return result, contents(result.get("content", ()), args)
+    return result, "\n".join(
+        f"{each['role']}: {content_text(each['content'])}" for each in result["messages"])
 
 
 async def do_read(c: Client, args: Any) -> Shown:
@@ -11874,23 +11890,8 @@ async def do_read(c: Client, args: Any) -> Shown:
     return result, contents(result["contents"], args)
 
 
-async def do_prompt(c: Client, args: Any) -> Shown:
-    item = pick("prompt", args.words[0], named(await c.list_prompts()))
-    result = await c.get_prompt(item["name"], arguments(args, item))
-    return result, "\n".join(
-        f"{each['role']}: {content_text(each['content'])}" for each in result["messages"]
-    )
-
-
-async def do_complete(c: Client, args: Any) -> Shown:
-    ref, first, *known = args.words
-    key, _, begun = first.partition("=")
-    values = await c.complete(ref, key, begun, pairs(known))
-    return {"completion": {"values": values}}, "\n".join(values)
-
-
 async def do_login(c: Client, args: Any) -> Shown:
-    # The connection is open: we logged in, if the server wanted that.
+    # The connection is open: we logged in, if the server required that.
     return {"url": args.target}, f"{args.target} lets us in"
 
 
@@ -11918,6 +11919,7 @@ def load_file(path: str) -> types.ModuleType:
 
 
 def load_app(target: str) -> Any:
+    """Return the Server of FILE.py[:APP]."""
     stem, _, wanted = target.partition(".py:")
     path = stem.removesuffix(".py") + ".py"
     # The class is told by its name: another copy of this file has a Server class of its own.
@@ -11928,27 +11930,29 @@ def load_app(target: str) -> Any:
     return pick(f"Server in {path} that is named", wanted, servers)
 
 
+TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token: a list of processes shows those of --token
+
+
 def do_serve(args: Any) -> None:
     host, _, port = (args.http or "0").rpartition(":")
     if not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"--http {args.http}: give PORT or HOST:PORT")
+        raise UsageError(f"--http {args.http}: expected PORT or HOST:PORT")
     app = load_app(args.target)
+    if args.token == "":  # from a variable that is not set: it must not open a server to all
+        raise UsageError("the token is empty")
     if args.http is None:
         app.run()
     else:
         app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
 
 
-TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token: a list of processes shows those of --token
 #: By verb: its function, the words that it takes besides the target, and what it does.
 VERBS: dict[str, tuple[Function, str, str]] = {
     "info": (do_info, "", "tell who the server is, and all that it offers"),
     **{kind: (do_list, "[NAME ...]", f"list the {kind}, or tell all of some") for kind in LISTS},
     "call": (do_call, "NAME [KEY=VALUE ...]", "call a tool; '{...}' gives arguments as JSON"),
     "read": (do_read, "URI", "read a resource"),
-    "prompt": (do_prompt, "NAME [KEY=VALUE ...]", "show the messages of a prompt"),
-    "complete": (do_complete, "REF KEY=BEGUN [KEY=VALUE ...]",
-                 "complete an argument of a prompt, or of a template"),
+    "prompt": (do_call, "NAME [KEY=VALUE ...]", "show the messages of a prompt"),
     "login": (do_login, "", "log in to a URL, in a browser; it is remembered"),
     "logout": (do_logout, "", "forget the login to a URL"),
     "serve": (do_serve, "", "be the server in FILE.py[:APP], on stdin and stdout or over HTTP"),
@@ -11970,25 +11974,27 @@ VERBS: dict[str, tuple[Function, str, str]] = {
 __all__ += ["VERBS", "parse_line", "client_of", "perform", "complain", "main"]
 
 TARGETS = "TARGET is the last word: a URL, FILE.py or FILE.py:APP; or at the end -- COMMAND ..."
-PROGRAMS = ("gateway", "shell", "doctor", "install", "reload")  # those in examples/programs
-#: By option: its default, [] if it may be given several times; and what it does.
+PROGRAMS = ("complete", "doctor", "gateway", "install", "reload", "shell")  # examples/programs
+#: By option: its default, and what it does. False is a switch; [] collects several values.
 OPTIONS: dict[str, tuple[Any, str]] = {
-    "--json": (False, "print the result, and an error, as JSON"),
-    "-o": (None, "FILE for the answer; a binary one is written as it is"),
-    "--answer": ([], "KEY=VALUE, what to answer when the server asks for KEY"),
-    "--yes": (False, "agree to what the server asks"),
-    "--timeout": (REQUEST_SECONDS, "seconds that an answer may take; progress grants more"),
-    "--header": ([], "NAME:VALUE, to send to a URL"),
-    "--token": (None, f"a bearer token, for a URL or to ask for; ${TOKEN_VARIABLE} is safer"),
-    "--client-id": (None, "for a login, where nobody can register"),
-    "--no-browser": (False, "for a login: print the address only"),
-    "--env": ([], "KEY=VALUE for a command, which sees only PATH and its kin"),
-    "--cwd": (None, "the folder in which to start a command"),
-    "--root": ([], "a folder to tell the server about"),
-    "--revision": (None, f"the one to speak: {', '.join(REVISIONS)}"),
-    "--log": (None, f"the least of {', '.join(LOG_LEVELS)} to show"),
-    "--trace": (None, "show every message in a line; --trace=full shows all of it"),
-    "--http": (None, "[HOST:]PORT on which to serve"),
+    "json": (False, "print the result, and an error, as JSON"),
+    "o": (None, "FILE for the result; binary data is written as it is"),
+    "answer": ([], "KEY=VALUE, the answer if the server asks for KEY"),
+    "yes": (False, "agree to what the server asks"),
+    "timeout": (REQUEST_SECONDS, "seconds to wait for a response; progress grants more"),
+    "max_timeout": (LONGEST_SECONDS, "seconds to wait in all, whatever the progress"),
+    "header": ([], "NAME:VALUE, to send to a URL"),
+    "token": (None, f"a bearer token, for a URL or to ask for; ${TOKEN_VARIABLE} is safer"),
+    "ca": (None, "FILE of certificates in PEM, to trust for a URL"),
+    "client_id": (None, "for a login, where clients cannot register themselves"),
+    "no_browser": (False, "for a login: print the address only"),
+    "env": ([], "KEY=VALUE for a command, which otherwise sees only PATH and the like"),
+    "cwd": (None, "the folder in which to start a command"),
+    "root": ([], "a folder to name to the server"),
+    "revision": (None, f"the one to speak: {', '.join(REVISIONS)}"),
+    "log": (None, f"the lowest of {', '.join(LOG_LEVELS)} to show"),
+    "trace": (None, "show every message in a line; --trace=full shows all of it"),
+    "http": (None, "[HOST:]PORT on which to serve"),
 }
 
 
@@ -11996,40 +12002,38 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     """Return the verb, words, target and options of a command line, as attributes.
 
     With target=False the line has none: it is about an open connection. --trace takes effect here.
-    Raises UsageError; SystemExit after --help, which is printed.
+    Raises UsageError.
     """
-    import argparse
-
-    class Parser(argparse.ArgumentParser):
-        def error(self, message: str) -> NoReturn:
-            raise UsageError(message.replace("argument ", "", 1))
-
-    verb, *words = words
-    _, form, about = pick("verb", verb, VERBS)
-    end = words.index("--") if "--" in words else len(words)
-    usage = one_line(f"mcp_lite.py {verb} {form} [options] {'TARGET' * target}")
-    parser = Parser(usage=usage, description=about, epilog=TARGETS, allow_abbrev=False)
-    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
-    for name, (default, about) in OPTIONS.items():
-        action = {"[]": "append", "False": "store_true"}.get(str(default), "store")
-        parser.add_argument(name, default=default, help=about, action=action)
-    parser.set_defaults(token=os.environ.get(TOKEN_VARIABLE))
-    given = ["--trace=1" if word == "--trace" else word for word in words[:end]]
-    args, unknown = parser.parse_known_intermixed_args(given)
-    if unknown:
-        pick("option", unknown[0].partition("=")[0], OPTIONS)
-    args.verb, args.target = verb, words[end + 1 :] or None
-    if args.token == "":  # from a variable that is not set: it must not open a server to all
-        raise UsageError("the token is empty")
-    if target and not args.target:
-        args.target = args.words.pop() if args.words else ""
-    needed = len(re.sub(r"\[.*?\]", "", form).split())
-    fits = len(args.words) == needed or len(args.words) > needed and "..." in form
-    if not fits or target and (not args.target or re.match(r"\w+=", str(args.target))):
-        raise UsageError(f"a word is missing, or one too many; as in: {usage}")
+    verb, *rest = words
+    form = pick("verb", verb, VERBS)[1]
+    args = types.SimpleNamespace(verb=verb, words=[], target="")
+    options = vars(args)
+    options.update({name: default for name, (default, _) in OPTIONS.items()})
+    args.token = os.environ.get(TOKEN_VARIABLE)
+    while rest:
+        word = rest.pop(0)
+        option, equals, value = word.partition("=")
+        if word == "--":
+            args.target, rest = rest, []
+        elif not re.match("--?[a-z]", word):
+            args.words.append(word)
+        else:
+            name = option.strip("-").replace("-", "_")
+            default = pick("option", name, OPTIONS)[0]
+            if default is False or word == "--trace":
+                value = "1"
+            elif not equals:
+                value = rest.pop(0) if rest else ""
+            options[name] = [*options[name], value] if default == [] else value
+    if target and not args.target and args.words:
+        args.target = args.words.pop()
+    least = len(form.split("[")[0].split())
+    if not least <= len(args.words) <= (MAX_ITEMS if "..." in form else least):
+        raise UsageError("a word is missing, or one too many; usage: " + one_line(
+            f"mcp_lite.py {verb} {form} [options] {'TARGET' * target}"))
     if target and isinstance(args.target, str) and not re.match(r".*\.py|https?:", args.target):
-        raise UsageError(f"{args.target}: a target begins with http:// or https://, or is a "
-                         "FILE.py; a command stands after --")
+        raise UsageError(f"{args.target!r} is not a target: it must begin with http:// or "
+                         "https://, or be a FILE.py; write a command after --")
     if args.trace:
         start_trace(args.trace)
     return args
@@ -12039,7 +12043,7 @@ def program_of(verb: str) -> str:
     here = os.path.dirname(os.path.abspath(__file__))
     for folder in (here, f"{here}/examples/programs"):
         path = f"{folder}/mcp_{verb}.py"
-        if verb.isidentifier() and os.path.isfile(path):
+        if os.path.isfile(path):
             return path
     if verb in PROGRAMS:
         raise UsageError(f"{verb} is a program of its own: put mcp_{verb}.py beside {__file__}")
@@ -12048,9 +12052,11 @@ def program_of(verb: str) -> str:
 
 def help_text() -> str:
     lines = [f"  {verb + ' ' + form:<40} {about}" for verb, (_, form, about) in VERBS.items()]
+    lines += ["", *(f"  --{name.replace('_', '-'):<14} {about}"
+                    for name, (_, about) in OPTIONS.items())]
     title = "usage: python3 mcp_lite.py VERB ... [options] TARGET"
     more = f"mcp_VERB.py beside this file is a verb, too: {', '.join(PROGRAMS)}."
-    return "\n".join([title, "", *lines, "", TARGETS, more, "VERB --help tells the options."])
+    return "\n".join([title, "", *lines, "", TARGETS, more])
 
 
 def version_text() -> str:
@@ -12065,17 +12071,18 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
     `options` are further ones of the Client. Raises UsageError for a target that cannot be used.
     """
     try:
-        if args.log:
-            check_level(args.log)
+        levels = dict(zip(LOG_LEVELS, range(9)))
+        person.lowest = pick("log level", args.log or "warning", levels)
         if is_url(args.target):
             headers = pairs(args.header, ":")
-            options.update(headers=headers, auth=auth_of(args, headers))
+            options.update(headers=headers, auth=auth_of(args, headers), ssl=args.ca)
         else:
-            options.update(env=pairs(args.env), cwd=args.cwd, stderr=person.say)
+            options.update(env=pairs(args.env), cwd=args.cwd, stderr=person.quote)
         return Client(
             args.target, revision=args.revision, roots=args.root or None,
-            timeout=float(args.timeout), elicit=person.elicit, elicit_url=person.elicit_url,
-            log=person.log, progress=person.progress, **options,
+            timeout=float(args.timeout), max_timeout=float(args.max_timeout),
+            elicit=person.elicit, elicit_url=person.elicit_url, log=person.log,
+            progress=person.progress, **options,
         )
     except (TypeError, ValueError) as exc:
         raise UsageError(str(exc)) from exc
@@ -12084,10 +12091,13 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
 def auth_of(args: Any, headers: Msg) -> Any:
     """Return what logs us in: the token of the line, or OAuth where that is safe."""
     url = parse_url(args.target)
+    if url.scheme != "https" and not is_loopback(url.host):
+        if args.token:
+            raise UsageError(f"{url} is not https, so no token of --token or ${TOKEN_VARIABLE} is "
+                             "sent; --header 'Authorization: Bearer ...' sends one all the same")
+        return None
     if args.token or "authorization" in map(str.lower, headers):
         return args.token
-    if url.scheme != "https" and not is_loopback(url.host):
-        return None
     terminal = at_terminal(sys.stdin, sys.stderr)
     show: Any = open_browser
     if args.no_browser:
@@ -12097,14 +12107,14 @@ def auth_of(args: Any, headers: Msg) -> Any:
 
 
 async def perform(client: Client, args: Any, person: Person) -> int:
-    """Do what a line says over an open connection, and show the answer; return the exit status.
+    """Do what a line says over an open connection, and show the result; return the exit status.
 
     `args` is what parse_line() returned; `person` answers what the server asks. Raises MCPError.
     """
     try:
         result, shown = await VERBS[args.verb][0](client, args)
     except (LookupError, TypeError, ValueError, AttributeError) as exc:
-        raise ProtocolError(f"the server's answer makes no sense: {exc!r}") from exc
+        raise ProtocolError(f"the server's response is malformed: {exc!r}") from exc
     finally:
         person.say("", end="")  # wipes a line of progress
     if person.problem:
@@ -12114,27 +12124,22 @@ async def perform(client: Client, args: Any, person: Person) -> int:
     if failed and not args.json:
         person.say(f"error: {shown!s}")
     else:
-        try:
-            write_answer(shown, args.o)
-        except BrokenPipeError:  # nobody reads on
-            raise
-        except OSError as exc:  # the disk is full, say
-            raise ConnectionClosed(f"cannot write the answer: {exc}") from exc
+        write_answer(shown, args.o)
     return int(failed)
 
 
 def write_answer(shown: str | bytes, path: str | None) -> None:
+    if isinstance(shown, str):
+        text = plain(shown) if not path and at_terminal(sys.stdout) else shown
+        shown = f"{text}\n".encode("utf-8", "backslashreplace")  # whatever Windows prefers
     if path:
         with open(path, "wb") as file:
-            file.write(shown if isinstance(shown, bytes) else f"{shown}\n".encode())
+            file.write(shown)
     elif sys.stdout is None:
-        raise ConnectionClosed("standard output is closed: nobody gets the answer")
-    elif isinstance(shown, bytes):
+        raise ConnectionClosed("standard output is closed")
+    else:
         sys.stdout.buffer.write(shown)
         sys.stdout.flush()
-    else:
-        shown, encoding = plain(shown) if at_terminal(sys.stdout) else shown, sys.stdout.encoding
-        print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
 
 async def talk(args: Any) -> int:
@@ -12168,22 +12173,17 @@ def complain(exc: Exception, as_json: bool = False) -> int:
 
 
 def run_words(words: list[str]) -> int:
-    if not words or words[0] in ("-h", "--help", "--version"):
-        text = version_text() if words == ["--version"] else help_text()
-        print(text, file=sys.stdout if words else sys.stderr)
+    verb = words[0] if words else ""
+    if verb in VERBS and words[1:] != ["--help"]:
+        args, work = parse_line(words), VERBS[verb][0]
+        if inspect.iscoroutinefunction(work):
+            return asyncio.run(interruptible(talk(args)))
+        work(args)
+        return 0
+    if verb in VERBS or verb in ("", "-h", "--help", "--version"):
+        print(version_text() if verb == "--version" else help_text())
         return 0 if words else 2
-    if words[0] not in VERBS:
-        program = load_file(program_of(words[0]))
-        try:
-            return int(program.main(words[1:]) or 0)
-        except ModuleNotFoundError as exc:  # it may need another program beside it
-            raise UsageError(str(exc)) from None
-    args = parse_line(words)
-    work = VERBS[args.verb][0]
-    if inspect.iscoroutinefunction(work):
-        return asyncio.run(interruptible(talk(args)))
-    work(args)
-    return 0
+    return int(load_file(program_of(verb)).main(words[1:]) or 0)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -12199,7 +12199,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has had enough, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except MCPError as exc:
+    except (MCPError, OSError) as exc:  # the disk is full, say
+        if not isinstance(exc, MCPError) and words[0] == "serve":  # show where
+            raise
         return complain(exc, "--json" in words)
     finally:
         set_trace(former)

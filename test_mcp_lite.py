@@ -9551,7 +9551,7 @@ class TestWhoMayComeIn:
         async with sample_app().http(port=0, verify=verify) as server:
             for token, body, wanted in (
                 ("wrong", b"Content-Length: 999999\r\n\r\n", 401), ("wrong", b"Transfer-Encoding: chunked\r\n\r\n", 401),
-                ("bad", b"Content-Length: 999999\r\n\r\n", 500),
+                ("bad", b"Content-Length: 999999\r\n\r\n", 503),
                 ("right", b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n", 100),
                 ("wrong", b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n", 401),
             ):  # fmt: skip
@@ -11071,11 +11071,11 @@ class TestLoggingIn:
         ("resource", '{"resource": "{root}/mcp2"}', "resource is"),
         ("resource", '{"resource": "{root}/mc"}', "resource is"),
         ("resource", '{"resource": null}', "resource is null"),
-        ("resource", '{"authorization_servers": []}', "authorization_servers"),
+        ("resource", '{"authorization_servers": []}', "authorization_servers of .* without any"),
         ("resource", '{"authorization_servers": ["http://evil.example"]}', "https://"),
         ("resource", '{"authorization_servers": ["{root}?x=y"]}', "issuer"),
-        (RESOURCE_PAGE, "404", "not there"),
-        (RESOURCE_PAGE, "200 <html>", "not there"),
+        (RESOURCE_PAGE, "404", "no metadata"),
+        (RESOURCE_PAGE, "200 <html>", "no metadata"),
         (RESOURCE_PAGE, "302 location=https://evil.example/", "redirects to another origin"),
         (SERVER_PAGE, "503", "503"),
         (SERVER_PAGE, "404", "is there"),
@@ -11092,8 +11092,6 @@ class TestLoggingIn:
         ("/register", '400 {"error": "invalid_redirect_uri"}', "invalid_redirect_uri"),
         ("/register", "404", "token="),
         ("/register", '201 {"client_id": ""}', "client_id is"),
-        ("/register", '201 {"client_id": "c", "token_endpoint_auth_method": "client_secret_post"}',
-         "client_secret"),
         ("/register", "307 location=/r2", "redirects"),
         ("redirect", '{"iss": "https://evil.example"}', "iss is"),
         ("redirect", '{"iss": "{root}/"}', "iss is"),
@@ -11104,15 +11102,13 @@ class TestLoggingIn:
         ("redirect", '{"code": null, "error": "%1b[2J%0Aevil"}', "refused"),
         ("/token", "307 location=/t2", "redirects"),
         ("/token", '400 {"error": "invalid_grant"}', "invalid_grant"),
-        ("/token", r'400 {"error": "\u001b[2J", "error_description": "a\r\nb"}', "refused"),
-        ("/token", '200 {"error": "bad_verification_code"}', "access_token"),
+        ("/token", r'400 {"error": "\u001b[2J", "error_description": "a\r\nb"}', "answered 400"),
+        ("/token", '200 {"error": "bad_verification_code"}', "bad_verification_code"),
         ("/token", '200 {"token_type": "Bearer"}', "access_token"),
         ("/token", '200 {"access_token": "hush", "token_type": "mac"}', "token_type is"),
         ("/token", '200 {"access_token": "hush"}', "token_type is null"),
         ("/token", r'200 {"access_token": "hush\r\nb", "token_type": "Bearer"}', "access_token"),
         ("/token", '200 {"access_token": "hush, hush", "token_type": "Bearer"}', "access_token"),
-        ("server", '{"token_endpoint": null}', "token_endpoint is null"),
-        ("server", '{"token_endpoint_auth_methods_supported": ["private_key_jwt"]}', "auth_methods_supported is"),
         ("/token", "200 <html>", "/token answered 200"),
         ("/token", '400 {"error": "x", "error_description": "code-1 is unknown"}', "is unknown"),
     ]  # fmt: skip
@@ -11280,13 +11276,6 @@ class TestLoggingIn:
             await world.log_in(auth)
             assert world.count("POST /register") == 2
 
-    async def test_all_servers_together_have_twenty_seconds(self, later):
-        async with World().running() as world:
-            slow = lambda request: later(7)  # noqa: E731 -- as if it had taken so long
-            world.pages = dict.fromkeys((RESOURCE_PAGE, SERVER_PAGE, "/register", "/token"), slow)
-            await world.refused("took longer than 20")
-            assert world.forms() == []
-
     async def test_a_person_has_some_time_which_no_request_s_timeout_cuts_short(self, capsys):
         async with World().running() as world:
             auth = world.oauth(open_browser=world.opened.append, timeout=0.05)
@@ -11307,7 +11296,7 @@ class TestLoggingIn:
     async def test_a_token_that_is_refused_at_once_costs_one_consent(self):
         async with World().running() as world:
             world.give = lambda scope: (200, {"access_token": "bad", "token_type": "bearer"})
-            await world.refused("refuses the token")
+            await world.refused("refused the token")
             assert len(world.asked) == 1 and world.count("POST /mcp") == 2
 
     async def test_more_scope_is_asked_for_with_what_was_asked_for_before(self):
@@ -11474,13 +11463,28 @@ class TestWhoWeAre:
         """RFC 6749 §2.3.1"""
         async with World().running() as world:
             world.server["token_endpoint_auth_methods_supported"] = listed
-            await world.log_in(world.oauth(client_id="c d", client_secret=secret))
+            await world.log_in(world.oauth(client_id="c d", client_secret=secret, issuer=world.root))
             [request] = [each for each in world.requests if each.path == "/token"]
             form = request.form
             told = " ".join(form[name] for name in ("client_id", "client_secret") if name in form)
             header = header and f"Basic {base64.b64encode(header.encode()).decode()}"
             assert (request.headers.get("authorization"), told or None) == (header, fields)
             assert world.asked[0]["client_id"] == "c d" and "POST /register" not in world.seen
+
+    async def test_a_registered_secret_is_used_though_no_way_is_named(self):
+        """RFC 7591 §2: client_secret_basic is the default."""
+        async with World().running() as world:
+            world.pages["/register"] = 201, {"client_id": "c", "client_secret": "s"}
+            await world.log_in()
+            [request] = [each for each in world.requests if each.path == "/token"]
+            assert request.headers["authorization"] == "Basic " + base64.b64encode(b"c:s").decode()
+
+    async def test_a_token_may_come_with_201_and_a_challenge_may_name_a_page_that_is_not_there(self):
+        async with World().running() as world:
+            world.challenge = 'Bearer resource_metadata="{root}/nowhere"'
+            world.pages["/token"] = lambda request: (201, world.token(request)[1])
+            await world.log_in()
+            assert f"GET {RESOURCE_PAGE}" in world.seen
 
     @pytest.mark.parametrize("listed, wanted", [
         (None, "none"), (["client_secret_post", "none"], "none"), (["client_secret_post"], "client_secret_post"),
@@ -11504,39 +11508,53 @@ class TestWhoWeAre:
             assert world.asked[0]["client_id"] == wanted
 
     @pytest.mark.parametrize("options, why", [
-        ({"client_metadata_url": "http://127.0.0.1/id.json"}, "https"),
-        ({"client_metadata_url": "https://me.example"}, "path"),
-        ({"client_metadata_url": "https://me.example/a/../id.json"}, "path"),
-        ({"client_metadata_url": "https://u:p@me.example/id.json"}, "user"),
-        ({"client_metadata_url": "https://me.example/id.json#a"}, "fragment"),
-        ({"client_secret": "s"}, "client_id="), ({"redirect_uri": "http://evil.example/cb"}, "redirect_uri"),
+        ({"client_secret": "s"}, "client_id="), ({"client_id": "c", "client_secret": "s"}, "issuer="),
+        ({"client_id": "c", "assertion": str}, "issuer="), ({"redirect_uri": "http://evil.example/cb"}, "redirect_uri"),
         ({"redirect_uri": "app:/callback"}, "redirect_uri"), ({"scopes": 'a"b'}, "scope"),
     ])  # fmt: skip
     def test_what_no_server_may_take_is_an_error_at_once(self, options, why):
-        with pytest.raises((m.AuthError, ValueError), match=why):
+        with pytest.raises(ValueError, match=why):
             m.OAuth(**options)
+        with pytest.raises(ValueError, match="issuer="):
+            m.ClientCredentials("me", "s")
 
     async def test_tokens_go_by_https_alone_but_on_this_machine(self):
         with pytest.raises(m.AuthError, match="https://"):
             async with m.Client("http://a.example/mcp", auth=m.OAuth(store=m.TokenStore())):
                 pass
 
-    async def test_a_secret_is_shown_to_its_issuer_alone(self):
-        async with World().running() as world:
-            given = {"client_id": "c", "client_secret": "s"}
-            await world.refused("is for https://as.example only", world.oauth(**given, issuer="https://as.example"))
+    async def test_an_id_or_a_secret_is_sent_to_its_issuer_alone(self):
+        async with World().running() as world, World().running() as evil:
+            given = {"client_id": "c", "client_secret": "s", "issuer": world.root}
+            evil.resource["authorization_servers"] = [evil.root, "https://other.example"]
+            for auth in (evil.oauth(**given), m.ClientCredentials("c", "s", issuer=world.root)):
+                await evil.refused(f"without {world.root}", auth)
+            evil.pages[RESOURCE_PAGE], evil.challenge = (404, ""), ""  # then it is its own authorization server
+            evil.pages["/.well-known/oauth-protected-resource"] = 404, ""
+            await evil.refused(f"without {world.root}", evil.oauth(**given))
             world.resource["authorization_servers"] = ["https://other.example", world.root]
-            await world.log_in(world.oauth(**given, issuer=world.root))
-            world.resource["authorization_servers"] = [world.root]
-            auth, only = world.oauth(**given), f"is for {world.root} only"
+            await world.log_in(world.oauth(**given))
+            assert world.count("POST /token") == 1 and "POST /token" not in evil.seen
+
+    async def test_the_first_login_fixes_the_issuer_of_an_id(self):
+        async with World().running() as world, World().running() as second:
+            auth = world.oauth(client_id="c")
             await world.log_in(auth)
             world.forget()
-            async with World().running() as second:
-                world.resource["authorization_servers"] = [second.root]
-                await world.refused(only, world.oauth(**given, store=auth.store))
-                await world.refused(only, auth)
-                await second.refused(only, auth)  # clients share the object, and whom it has met first
-                assert "POST /token" not in second.seen
+            world.resource["authorization_servers"] = [second.root]
+            await world.refused(f"without {world.root}", world.oauth(client_id="c", store=auth.store))
+            await world.refused(f"without {world.root}", auth)
+            await second.refused(f"without {world.root}", auth)  # clients share the object
+            assert "POST /token" not in second.seen
+
+    async def test_a_login_of_another_issuer_is_not_used(self):
+        async with World().running() as world:
+            store = m.TokenStore()
+            await world.log_in(world.oauth(client_id="c", store=store))
+            world.tokens.clear()
+            auth = world.oauth(client_id="c", client_secret="s", issuer="https://as.example", store=store)
+            await world.refused("without https://as.example", auth)
+            assert world.count("POST /token") == 1
 
     @pytest.mark.parametrize("resource, sent", [(None, None), ("api://x", "api://x")])
     async def test_the_user_may_choose_the_resource_and_add_parameters(self, resource, sent):
@@ -11550,11 +11568,11 @@ class TestWhoWeAre:
     async def test_a_program_logs_in_with_its_secret_or_what_its_platform_gives(self, keys, later):
         async with World().running() as world:
             del world.server["authorization_endpoint"], world.server["code_challenge_methods_supported"]
-            async with world.client(m.ClientCredentials("me", "s", scopes="a")) as client:
-                later(3590)
+            async with world.client(m.ClientCredentials("me", "s", scopes="a", issuer=world.root)) as client:
+                later(3600)
                 await client.request("tools/list")
             jwts = iter(["jwt-1", "jwt-2"])
-            await world.log_in(keys.WorkloadIdentity("me", lambda: next(jwts)))
+            await world.log_in(keys.WorkloadIdentity("me", lambda: next(jwts), issuer=world.root))
             first, again, platform = world.forms()
             assert first == again == {
                 "grant_type": "client_credentials", "scope": "a", "resource": world.root + "/mcp",
@@ -11571,7 +11589,7 @@ class TestWhoWeAre:
             kind = "urn:ietf:params:oauth:token-type:" + kind
             world.pages["/idp"] = 200, {"access_token": "jag", "token_type": "N_A", "issued_token_type": kind}
             auth = keys.IdentityAssertion(
-                "me", "s", idp_token_endpoint=world.root + "/idp", idp_client_id="i", id_token="theirs"
+                "me", "s", idp_token_endpoint=world.root + "/idp", idp_client_id="i", id_token="theirs", issuer=world.root
             )
             await (world.log_in(auth) if fine else world.refused("issued_token_type", auth))
             assert world.forms("/idp") == [{
@@ -11588,8 +11606,9 @@ class TestWhoWeAre:
 
     async def test_a_signed_assertion_takes_the_place_of_a_secret(self, keys):
         async with World().running() as world:
-            await world.log_in(m.ClientCredentials("me", assertion=keys.assertion_of(self.PEM, "me")))
-            await world.log_in(world.oauth(client_id="me", assertion=lambda issuer: f"for {issuer}"))
+            proof = keys.assertion_of(self.PEM, "me")
+            await world.log_in(m.ClientCredentials("me", assertion=proof, issuer=world.root))
+            await world.log_in(world.oauth(client_id="me", assertion=lambda issuer: f"for {issuer}", issuer=world.root))
             first, second = world.forms()
             signed, _, signature = first["client_assertion"].rpartition(".")
             claims = json.loads(base64.urlsafe_b64decode(signed.split(".")[1] + "=="))
@@ -11597,8 +11616,6 @@ class TestWhoWeAre:
             right = base64.urlsafe_b64decode(signature + "==")
             assert m.signed_by(EC_JWK, "ES256", signed.encode(), right)
             assert second["client_assertion"] == f"for {world.root}" and "client_id" not in first
-            with pytest.raises(m.AuthError, match="client_id="):
-                m.OAuth(assertion=str)
 
     async def test_a_login_by_dpop_proves_its_key_with_each_request(self, keys):
         """RFC 9449 §8, §9"""
@@ -11662,7 +11679,7 @@ class TestTokensInUse:
     async def test_a_token_is_refreshed_once_for_all_before_it_expires(self, later):
         async with World().running() as world:
             async with world.client() as client:
-                later(3569)
+                later(3594)
                 await client.request("tools/list")
                 assert world.count("POST /token") == 1
                 later(1.5)
@@ -11742,7 +11759,8 @@ class TestTokensInUse:
 
     @pytest.mark.parametrize("answer, logins", [
         ('400 {"error": "invalid_grant"}', 2), ('401 {"error": "invalid_client"}', 2),
-        ('400 {"error": "invalid_scope"}', 1), ("500", 1), ("502 <html>", 1),
+        ('400 {"error": "invalid_scope"}', 2), ("404", 2), ('200 {"error": "x"}', 2), ("200 <html>", 2),
+        ("500", 1), ("502 <html>", 1), ("429", 1),
     ])  # fmt: skip
     async def test_a_refused_refresh_costs_a_login_and_an_outage_none(self, answer, logins):
         async with World().running() as world:
@@ -11758,6 +11776,43 @@ class TestTokensInUse:
                     world.pages.clear()
                     await client.request("tools/list")
             assert len(world.asked) == logins
+
+    async def test_a_token_is_used_to_its_end_where_it_cannot_be_refreshed_early(self, later):
+        async with World().running() as world:
+            async with world.client() as client:
+                for page in ("503", "400"):
+                    world.pages["/token"] = int(page), ""
+                later(3596)
+                await client.request("tools/list")
+                assert world.count("POST /token") == 2
+                del world.pages["/token"]
+                world.challenge += ', scope="now"'
+                world.refreshers.clear()
+                later(30)
+                await client.request("tools/list")
+            assert len(world.asked) == 2 and world.asked[1]["scope"] == "now", "the challenge says what is needed"
+
+    @pytest.mark.parametrize("change", [
+        {"tokens": {}}, {"server": None}, {"client": {}}, {"tokens": None}, {"tokens": []},
+    ])  # fmt: skip
+    async def test_a_damaged_login_costs_a_warning_and_a_login(self, change, tmp_path, caplog):
+        async with World().running() as world:
+            store = m.FileStore(tmp_path)
+            await world.log_in(world.oauth(store=store))
+            [file] = tmp_path.glob("*.json")
+            doc = json.loads(file.read_text())
+            doc["value"].update(change)
+            doc["value"] = {name: value for name, value in doc["value"].items() if value is not None}
+            file.write_text(json.dumps(doc))
+            world.tokens.clear()
+            await world.log_in(world.oauth(store=store))
+            assert len(world.asked) == 2 and "damaged" in caplog.text
+
+    async def test_a_login_that_was_kept_for_another_server_is_not_used(self, tmp_path, caplog):
+        store, here, there = m.FileStore(tmp_path), ("login", "https://a.example"), ("login", "https://b.example")
+        await store.save(here, {"a": 1})
+        os.replace(store.file(here), store.file(there))
+        assert await store.load(there) is None and "another server" in caplog.text
 
     async def test_an_answer_without_a_refresh_token_leaves_the_old_one(self):
         async with World().running() as world:
@@ -11780,7 +11835,7 @@ class TestTokensInUse:
             assert len(world.asked) == 2 and sent.count(None) == 2
 
     #: What the token endpoint says of the token's life; how many seconds later it is good, then not.
-    LIVES = [('"60"', 53, 55), ("100", 89, 91)]
+    LIVES = [('"60"', 54, 56), ("100", 94, 96)]
 
     @pytest.mark.parametrize("life, good, old", LIVES)
     async def test_how_long_a_token_is_used(self, life, good, old, later):
@@ -11818,7 +11873,7 @@ class TestTokensInUse:
         async with World().running() as world:
             m.set_trace(lambda *what: shown.append(what))
             try:
-                auth = world.oauth(client_id="c", client_secret="hush-secret")
+                auth = world.oauth(client_id="c", client_secret="hush-secret", issuer=world.root)
                 async with world.client(auth) as client:
                     world.tokens.clear()
                     await client.request("tools/list")
@@ -12053,6 +12108,22 @@ class TestTokens:
         keys = [None, "x", {}, {**EC_JWK, "kid": "k", **json.loads(change)}]
         assert bool(await judge_of(keys=keys)(token)) is fine
 
+    async def test_without_a_kid_one_key_alone_may_fit(self, later, caplog):
+        """Otherwise each forged token would be tried with all of them."""
+        assert not await judge_of(keys=[EXAMPLE_JWK, EC_JWK])(jwt('{"alg":"ES256"}', claims()))
+        assert "it has no kid, and 2 keys fit" in caplog.text
+        keys = [{**EXAMPLE_JWK, "kid": "a"}, {**EC_JWK, "kid": "b"}]
+        assert await judge_of(keys=keys)(jwt('{"alg":"ES256","kid":"b"}', claims()))
+
+    async def test_forged_tokens_do_not_hold_up_the_loop(self, later):
+        verify, forged = judge_of(), jwt('{"alg":"ES256"}', claims(), lambda data: es256(data, 2))
+        work, longest = asyncio.gather(*(verify(forged) for _ in range(100))), 0.0
+        while not work.done():
+            since = time.perf_counter()
+            await asyncio.sleep(0)
+            longest = max(longest, time.perf_counter() - since)
+        assert longest < 0.2 and not any(await work)
+
     @pytest.mark.parametrize("change, scopes", [
         ('{"scope": "a b"}', "a b"), ('{"scope": ["a", "b", 7]}', "a b"), ('{"scp": ["a"]}', "a"), ('{"scp": "a b"}', "a b"),
         ("{}", ""),
@@ -12072,7 +12143,7 @@ class TestTokens:
     ])  # fmt: skip
     def test_a_verifier_that_would_let_everybody_in_cannot_be_made(self, options, why):
         """CVE-2026-116684, CVE-2025-69196"""
-        with pytest.raises((ValueError, m.AuthError), match=why):
+        with pytest.raises(ValueError, match=why):
             judge_of(**options)
         with pytest.raises(TypeError):
             m.jwt_verifier("https://as.example")
@@ -12143,13 +12214,31 @@ class TestJudges:
             assert await verify(issuer.token())
             assert len(issuer.seen) == 2
 
+    async def test_a_key_that_was_replaced_under_its_name_is_fetched_when_a_signature_fails(self, later):
+        async with Issuer().running() as issuer:
+            verify, old = issuer.judge(), {**EXAMPLE_JWK, "kid": "k1"}
+            issuer.jwks = 200, {}, json.dumps({"keys": [old]})
+            assert not await verify(issuer.token())
+            issuer.jwks = None
+            assert not await verify(issuer.token()), "not with each forged token"
+            later(31)
+            assert await verify(issuer.token()) and len(issuer.seen) == 2
+
+    async def test_an_issuer_that_differs_by_a_slash_is_named_in_a_warning(self, later, caplog):
+        async with Issuer().running() as issuer:
+            verify = judge_of(issuer=issuer.root + "/", keys=None)
+            assert not await verify(issuer.token())
+            assert f"issuer is \"{issuer.root}\", not {issuer.root}/" in caplog.text
+            assert f"iss is \"{issuer.root}\", not {issuer.root}/" in caplog.text
+
     async def test_old_keys_stay_while_the_issuer_is_down(self, later, caplog):
         async with Issuer().running() as issuer:
             verify = issuer.judge()
             assert await verify(issuer.token())
             issuer.status, token = 500, jwt('{"alg":"ES256","kid":"k1"}', claims(json.dumps({"iss": issuer.root, "exp": NOW + 900})))
             later(601)
-            assert await verify(token) and len(issuer.seen) == 2 and "keys" in caplog.text
+            assert await verify(token)
+            await eventually(lambda: len(issuer.seen) == 2 and "keys" in caplog.text)
 
     @pytest.mark.parametrize("page", ["500", "200 {}", "200 <html>", "404"])
     async def test_without_any_keys_it_is_503_and_not_401(self, page, later, caplog):
@@ -12161,7 +12250,7 @@ class TestJudges:
                     await verify(issuer.token())
                 assert caught.value.http_status == 503
             assert issuer.seen == ["/jwks"], "it is not asked with each token"
-            assert caplog.text.count("cannot be judged") == 1
+            assert caplog.text.count("cannot be verified") == 1
 
     @pytest.mark.parametrize("answer, who", [
         ('{"active": true, "aud": "us", "sub": "alice", "scope": "a"}', "alice"),
@@ -12256,9 +12345,9 @@ class TestGuard:
     REFUSALS = [
         (None, "", 401, 'scope="read"'), ("wrong", "", 401, 'scope="read", error="invalid_token"'),
         ("bare", "", 403, 'scope="read", error="insufficient_scope"'),
-        ("a b", "", 400, 'scope="read", error="invalid_request"'),
+        ("a b", "", 401, 'scope="read", error="invalid_token"'),
         (None, "?access_token=r", 401, 'scope="read"'),
-        ("r", "?access_token=r", 400, 'scope="read", error="invalid_request"'), ("r", "", 200, None),
+        ("r", "?access_token=w", 200, None), ("r", "", 200, None),
     ]  # fmt: skip
 
     @pytest.mark.parametrize("token, query, status, said", REFUSALS)
@@ -12267,21 +12356,44 @@ class TestGuard:
     ):
         """RFC 6750 §3.1"""
         async with guarded_app().http(port=0, auth=guard_of()) as server:
-            where = server.url.replace("/mcp", RESOURCE_PAGE)
             found, headers, _ = await Guest(server.url + query).hello(token)
-            wanted = said and f'Bearer resource_metadata="{where}", {said}'
-            assert (found, headers.get("www-authenticate")) == (status, wanted)
+            assert (found, headers.get("www-authenticate")) == (status, said and f"Bearer {said}")
 
     async def test_one_guard_may_guard_several_servers(self):
-        guard = guard_of(resource_url=None)
+        guard = guard_of()
         for _ in range(2):
             async with guarded_app().http(port=0, auth=guard) as server:
-                told = (await Guest(server.url).hello(""))[1]["www-authenticate"]
-                assert server.url.replace("/mcp", RESOURCE_PAGE) in told
+                page = await ask(server.url.replace("/mcp", RESOURCE_PAGE))
+                assert json.loads(page[2])["resource"] == server.url
 
-    @pytest.mark.parametrize("left, status", [(3600, 200), (-3600, 401)])
-    async def test_a_principal_that_has_expired_does_not_come_in(self, left, status):
-        who = {"subject": "bob", "scopes": ["read"], "expires_at": time.time() + left}
+    @pytest.mark.parametrize("path, url, named", [
+        ("/mcp", "https://a.example/mcp", "https://a.example/.well-known/oauth-protected-resource/mcp"),
+        ("/mcp", "https://a.example/api/mcp", "https://a.example/api/mcp/.well-known/oauth-protected-resource"),
+        ("/", "https://a.example/mcp/", "https://a.example/mcp/.well-known/oauth-protected-resource"),
+        ("/", "https://a.example", "https://a.example/.well-known/oauth-protected-resource"),
+    ])  # fmt: skip
+    async def test_behind_a_prefix_the_metadata_page_is_below_the_endpoint(self, path, url, named):
+        """A proxy takes the prefix away; what stands outside of it is perhaps another program's."""
+        guard = guard_of(resource_url=url, scopes=[])
+        async with guarded_app().http(port=0, path=path, auth=guard) as server:
+            told = (await Guest(server.url).hello(None))[1]["www-authenticate"]
+            assert told == f'Bearer resource_metadata="{named}"'
+            below = named.removeprefix(url.rstrip("/").removesuffix(path.rstrip("/")))
+            below = below if below.startswith("/") else RESOURCE_PAGE
+            for page in {below, "/.well-known/oauth-protected-resource", RESOURCE_PAGE.replace("/mcp", path.rstrip("/"))}:
+                status, _, body = await ask(server.url.removesuffix(path) + page)
+                assert (status, json.loads(body)["resource"]) == (200, url), page
+
+    async def test_on_this_machine_a_client_may_say_localhost(self):
+        async with guarded_app().http(port=0, auth=guard_of()) as server:
+            for name in ("localhost", "127.0.0.1"):
+                where = server.url.replace("127.0.0.1", name)
+                page = await ask(where.replace("/mcp", RESOURCE_PAGE))
+                assert json.loads(page[2])["resource"] == where
+
+    @pytest.mark.parametrize("end, status", [(4e9, 200), (None, 200), (1e9, 401), (0, 401)])
+    async def test_a_principal_that_has_expired_does_not_come_in(self, end, status):
+        who = {"subject": "bob", "scopes": ["read"], "expires_at": end}
         ways = {"token": {"any": who}}, {"verify": {"any": who}.get}, {"auth": guard_of(verify={"any": who}.get)}
         for way in ways:
             async with guarded_app().http(port=0, **way) as server:
@@ -12315,12 +12427,12 @@ class TestGuard:
                 pass
 
     @pytest.mark.parametrize("options, why", [
-        ({"scopes": ["offline_access"]}, "offline_access"), ({"scopes": ['a"b']}, "scope"),
+        ({"scopes": ['a"b']}, "scope"),
         ({"issuers": ["http://as.example"]}, "https"), ({"issuers": ["https://as.example?x"]}, "query"),
         ({"resource_url": "http://a.example/mcp"}, "https"),
     ])  # fmt: skip
     def test_what_no_client_could_use_is_refused_at_once(self, options, why):
-        with pytest.raises((ValueError, m.AuthError), match=why):
+        with pytest.raises(ValueError, match=why):
             guard_of(**options)
 
     @pytest.mark.parametrize("era", ["legacy", "modern"])
@@ -12624,10 +12736,10 @@ A call: the schema says what a word means, and stdout has the answer alone.
     $ call copy --log error shop.py
     done
     ! 1/2 copying
-    $ call copy --log debug shop.py
+    $ call copy shop.py
     done
     ! 1/2 copying
-    ! warning: disk is full
+    ! [warning] disk is full
 
 A file may be served without a run() of its own, and a command stands at the very end.
     $ call add a=1 shop.py:app
@@ -12655,12 +12767,12 @@ A tool that fails is status 1; with --json the result is on stdout as it was sen
 A file that cannot be imported shows where, as Python does.
     $ tools missing.py:app
     ...
-    ! ModuleNotFoundError: No module named 'no_such_module'
+    ! | ModuleNotFoundError: No module named 'no_such_module'
     ! error: the server 'missing.py:app' exited with status 1
     [3]
     $ tools closed.py:app
     ...
-    ! FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file'
+    ! | FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file'
     ! error: the server 'closed.py:app' exited with status 1
     [3]
 
@@ -12678,7 +12790,7 @@ What does not exist is told with the nearest that does.
     ! error: no verb 'tols'; did you mean tools?
     [2]
     $ tools --jsn shop.py
-    ! error: no option '--jsn'; did you mean --json?
+    ! error: no option 'jsn'; did you mean json?
     [2]
     $ tools --token 'Bearer x' http://127.0.0.1/mcp
     ! error: token= must be visible ASCII, without blanks or line breaks
@@ -12690,7 +12802,7 @@ What does not exist is told with the nearest that does.
     ! error: a login belongs to https://..., not to shop.py
     [2]
     $ tools shop.py:ap
-    ! error: no Server in shop.py that is named 'ap'; did you mean app?
+    ! | error: no Server in shop.py that is named 'ap'; did you mean app?
     ! error: the server 'shop.py:ap' exited with status 2
     [3]
     $ serve two.py
@@ -12702,43 +12814,43 @@ What does not exist is told with the nearest that does.
 
 A wrong command line is one sentence that says what is wrong.
     $ tools localhost:80/mcp
-    ! error: localhost:80/mcp: a target begins with http:// or https://, or is a FILE.py; a command stands after --
+    ! error: 'localhost:80/mcp' is not a target: it must begin with http:// or https://, or be a FILE.py; write a command after --
     [2]
     $ call add shop.py a=1
-    ! error: a word is missing, or one too many; as in: mcp_lite.py call NAME [KEY=VALUE ...] [options] TARGET
+    ! error: 'a=1' is not a target: ...
     [2]
     $ read shop.py
-    ! error: a word is missing, or one too many; as in: mcp_lite.py read URI [options] TARGET
+    ! error: a word is missing, or one too many; usage: mcp_lite.py read URI [options] TARGET
     [2]
     $ tools
-    ! error: a word is missing, or one too many; as in: mcp_lite.py tools [NAME ...] [options] TARGET
+    ! error: '' is not a target: ...
     [2]
     $ call add '{"a": 1' shop.py
-    ! error: {"a": 1: not JSON: ...
+    ! error: '{"a": 1' is neither KEY=VALUE nor a JSON object; as in add(a: integer, b: integer = 0) -> integer
     [2]
     $ call describe tags=[1 shop.py
-    ! error: [1: not JSON: ...
-    [2]
+    ! error: ...expected array...
+    [1]
     $ call add 1 shop.py
-    ! error: '1' is not KEY=VALUE; as in add(a: integer, b: integer = 0) -> integer
+    ! error: '1' is neither KEY=VALUE nor a JSON object; as in add(a: integer, b: integer = 0) -> integer
     [2]
     $ tools --timeout x shop.py
     ! error: ...'x'
     [2]
-    $ tools --timeout
-    ! error: --timeout: expected one argument
+    $ tools shop.py --timeout
+    ! error: could not convert string to float: ''
     [2]
     $ tools --revision 1999 shop.py
     ! error: revision '1999' is not one of 2024-11-05, ...
     [2]
     $ serve shop.py --http 0.0.0.0
-    ! error: --http 0.0.0.0: give PORT or HOST:PORT
+    ! error: --http 0.0.0.0: expected PORT or HOST:PORT
     [2]
     $ serve shop.py --http 0 --token ''
     ! error: the token is empty
     [2]
     $ tools --log warn shop.py
-    ! error: 'warn' is not a log level; available: debug, ...
+    ! error: no log level 'warn'; did you mean warning?
     [2]
     $ serve nothing.py
     ! error: nothing.py: no such file
@@ -12770,21 +12882,17 @@ A resource, a prompt, a completion; the answer may go into a file.
     open
     $ prompt offer item=milk tone=loud shop.py
     user: Praise milk, loud
-    $ complete offer item=m tone=loud shop.py
-    milk
-    melon
 
 Where nobody is there to answer, a question is declined.
     $ call order shop.py
     null
     ! The server asks: Your order?
-    ! declined; to answer in advance: --answer count=...
+    ! declined; to answer in advance: --answer count=..., or --yes to agree
     $ call visit shop.py
     decline
+    ! The server wants a page of example.com opened: https://example.com/pay
     ! The server asks: Please pay
-    !   Open https://example.com/pay
-    !   It is a page of example.com
-    ! declined; to answer in advance: --answer agree=..., or --yes
+    ! declined; to answer in advance: --answer agree=..., or --yes to agree
     $ call think shop.py
     ! error: ...the client did not declare the capability 'sampling'...
     [3]
@@ -12847,8 +12955,10 @@ The help of all, and of a verb.
     ...
       call NAME [KEY=VALUE ...]                call a tool; '{...}' gives arguments as JSON
     ...
+      --json           print the result, and an error, as JSON
+    ...
     $ call --help
-    usage: mcp_lite.py call NAME [KEY=VALUE ...] [options] TARGET
+    usage: python3 mcp_lite.py VERB ... [options] TARGET
     ...
 """
 
@@ -13066,7 +13176,7 @@ class TestTerminals:
             person.types(b"", b"How many: integer [] (Ctrl-D declines)")
             person.types(b"many\n", b"expected integer")
             person.types(b"12\n", b"must be at most 9")
-            person.types(b"3\n", b"gift: boolean []")
+            person.types(b"3\n", b"gift: y/n []")
             person.types(b"\n", b'size: "s" | "l" [s]')
             person.types(b"l\n", b'{"count": 3, "gift": false, "size": "l"}')
         assert person.status == 0 and b"\x1b]0;" not in person.seen and b"\x1b[2J" not in person.seen
@@ -13080,8 +13190,8 @@ class TestTerminals:
 
     def test_consent_and_a_page(self, counter):
         with Typist("call", "visit", "shop.py", cwd=counter) as person:
-            person.types(b"", b"It is a page of example.com")
-            person.types(b"", b"agree: boolean")
+            person.types(b"", b"a page of example.com opened: https://example.com/pay")
+            person.types(b"", b"agree: y/n")
             person.types(b"y\n", b"accept")
         assert person.status == 0
 
@@ -13145,8 +13255,8 @@ class TestEnds:
     @pytest.mark.parametrize(
         "redirection, status, told",
         [
-            ("| true", 0, b""), (">&-", 3, b"error: standard output is closed: nobody gets the answer\n"),
-            (">/dev/full", 3, b"error: cannot write the answer: [Errno 28] No space left on device\n"), ("2>&-", 0, b""),
+            ("| true", 0, b""), (">&-", 3, b"error: standard output is closed\n"),
+            (">/dev/full", 3, b"error: [Errno 28] No space left on device\n"), ("2>&-", 0, b""),
         ],
     )  # fmt: skip
     def test_an_answer_that_nobody_reads(self, counter, redirection, status, told):
@@ -13178,7 +13288,7 @@ class TestServe:
             with pytest.raises(m.AuthError, match="401 Unauthorized: a bearer token is needed"):
                 asyncio.run(m.Client(url).connect())
             status, out, err = cli(*call, "--token", "wrong")
-            assert (status, err) == (3, f"error: {url} answered 401 Unauthorized: the bearer token is not a valid one\n")
+            assert (status, err) == (3, f"error: {url} answered 401 Unauthorized: the bearer token is not valid\n")
             assert cli(*call, "--token", "hush")[:2] == (0, "1\n")
             assert cli(*call, "--header", "Authorization: Bearer hush")[:2] == (0, "1\n")
             monkeypatch.setenv("MCP_LITE_TOKEN", "hush")
@@ -13876,7 +13986,7 @@ class TestReadme:
         for verb in m.VERBS:
             assert re.search(f"`{verb}[ `]", self.SHEET), verb
         for option in m.OPTIONS:
-            assert option in self.SHEET, option
+            assert "-" + option.replace("_", "-") in self.SHEET, option
 
     def test_every_option_is_in_the_reference(self):
         shown = {*re.findall(r"\b(\w+)=", self.SHEET)}

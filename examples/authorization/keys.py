@@ -1,7 +1,7 @@
 """Sign what mcp_lite only verifies: assertions of a client, and proofs that it owns a key (DPoP).
 
-    auth = ClientCredentials("me", assertion=assertion_of(PEM, "me"))   # in place of a secret
-    auth = DPoP()                                                       # tokens bound to a new key
+    auth = ClientCredentials("me", assertion=assertion_of(PEM, "me"), issuer=URL)  # no secret
+    auth = DPoP()                                                # tokens bound to a new key
 
 and ask for tokens with what others vouch for: WorkloadIdentity, IdentityAssertion.
 
@@ -22,7 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # mcp_lite.py is two levels up
 
-from mcp_lite import AuthError, ClientCredentials, OAuth
+from mcp_lite import AuthError, ClientCredentials, Login, OAuth
 
 # P-256. FIPS 186-4 §D.1.2.3
 P = 2**256 - 2**224 + 2**192 + 2**96 - 1
@@ -168,17 +168,11 @@ def assertion_of(pem: str, client_id: str):
     return assertion
 
 
-class DPoP(OAuth):
-    """A login whose tokens are good for the owner of a key only, which is made anew each time.
+class ProvenLogin(Login):
+    """The state of a DPoP at one server, with a key and nonces of its own."""
 
-    RFC 9449. Each request carries a proof, signed by the key: 3 ms and more for each.
-    """
-
-    scheme = "DPoP"
-
-    def bind(self, transport) -> None:
-        """Begin to log in this transport, with a key and nonces of its own."""
-        super().bind(transport)
+    def __init__(self, oauth, transport) -> None:
+        super().__init__(oauth, transport)
         self.key, self.nonces = ECKey(1 + secrets.randbelow(N - 1)), {}
         self.post, self.fetcher.post_form = self.fetcher.post_form, self.post_with_proof
 
@@ -229,7 +223,16 @@ class DPoP(OAuth):
 
     async def load(self):
         """Find no login that is kept: its key has gone with the process."""
-        return self.login
+        return self.kept
+
+
+class DPoP(OAuth):
+    """A login whose tokens are good for the owner of a key only, which is made anew each time.
+
+    RFC 9449. Each request carries a proof, signed by the key: 3 ms and more for each.
+    """
+
+    scheme, state = "DPoP", ProvenLogin
 
 
 async def text_of(source) -> str:
@@ -248,7 +251,7 @@ class WorkloadIdentity(ClientCredentials):
         super().__init__(client_id, **options)
         self.jwt = jwt
 
-    async def grant(self, server: dict, about: dict) -> dict:
+    async def grant(self, login, server: dict, about: dict) -> dict:
         """Show the platform's token."""
         kind = "urn:ietf:params:oauth:grant-type:jwt-bearer"
         return {"grant_type": kind, "assertion": await text_of(self.jwt)}
@@ -266,7 +269,7 @@ class IdentityAssertion(ClientCredentials):
         self.idp_client = {"client_id": idp_client_id, "token_endpoint_auth_method": "none"}
         self.id_token = id_token
 
-    async def grant(self, server: dict, about: dict) -> dict:
+    async def grant(self, login, server: dict, about: dict) -> dict:
         """Exchange the user's token for a grant. RFC 8693 §2.1"""
         form = {
             "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
@@ -276,7 +279,7 @@ class IdentityAssertion(ClientCredentials):
             "audience": server["issuer"],
             **about,
         }
-        doc = await self.token_request(self.idp, self.idp_client, form)
+        doc = await login.token_request(self.idp, self.idp_client, form)
         kind, grant = doc.get("issued_token_type"), doc.get("access_token")
         if kind != TOKEN_TYPE + "id-jag" or not isinstance(grant, str):
             raise AuthError(f"{self.idp['issuer']}: issued_token_type is not id-jag")
