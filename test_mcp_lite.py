@@ -13897,6 +13897,14 @@ class TestReadme:
         for block in blocks:
             compile(block, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
+    def test_the_test_of_scopes_passes(self):
+        (block,) = re.findall(r"```python\n(def test_erasing.*?)```", self.TEXT, re.DOTALL)
+        app = m.Server("shop")
+        app.add_tool(lambda item: "erased", name="erase", scopes=["write"])
+        scope = {**vars(m), "app": app, "asyncio": asyncio, "pytest": pytest}
+        exec(block, scope)
+        scope["test_erasing_needs_a_scope"]()
+
     def test_the_cuts_are_made_before_headings(self):
         source = pathlib.Path(m.__file__).read_text("utf-8")
         names = re.findall(r"^\| `((?:Part |\.\* ).+?)` \|", self.TEXT, re.MULTILINE)
