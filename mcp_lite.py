@@ -7229,13 +7229,10 @@ class StdioTransport(LineTransport):
         return self._group_lives
 
 
-def is_command(target: Any) -> bool:
-    return isinstance(target, (str, os.PathLike, list, tuple)) and not re.match(
-        "[A-Za-z]+://", str(target)
-    )
-
-
-CONNECTORS.append((is_command, StdioTransport))
+CONNECTORS.append((
+    lambda target: isinstance(target, (str, os.PathLike, list, tuple))
+    and not re.match("[A-Za-z]+://", str(target)), StdioTransport,
+))
 
 # =====================================
 # Part VI. HTTP
@@ -7733,16 +7730,12 @@ class Gate:
         host, origin = (headers.get(name, "").lower() for name in ("host", "origin"))
         free = "*" in self.hosts or self.addresses and (locked or re.fullmatch(ADDRESS, host))
         site = re.sub("^https?://", "", origin)
-        if "host" in headers and not (free or self._is_ours(host)):
-            what = "host"
-        elif "origin" in headers and not (self._is_ours(site) or {origin, "*"} & self.origins):
-            what = "origin"
-        else:
-            return
-        # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
-        raise ProtocolError(
-            f"the {what} {headers[what][:100]!r} is not allowed here: see allowed_{what}s",
-            http_status=403)
+        for what, fine in (("host", free or self._is_ours(host)),
+                           ("origin", self._is_ours(site) or {origin, "*"} & self.origins)):
+            if what in headers and not fine:
+                # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
+                raise ProtocolError(f"the {what} {headers[what][:100]!r} is not allowed here: see "
+                                    f"allowed_{what}s", http_status=403)
 
     def _is_ours(self, host: str) -> bool:
         found = re.fullmatch(AUTHORITY, host)
@@ -8420,19 +8413,13 @@ class Stream:
         if not self.name and self.response is not None:
             await self.begin(self.response)
 
-    async def begin(self, response: Response, after: int | None = None, first: bytes = b"") -> None:
-        """Send the stream to a reader: what follows event `after`, or what nobody has read.
-
-        That is its first reader, or one who comes back with `after`. A pair's begins with `first`.
-        """
+    async def begin(self, response: Response, first: bytes = b"") -> None:
+        """Send `first`, and what nobody has read, to a reader, and go on with what comes."""
         session, before, kept = self.session, self.response, self.endpoint.kept
-        if after not in (None, self.last) and (self, after + 1) not in kept:
-            raise ProtocolError("the events after last-event-id are no longer kept")
-        read = self.sent if after is None else after
-        missed = [kept[self, n] for n in range(read + 1, self.last + 1) if (self, n) in kept]
+        missed = [kept[self, n] for n in range(self.sent + 1, self.last + 1) if (self, n) in kept]
         if not self.name:
             session.name_stream(self)
-        if after is None and session.primes:
+        if session.primes and not first:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately send"
             first = b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), self.sent, RETRY_MS)
         self.response, self.sent, self.since = response, self.last, self.endpoint.now
@@ -8971,8 +8958,7 @@ class Endpoint:
         self.tasks.spawn(session.end())
 
     async def get(self, request: HTTPRequest, response: Response) -> None:
-        """Open the standalone stream, or take any stream up again after Last-Event-ID."""
-        self.check_open()
+        """Open the standalone stream, or resume any stream after Last-Event-ID."""
         session = self.session_of_legacy(request)
         last_id = request.headers.get("last-event-id")
         if last_id is None:
@@ -8986,7 +8972,10 @@ class Endpoint:
         stream = self.streams.get(name) if re.fullmatch("[0-9]{1,15}", number) else None
         if stream is None or stream.session is not session:
             raise ProtocolError("the stream of last-event-id is not kept")
-        await stream.begin(response, int(number))
+        if int(number) != stream.last and (stream, int(number) + 1) not in self.kept:
+            raise ProtocolError("the events after last-event-id are no longer kept")
+        stream.sent = int(number)
+        await stream.begin(response, b":\n\n")
 
     def session_of_legacy(self, request: HTTPRequest) -> HTTPSession:
         """Return the session of a GET or a DELETE, which the modern era does not have."""
@@ -9001,12 +8990,11 @@ class Endpoint:
 
     async def open_pair(self, request: HTTPRequest, response: Response) -> None:
         """Open the stream of HTTP+SSE, which says first where to POST."""
-        self.check_open()
         session = self.open_session(request)
         session.pair = True
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
         where = f"{request.root}{PAIR_PATH}?session_id={session.id}".encode()
-        await session.standalone().begin(response, first=b"event: endpoint\ndata: %b\n\n" % where)
+        await session.standalone().begin(response, b"event: endpoint\ndata: %b\n\n" % where)
 
     async def post_to_pair(self, request: HTTPRequest, response: Response) -> None:
         """Take a message of HTTP+SSE; its answer comes on the stream."""
@@ -9766,7 +9754,7 @@ class HTTPTransport(HTTPExchange):
         if method == "notifications/initialized" and self._endpoint is None:
             if self._listening is not None:
                 self._listening.cancel()
-            self._listening = self.tasks.spawn(self._keep_listening())
+            self._listening = self.tasks.spawn(self._resume(SSEDecoder(), None))
 
     async def receive(self, msg: Payload, answer: HTTPAnswer, ids: set[ReqId]) -> None:
         status = answer.head.status
@@ -9796,62 +9784,52 @@ class HTTPTransport(HTTPExchange):
         )
 
     async def follow(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
-        """Read events until `ids` are answered; resume the stream where it was cut.
-
-        MAX_RETRIES attempts in a row that bring nothing are the end.
-        """
-        backoff, good, events = Backoff(), True, SSEDecoder()
+        events = SSEDecoder()
         await self.read_events(answer, events, ids)
         # spec: basic/transports/streamable-http#receiving-messages -- "not supported", any more
-        while ids and sendable(events.last_id) and self.rev < MODERN:
-            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
-            await backoff.wait(good, events.retry_ms)
-            before, good = events.last_id, False
-            if backoff.failures > MAX_RETRIES:
-                return
-            try:
-                answer = await self._get_stream(before, REQUEST_SECONDS)
-            except ConnectionClosed:
-                continue  # the server may be there the next time
-            with closing(answer):
-                if answer.head.status != 200:
-                    # Not SessionExpired, after which the request would be sent once more.
-                    raise ConnectionClosed(f"{await self.problem_of(answer)}: the answer is lost; "
-                                           "call again, if doing it twice does no harm")
-                events = SSEDecoder(before, events.retry_ms)
-                await self.read_events(answer, events, ids)
-            good = events.last_id != before
+        if self.rev < MODERN:
+            await self._resume(events, ids)
 
-    # The standalone stream, on which a server sends what belongs to no request of ours.
-
-    async def _keep_listening(self) -> None:
-        """Open the stream again and again, for as long as the server has one."""
-        backoff, heard = Backoff(), False  # whether the stream was ever there
-        events = SSEDecoder()  # how far it has come
+    async def _resume(self, events: SSEDecoder, ids: set[ReqId] | None) -> None:
+        """Read on after the last of `events`, as often as the stream is cut, until `ids` are
+        answered. None are those of the standalone stream, for what belongs to no request of ours.
+        """
+        backoff, alone = Backoff(), ids is None
+        heard = good = not alone  # whether the stream was ever there; whether it brought something
         # `closed` is read each time, since wait_for() may swallow a cancellation before 3.12.
-        while not self.inbox.closed:
+        while not self.inbox.closed and (alone or ids and sendable(events.last_id)):
+            if heard or backoff.failures:
+                # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
+                await backoff.wait(good, events.retry_ms)
+            if backoff.failures > MAX_RETRIES and not alone:
+                return
             since, last = time.monotonic(), events.last_id
+            final: MCPError | None = None  # why it is not to be had any more
             try:
                 with closing(await self._get_stream(last, NEVER)) as answer:
                     status = answer.head.status
-                    if heard and status == 200 and not sendable(last):
+                    if alone and heard and status == 200 and not sendable(last):
                         self.interrupted(False)  # nobody knows where it was cut
                     if status == 200:
                         heard, events = True, SSEDecoder(last, events.retry_ms)
-                        await self.read_events(answer, events, None)
-                    elif status == 400 and last:  # the events that we have not seen are lost
+                        await self.read_events(answer, events, ids)
+                    elif alone and status == 400 and last:  # what we have not seen is lost
                         events = SSEDecoder(retry_ms=events.retry_ms)
                     elif status not in (409, 429) and status < 500:  # those will pass
-                        return self._stop_listening(await self.problem_of(answer), heard)
-            except AuthError as exc:
-                return self._stop_listening(exc, True)
+                        final = await self.problem_of(answer)
             except MCPError as exc:
+                if isinstance(exc, AuthError) or not (alone or isinstance(exc, ConnectionClosed)):
+                    final = exc
                 tell = logger.warning if backoff.failures == 1 else logger.info
-                tell("announcements are missed until it is back: %s", exc)
-            good = time.monotonic() - since >= PROBE_SECONDS or events.last_id != last
-            await backoff.wait(good, events.retry_ms)
+                tell("a stream is interrupted, and will be resumed: %s", exc)
+            if final is not None:
+                return self._give_up(final, heard, alone)
+            good = events.last_id != last or time.monotonic() - since >= PROBE_SECONDS
 
-    def _stop_listening(self, problem: MCPError, heard: bool) -> None:
+    def _give_up(self, problem: MCPError, heard: bool, alone: bool) -> None:
+        if not alone:  # not SessionExpired, after which the request would be sent once more
+            raise ConnectionClosed(f"{problem}: the answer is lost; call again, if doing it twice "
+                                   "does no harm")
         if heard and isinstance(problem, SessionExpired):
             self.interrupted(True)
         elif heard or isinstance(problem, AuthError):  # others never had the stream: 405, mostly
