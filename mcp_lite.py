@@ -3838,33 +3838,27 @@ def _fact(path: str, doc: str) -> Any:
 class ServerExchange(Exchange):
     """A request at a server, as the sections below serve it; its handler sees the Context."""
 
-    busy = False  # whether finish() has work to do
     job: Job | None = None  # of a call that goes on as a task
-    used_journal: Journal | None = None  # once it was asked for
     _progress = float("-inf")
     _held: Msg | None = None  # a report of progress that was not sent
 
-    @cached_property
-    def _unfinished(self) -> set[Any]:
-        """Calls of once(), which must end before the answer leaves."""
-        self.busy = True
-        return set()
+    _unfinished: frozenset[Any] = frozenset()  # calls of once(), which end before the response
+    _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
 
-    @cached_property
-    def _waiting(self) -> set[Any]:
-        """Tasks that wait for the client."""
-        self.busy = True
-        return set()
+    @property
+    def busy(self) -> bool:
+        """Whether finish() has work to do."""
+        return bool(self._held or self._unfinished or self._waiting)
 
     def release(self) -> None:
         """End all waiting for the client."""
-        for task in list(self._waiting):
+        for task in self._waiting:
             task.cancel()
 
     async def finish(self) -> None:
         """Wait for the calls of once(), after the handler; send the progress that was held back."""
-        while self._unfinished:
-            await asyncio.wait(self._unfinished)
+        while running := {call for call in self._unfinished if not call.done()}:
+            await asyncio.wait(running)
         await self._flush()
         self.release()
 
@@ -3880,19 +3874,17 @@ class ServerExchange(Exchange):
             with suppress(ConnectionClosed):  # the client has gone since
                 await self.send(msg)
 
-    @property
+    @cached_property
     def journal(self) -> Journal:
         """The checked record of the earlier rounds of this call."""
-        if self.used_journal is None:
-            params = self.params if self.facts.rev >= MODERN else {}
-            responses, record = params.get("inputResponses", {}), {}
-            if type(responses) is not dict:
-                raise RPCError(INVALID_PARAMS, "inputResponses: expected object")
-            if "requestState" in params:
-                key = self.conversation.server.state_key
-                record = unseal(key, self._bound, params["requestState"])
-            self.used_journal = Journal(record, responses)
-        return self.used_journal
+        params = self.params if self.facts.rev >= MODERN else {}
+        responses, record = params.get("inputResponses", {}), {}
+        if type(responses) is not dict:
+            raise RPCError(INVALID_PARAMS, "inputResponses: expected object")
+        if "requestState" in params:
+            key = self.conversation.server.state_key
+            record = unseal(key, self._bound, params["requestState"])
+        return Journal(record, responses)
 
     @property
     def _bound(self) -> tuple[str, str]:
@@ -3901,7 +3893,7 @@ class ServerExchange(Exchange):
     @property
     def suspended(self) -> bool:
         """Whether a question ends this run, whatever its handler makes of it."""
-        return self.used_journal is not None and self.used_journal.suspended
+        return "journal" in vars(self) and self.journal.suspended
 
     def input_required(self) -> Msg:
         """Return the answer that ends a round: its questions, and the record for the next."""
@@ -3992,7 +3984,7 @@ class Context(ServerExchange):
             self.job.change("working", message or f"{progress:g}{of}")
         token = self.meta.get("progressToken")
         if is_id(token) and progress > self._progress:
-            self._progress, self.busy, held = progress, True, self._held
+            self._progress, held = progress, self._held
             params = without_none(progressToken=token, progress=_number(progress),
                                   total=total and _number(total), message=message)
             self._held = notification("notifications/progress", params)
@@ -4073,8 +4065,8 @@ class Context(ServerExchange):
         """
         form, mode = Form(wanted), "form" if self.facts.rev >= RICH else None
         params = without_none(mode=mode, message=message, requestedSchema=form.schema)
-        ask = self._ask_client("elicitation/create", params, key, timeout, form.read)
-        return cast("Elicited[Any]", await ask)
+        return cast("Elicited[Any]", await self._ask_client(
+            "elicitation/create", params, key, timeout, form.read))
 
     @_from_threads
     async def elicit_url(
@@ -4150,8 +4142,8 @@ class Context(ServerExchange):
     @property
     def _in_rounds(self) -> bool:
         """Whether a question ends this run."""
-        row = METHODS.get(self.method)
-        return self.job is None and self.facts.rev >= MODERN and row is not None and row.may_ask
+        may_ask = getattr(METHODS.get(self.method), "may_ask", False)
+        return self.job is None and self.facts.rev >= MODERN and may_ask
 
     async def _ask_client(
         self, method: str, params: Msg, key: str | None, timeout: float, read: Any = None
@@ -4168,14 +4160,14 @@ class Context(ServerExchange):
             # spec: basic/patterns/mrtr#supported-requests
             raise RuntimeError(f"{self.method} cannot ask the client in revision {self.revision}")
         task = asyncio.current_task()
-        self._waiting.add(task)
+        self._waiting |= {task}
         try:
             if self.job is not None:
                 return await self.job.ask(name, method, params, timeout, read)
             ask = self.conversation.ask
             return read(await ask(method, params, self.send, patience=timeout, longest=timeout))
         finally:
-            self._waiting.discard(task)
+            self._waiting -= {task}
 
     # The record of the call.
 
@@ -4206,7 +4198,7 @@ class Context(ServerExchange):
         if key not in kept:
             # If a question beside it ends the run, finish() waits for this.
             call = asyncio.ensure_future(compute())
-            hold(self._unfinished, call)
+            self._unfinished |= {call}
             await call
         return to_json(kept[key])
 
@@ -4578,10 +4570,10 @@ async def log_access(ctx: Context, call_next: Any) -> Any:
 def whole_result(ctx: Context, answer: Msg) -> Msg:
     """Return a modern result with its type, who made it, and how long it may be kept."""
     answer = {"resultType": "complete", **answer}
-    row = METHODS.get(ctx.method)
-    if row is not None and row.cacheable and answer["resultType"] == "complete":
+    cacheable = getattr(METHODS.get(ctx.method), "cacheable", False)
+    if cacheable and answer["resultType"] == "complete":
         # spec: server/utilities/caching#cache-key -- not one that depends on answers
-        not_kept = {"ttlMs": 0} if ctx.used_journal else {}
+        not_kept = {"ttlMs": 0} if "journal" in vars(ctx) else {}
         answer = {**ctx.server.hints, **answer, **not_kept}
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
     answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
@@ -5283,7 +5275,7 @@ class Job:
         self.server, self.owner = ctx.server, ctx.owner
         make_room(self.server.jobs, 1)
         self.id = os.urandom(16).hex()
-        #: "working" or, with questions, "input_required"; then "completed", "failed", "cancelled"
+        #: "working", then "completed", "failed" or "cancelled"
         self.status, self.message = "working", ""
         self.created = self.updated = timestamp()
         self.outcome: Msg = {}  # "result" or "error", once there is one
@@ -5294,7 +5286,7 @@ class Job:
 
     @property
     def over(self) -> bool:
-        return self.status not in ("working", "input_required")
+        return self.status != "working"
 
     def change(self, status: str, message: str = "", **outcome: Msg) -> None:
         """Note and announce a new status, unless the task has ended."""
@@ -5305,8 +5297,6 @@ class Job:
         except ENCODE_ERRORS as exc:
             self.fail(exc)
             return
-        if status == "working" and self.questions:
-            status = "input_required"
         self.status, self.message, self.outcome = status, message, outcome
         self.updated = timestamp()
         if self.over:
@@ -5322,18 +5312,20 @@ class Job:
         ) | {"ttlMs": None}  # as long as there is room
 
     def details(self) -> Msg:
-        asked = {name: question for name, (question, _) in self.questions.items()}
-        waits = {"inputRequests": asked} if self.status == "input_required" else {}
-        return {**self.handle(), **waits, **self.outcome}
+        details = {**self.handle(), **self.outcome}
+        if self.questions and not self.over:
+            asked = {name: question for name, (question, _) in self.questions.items()}
+            details.update(status="input_required", inputRequests=asked)
+        return details
 
     async def ask(self, key: str, method: str, params: Msg, timeout: float, read: Function) -> Any:
         """Put a question where the client finds it when it looks, until the answer is right."""
-        late = RequestTimeout(f"the client did not answer {method} within {timeout:g} seconds")
-        async with Deadline(timeout, late):
+        async with Deadline(timeout, RequestTimeout(
+                f"the client did not answer {method} within {timeout:g} seconds")):
             while True:
                 name, waiter = self.claim(key), get_running_loop().create_future()
                 self.questions[name] = {"method": method, "params": params}, waiter
-                self.change("input_required")
+                self.change("working")
                 try:
                     answer = await waiter
                 finally:
@@ -5360,10 +5352,9 @@ class Job:
                 settle_future(self.questions[name][1], answer)
 
     def cancel(self) -> None:
-        call = self.call
+        if self.call is not None:
+            self.call.cancel()
         self.change("cancelled")
-        if call is not None:
-            call.cancel()
 
     def fail(self, exc: BaseException) -> None:
         problem = wire_error(exc)
@@ -5583,11 +5574,11 @@ class Feed:
 async def listen(ctx: Context) -> Msg:
     feed, conversation = Feed(ctx), ctx.conversation
     # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
-    agreed = {"notifications": feed.wanted}
     ctx.server.audience.add(feed)
     ctx.at_end(feed.ended.set)
     try:
-        await feed.send(notification("notifications/subscriptions/acknowledged", agreed))
+        await feed.send(notification("notifications/subscriptions/acknowledged",
+                                     {"notifications": feed.wanted}))
         feed.outbox.open(feed.send)
         await feed.ended.wait()
     finally:

@@ -13938,7 +13938,7 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "",
-        m.Context: "busy facts finish input_required job journal over release suspended title used_journal",
+        m.Context: "busy facts finish input_required job journal over release suspended title",
         m.Client: "catch_up modern",
     }
 
