@@ -177,7 +177,7 @@ from contextlib import (
     contextmanager,
     suppress,
 )
-from functools import cached_property, lru_cache, partial, wraps
+from functools import cached_property, lru_cache, partial, partialmethod, wraps
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -472,6 +472,9 @@ class CapabilityMissing(MCPError):
     def __init__(self, whose: str, capability: str, why: str = "") -> None:
         super().__init__(why or f"the {whose} did not declare the capability {capability!r}")
         self.capability = capability
+        if whose != "client":
+            self.code = INTERNAL_ERROR
+            return
         # spec: basic/index#_meta -- "data.requiredCapabilities lists the missing capabilities"
         needed: Msg = {}
         for key in reversed(capability.split(".")):
@@ -3196,18 +3199,16 @@ class Template:
         self.query = query[:-1].split(",") if query else []
         self.names = variables + self.query
         self.deep = [name for name in variables if name not in pieces[1::2]]
-        bad = re.search(r"\{[^}]*\}?|\}", "".join(pieces[::2]))
         is_query = re.fullmatch(rf"({_NAME}(,{_NAME})*\}})?", query) and not (query and "?" in path)
-        for remedy, is_wrong in (
-            ("begin with a scheme, such as note://{name}",
-             not re.match("[A-Za-z][A-Za-z0-9+.-]*:", text)),
-            (f"write {{name}}, {{+path}}, {{path*}} or {{?q}}, not {bad and bad[0]}", bad),
-            ("write {?a,b} once, at the end, and no other question mark", not is_query),
-            ("put text between variables, name each once, and give only one + or *",
-             len(self.deep) > 1 or "" in literals[1:-1] or len({*self.names}) < len(self.names)),
+        if (
+            not is_query or re.search("[{}]", "".join(pieces[::2])) or "" in literals[1:-1]
+            or not re.match("[A-Za-z][A-Za-z0-9+.-]*:", text)
+            or len(self.deep) > 1 or len({*self.names}) < len(self.names)
         ):
-            if is_wrong:
-                raise ValueError(f"URI template {text!r}: {remedy}")
+            raise ValueError(
+                f"URI template {text!r}: begin with a scheme, like note://{{name}}; write {{name}} "
+                "and at most one {+path} or {path*}, each name once, with text between them; and "
+                "{?a,b} at the end, without another question mark")
         # RFC 8089 §2: the path of a file URI is absolute.
         self.absolute = literals[0] in ("file:", "file://") and len(variables) == 1
         expression = re.escape(literals[0])
@@ -3793,15 +3794,6 @@ def is_async(fn: Any) -> bool:
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
 
 
-def _at_level(level: str) -> Callable[..., Coroutine[Any, Any, None]]:
-    def log(self: Any, data: JSON, logger: str | None = None) -> Any:
-        return self.log(level, data, logger)
-
-    log.__name__ = log.__qualname__ = level
-    log.__doc__ = f"Send a log message of level {level!r}, as log() does."
-    return log
-
-
 def _number(value: Any) -> float:
     return value if type(value) is int else float(value)
 
@@ -4010,7 +4002,12 @@ class Context(ServerExchange):
             await self._say(notification("notifications/message", {
                 **without_none(level=level, logger=logger), "data": data}))
 
-    debug, info, notice, warning, error, critical = map(_at_level, LOG_LEVELS[:6])
+    debug = partialmethod(log, "debug")
+    info = partialmethod(log, "info")
+    notice = partialmethod(log, "notice")
+    warning = partialmethod(log, "warning")
+    error = partialmethod(log, "error")
+    critical = partialmethod(log, "critical")
 
     @_from_threads
     async def notify(self, method: str, params: Msg | None = None) -> None:
@@ -4311,7 +4308,8 @@ class Entry:
         except (asyncio.CancelledError, GeneratorExit, Suspended, RPCError):
             raise
         except BaseException as exc:
-            if ctx.suspended or (isinstance(exc, CapabilityMissing) and ctx.facts.rev >= MODERN):
+            lacks_ours = isinstance(exc, CapabilityMissing) and exc.data
+            if ctx.suspended or (lacks_ours and ctx.facts.rev >= MODERN):
                 raise
             return self.log_failure(ctx, exc)
         try:

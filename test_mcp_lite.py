@@ -3204,32 +3204,32 @@ MATCHES = table(r"""
 
 # A template that is refused, and words of the remedy.
 BAD_TEMPLATES = table(r"""
-    {name} | scheme
-    /users/{id} | scheme
-    x://{ | x://{
-    x://} | x://}
-    x://{a | {a
-    x://{{a}} | {a}
-    x://{} | {name}
-    x://{a b} | {name}
-    x://{a.b} | {name}
-    x://{1} | {name}
-    x://{a:3} | {name}
-    x://{é} | {name}
-    x://{#a} | {name}
-    x://{;a} | {name}
-    x://{a**} | {name}
-    x://s{?a*} | {
-    x://s?a=1{&b} | {
-    x://s{?a}/b | end
-    x://s{?} | {
-    x://s{?a | {?a
-    x://s?{?a} | end
-    x://s{?a}{?b} | {
-    x://{a}{b} | between
-    x://{+a}/{b*} | one
-    x://{a}/{a} | once
-    x://{a}{?a} | once
+    {name}
+    /users/{id}
+    x://{
+    x://}
+    x://{a
+    x://{{a}}
+    x://{}
+    x://{a b}
+    x://{a.b}
+    x://{1}
+    x://{a:3}
+    x://{é}
+    x://{#a}
+    x://{;a}
+    x://{a**}
+    x://s{?a*}
+    x://s?a=1{&b}
+    x://s{?a}/b
+    x://s{?}
+    x://s{?a
+    x://s?{?a}
+    x://s{?a}{?b}
+    x://{a}{b}
+    x://{+a}/{b*}
+    x://{a}/{a}
+    x://{a}{?a}
 """)
 
 # A template, and a URI of it, in which %s is the value of `a`.
@@ -3257,11 +3257,10 @@ class TestTemplates:
     def test_a_uri_matches_in_one_way_or_not_at_all(self, template, uri, values):
         assert m.Template(template).match(m.canonical_uri(uri)) == (None if values == "-" else json.loads(values))
 
-    @pytest.mark.parametrize("template, words", BAD_TEMPLATES)
-    def test_a_bad_template_is_refused_with_a_remedy(self, template, words):
-        with pytest.raises(ValueError, match="(?s)template") as caught:
+    @pytest.mark.parametrize("template", [template for (template,) in BAD_TEMPLATES])
+    def test_a_bad_template_is_refused_with_a_remedy(self, template):
+        with pytest.raises(ValueError, match=r"(?s)URI template .*: begin with a scheme, like note://\{name\}; write"):
             m.Template(template)
-        assert words in str(caught.value)
 
     @pytest.mark.parametrize("offered, asked", [
         ("file:///srv/My Report.txt", "file:///srv/My%20Report.txt"),
@@ -5839,6 +5838,19 @@ class TestHooks:
             with pytest.raises(m.RemoteError, match="it is not there") as refused:
                 await c.read("x://b")
         assert (refused.value.code, refused.value.data) == (code, {"uri": "x://b"})
+
+    @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+    async def test_a_capability_that_another_server_lacks_is_not_asked_of_our_client(self, era):
+        app, other = m.Server(), m.Server()
+
+        @app.tool
+        async def forward(ctx: m.Context) -> None:
+            async with m.Client(other) as c:
+                await c.complete("greet", "name", "")
+
+        async with m.Client(app, revision=era) as c:
+            with pytest.raises(m.ToolError, match="the server did not declare the capability 'completions'"):
+                await c.call("forward")
 
     @pytest.mark.parametrize("where", ["method", "middleware"])
     @pytest.mark.parametrize("raised", [
