@@ -5953,9 +5953,9 @@ class TestHooks:
 
     async def test_true_is_nobody_in_particular(self, caplog):
         async with m.Server().http(port=0, verify=lambda token: True) as server:
-            with pytest.raises(m.MCPError, match="answered 500"):
+            with pytest.raises(m.MCPError, match="503"):
                 await m.Client(server.url, token="t").connect()
-        assert "verify= gave True: give a value that says who it is" in caplog.text
+        assert "verify= returned True: return a value that says who it is" in caplog.text
 
     async def test_scopes_are_read_from_a_mapping_as_from_an_object(self):
         app = m.Server()
@@ -15411,7 +15411,7 @@ class TestElicitation:
 
         run(main())
         assert isinstance(app.seen[0], m.RemoteError) and app.seen[0].code == -32603
-        assert "the answer of elicit() does not fit the form" in caplog.text
+        assert "what elicit= returned does not fit the form" in caplog.text
 
     @pytest.mark.parametrize(
         "answer",
