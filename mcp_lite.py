@@ -24,23 +24,27 @@ A SERVER                                      A CLIENT
 
 THE NOUNS OF MCP
 
+    request     a message with an id, to which the other end sends one response: a result or an
+                error. A message without an id is a notification: it gets no response
     client      the program that has the model: an editor, a chat, an agent
     server      the program that offers something to it; often a child process of the client
     tool        a function that the model may call: a name, a JSON Schema of its arguments, a result
     resource    something to read, under a URI: a file, a row, a page
     template    a URI with holes, "note://{name}", for a family of resources
-    prompt      a text with parameters that a person picks, as from a menu
+    prompt      a text with parameters that the user picks, as from a menu
     completion  values for an argument of a prompt or a template, while it is typed
     content     pieces of a result: text, image, audio, a resource, a link to one
     sampling    the server asks the client's model to write something
-    elicitation the server asks the person at the client: a form to fill in, or a URL to open
+    elicitation the server asks the user: a form to fill in, or a URL to open
     roots       the folders in which the client works
-    task        a call that goes on after its first answer; the client comes back for the result
-    principal   the person or program that was authenticated, where somebody was
+    task        a call that goes on after its first response; the client polls for the result
+    user        whoever sits at the client; many users may share one server
+    principal   the user or program that a server has authenticated, if it does
     capability  what one end declares that the other may use
     revision    the protocol as it stood on a date; there are five
     era         legacy: a handshake opens a session, and both ends send requests. Modern: only the
-                client sends requests, and each one says everything that it takes to answer it
+                client sends requests, and each carries everything that is needed to answer it
+    session     what a handshake opens in the legacy era, and what belongs to it
     round       one request of a call. A question of a modern server ends the request, and the
                 client sends it again with the answer: that call takes two rounds, or more
     transport   the channel of a conversation: memory, a pipe (stdio), or HTTP
@@ -72,33 +76,23 @@ ONE CALL ON THE WIRE   --> is what the client sends, <-- the server; on a pipe, 
          "content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}, "_meta": {
              "io.modelcontextprotocol/serverInfo": {"name": "demo", "version": "1.0"}}}}
 
-    Either era: the client gives a call up, and gets no answer. (Over HTTP, a modern client closes
+    Either era: the client cancels a call, and gets no response. (Over HTTP, a modern client closes
     the connection of the request instead.)
 
     --> {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
 
 THE MAP   A section uses only what stands above it; annotations may name a class from below. Cut off
-          before the name of a Part, the file is a complete product.
+          before the name of a Part, the file is a complete product. `grep -n "^# [0-9]"` on it
+          lists the sections.
 
-    Part I    Messages           2 Errors, 3 JSON-RPC, 4 Revisions and methods
-    Part II   One conversation   5 Requests in flight, 6 Lifecycle, 7 Tasks and threads, 8 Channels,
-                                 9 Peer
-    Part III  A server           10 JSON Schema, 11 Types, 12 Functions, 13 URI templates,
-                                 14 Content and forms, 15 Rounds, 16 Context, 17 Entries,
-                                 18 Conversations, 19 Server, 20 Tasks, 21 Methods
-    Part IV   stdio              22 Lines and pipes, 23 Standard streams
-    Part V    A client           24 Answers and announcements, 25 Values of results,
-                                 26 Sessions of a client, 27 Client, 28 Child processes
-    Part VI   HTTP               29 HTTP/1.1, 30 Input, 31 Server-sent events, 32 HTTP rules,
-                                 33 Mirrored headers, 34 Requests and responses, 35 Connections,
-                                 36 Listeners, 37 Streams and sessions, 38 Entrances and pages,
-                                 39 The endpoint, 40 Engines, 41 HTTP client,
-                                 42 Streamable HTTP, the client's end
-    Part VII  Authorization      43 OAuth rules, 44 Keys and tokens,
-                                 45 Fetching, 46 Logins,
-                                 47 Ways to a token, 48 Guarding a server
-    Part VIII The command line   49 Showing, 50 The trace, 51 The person, 52 Verbs,
-                                 53 Options and main
+    Part I    Messages             errors, JSON-RPC, revisions and methods
+    Part II   One conversation     lifecycle, tasks and threads, channels, Peer
+    Part III  A server             JSON Schema, functions, content, rounds, context, Server
+    Part IV   stdio                lines, standard streams
+    Part V    A client             sessions, Client, child processes
+    Part VI   HTTP                 HTTP/1.1, SSE, both ends of Streamable HTTP, ASGI
+    Part VII  Authorization        OAuth, keys and tokens, logging in, Guard
+    Part VIII The command line     showing, asking the user, verbs
 
 THE LIFE OF ONE CALL
 
@@ -321,7 +315,7 @@ class Row(Space):
     Point(x=1, y=2)
     """
 
-    def __init__(self, *values: Any, **named: Any) -> None:
+    def __init__(self, *values: Any, **named: Any):
         vars(self).update(zip(self.__annotations__, values), **named)
         for name in self.__annotations__:  # the missing ones, too
             setattr(self, name, getattr(self, name))
@@ -379,7 +373,7 @@ class MCPError(Exception):
 class WireError(MCPError):
     """An error object of JSON-RPC: {"code": code, "message": message, "data": data}."""
 
-    def __init__(self, code: int, message: str, data: JSON = None) -> None:
+    def __init__(self, code: int, message: str, data: JSON = None):
         super().__init__(message)
         self.code, self.message, self.data = code, message, data
 
@@ -405,7 +399,7 @@ class ToolError(MCPError):
     as the server sent it.
     """
 
-    def __init__(self, message: str, result: Msg | None = None) -> None:
+    def __init__(self, message: str, result: Msg | None = None):
         super().__init__(message)
         self.result = result
 
@@ -421,7 +415,7 @@ class SchemaError(MCPError):
 
     def __init__(
         self, path: str, message: str, expected: str = "", others: Sequence[SchemaError] = ()
-    ) -> None:
+    ):
         told = f"{path}: {message}" if path else message
         super().__init__("; ".join([told, *map(str, others)]))
         self.path, self.message, self.others = path, message, others
@@ -440,7 +434,7 @@ class ProtocolError(MCPError):
 
     def __init__(
         self, message: str, code: int = INVALID_REQUEST, http_status: int = 400, data: JSON = None
-    ) -> None:
+    ):
         super().__init__(message)
         self.message, self.code, self.http_status, self.data = message, code, http_status, data
 
@@ -469,7 +463,7 @@ class CapabilityMissing(MCPError):
 
     code = MISSING_CAPABILITY
 
-    def __init__(self, whose: str, capability: str, why: str = "") -> None:
+    def __init__(self, whose: str, capability: str, why: str = ""):
         super().__init__(why or f"the {whose} did not declare the capability {capability!r}")
         self.capability = capability
         if whose != "client":
@@ -836,7 +830,7 @@ LISTED = {
 class Method:
     """A row of _METHODS."""
 
-    def __init__(self, line: str) -> None:
+    def __init__(self, line: str):
         self.name, self.sender, era, capability, *words = line.split()
         self.kind = NOTIFICATION if self.name.startswith("notifications/") else REQUEST
         self.revisions: tuple[str, ...] = _ERAS[era]
@@ -958,7 +952,7 @@ class Exchange:
 
     def __init__(
         self, conversation: Any, msg: Msg, send: Send, caller: Caller, modern: bool | None = None
-    ) -> None:
+    ):
         self.conversation = conversation  #: the Peer that serves it
         self.msg, self.send, self.caller = msg, send, caller
         self.req_id: ReqId = msg["id"]
@@ -985,7 +979,7 @@ class Exchange:
 class RateLimit:
     """So many calls in so many seconds for each key, saved up when unused."""
 
-    def __init__(self, calls: float, seconds: float) -> None:
+    def __init__(self, calls: float, seconds: float):
         self.calls, self.seconds = calls, seconds
         #: calls used, and when that was so; whoever was silent for longest first
         self.used: dict[str, tuple[float, float]] = {}
@@ -1028,7 +1022,7 @@ class Facts:
 
     def __init__(
         self, rev: str, client_info: Msg, client_capabilities: Msg, log_level: str | None
-    ) -> None:
+    ):
         self.rev, self.client_info = rev, client_info
         self.client_capabilities = client_capabilities
         self.log_level = log_level  #: the mildest severity to send, or None for silence
@@ -1155,7 +1149,7 @@ class Deadline:
     def __init__(
         self, seconds: float, problem: MCPError, longest: float = 0,
         paused: Callable[[], bool] = bool,  # which gives False
-    ) -> None:
+    ):
         self.seconds, self.problem, self.paused = seconds, problem, paused
         self.loop = get_running_loop()
         self.last = self.loop.time() + max(seconds, longest)
@@ -1269,7 +1263,7 @@ class Threads:
     Python cannot stop it.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int):
         import queue
 
         self.limit, self.most = limit, limit + 10 * TOOL_THREADS  # what blocked() adds has an end
@@ -1394,7 +1388,7 @@ class Outbox:
     send: Send | None = None  # once the reader is ready
     sending = closed = False  # whether a task sends; whether nothing more is taken
 
-    def __init__(self, spawn: Function, too_slow: Action) -> None:
+    def __init__(self, spawn: Function, too_slow: Action):
         self.spawn, self.too_slow = spawn, too_slow
         self.waiting: dict[Any, Msg] = {}  # by subject
 
@@ -1611,7 +1605,7 @@ class PendingRequest:
 
     def __init__(
         self, method: str, send: Send, deadline: Deadline, on_progress: Function | None
-    ) -> None:
+    ):
         self.method, self.send, self.deadline = method, send, deadline
         self.on_progress = on_progress
         #: a result, or an error as a value: Python logs an exception for which nobody waits
@@ -1628,7 +1622,7 @@ class Requester:
     transport = Transport()  # until run() gets the one that is used
     loop: Any = None  # that of run()
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str):
         self.name, self.tasks = name, Tasks()
         self.asked: dict[ReqId, PendingRequest] = {}
         self.ids = itertools.count(1)
@@ -1762,7 +1756,7 @@ class Peer(Requester):
 
     def __init__(
         self, name: str, serve: Callable[[Exchange], Awaitable[Msg]], on_notification: Function
-    ) -> None:
+    ):
         super().__init__(name)
         self.serve, self.on_notification = serve, on_notification
         self.session = Session()
@@ -2059,22 +2053,35 @@ class Peer(Requester):
 #######################################
 # 10. JSON Schema
 #######################################
-# Problem.  A JSON Schema tells a model what a tool takes, and what the model sends is checked: "x"
-#           for {"type": "integer"} gives "expected integer, got string". Values come from
-#           strangers, and so do some of the schemas.
-# Rules.    1. Document rewrites a schema once, into nodes: there `$ref` is one more schema of
-#              `allOf`. Checking applies a node to a value.
+# Problem.  A JSON Schema tells a model which arguments a tool takes, and the arguments that the
+#           model sends are checked: "x" for {"type": "integer"} gives "expected integer, got
+#           string". Values come from strangers, and so do some of the schemas.
+# Rules.    1. Document compiles a schema into nodes once; there `$ref` is one more schema of
+#              `allOf`. Checking applies a node to a value, and makes the Python value of it.
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
-#           3. Schema and value multiply, so work is paid for before it is done, from one budget.
-#              A budget that is spent is no SchemaError, so no `not` can catch it.
+#           3. Schema and value multiply, so each piece of work is paid for before it is done. A
+#              budget that is spent is not a SchemaError: no `not` can catch it.
 # Limits.   2020-12, and what draft-07 wrote otherwise. `$ref` stays in the document; `format` and
-#           `content*` say nothing. A pattern is applied to 10,000 characters at most. Section 24
-#           applies no stranger's schema that has one: an expression can take Python years.
+#           `content*` are not checked. A pattern is applied to at most 10,000 characters. Section
+#           24 applies no pattern of a stranger: a regular expression can take years.
 
 __all__ += ["compile_schema", "Validator"]
 
 
 Schema = dict[str, Any]
+
+
+class Shape(Schema):
+    """A schema, and how the JSON that fits it becomes a Python value; None: it is the value."""
+
+    #: Whether members without a name here are refused. `additionalProperties` does not say so,
+    #: because google-genai fails on a boolean there (python-genai #2393).
+    is_closed = False
+
+    def __init__(self, words: Schema, read: Function | None = None):
+        super().__init__(words)
+        self.read = read
+
 
 # The metaschema: what the argument of each keyword looks like.
 ONE: Schema = {"$ref": "#"}
@@ -2146,18 +2153,18 @@ class Node:
     `enum` and `const` hold a pair: the canonical texts of the values, and words for an error.
     """
 
-    def __init__(self, words: Schema, scope: str = "") -> None:
+    def __init__(self, words: Schema, scope: str = "", read: Function | None = None):
         self.words = {word: words[word] for word in words if word in KEYWORDS}
-        self.scope = scope
+        self.scope, self.read = scope, read
         types = as_list(words.get("type", []))
         #: the types that are admitted; all, if it is empty
         self.kinds = {*types, *(["integer"] if "number" in types else [])}
         self.expected = " or ".join(types)
         self.limits = [(*MEASURES[word], words[word]) for word in words if word in MEASURES]
         self.is_flat = self.words.keys() <= FLAT
-        #: the classes whose values are all valid
+        #: the classes whose values are all valid, and are read as they are
         self.plain = {cls for cls, kind in KINDS.items() if self.words.keys() <= {"type"}
-                      and (not types or kind in self.kinds)}
+                      and (not types or kind in self.kinds) and read in (None, cls)}
         self.cost = 4 + len(words.get("required", ())) + 60 * ("multipleOf" in words)
 
 
@@ -2168,14 +2175,22 @@ def _mismatch(expected: str, got: str, path: str = "") -> SchemaError:
     return SchemaError(path, f"expected {expected}, got {got}", expected)
 
 
-def usable(make: Function | None, value: Any) -> Any:
-    """Return make(value), or the value itself; all that make() raises becomes a SchemaError."""
+def usable(make: Function, value: Any) -> Any:
+    """Return make(value); an exception becomes a SchemaError."""
     try:
-        return make(value) if make else value
+        return make(value)
     except (SchemaError, LimitExceeded):
         raise
     except Exception as exc:
         raise fault_of(exc) from None
+
+
+def affordable(make: Function, value: Any) -> Any:
+    """Return usable(make, value); a budget that is spent is a SchemaError then."""
+    try:
+        return usable(make, value)
+    except LimitExceeded as exc:
+        raise SchemaError("", f"is not usable: {exc}") from None
 
 
 def fault_at(step: str | int, fault: SchemaError) -> SchemaError:
@@ -2183,9 +2198,9 @@ def fault_at(step: str | int, fault: SchemaError) -> SchemaError:
 
 
 def fault_of(exc: Any) -> SchemaError:
-    """Return an exception about a value as an error of the value."""
+    """Return an exception that a value caused as an error of the value."""
     with suppress(Exception):
-        first = exc.errors()[0]  # of pydantic's, which tells where
+        first = exc.errors()[0]  # pydantic's, with the path
         fault = SchemaError("", first["msg"])
         for step in reversed(first["loc"]):
             fault = fault_at(step, fault)
@@ -2194,11 +2209,11 @@ def fault_of(exc: Any) -> SchemaError:
 
 
 def nearest(faults: Sequence[SchemaError]) -> SchemaError:
-    """Return one error for all alternatives: that of the one that was probably meant."""
+    """Return one error for all alternatives: the one of the alternative that was probably meant."""
 
     def nearness(fault: SchemaError) -> tuple[Any, ...]:
-        # What got inside comes first, then what is no tag, then the deepest. Where only one text is
-        # right, "cat", it is a tag: another alternative was meant.
+        # An error of a member comes first, and the deepest of those. Where a member must be one
+        # certain text, "cat", it is a tag: another alternative was meant.
         tag = re.fullmatch('"[^"]*"', fault.expected)
         return bool(fault.path or not fault.expected), not tag, len(fault.path)
 
@@ -2222,7 +2237,10 @@ def _any_of(values: Iterable[JSON]) -> str:
 
 
 class Checking:
-    """One check of a value: its budget, and the scopes of the schemas that are being applied."""
+    """One walk over a value: its budget, and the scopes of the schemas that are being applied."""
+
+    is_shape = False  # whether the schema is of a type: the first alternative that fits is it
+    needed: set[str] | None = None  # the arguments that are required, where others may be absent
 
     def __init__(self) -> None:
         self.steps = MAX_STEPS  # that are left
@@ -2231,10 +2249,10 @@ class Checking:
     def spend(self, steps: int) -> None:
         self.steps -= steps
         if self.steps < 0 or len(self.scopes) > 2 * MAX_DEPTH:
-            raise LimitExceeded("it takes too long, or is too deep: simplify schema or value")
+            raise LimitExceeded("it takes too long, or is nested too deep: simplify it")
 
-    def apply(self, node: Node, value: JSON) -> set[Any]:
-        """Apply a schema; return the names or indexes of the parts that it has evaluated."""
+    def apply(self, node: Node, value: JSON) -> tuple[set[Any], Any]:
+        """Return the names or indexes that a schema has evaluated, and the value as Python's."""
         kind = kind_of(value)
         words = node.words
         size = len(value) if kind in ("object", "array") else 0
@@ -2244,14 +2262,16 @@ class Checking:
             raise _mismatch(node.expected, kind)
         self.scopes.append(node.scope)
         try:
-            seen = set()
+            seen: set[Any] = set()
+            made = value
             if kind == "object":
-                seen = self._object(words, value)
+                seen, made = self._object(words, value)
             elif kind == "array":
-                seen = self._array(words, value)
+                seen, made = self._array(words, value)
             if not node.is_flat:
                 self._simple(node, value, "number" if kind == "integer" else kind)
-                self._mixed(words, value, seen)
+                for read in self._mixed(words, value, seen):
+                    made = made if read is value else read
                 rest = words.get("unevaluatedItems" if kind == "array" else "unevaluatedProperties")
                 if rest is not None:
                     keys = value if kind == "object" else range(size)
@@ -2259,16 +2279,17 @@ class Checking:
                     seen.update(keys)
         finally:
             self.scopes.pop()
-        return seen
+        return seen, usable(node.read, made) if node.read else made
 
-    def _fault(self, node: Node, value: JSON, seen: set[Any]) -> SchemaError | None:
-        """Return what is wrong, or None; add what a right value has evaluated to `seen`."""
+    def _try(self, node: Node, value: JSON, seen: set[Any]) -> tuple[SchemaError | None, Any]:
+        """Return what is wrong, or None, and the value; add what was evaluated to `seen`."""
         try:
-            seen |= self.apply(node, value)
+            more, made = self.apply(node, value)
         except SchemaError as exc:
-            self.spend(12)
-            return exc.with_traceback(None)  # its frames would live on, in a cycle
-        return None
+            self.spend(40)
+            return exc.with_traceback(None), None  # its frames would live on, in a cycle
+        seen |= more
+        return None, made
 
     def _simple(self, node: Node, value: JSON, kind: str) -> None:
         """Apply the keywords that look at no member and no item."""
@@ -2288,22 +2309,49 @@ class Checking:
         self.spend(1 + (len(text) * len(text) >> 8))
         return pattern_of(pattern).search(text) is not None
 
+    def _apply_to_argument(self, node: Node, value: JSON) -> tuple[set[Any], Any]:
+        """Apply a schema; a text that it refuses is read as JSON.
+
+        Models write "3" for 3, and prompts and URIs have only text.
+        """
+        try:
+            return self.apply(node, value)
+        except SchemaError as exc:
+            if exc.path or not exc.expected or not isinstance(value, str):
+                raise
+            try:
+                return self._apply_to_argument(node, decode(value.encode()))
+            except (ProtocolError, UnicodeError):
+                raise exc from None
+
     def _apply_to_parts(
         self, value: Any, parts: Iterable[tuple[Any, Node]], faults: Sequence[SchemaError] = ()
-    ) -> None:
-        """Apply schemas to parts of a value; raise what is wrong with them, and `faults`."""
+    ) -> Any:
+        """Return a value with its parts as read; raise what is wrong with them, and `faults`."""
         found: list[SchemaError] = []
+        made = value
+        needed = self.needed if len(self.scopes) == 2 else None
+        apply = self.apply if needed is None else self._apply_to_argument
         for key, part in parts:
-            if type(value[key]) not in part.plain and len(found) < MAX_RETRIES:
-                try:
-                    self.apply(part, value[key])
-                except SchemaError as exc:
+            if type(value[key]) in part.plain or len(found) >= MAX_RETRIES:
+                continue
+            try:
+                _, read = apply(part, value[key])
+            except SchemaError as exc:
+                if needed is not None and value[key] in (None, "") and key not in needed:
+                    made = without(made, key)  # it was not filled in
+                else:
                     found += [fault_at(key, fault) for fault in (exc, *exc.others)]
+                continue
+            if read is not value[key]:
+                made = value.copy() if made is value else made
+                made[key] = read
         if found or faults:
             first, *others = [*found, *faults][:MAX_RETRIES]
             raise SchemaError(first.path, first.message, first.expected, others)
+        return made
 
-    def _object(self, words: Schema, value: Msg) -> set[Any]:
+    def _object(self, words: Schema, value: Msg) -> tuple[set[Any], Any]:
         named = words.get("properties", {})
         rest = words.get("additionalProperties")
         parts = [(name, named[name]) for name in value if name in named]
@@ -2317,55 +2365,65 @@ class Checking:
             faults.append(SchemaError(unknown, f"unexpected property: expected {expected}"))
         faults += [SchemaError(join_path(name), "is required")
                    for name in words.get("required", ()) if name not in value]
-        self._apply_to_parts(value, parts + [(name, rest) for name in left], faults)
+        made = self._apply_to_parts(value, parts + [(name, rest) for name in left], faults)
         seen.update(left)
         for name in value if "propertyNames" in words else ():
-            if self._fault(words["propertyNames"], name, set()):
+            if self._try(words["propertyNames"], name, set())[0]:
                 raise SchemaError(join_path(name), "is not allowed as a name")
         for word in ("dependentSchemas", "dependentRequired", "dependencies"):
             for name, part in words.get(word, {}).items():
                 if name in value:
-                    seen |= self.apply(part, value)
-        return seen
+                    seen |= self.apply(part, value)[0]
+        return seen, made
 
-    def _array(self, words: Schema, value: list[Any]) -> set[Any]:
+    def _array(self, words: Schema, value: list[Any]) -> tuple[set[Any], Any]:
         parts = [*words.get("prefixItems", ())][: len(value)]
         if "items" in words:
             parts += [words["items"]] * (len(value) - len(parts))
-        self._apply_to_parts(value, enumerate(parts))
+        made = self._apply_to_parts(value, enumerate(parts))
         seen = {*range(len(parts))}
         if "contains" in words:
             part = words["contains"]
-            fit = {i for i, item in enumerate(value) if not self._fault(part, item, set())}
+            fit = {i for i, item in enumerate(value) if not self._try(part, item, set())[0]}
             seen |= fit
             least, most = words.get("minContains", 1), words.get("maxContains", len(value))
             if not least <= len(fit) <= most:
-                raise SchemaError("", f"has {len(fit)} items of a certain kind: too few or many")
+                raise SchemaError("", f"has {len(fit)} items as in `contains`: too few or too many")
         if words.get("uniqueItems"):
             if len({canonical(item, self.spend) for item in value}) < len(value):
                 raise SchemaError("", "has two items that are the same")
-        return seen
+        return seen, made
 
-    def _mixed(self, words: Schema, value: JSON, seen: set[Any]) -> None:
-        """Apply the keywords that hold further schemas for the value itself."""
-        for part in words.get("allOf", ()):
-            seen |= self.apply(part, value)
+    def _mixed(self, words: Schema, value: JSON, seen: set[Any]) -> Iterable[Any]:
+        """Apply the keywords that hold further schemas for the value itself; yield it as read."""
+        parts = [*words.get("allOf", ())]
         if "$dynamicRef" in words:
             nodes = words["$dynamicRef"]  # by scope; under "*" the one that $ref would lead to
-            outer = next((scope for scope in self.scopes if scope in nodes), "*")
-            seen |= self.apply(nodes[outer], value)
+            parts.append(nodes[next((scope for scope in self.scopes if scope in nodes), "*")])
         if "if" in words:
-            branch = "else" if self._fault(words["if"], value, seen) else "then"
-            seen |= self.apply(words.get(branch, ANYTHING), value)
-        if "not" in words and not self._fault(words["not"], value, set()):
+            fault, _ = self._try(words["if"], value, seen)
+            parts.append(words.get("else" if fault else "then", ANYTHING))
+        for part in parts:
+            more, read = self.apply(part, value)
+            seen |= more
+            yield read
+        if "not" in words and not self._try(words["not"], value, set())[0]:
             raise SchemaError("", "matches what it must not match")
         for word in ("anyOf", "oneOf"):
-            # No early end: each alternative that fits has evaluated something.
-            faults = [self._fault(part, value, seen) for part in words.get(word, ())]
-            if faults and None not in faults:
-                raise nearest(cast("list[SchemaError]", faults))
-            if word == "oneOf" and faults.count(None) > 1:
+            faults, fit = [], []
+            for part in words.get(word, ()):
+                fault, read = self._try(part, value, seen)
+                if fault:
+                    faults.append(fault)
+                    continue
+                fit.append(read)
+                if self.is_shape:  # else each alternative that fits has evaluated something
+                    break
+            if faults and not fit:
+                raise nearest(faults)
+            if word == "oneOf" and len(fit) > 1:
                 raise SchemaError("", "matches more than one of the alternatives")
+            yield from fit[:1]
 
 
 # `$id` gives a schema a URI and makes it a scope: references and anchors in it are relative to it.
@@ -2376,7 +2434,7 @@ class Checking:
 class Document(Checking):
     """A schema being compiled, which is paid for as a check is."""
 
-    def __init__(self, metaschema: Node) -> None:
+    def __init__(self, metaschema: Node):
         super().__init__()
         self.metaschema = metaschema
         #: by id(), which is safe as long as the root lives
@@ -2401,10 +2459,12 @@ class Document(Checking):
         if isinstance(words.get("items"), list):  # in draft-07
             rest = words.get("additionalItems", True)
             words = {**words, "prefixItems": words["items"], "items": rest}
+        if getattr(schema, "is_closed", False):
+            words = {**words, "additionalProperties": False}
         uri, _, fragment = words.get("$id", "").partition("#")  # in draft-07, "#a" is an anchor
         dynamic = words.get("$dynamicAnchor", "")
         scope = self._absolute(uri, scope)
-        node = self.nodes[id(schema)] = Node(words, scope)
+        node = self.nodes[id(schema)] = Node(words, scope, getattr(schema, "read", None))
         # The first schema in a scope is the one that has its $id: "" names it.
         for name in ("", fragment, words.get("$anchor", ""), dynamic):
             self.names.setdefault((scope, name), schema)
@@ -2412,7 +2472,7 @@ class Document(Checking):
             self.anchors.setdefault(dynamic, {})[scope] = node
         for word, held in node.words.items():
             node.words[word] = self._argument(node, word, held)
-        if node.words.keys() == {"anyOf"}:
+        if node.words.keys() == {"anyOf"} and all(part.plain for part in node.words["anyOf"]):
             node.plain = set().union(*(part.plain for part in node.words["anyOf"]))
         return node
 
@@ -2459,8 +2519,8 @@ class Document(Checking):
             schema = schema.get(name) if isinstance(schema, dict) else None
         if not isinstance(schema, (dict, bool)):
             # spec: basic/index#ref-resolution -- a network URI is never dereferenced
-            raise SchemaError("", f"{show_json(ref)} leads nowhere: nothing is fetched, so put it "
-                              "under $defs")
+            raise SchemaError("", f"{show_json(ref)} cannot be resolved: nothing is fetched, "
+                              "so put it under $defs")
         # A target without a node stands under a keyword that is not ours.
         target = self.nodes.get(id(schema)) or self.read(schema, scope)
         anchors = self.anchors.get(fragment, {})
@@ -2470,46 +2530,36 @@ class Document(Checking):
             node.words["allOf"] = [*node.words.get("allOf", ()), target]
 
 
-#: The check that pays for all others while a value is read: each alternative of a union is checked
-#: again when it is read, and unions may stand inside unions.
-READING = contextvars.ContextVar[Checking]("mcp_lite.reading")
-
-
-def on_one_budget(make: Function | None, value: Any) -> Any:
-    """Return usable(make, value); a budget that is spent is a SchemaError then."""
-    token = READING.set(Checking())
-    try:
-        return usable(make, value)
-    except LimitExceeded as exc:
-        raise SchemaError("", f"is not usable: {exc}") from None
-    finally:
-        READING.reset(token)
-
-
 @lru_cache(None)
 def _metaschema() -> Node:
     return Document(ANYTHING).read({"type": ["object", "boolean"], "properties": KEYWORDS})
 
 
 class Validator:
-    """A compiled JSON Schema of 2020-12 or draft-07; SchemaError if it is no usable one."""
+    """A compiled JSON Schema of 2020-12 or draft-07; SchemaError if it cannot be used."""
 
-    def __init__(self, schema: JSON) -> None:
-        self._node = node = on_one_budget(Document(_metaschema()).read, schema)
+    def __init__(self, schema: JSON):
+        self._node = node = affordable(Document(_metaschema()).read, schema)
+        self._is_shape = isinstance(schema, Shape)
         # Members of most tools have a type and nothing else: to compare classes is much faster.
-        parts = node.words.get("properties", {}) if node.is_flat and "object" in node.kinds else {}
+        is_flat = node.is_flat and "object" in node.kinds and not node.read
+        parts = node.words.get("properties", {}) if is_flat else {}
         self._plain = {name: part.plain for name, part in parts.items()}
         self._needed = {*node.words.get("required", ())}
 
     def check(self, value: JSON) -> None:
-        """Raise SchemaError for the first thing that is wrong with `value`."""
-        if not self._is_plain(value):
-            on_one_budget(self.apply, value)
+        """Raise SchemaError for what is wrong with `value`."""
+        self.read(value)
 
-    def apply(self, value: JSON) -> None:
-        """Check on the budget of what is being read; LimitExceeded if that is spent."""
-        if not self._is_plain(value):
-            usable(partial(READING.get().apply, self._node), value)
+    def read(self, value: JSON, as_arguments: bool = False) -> Any:
+        """Return a value as Python's; SchemaError if it does not fit, arguments: not nearly."""
+        if self._is_plain(value):
+            return value
+        checking = Checking()
+        checking.is_shape = self._is_shape
+        checking.needed = self._needed if as_arguments else None
+        _, made = affordable(partial(checking.apply, self._node), value)
+        return made
 
     def _is_plain(self, value: JSON) -> bool:
         if not self._plain or type(value) is not dict or not self._needed <= value.keys():
@@ -2529,18 +2579,18 @@ compile_schema = Validator
 #           sees, "1969-07-20" a date, and a result JSON again.
 # Rules.    1. What JSON cannot express is an error at registration, which names the parameter and
 #              the remedy: a model's call is too late for that.
-#           2. A shape is a schema and a reader. The reader gets valid JSON only, and refuses only
+#           2. A type becomes a Shape. Its reader gets JSON that fits the schema, and refuses only
 #              what no schema can exclude, such as the 30th of February.
-#           3. Results become JSON by their values; Tool then checks them by their annotation.
-# Limits.   Of a class inside itself, a schema says only that it is another one; values are checked
-#           all the same. pydantic and msgspec are never imported: their classes are asked.
+#           3. Many hosts cannot follow `$ref`: a class stands where it is used, unless it contains
+#              itself or is large.
+#           4. Results become JSON by their values; Tool then checks them by their annotation.
+# Limits.   pydantic and msgspec are never imported: their classes are asked.
 
 __all__ += ["Header", "converter"]
 
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
-#: From JSON to the value; None where they are the same.
-Reader = Optional[Function]
-Shape = tuple[Schema, Reader]
+#: The longest schema of a class, as text, that stands in place of a reference.
+MAX_INLINE_CHARS = 4_000
 #: Name, annotation and default of a member or a parameter. The default is EMPTY if it is required,
 #: and `...` if it may be absent.
 Member = tuple[str, Any, Any]
@@ -2558,7 +2608,8 @@ class Header(Row):
 
 
 def _read_iso(cls: Any, text: str) -> Any:
-    # until 3.11: "Z" is unknown
+    # Python < 3.11: "Z" is unknown, and a fraction must have 3 or 6 digits
+    text = re.sub(r"\.([0-9]+)", lambda digits: f".{digits[1]:0<6.6}", text)
     return cls.fromisoformat(re.sub(r"(?<=[0-9])[zZ]\Z", "+00:00", text))
 
 
@@ -2569,17 +2620,19 @@ def _read_text(cls: Any, value: Any) -> Any:
 DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"  # no NaN, no infinity, and cheap
 #: The classes that are JSON as they are.
 PLAIN = (str, bool, int, float, type(None))
-#: Classes whose JSON is a text: what their schema has besides {"type": "string"}, and a function
-#: from class and JSON to the value. Names, so that nothing is imported for them.
+#: Classes whose JSON is a text: their schema, and a function from class and JSON to the value.
+#: Names, so that nothing is imported for them.
 TEXTS: dict[str, tuple[Schema, Function]] = {
-    "builtins.bytes": ({"contentEncoding": "base64"},
+    "builtins.bytes": ({"type": "string", "contentEncoding": "base64"},
                        lambda cls, text: base64.b64decode(text, validate=True)),
-    "datetime.datetime": ({"format": "date-time"}, _read_iso),
-    "datetime.date": ({"format": "date"}, _read_iso),
-    "datetime.time": ({"format": "time"}, _read_iso),
-    "uuid.UUID": ({"format": "uuid"}, _read_text),
-    "os.PathLike": ({}, _read_text),
-    "decimal.Decimal": ({"type": ["string", "number"], "pattern": DECIMAL}, _read_text),
+    "datetime.datetime": ({"type": "string", "format": "date-time"}, _read_iso),
+    "datetime.date": ({"type": "string", "format": "date"}, _read_iso),
+    "datetime.time": ({"type": "string", "format": "time"}, _read_iso),
+    "uuid.UUID": ({"type": "string", "format": "uuid"}, _read_text),
+    "pathlib.PurePath": ({"type": "string"}, _read_text),
+    # A list of types breaks the converters of several hosts.
+    "decimal.Decimal": ({"anyOf": [
+        Shape({"type": "number"}), Shape({"type": "string", "pattern": DECIMAL})]}, _read_text),
 }
 #: The attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords.
 NOTES = {
@@ -2594,14 +2647,6 @@ NOTES = {
 NOT_CARRIED = ("alias", "validation_alias", "strip_whitespace", "to_lower", "to_upper", "strict",
                "default_factory")
 NO_DEFAULT = ("Ellipsis", "PydanticUndefined")
-
-
-def _types_in(schema: Schema) -> set[str]:
-    """Return the types that a schema admits, any number as "number"; none if it admits all."""
-    if "type" in schema:
-        return {"number" if kind == "integer" else kind for kind in as_list(schema["type"])}
-    parts = [_types_in(part) for part in schema.get("anyOf", ())]
-    return set().union(*parts) if all(parts) else set()
 
 
 def _words_of(note: Any, kinds: set[str]) -> Schema:
@@ -2626,31 +2671,38 @@ def _words_of(note: Any, kinds: set[str]) -> Schema:
             words.update({word.format(measure): value for measure in measures})
     lost = any(getattr(note, name, None) for name in NOT_CARRIED)
     if not words or lost or repr(getattr(note, "default", ...)) not in NO_DEFAULT:
-        raise TypeError(f"{note!r:.200} in Annotated[] is not understood: give a default after =, "
-                        'a bound as JSON Schema, {"minimum": 1}, all else in a model')
+        raise TypeError(f"{note!r:.200} in Annotated[] is not understood: write a default after =, "
+                        'a bound as {"minimum": 1}, and all else in a model')
     return words
 
 
-def _read_bounded(read: Reader, bounds: Schema, value: JSON) -> Any:
-    """Read and compare: no schema says that "-5" is too small for a Decimal."""
-    found = usable(read, value)
+def _types_in(schema: Schema) -> set[str]:
+    """Return the types that a schema admits, any number as "number"; none if it admits all."""
+    if "type" in schema:
+        return {"number" if kind == "integer" else kind for kind in as_list(schema["type"])}
+    parts = [_types_in(part) for part in schema.get("anyOf", ())]
+    return set().union(*parts) if all(parts) else set()
+
+
+def _check_measures(bounds: Schema, value: Any) -> Any:
+    """Compare a value: no schema says that "-5" is too small for a Decimal."""
     for word, bound in bounds.items():
         _, holds, must = MEASURES[word]
-        if type(found) not in PLAIN and not holds(found, bound):  # else the schema has judged it
+        if type(value) not in PLAIN and not holds(value, bound):  # else the schema has judged it
             raise SchemaError("", f"must {must.format(bound)}")
-    return found
+    return value
 
 
 def _check_ours(hint: Any) -> None:
     """Raise TypeError for what an SDK defines: its Context and its content mean nothing here."""
     homes = {cls.__module__.partition(".")[0] for cls in getattr(hint, "__mro__", ())}
     if homes & {"mcp", "mcp_types", "fastmcp", "uncalled_for"}:  # the last has its Depends
-        raise TypeError(f"{hint!r} is of an SDK: take Context, Image and the like from mcp_lite, "
-                        "and dicts for what is sent as it is")
+        raise TypeError(f"{hint!r} belongs to another library: import Context, Image and the like "
+                        "from mcp_lite, and use dicts for what is sent as it is")
 
 
 def _is_class(hint: Any) -> bool:
-    # until 3.11: list[int] is an instance of type
+    # Python < 3.11: list[int] is an instance of type
     return isinstance(hint, type) and get_origin(hint) is None
 
 
@@ -2660,40 +2712,22 @@ def _is_record(hint: Any) -> bool:
     return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
 
 
-def _inlined(schema: Any, known: Schema) -> Any:
-    """Replace each reference to a schema of `known` by that schema."""
-    if isinstance(schema, list):
-        return [_inlined(each, known) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    others = {word: _inlined(held, known) for word, held in schema.items()}
-    if not isinstance(schema.get("$ref"), str):
-        return others
-    name = others.pop("$ref").rpartition("/")[2]
-    if name not in known:  # it stands inside itself
-        return {"description": f"another {name}"}
-    return {**_inlined(known[name], without(known, name)), **others}
-
-
-#: What the shape of a result is inside: models of pydantic's write other fields than they read.
-WRITTEN = "a result"
-
-
-def _known(cls: Any, inside: tuple[Any, ...] = ()) -> Shape | None:
-    """Return the shape of a class of TEXTS, or of one that describes and reads itself."""
+def _text_shape(cls: Any) -> Shape | None:
+    """Return the shape of a class of TEXTS."""
     if not _is_class(cls):
         return None
-    if hasattr(cls, "model_json_schema"):  # of pydantic's, or like it
-        mode = "serialization" if WRITTEN in inside else "validation"
-        schema, read = cls.model_json_schema(mode=mode), cls.model_validate
-    elif hasattr(cls, "__struct_fields__"):
-        structs = sys.modules["msgspec"]
-        schema, read = structs.json.schema(cls), lambda value: structs.convert(value, cls)
-    else:
-        name = f"{cls.__module__}.{cls.__qualname__}"
-        row = TEXTS.get("os.PathLike" if issubclass(cls, os.PathLike) else name)
-        return row and ({"type": "string", **row[0]}, partial(row[1], cls))
-    return _inlined(without(schema, "$defs"), schema.get("$defs", {})), read
+    is_path = issubclass(cls, os.PathLike) and not inspect.isabstract(cls)
+    row = TEXTS.get("pathlib.PurePath" if is_path else f"{cls.__module__}.{cls.__qualname__}")
+    return Shape(row[0], partial(row[1], cls)) if row else None
+
+
+def _merged(under: Shape, over: Shape) -> Shape:
+    """Return a shape with the keywords of two; `under` reads first."""
+    first, second = under.read, over.read
+    both = first and second and (lambda value: second(first(value)))
+    merged = Shape({**under, **over}, both or first or second)
+    merged.is_closed = under.is_closed
+    return merged
 
 
 def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
@@ -2739,29 +2773,6 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def read_at(step: str | int, read: Reader, value: Any) -> Any:
-    try:
-        return usable(read, value)
-    except SchemaError as exc:
-        raise fault_at(step, exc) from None
-
-
-def read_members(readers: dict[str, Reader], given: Schema) -> Schema:
-    read = {name: read_at(name, readers[name], given[name]) for name in readers if name in given}
-    return {**given, **read}
-
-
-def _checked(shape: Shape) -> Function:
-    schema, read = shape
-    apply = compile_schema(schema).apply
-
-    def read_checked(value: JSON) -> Any:
-        apply(value)
-        return usable(read, value)
-
-    return read_checked
-
-
 def converter(annotation: Any) -> Callable[[JSON], Any]:
     """Return a function that reads JSON as a type, as an argument of a tool is read.
 
@@ -2770,174 +2781,187 @@ def converter(annotation: Any) -> Callable[[JSON], Any]:
     >>> converter(bytes)("aGk=")
     b'hi'
     """
-    return partial(on_one_budget, _checked(shape_of(annotation)))
+    return Validator(shape_of(annotation)).read
 
 
-@lru_cache(None)
-def _reader_inside(cls: Any) -> Function:
-    """Return the reader of a class that stands inside itself."""
-    return _checked(shape_of(cls))
-
-
-def shape_of(annotation: Any, inside: tuple[Any, ...] = ()) -> Shape:
-    """Return the shape of an annotation that stands inside these classes, or raise TypeError."""
-    hint, notes = _unwrap(annotation)
-    schema, read = _bare_shape(hint, inside)
-    words: Schema = {}
-    for note in notes:
-        words.update(_words_of(note, _types_in(schema)))
-    schema, bounds = {**schema, **words}, {}
-    kinds = _types_in(schema)
-    for word in words.keys() & MEASURES.keys():
-        kind, _, _ = MEASURES[word]
-        # What is a text in JSON, and something else in Python, is compared when it is read.
-        if kinds and kind not in kinds and not (read and "string" in kinds):
-            raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(kinds))}")
-        if kind == "number":
-            bound = words[word]
-            # The float 0.1 is above the Decimal 0.1: a bound is read as its values are.
-            is_json = type(bound) in PLAIN and "string" in kinds
-            bounds[word] = on_one_budget(read, bound) if is_json else bound
-            if hasattr(bound, "as_integer_ratio"):  # a Decimal, say
-                schema[word] = bound if type(bound) is int else float(bound)
-            elif kinds != {"number"}:  # a schema cannot say a bound that is a date
-                del schema[word]
-    if not bounds or kinds == {"number"}:
-        return schema, read
-    return schema, partial(_read_bounded, read, bounds)
-
-
-def _bare_shape(hint: Any, inside: tuple[Any, ...]) -> Shape:
-    origin, args = get_origin(hint) or hint, get_args(hint)
-    hint = type(None) if hint is None else hint
-    _check_ours(hint)
-    known = _known(hint, inside)
-    if hint in (Any, EMPTY, object):
-        return {}, None
-    if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
-        return {"type": KINDS[hint]}, int if hint is int else None
-    if known:
-        return known
-    if origin is typing.Literal or hasattr(hint, "__members__"):
-        return _choice(args or [*hint.__members__.values()])
-    if origin in (Union, getattr(types, "UnionType", Union)):
-        return _union([shape_of(arg, inside) for arg in args])
-    if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
-        return _named(hint, inside)
-    if isinstance(origin, type):
-        if origin in (tuple, set, frozenset) or issubclass(list, origin):
-            return _array(origin, args, [shape_of(arg, inside) for arg in args if arg is not ...])
-        if issubclass(dict, origin):
-            return _mapping(inside, *(args or (str, Any)))
-    # until 3.11: the string in list["Node"] stays a string
-    raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type, or put it "
-                    "into a model; quote an annotation as a whole")
+def shape_of(annotation: Any, mode: str = "validation") -> Shape:
+    """Return the shape of a type, or raise TypeError; `mode` is one of pydantic's."""
+    shapes = Shapes(mode)
+    return shapes.complete(shapes.shape(annotation))
 
 
 def _choice(choices: Sequence[Any]) -> Shape:
     values = [to_json(choice) for choice in choices]
-    kinds = sorted({kind_of(value) for value in values})
+    kinds = {kind_of(value) for value in values}  # a list of types breaks half of the hosts
     by_text = {canonical(value): choice for value, choice in zip(values, choices)}
-    return ({"type": kinds[0] if len(kinds) == 1 else kinds, "enum": values},
-            lambda value: by_text[canonical(value)])
+    schema = without_none(type=kinds.pop() if len(kinds) == 1 else None, enum=values)
+    return Shape(schema, lambda value: by_text[canonical(value)])
 
 
-def _union(shapes: list[Shape]) -> Shape:
-    schema = {"anyOf": [schema for schema, _ in shapes]}
-    if not any(read for _, read in shapes):
-        return schema, None
-    readers = [_checked(shape) for shape in shapes]
+class Shapes:
+    """The shapes of one schema: its classes stand in it, or are references to `$defs`."""
 
-    def read_union(value: JSON) -> Any:
-        # "2026-02-30" fits the schema of a date, but is none: in a union with str it is a str.
-        faults = []
-        for read in readers:
+    def __init__(self, mode: str = "validation"):
+        self.mode = mode  # models of pydantic write other fields than they read
+        self.known: dict[Any, Shape] = {}  # by class
+        self.schemas: dict[str, Shape] = {}  # `$defs`
+        self.names: set[str] = set()
+
+    def complete(self, root: Shape) -> Shape:
+        """Return a schema with what its references lead to, and none at its root."""
+        while "$ref" in root:
+            root = _merged(self.schemas[root.pop("$ref")[8:]], root)
+        if self.schemas:
+            root["$defs"] = self.schemas
+        return root
+
+    def shape(self, annotation: Any) -> Shape:
+        hint, notes = _unwrap(annotation)
+        shape, words, bounds = self._bare(hint), Shape({}), Shape({})
+        kinds = _types_in(shape)
+        reads = [part.read for part in (shape, *shape.get("anyOf", ())) if part.read]
+        for note in notes:
+            words.update(_words_of(note, kinds))
+        for word in words.keys() & MEASURES.keys():
+            kind, _, _ = MEASURES[word]
+            # What is a text in JSON, and something else in Python, is compared when it is read.
+            if kinds and kind not in kinds and not (reads and "string" in kinds):
+                raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(kinds))}")
+            if kind == "number":
+                bound = words[word]
+                # The float 0.1 is above the Decimal 0.1: a bound is read as its values are.
+                is_json = reads and type(bound) in PLAIN and "string" in kinds
+                bounds[word] = affordable(reads[0], bound) if is_json else bound
+                if hasattr(bound, "as_integer_ratio"):  # a Decimal, say
+                    words[word] = bound if type(bound) is int else float(bound)
+                elif kinds != {"number"}:  # a schema cannot say a bound that is a date
+                    del words[word]
+        if bounds and kinds != {"number"}:
+            words.read = partial(_check_measures, bounds)
+        return _merged(shape, words)
+
+    def _bare(self, hint: Any) -> Shape:
+        origin, args = get_origin(hint) or hint, get_args(hint)
+        hint = type(None) if hint is None else hint
+        _check_ours(hint)
+        if hint in (Any, EMPTY, object):
+            return Shape({})
+        if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
+            return Shape({"type": KINDS[hint]}, int if hint is int else None)
+        known = _text_shape(hint) or self._self_described(hint)
+        if known:
+            return known
+        if origin is typing.Literal or hasattr(hint, "__members__"):
+            return _choice(args or [*hint.__members__.values()])
+        if origin in (Union, getattr(types, "UnionType", Union)):
+            return Shape({"anyOf": [self.shape(arg) for arg in args]})
+        if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
+            return self._placed(hint, hint.__name__, lambda: self._named(hint))
+        if isinstance(origin, type):
+            if origin in (tuple, set, frozenset) or issubclass(list, origin):
+                return self._array(origin, args)
+            if issubclass(dict, origin):
+                return self._mapping(*(args or (str, Any)))
+        # Python < 3.11: the string in list["Node"] stays a string
+        raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type, or put it "
+                        "into a model; quote an annotation as a whole")
+
+    def _self_described(self, cls: Any) -> Shape | None:
+        """Return the shape of a class of pydantic or msgspec, or of one like them."""
+        if not _is_class(cls):
+            return None
+        if hasattr(cls, "model_json_schema"):
+            schema = cls.model_json_schema(mode=self.mode)
+            read: Function = cls.model_validate
+        elif hasattr(cls, "__struct_fields__"):
+            structs = sys.modules["msgspec"]
+            schema, read = structs.json.schema(cls), lambda value: structs.convert(value, cls)
+        else:
+            return None
+        shape = self.foreign(schema, schema.pop("$defs", {}))
+        shape.read = read
+        return shape
+
+    def foreign(self, schema: Schema, classes: Schema) -> Shape:
+        """Return another library's schema with its classes as ours, and open."""
+
+        def ours(words: Schema) -> Shape:
+            shape = Shape(words)
+            if isinstance(words.get("additionalProperties"), bool):
+                del shape["additionalProperties"]
+            name = str(words.get("$ref"))[8:]
+            if name not in classes:
+                return shape
+            del shape["$ref"]
+            key = name, _to_json(classes[name])
+            return _merged(
+                self._placed(key, name, lambda: self.foreign(classes[name], classes)), shape)
+
+        return cast("Shape", json.loads(_to_json(schema), object_hook=ours))
+
+    def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
+        shapes = [self.shape(arg) for arg in args if arg is not ...] or [Shape({})]
+        words: Schema = {"type": "array", "items": shapes[0]}  # VS Code and Gemini want `items`
+        if origin is tuple and args and args[-1] is not ...:
+            words.update(minItems=len(args), maxItems=len(args))
+            if any(arg != args[0] for arg in args):
+                words.update(prefixItems=shapes, items={})
+        if origin in (set, frozenset):
+            words["uniqueItems"] = True
+        return Shape(words, origin if origin in (tuple, set, frozenset) else None)
+
+    def _mapping(self, key: Any, value: Any) -> Shape:
+        if _unwrap(key)[0] not in (str, Any):
+            raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
+        return Shape(without_none(type="object", additionalProperties=self.shape(value) or None))
+
+    def _named(self, hint: Any) -> Shape:
+        """Return the shape of a record or an alias."""
+        if not _is_record(hint):
+            return self.shape(hint.__value__)
+        shape = self.members(_members_of(hint), "member ")
+        shape.read, shape.is_closed = lambda given: hint(**given), not issubclass(hint, dict)
+        return shape
+
+    def _placed(self, key: Any, name: str, make: Callable[[], Shape]) -> Shape:
+        """Return the shape of a class; a reference if it contains itself, or is large."""
+        if key not in self.known:
+            while name in self.names:
+                name += "_"
+            self.names.add(name)
+            self.known[key] = Shape({"$ref": f"#/$defs/{name}"})
+            shape = make()
+            if name in self.schemas or len(_to_json(shape)) > MAX_INLINE_CHARS:
+                self.schemas[name] = shape
+            else:
+                self.known[key] = shape
+        elif "$ref" in self.known[key]:
+            self.schemas.setdefault(self.known[key]["$ref"][8:], Shape({}))
+        return self.known[key]
+
+    def members(self, members: list[Member], what: str) -> Shape:
+        """Return the shape of an object; a TypeError names the member."""
+        properties: Schema = {}
+        for name, hint, default in members:
             try:
-                return read(value)
-            except SchemaError as exc:
-                READING.get().spend(40)
-                faults.append(exc.with_traceback(None))  # else it would hold this frame
-        raise nearest(faults)
-
-    return schema, read_union
-
-
-def _array(origin: Any, args: tuple[Any, ...], shapes: list[Shape]) -> Shape:
-    build = origin if origin in (tuple, set, frozenset) else list
-    schemas, readers = zip(*(shapes or [({}, None)]))
-    schema: Schema = {"type": "array"}
-    if build is tuple and args and args[-1] is not ...:
-        schema.update(prefixItems=[*schemas], minItems=len(args), maxItems=len(args))
-    elif schemas[0]:
-        schema["items"] = schemas[0]
-    if build in (set, frozenset):
-        schema["uniqueItems"] = True
-    if build is list and not readers[0]:
-        return schema, None
-
-    def read_array(value: list[Any]) -> Any:
-        return build([read_at(i, read, item)
-                      for i, (read, item) in enumerate(zip(itertools.cycle(readers), value))])
-
-    return schema, read_array
-
-
-def _mapping(inside: tuple[Any, ...], key: Any, value: Any) -> Shape:
-    if _unwrap(key)[0] not in (str, Any):
-        raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
-    members, read = shape_of(value, inside)
-    schema = without_none(type="object", additionalProperties=members or None)
-    return schema, read and (lambda given: read_members(dict.fromkeys(given, read), given))
-
-
-def _named(hint: Any, inside: tuple[Any, ...]) -> Shape:
-    """Return the shape of a record or an alias; either may contain itself."""
-    if hint in inside:
-        described = {"description": f"another {hint.__name__}"}
-        return described, lambda value: _reader_inside(hint)(value)
-    inside = (*inside, hint)
-    if not _is_record(hint):
-        return shape_of(hint.__value__, inside)
-    schema, readers = shape_of_members(_members_of(hint), "member ", inside)
-
-    def read_record(given: Schema) -> Any:
-        unknown = given.keys() - schema["properties"]
-        if unknown and not issubclass(hint, dict):
-            raise SchemaError(join_path(min(unknown)), "unexpected property")
-        return hint(**read_members(readers, given))
-
-    return schema, read_record
-
-
-def shape_of_members(
-    members: list[Member], what: str, inside: tuple[Any, ...] = ()
-) -> tuple[Schema, dict[str, Reader]]:
-    """Return the schema of an object, and the readers of its members; a TypeError names one."""
-    properties: Schema = {}
-    readers: dict[str, Reader] = {}
-    for name, hint, default in members:
-        try:
-            schema, read = shape_of(hint, inside)
-            _check_ours(type(default))
-            if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
-                raise TypeError("its default is a field, not a value: give the value, and what "
-                                "describes it in Annotated[]")
-        except (TypeError, SchemaError) as exc:
-            raise TypeError(f"{what}{name!r}: {exc}") from None
-        properties[name] = schema
-        if read:
-            readers[name] = read
-        # A default that JSON cannot say is left out, and so is None where the annotation does not
-        # admit it: `x: int = None`.
-        with suppress(TypeError, ValueError, RecursionError):
-            value = to_json(default)
-            _to_json(value)
-            if value is not None or "null" in (_types_in(schema) or {"null"}):
-                schema["default"] = value
-    return without_none(
-        type="object", properties=properties,
-        required=[name for name, _, default in members if default is EMPTY] or None,
-    ), readers
+                properties[name] = shape = self.shape(hint)
+                _check_ours(type(default))
+                if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
+                    raise TypeError("its default is a field, not a value: write the value after =, "
+                                    "and its description in Annotated[]")
+            except (TypeError, SchemaError) as exc:
+                raise TypeError(f"{what}{name!r}: {exc}") from None
+            # A default that JSON cannot say is left out, and so is None where the annotation does
+            # not admit it: `x: int = None`.
+            with suppress(TypeError, ValueError, RecursionError):
+                value = to_json(default)
+                _to_json(value)
+                if value is not None or "null" in (_types_in(shape) or {"null"}):
+                    shape["default"] = value
+        return Shape(without_none(
+            type="object", properties=properties,
+            required=[name for name, _, default in members if default is EMPTY] or None,
+        ))
 
 
 def _members_of(cls: Any) -> list[Member]:
@@ -2993,7 +3017,7 @@ def to_json(value: Any) -> JSON:
             with suppress(TypeError):  # an order that repeats, for caches and tests
                 found.sort()
         return found
-    if _known(cls):
+    if _text_shape(cls):
         return str(value)
     raise TypeError(f"{cls.__name__} has no JSON form: convert it first")
 
@@ -3054,7 +3078,7 @@ class Signature:
     context_hint: Any = None
     whole = ""  # the parameter that takes all arguments as one dict
 
-    def __init__(self, fn: Function, hidden: type, schema: Schema | None = None) -> None:
+    def __init__(self, fn: Function, hidden: type, schema: Schema | None = None):
         inner, self.bound = _inner_function(fn)
         try:
             own = self._read(fn, inner, hidden, schema)
@@ -3066,26 +3090,29 @@ class Signature:
         for name, words in described.items():
             own["properties"].get(name, {}).setdefault("description", words)
         # spec: server/tools#tool, and `inputSchema: { type: "object" }` in all schema.ts
-        self.schema = own if schema is None else {"type": "object", **schema}
+        self.schema: Schema = own if schema is None else {"type": "object", **schema}
         if self.schema["type"] != "object":
             raise ValueError(f"input_schema={schema!r:.100}: the type must be object")
+        self._read_arguments = partial(Validator(self.schema).read, as_arguments=True)
+        self._read_own = Validator(own).read if schema is not None else None
 
-    def _read(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Schema:
+    def _read(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Shape:
         signature = inspect.signature(fn)
         names = {hidden.__name__: hidden, **getattr(inner, "__globals__", {})}
         given = {name: p for name, p in signature.parameters.items() if name not in self.bound}
-        others = [name for name, p in given.items() if p.kind is p.VAR_KEYWORD]
-        hints = {name: p.annotation for name, p in given.items() if name not in others}
+        hints = {name: p.annotation for name, p in given.items()}
         hints = _resolve({**hints, "return": signature.return_annotation}, names)
         self.returns = hints.pop("return")  # EMPTY if there is none
-        members = []
+        members, others = [], []
         for name, hint in hints.items():
             p = given[name]
             if name == "self":
                 raise TypeError("register the method of an object: app.add_tool(K().method)")
-            if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
+            if p.kind is p.VAR_KEYWORD:
+                others.append(hint)
+            elif p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
                 raise TypeError(f"parameter {name!r} cannot be named: take a list, or no `/`")
-            if (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
+            elif (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
                 if self.context is not None:
                     raise TypeError(f"both {self.context!r} and {name!r} take the context")
                 self.context, self.context_hint = name, hint
@@ -3095,18 +3122,25 @@ class Signature:
             name, _, _ = members[0]  # a single parameter that the schema does not name takes all
             if name not in schema.get("properties", ()):
                 self.whole, members = name, []
-        own, self.readers = shape_of_members(members, "parameter ")
-        return {**own, "additionalProperties": bool(others)}
+        shapes = Shapes()
+        own = shapes.members(members, "parameter ")
+        own.is_closed = not others and schema is None
+        for hint in others:
+            own.update(without_none(additionalProperties=shapes.shape(hint) or None))
+        if schema is not None:  # that one says which arguments there must be
+            own.pop("required", None)
+        return shapes.complete(own)
 
     def arguments(self, given: Schema, context: Any) -> Schema:
         """Return valid arguments as the function takes them; SchemaError for one that has none."""
         for name in self.bound:  # else **kwargs would let a caller replace it
             if name in given:
                 raise SchemaError(join_path(name), "unexpected property")
+        given = self._read_arguments(given)
         if self.whole:
             given = {self.whole: given}
-        elif self.readers:
-            given = on_one_budget(partial(read_members, self.readers), given)
+        if self._read_own:
+            given = self._read_own(given)
         return given if self.context is None else {**given, self.context: context}
 
 
@@ -3119,13 +3153,15 @@ def output_of(annotation: Any, opaque: tuple[type, ...]) -> tuple[Schema | None,
     """
     if _mentions(annotation, (bytes, bytearray, *opaque)):
         return None, False
-    schema, _ = shape_of(annotation, (WRITTEN,))
+    schema = json.loads(_to_json(shape_of(annotation, "serialization")))  # without readers
     bare = without(schema, "title", "description")
-    if bare in ({}, {"type": "null"}, {"type": "array"}):
-        return None, bare == {"type": "array"}
+    if bare in ({}, {"type": "null"}, {"type": "array", "items": {}}):
+        return None, "items" in bare
     if schema.get("type") == "object":
         return schema, False
-    return {"type": "object", "properties": {"result": schema}, "required": ["result"]}, True
+    defs = schema.pop("$defs", None)
+    return without_none(
+        type="object", properties={"result": schema}, required=["result"], **{"$defs": defs}), True
 
 #######################################
 # 13. URI templates
@@ -3190,7 +3226,7 @@ class Template:
     True
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str):
         path, _, query = text.partition("{?")
         #: literals in turn with variables: a name, "+name" or "name*"
         pieces = re.split(rf"\{{(\+?{_NAME}\*?)\}}", path)
@@ -3249,8 +3285,8 @@ class Template:
 #######################################
 # 14. Content and forms
 #######################################
-# Problem.  Authors return texts, images and records; the wire wants content blocks. And a person is
-#           asked by a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
+# Problem.  Authors return texts, images and records; the wire wants content blocks. And the user
+#           fills in a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
 # Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one. A
 #              list is content only if one of its items is a block.
 #           2. A form has what every client can show: flat fields of primitive types. A field that
@@ -3270,13 +3306,13 @@ ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "op
 
 
 def no_such(what: str, name: str, there: Iterable[str]) -> str:
-    """Say that nothing has this name: "no option 'titel'; did you mean title?"."""
+    """Return an error text: "no option 'titel'; did you mean title?"."""
     import difflib
 
     names = [*there]
     near = difflib.get_close_matches(name, names, 1)
     listed = ", ".join(names[:40]) + ", ..." * (len(names) > 40)
-    hint = f"did you mean {near[0]}?" if near else f"there is: {listed or 'none'}"
+    hint = f"did you mean {near[0]}?" if near else f"available: {listed or 'none'}"
     return f"no {what} {name!r}; {hint}"
 
 
@@ -3299,10 +3335,10 @@ def check_function(use: str, fn: Any, *names: str) -> None:
 
 
 def check_numbers(**options: Any) -> None:
-    """Raise ValueError for an option that is no number, 0 or more."""
+    """Raise ValueError for an option that is not a number >= 0."""
     for name, value in options.items():
         if not isinstance(value, (int, float)) or not value >= 0:  # or NaN
-            raise ValueError(f"{name}={value!r:.100}: give a number, 0 or more")
+            raise ValueError(f"{name}={value!r:.100}: must be a number >= 0")
 
 
 def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
@@ -3316,7 +3352,7 @@ def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
                 raise TypeError(f"{type(made).__name__}: {no_such(kind, name, there)}")
     for name, value in hints.items():
         if name.endswith("Hint") and value not in (True, False, None):
-            raise TypeError(f"annotation {name}={value!r:.100}: give True or False")
+            raise TypeError(f"annotation {name}={value!r:.100}: must be True or False")
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
 
@@ -3333,9 +3369,9 @@ class Image(Content):
     def __init__(
         self, data: bytes | None = None, *, path: str | os.PathLike[str] | None = None,
         format: str | None = None, mime_type: str | None = None, **fields: Any,
-    ) -> None:
+    ):
         if isinstance(data, str):
-            raise TypeError(f"{data!r:.100} is no bytes: give the name of a file as path=")
+            raise TypeError(f"expected bytes, got {data!r:.100}: pass the name of a file as path=")
         if data is None:
             with open(path, "rb") as file:  # type: ignore[arg-type]
                 data = file.read()
@@ -3360,7 +3396,9 @@ class Resource(Content):
     def __init__(
         self, uri: str, text: str | None = None, data: bytes | None = None, *,
         mime_type: str | None = None, annotations: Msg | None = None, meta: Msg | None = None,
-    ) -> None:
+    ):
+        if text is None and data is None:
+            raise TypeError(f"Resource({uri!r}): pass text= or data=")
         (contents,) = contents_of(uri, text if data is None else data, mime_type)
         contents.update(without_none(_meta=meta))
         super().__init__(without_none(type="resource", resource=contents, annotations=annotations))
@@ -3369,7 +3407,7 @@ class Resource(Content):
 class Link(Content):
     """A pointer to a resource, in a result: Link("file:///a.txt", "a.txt")."""
 
-    def __init__(self, uri: str, name: str | None = None, **fields: Any) -> None:
+    def __init__(self, uri: str, name: str | None = None, **fields: Any):
         fields = wire_fields(self, fields, RESOURCE_FIELDS)
         super().__init__(type="resource_link", uri=uri, name=name or uri, **fields)
 
@@ -3377,7 +3415,7 @@ class Link(Content):
 class Message(dict[str, Any]):
     """One message of a prompt: Message("text"), Message(Image(...), role="assistant")."""
 
-    def __init__(self, content: Any, role: str = "user") -> None:
+    def __init__(self, content: Any, role: str = "user"):
         super().__init__(role=role, content=blocks_of(content))
 
 
@@ -3389,7 +3427,8 @@ BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resourc
 
 
 def _is_block(value: Any) -> bool:
-    return isinstance(value, dict) and BLOCKS.get(str(value.get("type")), "") in value
+    member = isinstance(value, dict) and BLOCKS.get(str(value.get("type")))
+    return bool(member) and type(value.get(member)) in (str, dict, list)
 
 
 def blocks_of(value: Any) -> list[Msg]:
@@ -3416,7 +3455,7 @@ def messages_of(value: Any, together: bool = False) -> list[Msg]:
         if not (isinstance(item, dict) and "role" in item):
             item = Message(item)
         if item["role"] not in ("user", "assistant"):
-            raise SchemaError("role", f'it is "user" or "assistant", not {item["role"]!r:.40}')
+            raise SchemaError("role", f'must be "user" or "assistant", not {item["role"]!r:.40}')
         blocks = blocks_of(item["content"])
         contents = [blocks] if together and len(blocks) > 1 else blocks
         messages += [{**item, "content": each} for each in contents]
@@ -3424,7 +3463,7 @@ def messages_of(value: Any, together: bool = False) -> list[Msg]:
 
 
 def check_asked(method: str, params: Msg) -> None:
-    """Raise SchemaError for a question that nobody can answer."""
+    """Raise SchemaError for a malformed question."""
     if method != "elicitation/create":
         return
     if params.get("mode") != "url":
@@ -3432,12 +3471,13 @@ def check_asked(method: str, params: Msg) -> None:
             raise SchemaError("requestedSchema", "expected object")
     # spec 2025-11-25: client/elicitation#url-mode-elicitation-requests -- "a valid URL"
     elif not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#]\S*", str(params.get("url"))):
-        raise SchemaError("url", f"expected the URL of a page, got {show_json(params.get('url'))}")
+        raise SchemaError("url", f"expected an absolute URL, got {show_json(params.get('url'))}")
 
 
 def _is_contents(value: Any) -> bool:
-    is_raw = isinstance(value, dict) and "uri" in value and ("text" in value or "blob" in value)
-    return is_raw or isinstance(value, Resource)
+    if isinstance(value, dict) and value.keys() <= {"uri", "mimeType", "text", "blob", "_meta"}:
+        return "uri" in value and ("text" in value or "blob" in value)
+    return isinstance(value, Resource)
 
 
 def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
@@ -3460,9 +3500,9 @@ Wanted = TypeVar("Wanted")
 
 
 class Elicited(Row, Generic[Wanted]):
-    """The answer of a person: `data` is None unless `action` is "accept".
+    """The user's answer: `data` is None unless `action` is "accept".
 
-    Where a plain confirmation was accepted, it is True.
+    It is True where the user accepted a question without a form.
     """
 
     action: str
@@ -3490,7 +3530,7 @@ def sampled(answer: Any) -> Msg:
         answer = {"stopReason": "endTurn", "content": answer}
     content = blocks_of(answer["content"])
     if not content:
-        raise TypeError("sample= gave None: it is to give a text, say")
+        raise TypeError("sample= returned None: it must return a text or content")
     return {**answer, "content": content}
 
 
@@ -3506,7 +3546,7 @@ def root_of(root: Any) -> Msg:
     uri = str(root.get("uri"))
     # spec: client/roots#root -- "This MUST be a file:// URI"
     if not uri.startswith("file://") or ".." in re.split(r"[/\\]", percent_decode(uri)):
-        raise ValueError(f"roots= has {root!r:.100}: a root is a URI of file://, without ..")
+        raise ValueError(f'roots= has {root!r:.100}: a root must be a file:// URI without ".."')
     return root
 
 
@@ -3520,35 +3560,36 @@ FORM_WORDS = set(
 
 
 class Form:
-    """A form for a person to fill in, made from a type or a schema."""
+    """A form that the user fills in, made from a type or a schema."""
 
-    def __init__(self, wanted: Any) -> None:
+    def __init__(self, wanted: Any):
         #: the fields that may be None in Python: they are absent, because a form has no null
         self.nullable: set[str] = set()
-        self.convert: Reader = None
         if wanted is None:  # a confirmation
-            wanted = {"properties": {}}
-            self.convert = lambda content: True
+            wanted = Shape({"properties": {}}, lambda content: True)
         elif isinstance(wanted, (list, tuple)):
-            wanted = {"type": "string", "enum": list(wanted)}
-        elif not isinstance(wanted, dict):
-            wanted, self.convert = shape_of(wanted)
+            wanted = Shape({"type": "string", "enum": list(wanted)})
+        else:
+            wanted = Shapes().foreign(wanted, {}) if isinstance(wanted, dict) else shape_of(wanted)
         self.wrapped = "properties" not in wanted
         if self.wrapped:
-            wanted = {"properties": {"value": wanted}, "required": ["value"]}
+            wanted = Shape({"properties": {"value": wanted}, "required": ["value"]})
         whole = {name: self._field(name, field) for name, field in wanted["properties"].items()}
         fields = {name: {word: value for word, value in field.items() if word in FORM_WORDS
                          and value is not None and (word != "format" or value in FORM_FORMATS)}
                   for name, field in whole.items()}
         required = [name for name in wanted.get("required", ()) if name not in self.nullable]
         self.schema = without_none(type="object", properties=fields, required=required or None)
-        self.check = compile_schema({**self.schema, "properties": whole}).check
+        filled = Shape({}, lambda content: {**dict.fromkeys(self.nullable), **content})
+        shape = Shape({**self.schema, "properties": whole}, _merged(filled, wanted).read)
+        self.convert = Validator(shape).read
 
-    def _field(self, name: str, field: Msg) -> Msg:
+    def _field(self, name: str, field: Shape) -> Shape:
         options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
         if len(options) == 1:
             self.nullable.add(name)
-            field = {**options[0], **field}
+            field = _merged(options[0], field)
+            del field["anyOf"]
         choices = field.get("enum", ["any"])
         if field.get("type") == "array":
             items = field.get("items", {})
@@ -3559,7 +3600,7 @@ class Form:
         return field
 
     def read(self, answer: Msg) -> Elicited[Any]:
-        """Return an ElicitResult as Python values; SchemaError if it is none."""
+        """Return an ElicitResult as Python values; SchemaError if it is not one."""
         action = check_answer("elicitation/create", answer)["action"]
         if action != "accept":
             return Elicited(action)
@@ -3567,11 +3608,8 @@ class Form:
         content = {name: given.get(name, field.get("default"))
                    for name, field in self.schema["properties"].items()
                    if name in given or "default" in field}
-        self.check(content)
-        if self.convert is not None:
-            content = {**dict.fromkeys(self.nullable), **content}
-        value = content["value"] if self.wrapped else content
-        return Elicited(action, on_one_budget(self.convert, value))
+        made = self.convert(content)
+        return Elicited(action, made["value"] if self.wrapped else made)
 
 
 def check_hints(hints: Msg) -> Msg:
@@ -3579,8 +3617,8 @@ def check_hints(hints: Msg) -> Msg:
     ms, scope = hints.get("ttlMs", 0), hints.get("cacheScope", "private")
     # spec: server/utilities/caching#time-to-live-ttl-field
     if type(ms) is not int or ms < 0 or scope not in ("public", "private"):
-        raise ValueError(f"ttl_ms={ms!r}, cache_scope={scope!r}: give milliseconds, 0 or more, "
-                         'and "public" or "private"')
+        raise ValueError(f"ttl_ms={ms!r}, cache_scope={scope!r}: ttl_ms must be an int >= 0, "
+                         'cache_scope "public" or "private"')
     return hints
 
 
@@ -3606,7 +3644,7 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
     if method == "sampling/createMessage":
         return {**params, "messages": [fit_message(x, rev) for x in params["messages"]]}
     if method == "elicitation/create" and params.get("mode") == "url":
-        if rev >= MODERN:  # the answer to the call says that the person is done
+        if rev >= MODERN:  # the response to the call says that the user is done
             return without(params, "elicitationId")
         return {"elicitationId": os.urandom(16).hex(), **params}
     return params
@@ -3666,7 +3704,7 @@ def fit_question(method: str, params: Msg, rev: str) -> Msg:
 class Journal:
     """The record of one call: the answers to its questions, and the results of once()."""
 
-    def __init__(self, record: Msg, responses: Msg) -> None:
+    def __init__(self, record: Msg, responses: Msg):
         #: the same in all rounds; the client cannot choose it
         self.call_id = record.get("call") or os.urandom(16).hex()
         # spec: basic/patterns/mrtr#error-handling -- a response without a question is ignored
@@ -4217,8 +4255,7 @@ else:
 # Problem. An author offers plain functions, and need not know the protocol.
 # Rules.   One path leads from arguments to a result: Entry.call(). The kinds of entries differ in
 #          how they make a result, and in what a failure is.
-# Limits.  Arguments that are nearly right ("3" for 3) are understood where the schema admits no
-#          text.
+# Limits.  A block or a result that is a dict is sent as it is.
 
 SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
@@ -4230,30 +4267,6 @@ def scope_list(scopes: Names) -> list[str]:
         if not re.fullmatch(SCOPE, word):
             raise ValueError(f"{word!r} is not a valid scope: use ASCII without quotes")
     return words
-
-
-def relax(given: Schema, validator: Validator) -> Schema:
-    """Return arguments as the model probably meant them; SchemaError if they are still wrong.
-
-    A string that the schema refuses is read as JSON: models write "3" for 3, and prompts and URIs
-    have only text. A null that it refuses is left out.
-    """
-    while True:  # each turn shortens a text, or leaves a null out
-        try:
-            validator.check(given)
-            return given
-        except SchemaError as exc:
-            found = [name for name in given if exc.expected and exc.path == join_path(name)]
-            value = given[found[0]] if found else 0
-            if value is None:
-                given = without(given, *found)
-                continue
-            if not isinstance(value, str) or value != value.strip():
-                raise
-            try:
-                given = {**given, found[0]: decode(value.encode())}
-            except (ProtocolError, UnicodeError):
-                raise exc from None
 
 
 def is_result(value: Any) -> bool:
@@ -4274,17 +4287,16 @@ class Entry:
     timeout: float | None = None  # seconds for a call
     masked = False  # whether the server that it was registered at masks errors
 
-    def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None) -> None:
+    def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None):
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
         self.definition = {key: name, **wire_fields(self, fields, self.members)}
-        self.signature = Signature(fn, Context, schema)
+        try:
+            self.signature = Signature(fn, Context, schema)
+        except SchemaError as exc:
+            raise SchemaError(f"{self.what} {name!r}", str(exc)) from None
         if self.is_async and _mentions(self.signature.context_hint, (SyncContext,)):
             raise TypeError(f"{_name_of(fn)} is async: annotate its context as Context")
         self.schema = self.signature.schema
-        try:
-            self.validator = compile_schema(self.schema)
-        except SchemaError as exc:
-            raise SchemaError(f"{self.what} {name!r}", str(exc)) from None
         if self.signature.description:
             self.definition.setdefault("description", self.signature.description)
 
@@ -4297,7 +4309,7 @@ class Entry:
         try:
             if len(given) > MAX_ITEMS:
                 raise SchemaError("", f"more than {MAX_ITEMS} arguments")
-            kwargs = self.signature.arguments(relax(given, self.validator), ctx)
+            kwargs = self.signature.arguments(given, ctx)
         except SchemaError as exc:
             # spec: server/tools#error-handling -- for the model, which can correct them
             if self.what == "tool" and ctx.facts.rev >= RICH:
@@ -4352,7 +4364,7 @@ class Tool(Entry):
         self, fn: Function, *, name: str | None = None, input_schema: Msg | None = None,
         output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
         scopes: Names = (), timeout: float | None = None, **fields: Any,
-    ) -> None:
+    ):
         if task not in (False, True, "required"):
             raise ValueError(f'task={task!r}: pass True or "required"')
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
@@ -4403,7 +4415,7 @@ class Tool(Entry):
 class Prompt(Entry):
     what, members = "prompt", PROMPT_FIELDS
 
-    def __init__(self, fn: Function, *, name: str | None = None, **fields: Any) -> None:
+    def __init__(self, fn: Function, *, name: str | None = None, **fields: Any):
         super().__init__("name", name or _name_of(fn), fn, fields)
         arguments = [
             without_none(name=key, description=field.get("description"), title=field.get("title"),
@@ -4428,7 +4440,7 @@ class ResourceEntry(Entry):
     def __init__(
         self, uri: str, value: Any, *, name: str | None = None, ttl_ms: int | None = None,
         cache_scope: str | None = None, **fields: Any,
-    ) -> None:
+    ):
         async def constant() -> Any:
             return value
 
@@ -4471,7 +4483,7 @@ def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
 class Registry(dict[str, Any]):
     """Entries by name; `changed` gets each that comes or goes."""
 
-    def __init__(self, make: Any, changed: Callable[[Entry], None]) -> None:
+    def __init__(self, make: Any, changed: Callable[[Entry], None]):
         super().__init__()
         self.make, self.changed = make, changed
 
@@ -4585,7 +4597,7 @@ class Conversation(Peer):
     listener: Send | None = None  # takes announcements, once there is a channel for them
     disconnect: Action  # ends the conversation with a client who is too slow
 
-    def __init__(self, server: Server, name: str) -> None:
+    def __init__(self, server: Server, name: str):
         super().__init__(name, self.answer_request, self.take_notification)
         self.server, self.limit = server, server.max_in_flight
         self.farewells: dict[Any, Action] = {}  # functions to call when the client has gone
@@ -4746,7 +4758,7 @@ class Life:
     value: Any = None  # what it yields
     users = 0
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server):
         self.tasks = Tasks()  # outlive their requests
         self.entered, self.end = asyncio.Event(), asyncio.Event()
         self.task = asyncio.ensure_future(self._live(server))
@@ -4893,7 +4905,7 @@ class Server:
         threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
         cache_scope: str = "private", state_key: str | bytes | None = None,
         access_log: bool = False,
-    ) -> None:
+    ):
         if not min(page_size, max_in_flight, threads, *(rate_limit or (1, 1))) > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be above 0")
         self.name, self.instructions = name, instructions
@@ -5208,7 +5220,7 @@ def hint_for_a_terminal(name: str) -> None:
 
 
 class ServerThread:
-    def __init__(self, server: Server, transport: str | Transport, options: Any) -> None:
+    def __init__(self, server: Server, transport: str | Transport, options: Any):
         import concurrent.futures
 
         url: concurrent.futures.Future[str | None] = concurrent.futures.Future()
@@ -5269,7 +5281,7 @@ class Job:
     size = 0  # bytes of its outcome
     call: Task | None = None  # the running tool
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context):
         self.server, self.owner = ctx.server, ctx.owner
         make_room(self.server.jobs, 1)
         self.id = os.urandom(16).hex()
@@ -5539,7 +5551,7 @@ FILTERS = {
 class Feed:
     """One subscriptions/listen of a modern client."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context):
         self.ctx, asked = ctx, ctx.params["notifications"]
         self.ended = asyncio.Event()
         self.outbox = Outbox(ctx.conversation.tasks.spawn, self.ended.set)
@@ -5623,7 +5635,7 @@ class LineDecoder:
     ([b'{"id":1}'], [b'{"id":2}'])
     """
 
-    def __init__(self, limit: int = MAX_MESSAGE_BYTES) -> None:
+    def __init__(self, limit: int = MAX_MESSAGE_BYTES):
         self.limit = limit
         self.line = bytearray()  # one that has begun
 
@@ -5667,7 +5679,7 @@ class LineTransport(Transport):
 
     grace: float | None = FAREWELL_SECONDS  # clients of other SDKs kill a child after 2 seconds
 
-    def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES) -> None:
+    def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES):
         self.decoder = LineDecoder(max_message_bytes)
         self._batch: list[bytes] = []  # lines that this turn of the loop will write in one piece
         #: by the loop's clock, when read() began to wait for input; inf while it does not
@@ -5987,7 +5999,7 @@ class Answers:
 
     def __init__(
         self, model: str, callbacks: dict[str, Any], ask: Callback, capabilities: Msg | None
-    ) -> None:
+    ):
         self.model = model  # that has sampled, unless an answer names another
         self.callbacks, self.ask = callbacks, ask
         every: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
@@ -6090,7 +6102,7 @@ class Subscription:
     req_id: ReqId = ""
     agreed: Any = None
 
-    def __init__(self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool) -> None:
+    def __init__(self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool):
         encode(wanted)  # raises where the program sees it
         self.client, self.wanted, self.callback = client, wanted, callback
         self.whole = whole  # give out messages, not only their parameters
@@ -6345,7 +6357,7 @@ class ClientSession:
     transport: Any = None  #: the Transport, once there is one
     _renewal: Task | None = None  # what has begun a session anew, or does
 
-    def __init__(self, target: Any, reach: Action, revision: str | None, info: Msg) -> None:
+    def __init__(self, target: Any, reach: Action, revision: str | None, info: Msg):
         self.target, self.reach, self.pinned, self.info = target, reach, revision, info
         self.listeners: dict[str, list[Function]] = {}  # by notification, of its parameters
         self.server_info: Msg = {}  #: what the server says of itself, as are the instructions
@@ -6754,7 +6766,7 @@ class Client(ClientSession):
         on_resource_updated: Callback = None, timeout: float = REQUEST_SECONDS,
         max_timeout: float = LONGEST_SECONDS, capabilities: Msg | None = None,
         **options: Unpack[ClientOptions],
-    ) -> None:
+    ):
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
         check_numbers(timeout=timeout, max_timeout=max_timeout)
@@ -7064,7 +7076,7 @@ class StdioTransport(LineTransport):
         cwd: str | os.PathLike[str] | None = None,
         stderr: Callable[[str], object] | None = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = GRACE_SECONDS,
-    ) -> None:
+    ):
         super().__init__(max_message_bytes)
         self.cwd = os.path.abspath(cwd or "")
         self.argv = argv = command_line(command, self.cwd)
@@ -7598,7 +7610,7 @@ class SSEDecoder:
     event, size = "", 0  # of an unfinished event: its type, and the bytes of its data
     after_cr = False
 
-    def __init__(self, last_id: str = "", retry_ms: int | None = None) -> None:
+    def __init__(self, last_id: str = "", retry_ms: int | None = None):
         self.last_id = self.next_id = last_id
         self.retry_ms = retry_ms
         self.line = bytearray()  # an unfinished one
@@ -7684,7 +7696,7 @@ class Refused(ProtocolError):
 
     def __init__(
         self, message: str, status: int, headers: Fields, code: int = INVALID_REQUEST
-    ) -> None:
+    ):
         super().__init__(message, code, status)
         self.headers = headers
 
@@ -7702,7 +7714,7 @@ class Gate:
     may be a loopback name, or one of `hosts` or `origins`. "*" in either is any of its kind.
     """
 
-    def __init__(self, hosts: Names | None = None, origins: Names = ()) -> None:
+    def __init__(self, hosts: Names | None = None, origins: Names = ()):
         self.addresses = hosts is None
         self.hosts = self._names("allowed_hosts", hosts or (), r"\*|[^/*]*")
         self.origins = self._names("allowed_origins", origins, r"\*|null|[^/]+://[^/*]+")
@@ -7969,7 +7981,7 @@ class HTTPRequest(Caller):
 
     body = b""
 
-    def __init__(self, head: RequestHead, address: str, scheme: str, root: str = "") -> None:
+    def __init__(self, head: RequestHead, address: str, scheme: str, root: str = ""):
         self.method, self.path, self.query = head.method, head.path, head.query
         self.headers, self.notes = head.headers, head.notes
         self.address, self.scheme = address, scheme
@@ -8079,7 +8091,7 @@ class SocketResponse(Response):
     task: Task  # makes it, and nothing else holds the task
     chunked = False
 
-    def __init__(self, connection: Connection, head: RequestHead) -> None:
+    def __init__(self, connection: Connection, head: RequestHead):
         self.connection, self.head, self.keep = connection, head, head.keep_alive
 
     async def read(self, limit: int) -> bytes:
@@ -8133,7 +8145,7 @@ class Connection(Wire):
     unsent = -1  # bytes, when the client was last found slow to read
     lingering = False  # what comes is thrown away
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener):
         super().__init__()
         self.listener, self.loop = listener, listener.loop
         self.deadline = listener.now + IDLE_SECONDS
@@ -8244,7 +8256,7 @@ class Listener:
     taken = 0  # bytes of bodies that are on their way
     server: Any = None
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: Handle):
         self.handle, self.limit = handle, MAX_CLIENTS
         with suppress(ImportError):  # Windows has no such limit
             import resource
@@ -8366,7 +8378,7 @@ class Stream:
 
     def __init__(
         self, session: HTTPSession, response: Response | None = None, caller: Caller = NOBODY
-    ) -> None:
+    ):
         self.session, self.response, self.caller = session, response, caller
         self.endpoint = session.endpoint
         self.since = self.endpoint.now  # when something was sent last
@@ -8469,7 +8481,7 @@ class HTTPSession(Conversation):
     pair = False
     feed: Stream | None = None  #: the standalone stream, for what no request caused
 
-    def __init__(self, endpoint: Endpoint, caller: Caller, id: str = "") -> None:
+    def __init__(self, endpoint: Endpoint, caller: Caller, id: str = ""):
         super().__init__(endpoint.server, caller.address)
         self.endpoint, self.id, self.owner = endpoint, id, caller.owner
         self.loads, self.used = endpoint.loads, endpoint.now
@@ -8578,7 +8590,7 @@ class Entrance:
     scopes: Sequence[str] = ()  # that every request needs
     offered: Sequence[str] = ()  # these, and others that a handler may need
 
-    def __init__(self, token: Any = None, verify: Function | None = None) -> None:
+    def __init__(self, token: Any = None, verify: Function | None = None):
         if verify is not None:
             check_function("verify=", verify, "token")
         self.verify = verify
@@ -8704,7 +8716,7 @@ class Endpoint:
         allowed_hosts: Names | None = None, allowed_origins: Names = (), sessions: bool = True,
         session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
         healthz: bool = False, grace: float = GRACE_SECONDS, max_body: int = MAX_MESSAGE_BYTES,
-    ) -> None:
+    ):
         import copy
 
         if not path.startswith("/"):
@@ -9061,7 +9073,7 @@ class HTTPServer(Endpoint):
     def __init__(
         self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
         sock: Any = None, ssl: Any = None, **options: Any,
-    ) -> None:
+    ):
         check_numbers(port=port)
         super().__init__(server, **options)
         self.where = host, port, uds, ssl, sock
@@ -9124,7 +9136,7 @@ class ASGIResponse(Response):
 
     watcher: Task  #: ends when the client is gone, or the response is over
 
-    def __init__(self, app: ASGIApp, receive: Any, send: Any) -> None:
+    def __init__(self, app: ASGIApp, receive: Any, send: Any):
         self.app, self._receive, self._emit = app, receive, send
         self._lock = asyncio.Lock()  # first come, first served
         self._came = asyncio.Event()  # the whole body
@@ -9282,7 +9294,7 @@ class HTTPAnswer(Wire):
     head: ResponseHead
     since: float  # when it became idle: a time of day, for machines sleep
 
-    def __init__(self, client: HTTPClient) -> None:
+    def __init__(self, client: HTTPClient):
         super().__init__()
         self.client = client  # to which it is given back
 
@@ -9337,7 +9349,7 @@ class HTTPAnswer(Wire):
 class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
-    def __init__(self, url: URL, *, ssl: Any = None, admit: Function | None = None) -> None:
+    def __init__(self, url: URL, *, ssl: Any = None, admit: Function | None = None):
         self.url, self.proxy = url, proxy_for(url)
         #: looks at the address that was reached, unless by a proxy, and may raise ConnectionClosed
         self.admit = admit
@@ -9457,7 +9469,7 @@ class Authorizer:
     That is a text, or what a function gives each time. OAuth (section 46) derives from this.
     """
 
-    def __init__(self, http: HTTPClient, token: Any = None) -> None:
+    def __init__(self, http: HTTPClient, token: Any = None):
         self.http, self.token = http, token if callable(token) else sendable_token(token)
         self.closing = False  # whether nobody is to be asked any more
 
@@ -9553,7 +9565,7 @@ class HTTPExchange(Transport):
     def __init__(
         self, url: str, *, headers: Fields | Action | None = None,
         token: Any = None, ssl: Any = None, auth: Any = None,
-    ) -> None:
+    ):
         self.url, self.name, self.ssl = parse_url(url), url, ssl
         self.where = self.url.target  # to POST
         self.http = HTTPClient(self.url, ssl=ssl)
@@ -10355,7 +10367,7 @@ Answered = tuple[int, Fields, Msg]  # status, headers, and the document; {} if t
 class Fetcher:
     """Fetches documents that a server names, and posts to endpoints that they name."""
 
-    def __init__(self, server: URL, ssl: Any, allow_private: bool) -> None:
+    def __init__(self, server: URL, ssl: Any, allow_private: bool):
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
         # A guess until note_address(). Behind a proxy none is known, and names may be private.
         self.public = not (is_loopback(server.host) or proxy_for(server))
@@ -10510,7 +10522,7 @@ class FileStore(TokenStore):
     spec: basic/authorization/security-considerations#token-theft
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None = None):
         super().__init__()
         ours = os.path.join(
             os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows
@@ -10617,7 +10629,7 @@ class Login(Authorizer):
     """The state of an OAuth at one server: tokens, where they come from, and the task that gets
     new ones. The transport calls headers() before each request, and settle() after it."""
 
-    def __init__(self, oauth: OAuth, transport: HTTPTransport) -> None:
+    def __init__(self, oauth: OAuth, transport: HTTPTransport):
         super().__init__(transport.http)
         self.oauth, self.store, self.transport = oauth, oauth.store, transport
         self.url = oauth_url(str(transport.url), "the server's URL")
@@ -10855,7 +10867,7 @@ DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 class Redirect:
     """Waits on this machine for a browser to come back. RFC 8252 §7.3"""
 
-    def __init__(self, state: str) -> None:
+    def __init__(self, state: str):
         self.state, self.path = state, ""
         self.answer: asyncio.Future[Fields] = get_running_loop().create_future()
         self.listener: Listener | None = None
@@ -10962,7 +10974,7 @@ class OAuth:
         extra: Fields | None = None, assertion: Callable[[str], Any] | None = None,
         assume_pkce: bool = False, allow_private: bool = False, timeout: float = 300.0,
         interactive: bool = True,
-    ) -> None:
+    ):
         self.client_id, self.assertion = client_id, assertion
         self.client = {"client_id": client_id, "client_secret": client_secret}
         self.client_metadata_url, self.client_name = client_metadata_url, client_name
@@ -11077,7 +11089,7 @@ class ClientCredentials(OAuth):
 
     person = False
 
-    def __init__(self, client_id: str, client_secret: str | None = None, **options: Any) -> None:
+    def __init__(self, client_id: str, client_secret: str | None = None, **options: Any):
         super().__init__(client_id=client_id, client_secret=client_secret, **options)
 
     async def obtain(
@@ -11138,7 +11150,7 @@ class Principal:
     def __init__(
         self, issuer: str, subject: str, client_id: str = "", scopes: Iterable[str] = (),
         expires_at: float | None = None, claims: Msg | None = None,
-    ) -> None:
+    ):
         self.name = self.issuer, self.subject, self.client_id = issuer, subject, client_id
         self.scopes, self.expires_at, self.claims = frozenset(scopes), expires_at, claims or {}
 
@@ -11165,7 +11177,7 @@ def principal_of(claims: Msg, issuer: str) -> Principal:
 class KeySet:
     """The keys of an issuer, fetched when they are needed, and kept while it is down."""
 
-    def __init__(self, issuer: str, uri: str | None, ssl: Any) -> None:
+    def __init__(self, issuer: str, uri: str | None, ssl: Any):
         self.issuer, self.uri = issuer, uri
         url = oauth_url(uri or issuer, "jwks_uri" if uri else "issuer")
         # The issuer is our own choice, and may well be on a private network.
@@ -11266,7 +11278,7 @@ class Guard(Entrance):
     def __init__(
         self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
         resource_url: str | None = None, scopes: Names = (), offered: Names = (),
-    ) -> None:
+    ):
         super().__init__(None, verify)
         for issuer in issuers:
             server_metadata_urls(issuer)  # UnsafeURL
@@ -11535,7 +11547,7 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
 class TraceView:
     """Show each message in a line, or if `full` with its JSON as well. Made for set_trace()."""
 
-    def __init__(self, stream: typing.TextIO, full: bool = False) -> None:
+    def __init__(self, stream: typing.TextIO, full: bool = False):
         self.stream, self.full = stream, full
         self.began = time.monotonic()
         #: requests without an answer yet: (peer, direction, id as JSON) -> (title, when)
@@ -11664,7 +11676,7 @@ class Person:
         yes: whether to agree in advance, with the defaults of forms
     """
 
-    def __init__(self, answers: Iterable[str] = (), yes: bool = False) -> None:
+    def __init__(self, answers: Iterable[str] = (), yes: bool = False):
         self.prepare(answers, yes)
         self.bar = False  # whether the last line shows progress, and is to be wiped
         self.lowest = 0  # of the log levels to show

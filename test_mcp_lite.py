@@ -2924,7 +2924,7 @@ UNUSABLE = table(r"""
     {"$ref": 5} | $ref
     {"$ref": "#/nowhere"} | nowhere
     {"$ref": "#nowhere"} | nowhere
-    {"$ref": "#/type", "type": "null"} | nowhere
+    {"$ref": "#/type", "type": "null"} | cannot be resolved
     {"$dynamicRef": "#nowhere"} | nowhere
     {"$ref": "http://x.test/schema"} | $defs
     {"$ref": "other.json"} | $defs
@@ -2935,10 +2935,10 @@ UNUSABLE = table(r"""
     {"$schema": "http://json-schema.org/draft-04/schema#"} | $schema
     {"properties": {"a": {"items": {"type": "nothing"}}}} | type
     {"$ref": "#/x/0", "x": [{"type": 5}]} | type
-    {"$ref": "#/allOf/2", "allOf": [{}, {}]} | nowhere
-    {"$ref": "#/allOf/01", "allOf": [{}, {}]} | nowhere
-    {"$ref": "#/allOf/-1", "allOf": [{}, {}]} | nowhere
-    {"$ref": "#/allOf/1_0", "allOf": [{}, {}]} | nowhere
+    {"$ref": "#/allOf/2", "allOf": [{}, {}]} | cannot be resolved
+    {"$ref": "#/allOf/01", "allOf": [{}, {}]} | cannot be resolved
+    {"$ref": "#/allOf/-1", "allOf": [{}, {}]} | cannot be resolved
+    {"$ref": "#/allOf/1_0", "allOf": [{}, {}]} | cannot be resolved
 """)
 
 
@@ -4516,7 +4516,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
         async with m.Client(app) as c:
             assert [tool["name"] for tool in await c.list_tools()] == ["work", "other"]
             assert await c.call("work") == "new"
-        with pytest.raises(KeyError, match="no tool 'gone'; there is: work, other"):
+        with pytest.raises(KeyError, match="no tool 'gone'; available: work, other"):
             app.remove_tool("gone")
 
     @pytest.mark.parametrize("wrong, says", [
@@ -5034,7 +5034,7 @@ class TestServing:
 
     def test_a_timeout_must_be_a_number(self):
         for timeout in ("3", -1):
-            with pytest.raises(ValueError, match=f"timeout={timeout!r}: give a number, 0 or more"):
+            with pytest.raises(ValueError, match=f"timeout={timeout!r}: must be a number >= 0"):
                 m.Server().tool("now", timeout=timeout)(lambda: 1)
 
     def test_a_note_that_is_not_understood_is_an_error_that_shows_it(self):
@@ -5060,7 +5060,7 @@ class TestServing:
         def pay(amount): ...
 
         pay.__annotations__["amount"] = typing.Annotated[str if note is STRIPPED else int, note]
-        with pytest.raises(TypeError, match="is not understood: give a default after =, a bound as JSON Schema"):
+        with pytest.raises(TypeError, match="is not understood: write a default after =, a bound as"):
             m.Server().add_tool(pay)
 
     async def test_a_model_describes_reads_and_writes_itself(self):
@@ -5074,11 +5074,13 @@ class TestServing:
         one = {"leaves": [{"n": 1}]}
         async with m.Client(app) as c:
             (tool,) = await c.list_tools()
-            tree = {"type": "object", "properties": {"leaves": {"type": "array", "items": {
-                "type": "object", "properties": {"n": {"type": "integer"}, "next": {"description": "another Leaf"}}}}}}  # fmt: skip
+            leaf = {"$ref": "#/$defs/Leaf"}  # it contains itself
+            tree = {"type": "object", "properties": {"leaves": {"type": "array", "items": leaf}}}
             assert tool["inputSchema"]["properties"]["trees"] == {"type": "array", "items": tree}
-            written = {**tree, "properties": {**tree["properties"], "size": {"type": "integer"}}}
-            assert tool["outputSchema"] == written
+            classes = {"Leaf": {"type": "object", "properties": {"n": {"type": "integer"}, "next": leaf}}}
+            assert tool["inputSchema"]["$defs"] == classes
+            written = {**tree["properties"], "size": {"type": "integer"}}
+            assert tool["outputSchema"] == {**tree, "properties": written, "$defs": classes}
             assert await c.call("grow", {"trees": [one]}) == one
             for wrong, why in (({"leaves": []}, r"trees\[0\]: is not usable: no leaves"),
                                ({"leaves": [{"n": 0}]}, r"trees\[0\].leaves\[0\].n: Value error, too small$"),
@@ -5120,13 +5122,13 @@ class TestServing:
             app.add_tool(lambda: 1, name="a", annotations={"readOnly": True})
         with pytest.raises(TypeError, match="Tool: no option 'output_shema'; did you mean output_schema?"):
             app.tool(name="a", output_shema={})(print)
-        with pytest.raises(TypeError, match="is of an SDK: take Context, Image"):
+        with pytest.raises(TypeError, match="belongs to another library: import Context, Image"):
             app.add_tool(lambda: 1, name="a", annotations=OfSDK())
-        with pytest.raises(TypeError, match="parameter 'user': <class 'mcp.server.fastmcp.server.Context'> is of an SDK"):
+        with pytest.raises(TypeError, match="parameter 'user': <class 'mcp.server.fastmcp.server.Context'> belongs to another library"):
             app.add_tool(lambda user=OfSDK(): 1, name="a")  # noqa: B008 -- as Depends(...) of FastMCP
-        with pytest.raises(TypeError, match="annotation readOnlyHint='yes': give True or False"):
+        with pytest.raises(TypeError, match="annotation readOnlyHint='yes': must be True or False"):
             app.add_tool(lambda: 1, name="a", annotations={"readOnlyHint": "yes"})
-        with pytest.raises(TypeError, match="Prompt: no option 'scopes'; there is: title, description, icons, meta, name"):
+        with pytest.raises(TypeError, match="Prompt: no option 'scopes'; available: title, description, icons, meta, name"):
             app.prompt(name="a", scopes=[])(print)
         app.add_tool(lambda: 1, name="a", annotations={"x-shop/colour": "red", "readOnlyHint": True})
 
@@ -5137,10 +5139,10 @@ class TestServing:
         (lambda app: m.Server(max_in_flight=0), "max_in_flight="),
         (lambda app: app.middleware(lambda ctx: {}), r"a middleware is called with \(ctx, call_next\): too many"),
         (lambda app: app.tool("two")(both), r"both\(\): both 'a' and 'b' take the context"),
-        (lambda app: m.Image("plot.png"), "'plot.png' is no bytes: give the name of a file as path="),
+        (lambda app: m.Image("plot.png"), "expected bytes, got 'plot.png': pass the name of a file as path="),
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
         (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
-        (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* is of an SDK: take Context"),
+        (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* belongs to another library: import Context"),
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
         (lambda app: app.asgi_with(verify=5), r"verify= is called with \(token\): 5 is not"),
         (lambda app: m.Guard(verify=lambda: 0), r"verify= is called with \(token\): too many"),
@@ -5186,7 +5188,7 @@ class TestServing:
         app.add_tool(OfSDK, name="sdk", input_schema={"type": "object"})
         async with m.Client(app) as c:
             assert await c.call("plot", {"kwargs": 1, "fn": "cos"}) == "cos"
-            with pytest.raises(m.ToolError, match="is of an SDK"):
+            with pytest.raises(m.ToolError, match="belongs to another library"):
                 await c.call("sdk")
             with pytest.raises(TypeError, match=r"a dict: call\('plot', {...}\), with the options timeout="):
                 await c.call("plot", fn="cos")
@@ -7258,7 +7260,7 @@ A function given as ask= answers every question in a result of a modern server.
 
     async def test_a_callback_that_samples_and_gives_nothing_is_an_error(self):
         async with m.Client(demo(), sample=lambda params: None) as c:
-            with pytest.raises(TypeError, match="sample= gave None: it is to give a text"):
+            with pytest.raises(TypeError, match="sample= returned None: it must return a text"):
                 await c.call("model", {"text": "?"})
 
     async def test_what_a_model_gives_becomes_content_as_that_of_a_tool_does(self):
@@ -7813,7 +7815,7 @@ class TestChild:
         for target in (["server"], m.Server(), "https://127.0.0.1/mcp"):
             with pytest.raises(TypeError, match=r"Client\(.*\): no option 'elict'; did you mean elicit?"):
                 m.Client(target, elict=print)
-        with pytest.raises(TypeError, match=r"Client\('https://127.0.0.1/mcp'\): no option 'cwd'; there is: .*, headers, token, ssl, auth$"):
+        with pytest.raises(TypeError, match=r"Client\('https://127.0.0.1/mcp'\): no option 'cwd'; available: .*, headers, token, ssl, auth$"):
             m.Client("https://127.0.0.1/mcp", cwd="/")
         with pytest.raises(ValueError, match="token= must be visible ASCII"):
             m.Client("https://127.0.0.1/mcp", token="Bearer x")
@@ -12818,10 +12820,10 @@ What does not exist is told with the nearest that does.
     ! error: the server 'shop.py:ap' exited with status 2
     [3]
     $ serve two.py
-    ! error: no Server in two.py that is named ''; there is: app, other
+    ! error: no Server in two.py that is named ''; available: app, other
     [2]
     $ serve none.py
-    ! error: no Server in none.py that is named ''; there is: none
+    ! error: no Server in none.py that is named ''; available: none
     [2]
 
 A wrong command line is one sentence that says what is wrong.
@@ -14518,7 +14520,6 @@ class TestServerTools:
                 "b": {"type": "integer", "default": 0},
             },
             "required": ["a"],
-            "additionalProperties": False,
         }
         assert {"annotations", "title", "outputSchema", "_meta", "icons"} <= {*tool}
         if link.since("2025-11-25"):
@@ -15511,7 +15512,7 @@ class TestElicitation:
             async with link.connect(app, elicit_url=lambda *_: True) as c:
                 for url in ("", "example.com/pay", "javascript:alert(1)", "https:///x", "a b://x"):
                     for name in ("ask", "by_hand"):
-                        with pytest.raises(m.MCPError, match="expected the URL of a page, got"):
+                        with pytest.raises(m.MCPError, match="expected an absolute URL, got"):
                             await c.call(name, {"url": url})
 
         with on_the_wire() as sent:
@@ -17163,21 +17164,22 @@ ANNOTATIONS = table(r"""
     None | {"type": "null"}
     Any | {}
     object | {}
-    list | {"type": "array"}
+    list | {"type": "array", "items": {}}
     dict | {"type": "object"}
     list[int] | {"type": "array", "items": {"type": "integer"}}
     Sequence[int] | {"type": "array", "items": {"type": "integer"}}
-    List[Any] | {"type": "array"}
+    List[Any] | {"type": "array", "items": {}}
     set[str] | {"type": "array", "items": {"type": "string"}, "uniqueItems": true}
-    frozenset | {"type": "array", "uniqueItems": true}
+    frozenset | {"type": "array", "items": {}, "uniqueItems": true}
     tuple[int, ...] | {"type": "array", "items": {"type": "integer"}}
-    tuple[int, str] | {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}
+    tuple[int, str] | {"type": "array", "items": {}, "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}
+    tuple[int, int] | {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
     dict[str, int] | {"type": "object", "additionalProperties": {"type": "integer"}}
     Mapping[str, Any] | {"type": "object"}
     Optional[int] | {"anyOf": [{"type": "integer"}, {"type": "null"}]}
     Union[int, str] | {"anyOf": [{"type": "integer"}, {"type": "string"}]}
     Literal["a", "b"] | {"type": "string", "enum": ["a", "b"]}
-    Literal[1, "b", None] | {"type": ["integer", "null", "string"], "enum": [1, "b", null]}
+    Literal[1, "b", None] | {"enum": [1, "b", null]}
     Color | {"type": "string", "enum": ["red", "green"]}
     Level | {"type": "integer", "enum": [1, 2]}
     datetime.datetime | {"type": "string", "format": "date-time"}
@@ -17185,7 +17187,7 @@ ANNOTATIONS = table(r"""
     datetime.time | {"type": "string", "format": "time"}
     uuid.UUID | {"type": "string", "format": "uuid"}
     pathlib.Path | {"type": "string"}
-    decimal.Decimal | {"type": ["string", "number"], "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"}
+    decimal.Decimal | {"anyOf": [{"type": "number"}, {"type": "string", "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"}]}
     bytes | {"type": "string", "contentEncoding": "base64"}
     UserId | {"type": "integer"}
     Annotated[int, "how many"] | {"type": "integer", "description": "how many"}
@@ -17199,10 +17201,10 @@ ANNOTATIONS = table(r"""
     Annotated[int, Note(deprecated=True, json_schema_extra={"x-unit": "m"})] | {"type": "integer", "deprecated": true, "x-unit": "m"}
     Annotated[int, Note(discriminator="kind")] | {"type": "integer", "discriminator": {"propertyName": "kind"}}
     Annotated[Dict[str, Any], Note(max_length=2)] | {"type": "object", "maxProperties": 2}
-    Annotated[List[Any], Note(min_length=2)] | {"type": "array", "minItems": 2}
-    Annotated[Optional[List[Any]], Note(min_length=2)] | {"anyOf": [{"type": "array"}, {"type": "null"}], "minItems": 2}
+    Annotated[List[Any], Note(min_length=2)] | {"type": "array", "items": {}, "minItems": 2}
+    Annotated[Optional[List[Any]], Note(min_length=2)] | {"anyOf": [{"type": "array", "items": {}}, {"type": "null"}], "minItems": 2}
     Annotated[int, None, Note(ge=1)] | {"type": "integer", "minimum": 1}
-    Annotated[decimal.Decimal, Note(le=decimal.Decimal("9.99"))] | {"type": ["string", "number"], "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$", "maximum": 9.99}
+    Annotated[decimal.Decimal, Note(le=decimal.Decimal("9.99"))] | {"anyOf": [{"type": "number"}, {"type": "string", "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"}], "maximum": 9.99}
     Point | {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 0.5}, "tags": {"type": "array", "items": {"type": "string"}}}, "required": ["x"]}
     Pair | {"type": "object", "properties": {"left": {"type": "integer"}, "right": {"type": "string", "enum": ["red", "green"], "default": "red"}}, "required": ["left"]}
     Film | {"type": "object", "properties": {"title": {"type": "string"}, "when": {"type": "string", "format": "date"}}, "required": ["title"]}
@@ -17280,7 +17282,8 @@ SIGNATURES = table(r"""
     def f(a: int = None): ... | {"properties": {"a": {"type": "integer"}}}
     def f(a: float = math.nan, b=object()): ... | {"properties": {"a": {"type": "number"}, "b": {}}}
     def f(a: bytes = b"hi"): ... | {"properties": {"a": {"type": "string", "contentEncoding": "base64", "default": "aGk="}}}
-    def f(a: int, **rest): ... | {"properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": true}
+    def f(a: int, **rest): ... | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    def f(a: int, **rest: int): ... | {"properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": {"type": "integer"}}
     def f(a, ctx): ... | {"properties": {"a": {}}, "required": ["a"]}
     def f(a, *, ctx=None): ... | {"properties": {"a": {}}, "required": ["a"]}
     def f(a, c: m.Context): ... | {"properties": {"a": {}}, "required": ["a"]}
@@ -17351,7 +17354,9 @@ RELAXED = table(r"""
     {"type": "integer"} | "3.0" | 3.0
     {"type": "integer"} | "3.5" | -
     {"type": "integer"} | "+3" | -
-    {"type": "integer"} | " 3" | -
+    {"type": "integer"} | " 3" | 3
+    {"type": "integer"} | "" | absent
+    {"type": "string", "enum": ["a"]} | "" | absent
     {"type": "integer"} | "\u0663" | -
     {"type": "integer"} | "1_0" | -
     {"type": "integer"} | "true" | -
@@ -17534,14 +17539,112 @@ class TestAnnotations:
         assert time.process_time() - began < 10  # 2 ** 25 readings take minutes
 
 
+class TestHosts:
+    """What hosts and models make of our schemas: see their converters, and what models send."""
+
+    @pytest.mark.parametrize("source", [row[0] for row in ANNOTATIONS] + ["Node", "List[Node]"])
+    async def test_no_schema_has_what_breaks_a_converter(self, source):
+        """google-genai: no boolean; AutoGen, Semantic Kernel: one type; VS Code, Gemini: items."""
+        def look(schema):
+            if isinstance(schema, list):
+                return [look(part) for part in schema]
+            if not isinstance(schema, dict):
+                return None
+            assert not isinstance(schema.get("additionalProperties"), bool)
+            assert not isinstance(schema.get("type"), list)
+            assert schema.get("type") != "array" or "items" in schema
+            return [look(part) for part in schema.values()]
+
+        look((await define(run_source(f"def f(x: {source}): ...")["f"]))["inputSchema"])
+
+    async def test_a_class_that_contains_itself_is_described_once_and_read_whole(self):
+        fn = run_source("def f(x: Node, more: List[Node] = ()) -> int: return x.parent.value")["f"]
+        schema = (await define(fn))["inputSchema"]
+        assert schema["properties"]["x"] == {"$ref": "#/$defs/Node"}
+        assert schema["$defs"].keys() == {"Node"}
+        assert await value_of(fn, {"x": {"value": 1, "parent": {"value": 2}}}) == 2
+        odd = {"value": 1, "parent": {"value": 2, "odd": 3}}
+        assert "x.parent.odd: unexpected property" in await value_of(fn, {"x": odd})
+
+    async def test_the_schema_of_many_classes_grows_with_their_number_only(self):
+        cls = Point
+        for n in range(40):  # each uses the one before twice
+            cls = dataclasses.make_dataclass(f"Layer{n}", [("left", cls), ("right", cls)])
+
+        def f(x): return 1  # fmt: skip
+
+        f.__annotations__ = {"x": cls}
+        tool = await define(f)
+        assert len(json.dumps(tool)) < 100_000
+        assert "unexpected" in await value_of(f, {"x": {"odd": 1}})
+
+    async def test_a_thousand_arguments_as_text_are_understood_in_one_pass(self):
+        schema = {"properties": {f"a{n}": {"type": "integer"} for n in range(1000)}}
+        given = {name: "7" for name in schema["properties"]}
+        began = time.process_time()
+        answer = await value_of(lambda args: {"sum": sum(args.values())}, given, input_schema=schema)
+        assert answer == {"sum": 7000}
+        assert time.process_time() - began < 1  # 3.1 s, where each text was a pass over all
+
+    async def test_an_empty_text_for_what_was_not_filled_in_is_left_out(self):
+        def f(n: int = 5, color: typing.Literal["red", "blue"] = "red", text: str = "x") -> str:
+            return f"{n} {color} {text!r}"
+
+        assert await value_of(f, {"n": "", "color": "", "text": ""}) == "5 red ''"
+
+        def needed(n: int) -> int:
+            return n
+
+        assert "n: expected integer, got string" in await value_of(needed, {"n": ""})
+
+    async def test_further_arguments_are_checked_as_they_are_annotated(self):
+        fn = run_source("def f(**more: datetime.date) -> str: return str({**more})")["f"]
+        assert "datetime.date(2026, 1, 2)" in await value_of(fn, {"a": "2026-01-02"})
+        assert "a: expected string, got integer" in await value_of(fn, {"a": 1})
+
+    @pytest.mark.parametrize("text", ["10:30:00.5Z", "10:30:00.500000000Z", "10:30:00.50+00:00"])
+    async def test_a_fraction_of_a_second_may_have_any_number_of_digits(self, text):
+        """RFC 3339 section 5.6"""
+        fn = run_source("def f(t: datetime.time) -> int: return t.microsecond")["f"]
+        assert await value_of(fn, {"t": text}) == 500000
+
+    @pytest.mark.parametrize("data", [
+        {"": "0", "name": "tea"}, {None: ["x"], "type": "tea"}, {"type": "text", "text": 5},
+        {"type": ["text"], "text": "a"},
+    ])
+    async def test_data_that_only_resemble_a_content_block_are_data(self, data):
+        result = await value_of(lambda: [data], {}, structured=False)
+        assert isinstance(result, str)
+
+    async def test_data_that_only_resemble_the_contents_of_a_resource_are_data(self):
+        app, row = m.Server(), {"uri": "x://a", "text": "b", "likes": 3}
+        app.add_resource("x://row", lambda: row, name="row")
+        async with m.Client(app) as c:
+            assert json.loads(await c.read("x://row")) == row
+
+    def test_a_resource_of_a_result_needs_contents(self):
+        with pytest.raises(TypeError, match="pass text= or data="):
+            m.Resource("file:///a")
+
+    def test_an_abstract_path_is_refused_at_registration(self):
+        with pytest.raises(TypeError, match="parameter 'p': .*has no JSON Schema"):
+            m.Server().add_tool(run_source("import os\ndef f(p: os.PathLike): ...")["f"])
+
+    @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+    async def test_an_optional_answer_that_is_left_blank_is_none(self, revision):
+        app = asking_app(lambda ctx: ctx.elicit("?", typing.Optional[str]))
+        async with m.Client(app, revision=revision, elicit=lambda message, form: {}) as c:
+            await c.call("tool")
+        assert app.seen[-1] == m.Elicited("accept", None)
+
+
 class TestSignatures:
     """What a function says about its arguments, and how it is called."""
 
     async def test_a_function_has_this_schema(self):
         point, found, wanted = dict(ANNOTATIONS)["Point"], {}, {}
         for source, schema in SIGNATURES:
-            defaults = {"type": "object", "additionalProperties": False}
-            wanted[source] = {**defaults, **json.loads(schema.replace("POINT", point))}
+            wanted[source] = {"type": "object", **json.loads(schema.replace("POINT", point))}
             found[source] = (await define(run_source(source)["f"]))["inputSchema"]
         assert found == wanted
 
@@ -17874,10 +17977,12 @@ class TestReadingOrder(OfTheBook):
         numbers = [part.number for part in NUMBERED]
         assert numbers == sorted(set(numbers))
 
-    def test_the_map_has_every_section(self):
-        said = " ".join(m.__doc__.partition("THE MAP")[2].partition("THE LIFE")[0].split())
-        headings = re.findall(r"(?m)^# (\d+)\. (.*)$", pathlib.Path(m.__file__).read_text("utf-8"))[1:]
-        assert [heading for heading in headings if " ".join(heading) not in said] == []
+    def test_the_map_has_every_part(self):
+        listed = m.__doc__.partition("THE MAP")[2].partition("THE LIFE")[0]
+        parts = re.findall(r"(?m)^# Part ([IVX]+)\. (.*)$", pathlib.Path(m.__file__).read_text("utf-8"))
+        assert len(parts) == 8
+        for number, title in parts:
+            assert re.search(rf"(?m)^ +Part {number} +{title}  ", listed), title
 
     @each_section
     def test_every_section_says_what_it_is_for_before_code(self, part):

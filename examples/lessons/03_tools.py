@@ -54,8 +54,8 @@ async def unknown_argument():
     """The call has an argument `c`, which the schema does not know. Is it ignored?"""
     result = await call({"a": 1, "c": 3})
     assert result["isError"] and "c: unexpected property" in result["content"][0]["text"]
-    return ("No. The schema says additionalProperties: false, since a misspelt name that is "
-            "silently dropped would be hard to find.")  # fmt: skip
+    return ("No. A function takes the arguments that it names: a misspelt one that is silently "
+            "dropped would be hard to find.")  # fmt: skip
 
 
 if __name__ == "__main__":
