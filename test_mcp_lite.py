@@ -9304,6 +9304,14 @@ class TestSessionsOverHTTP:
                 assert await caller.status("POST", PING) == 200
                 stream.drop()
 
+    async def test_a_legacy_client_without_a_session_cannot_be_asked_and_the_error_says_why(self):
+        app = m.Server()
+        app.tool(lambda ctx: ctx.elicit("Sure?"), name="ask")
+        async with http_calling(app, opened=False, sessions=False) as (caller, _):
+            result = (await caller.post(call_of(1, "ask", {})))[2]["result"]
+        said = "without sessions, clients before 2026-07-28 cannot be asked"
+        assert result == {"content": [{"type": "text", "text": said}], "isError": True}
+
     async def test_without_sessions_every_request_stands_alone(self):
         async with http_calling(sample_app(), opened=False, sessions=False) as (caller, _):
             status, headers, answer = await caller.post(hello())
