@@ -2031,11 +2031,11 @@ class Peer(Requester):
         """Give up our requests, and notify the peer; cancel what we serve, with the error
         `farewell` if that is not empty."""
         self.farewell = farewell
-        self.tasks.running.discard(asyncio.current_task())  # a callback may close us, and go on
         waited: set[Any] = {self._abandon(each, "the caller has gone") for each in [*self.asked]}
         self.lose(ConnectionClosed(f"this program has closed the connection to {self.name}"))
         # Before Python 3.12, a task may not have begun yet: cancelled now, it would answer nothing.
         await asyncio.sleep(0)
+        self.tasks.running.discard(asyncio.current_task())  # a callback may close us, and go on
         running = {each.task for each in self.incoming.values()} - {None, asyncio.current_task()}
         for task in running:
             task.cancel()
