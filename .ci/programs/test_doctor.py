@@ -17,7 +17,8 @@ import mcp_lite
 def tool(name="look", schema=None, **more):
     """Return a tool with which nothing is wrong, but for what is given."""
     schema = {"type": "object", **(schema or {})}
-    return {"name": name, "description": "Look.", "inputSchema": schema, **more}
+    hints = {"readOnlyHint": True}
+    return {"name": name, "description": "Look.", "inputSchema": schema, "annotations": hints, **more}
 
 
 def argument(**schema):
@@ -75,6 +76,10 @@ def test_the_name_of_the_server_counts_for_cursor():
         (tool(schema={"anyOf": [{}], "allOf": [{}]}), "choice-on-top", "tool 'look'",
          "anyOf, allOf"),
         (argument(type="array", items={"type": "array"}), "no-items", "tool 'look', a[]", ""),
+        (argument(type="array", prefixItems=[{}]), "no-items", "tool 'look', a", ""),
+        (argument(type=["string", "null"]), "list-of-types", "tool 'look', a", "string, null"),
+        (tool(annotations={"title": "Look"}), "no-safety", "tool 'look'", ""),
+        (tool(annotations=None), "no-safety", "tool 'look'", ""),
         (argument(default=5), "bad-default", "tool 'look', a", None),
         (argument(const="x"), "not-for-gemini", "tool 'look', a", "const"),
         (argument(format="uri"), "not-for-gemini", "tool 'look', a", "format uri"),
@@ -188,9 +193,6 @@ def test_an_older_server_that_does_it_right_has_no_faults(doctor):
          ("wrong-code", "an unknown tool", "-32603, where -32602 is due")),
         ({"prompts/list": {"error": {"code": -32603, "message": "oops"}}},
          ("no-list", "prompts", "oops (-32603)")),
-        ({"prompts/list": {"result": {"prompts": [], "nextCursor": "a"}}},
-         ("no-list", "prompts", None)),
-        ({"prompts/list": {"result": {"prompts": [{}]}}}, ("no-list", "prompts", None)),
     ],
 )  # fmt: skip
 def test_an_answer_that_should_be_another(doctor, answers, finding):
@@ -219,12 +221,11 @@ def test_a_server_that_ends_at_a_word_that_is_new_to_it(doctor):
 
 def test_results_are_judged_only_of_tools_that_change_nothing(doctor):
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    only_reads = {"annotations": {"readOnlyHint": True}}
     tools = [
-        tool("fails", **only_reads),
-        tool("wrong", outputSchema=schema, **only_reads),
-        tool("writes"),
-        tool("asks", {"properties": {"a": {"type": "string"}}, "required": ["a"]}, **only_reads),
+        tool("fails"),
+        tool("wrong", outputSchema=schema),
+        tool("writes", annotations={"destructiveHint": True}),
+        tool("asks", {"properties": {"a": {"type": "string"}}, "required": ["a"]}),
     ]
     answers = {
         "tools/list": {"result": {"tools": tools}},
@@ -240,6 +241,14 @@ def test_results_are_judged_only_of_tools_that_change_nothing(doctor):
     assert (status, rows[0], rows[2:]) == (1, ("failed-call", "tool 'fails'", "no disk"), [nonsense])
     assert rows[1][:2] == ("bad-output", "tool 'wrong'")
     assert doctor(answers)[1] == [nonsense]
+
+
+@pytest.mark.parametrize("more, rules", [
+    ({}, ["long-result"]), ({"_meta": {"anthropic/maxResultSizeChars": 60_000}}, []),
+])  # fmt: skip
+def test_a_result_that_is_too_long_for_an_application(more, rules):
+    result = {"content": [{"type": "text", "text": "x" * 30_000}] * 2}
+    assert [each["rule"] for each in mcp_doctor.judge_result("t", tool(**more), result)] == rules
 
 
 def test_a_tool_that_lets_the_server_answer_nobody_is_told(doctor, tmp_path, monkeypatch):
@@ -260,7 +269,7 @@ import sys; sys.path.insert(0, {str(ROOT)!r})
 print("ready\\x1b[2J")
 from mcp_lite import Server
 app = Server("shop")
-@app.tool(name="a.b")
+@app.tool(name="a.b", annotations={"destructiveHint": False})
 def look() -> str:
     "Look."
 app.run()

@@ -305,7 +305,7 @@ def test_answers_are_taken_once_and_from_whoever_was_asked(near):
                     (name,) = first["inputRequests"]
                     again = {**ask, "_meta": meta, "requestState": first["requestState"],
                              "inputResponses": {name: {"action": "accept", "content": {"value": "v"}}}}  # fmt: skip
-                    with pytest.raises(m.RemoteError, match="begin again"):
+                    with pytest.raises(m.RemoteError, match="start the call again"):
                         await bob.peer.ask("tools/call", again, bob.send)
                     done = await ann.peer.ask("tools/call", again, ann.send)
                     assert done["content"][0]["text"] == "v"

@@ -6,6 +6,7 @@ import os
 import pathlib
 import stat
 import sys
+import zipfile
 
 import mcp_install
 import pytest
@@ -220,3 +221,62 @@ def test_a_wrong_command_line_says_what_is_right(install, words, problem):
     status, out, err = install(*words)
     assert (status, out) == (2, "")
     assert problem in err
+
+
+#: What a manifest may have, by mcpb-manifest-v0.3.schema.json of @anthropic-ai/mcpb 2.1.2.
+TEXT = {"type": "string"}
+
+
+def strict(required, /, **fields):
+    return {"type": "object", "properties": fields, "required": required.split(), "additionalProperties": False}
+
+
+TEXTS = {"type": "object", "additionalProperties": TEXT}
+COMMAND = {"command": TEXT, "args": {"type": "array", "items": TEXT}, "env": TEXTS}
+OVERRIDES = {"type": "object", "additionalProperties": strict("", **COMMAND)}
+MANIFEST = strict(
+    "manifest_version name version description author server",
+    manifest_version={"const": "0.3"}, name=TEXT, display_name=TEXT, version=TEXT, description=TEXT,
+    author=strict("name", name=TEXT), tools={"type": "array", "items": strict("name", name=TEXT, description=TEXT)},
+    server=strict("type entry_point mcp_config", type={"enum": ["python", "node", "binary"]}, entry_point=TEXT,
+                  mcp_config=strict("command", platform_overrides=OVERRIDES, **COMMAND)),
+    compatibility=strict("", runtimes=strict("", python=TEXT)),
+    user_config={"type": "object", "additionalProperties": strict(
+        "type title description", type={"enum": ["string"]}, title=TEXT, description=TEXT,
+        sensitive={"type": "boolean"}, required={"type": "boolean"})},
+)  # fmt: skip
+
+
+def test_a_bundle_has_all_that_the_server_needs_and_a_manifest(install, tmp_path):
+    pathlib.Path("stock").mkdir()
+    pathlib.Path("stock/__init__.py").write_text("from . import tea\n")
+    pathlib.Path("stock/tea.py").write_text("TEA = 1\n")
+    pathlib.Path("other.py").write_text("SECRET = 1\n")
+    pathlib.Path("shop.py").write_text("import stock\n" + SERVER)
+    status, out, _ = install("mcpb", "shop.py", "--env", "API_KEY", "hush", "--author", "Ann")
+    manifest = json.loads(out)
+    mcp_lite.compile_schema(MANIFEST).check(manifest)
+    assert status == 0 and "hush" not in out and not pathlib.Path("shop.mcpb").exists()
+    assert manifest["tools"] == [{"name": "add", "description": "Add."}]
+    assert manifest["server"]["mcp_config"]["env"] == {"API_KEY": "${user_config.api_key}"}
+    assert manifest["user_config"]["api_key"]["sensitive"] is True
+    status, out, _ = install("mcpb", "shop.py:app", "--write", "--name", "tea-shop")
+    assert status == 0 and "other" not in out
+    with zipfile.ZipFile("tea-shop.mcpb") as bundle:
+        bundle.extractall(tmp_path / "out")
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    mcp_lite.compile_schema(MANIFEST).check(manifest)
+    args = [each.replace("${__dirname}", str(tmp_path / "out")) for each in manifest["server"]["mcp_config"]["args"]]
+
+    async def call():
+        async with mcp_lite.Client([sys.executable, *args]) as client:
+            return await client.call("add", {"a": 4})
+
+    assert asyncio.run(call()) == 4
+    status, _, err = install("mcpb", "shop.py", "--write", "--name", "tea-shop")
+    assert status == 2 and "no bundle is written" in err, "it is there"
+
+
+@pytest.mark.parametrize("words", [["https://h/mcp"], ["--", "npx", "x"], ["none.py"]])
+def test_a_bundle_has_one_file_of_python_that_works(install, words):
+    assert install("mcpb", "--write", *words)[0] == 2

@@ -134,4 +134,4 @@ def test_without_the_gateway_beside_it_it_says_what_is_missing(tmp_path):
     (tmp_path / "server.py").write_text("from mcp_lite import Server\napp = Server()\n")
     command = [sys.executable, "mcp_lite.py", "reload", "server.py:app"]
     done = subprocess.run(command, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (2, "error: No module named 'mcp_gateway'\n")
+    assert (done.returncode, done.stderr) == (2, "error: No module named 'mcp_gateway': put it beside this file\n")

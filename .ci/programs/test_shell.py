@@ -31,7 +31,7 @@ async def ask(ctx: Context) -> str:
 
 @app.tool
 async def wait(ctx: Context) -> str:
-    await ctx.info("waiting")
+    await ctx.warning("waiting")
     await asyncio.sleep(3600)
 
 @app.tool
@@ -81,9 +81,9 @@ def test_lines_of_a_pipe_are_one_session_and_the_last_gives_the_status(folder):
 
 
 def test_a_wrong_line_is_told_and_the_next_is_read(folder):
-    lines = "cal add\ncall 'add\nread\nserve x\ncall --help\ntools add --json\ncall ask --yes\ncall ask\n"
+    lines = "cal add\ncall 'add\nread\nserve x\ntools add --json\ncall ask --yes\ncall ask\n"
     status, out, err = shell(folder, lines)
-    assert status == 0 and out.endswith("accept\ndecline\n") and "usage: mcp_lite.py call" in out
+    assert status == 0 and out.endswith("accept\ndecline\n")
     assert [line[:30] for line in err.splitlines()[:4]] == [
         "error: 'cal' is none of info, ", "error: No closing quotation",
         "error: a word is missing, or o", "error: 'serve' is none of info",
@@ -93,7 +93,7 @@ def test_a_wrong_line_is_told_and_the_next_is_read(folder):
 def test_a_server_that_is_not_there_and_a_trace(folder):
     command = [sys.executable, str(ROOT / "mcp_lite.py"), "shell", "nothing.py"]
     done = subprocess.run(command, cwd=folder, input="", capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (3, "") and "there is no file" in done.stderr
+    assert (done.returncode, done.stdout) == (3, "") and "no file" in done.stderr
     status, out, err = shell(folder, "tools\n", "--trace", "--revision", "2025-11-25")
     assert status == 0 and "--> initialize #1" in err and "--> tools/list" in err
 

@@ -55,6 +55,8 @@ SLOW_START_SECONDS = 5.0  # half of what some applications wait for
 CALL_SECONDS = 30.0  # for the result of a tool
 REFUSAL_SECONDS = 10.0  # for an answer to what makes no sense
 PING_SECONDS = 0.1  # from the call of a tool to a ping
+MAX_RESULT_CHARS = 50_000  # Claude Code writes what is longer to a file, and shows its beginning
+RESULT_LIMIT = "anthropic/maxResultSizeChars"  # in _meta of a tool: lifts that limit
 BLOCKED_SECONDS = 1.0  # for an answer to a ping, while a tool is at work
 
 PROFILES = ("claude", "openai", "gemini", "cursor", "vscode")
@@ -140,6 +142,14 @@ RULES = {
     "no-items": Rule(
         "warning", "an array without items: the tool is refused", "say what the array holds",
         "https://github.com/microsoft/vscode/issues/246119", ["gemini", "openai", "vscode"]),
+    "list-of-types": Rule(
+        "warning", "a list of types: some agent frameworks lose all tools of the server",
+        "anyOf, with one type each; or leave the null away",
+        "measured with AutoGen, DSPy and Semantic Kernel in November 2026"),
+    "no-safety": Rule(
+        "warning", "neither readOnlyHint nor destructiveHint: applications take it for destructive,"
+        " and ask before each call", "annotations={\"readOnlyHint\": True}, or what is true",
+        "spec: schema#toolannotations", ["claude", "openai", "vscode"]),
     "bad-default": Rule(
         "warning", "the default does not fit its own schema", "correct one of them",
         "JSON Schema 2020-12 §9.2"),
@@ -179,6 +189,10 @@ RULES = {
     "failed-call": Rule(
         "warning", "a call without arguments failed", "see its message",
         "spec: server/tools#error-handling"),
+    "long-result": Rule(
+        "warning", "the result is longer than an application shows to the model",
+        f"return less, or pages; or _meta={{{RESULT_LIMIT!r}: ...}} of the tool",
+        "https://code.claude.com/docs/en/mcp", ["claude"]),
     "bad-output": Rule(
         "error", "structuredContent does not fit the outputSchema", "correct one of them",
         "spec: server/tools#output-schema"),
@@ -254,7 +268,9 @@ def findings_of(offer: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def judge_schemas(place: str, tool: Mapping[str, Any]) -> Iterator[Finding]:
-    """Judge the inputSchema and the outputSchema of a tool."""
+    """Judge the annotations and the schemas of a tool."""
+    if not {"readOnlyHint", "destructiveHint"} & as_dict(tool.get("annotations")).keys():
+        yield finding("no-safety", place)
     schema = as_dict(tool.get("inputSchema"))
     output = tool.get("outputSchema", {"type": "object"})
     for rule, each in (("no-object", schema), ("output-not-object", output)):
@@ -288,8 +304,10 @@ def schemas_in(schema: dict[str, Any], place: str = "") -> Iterator[tuple[str, d
 def judge_node(place: str, node: dict[str, Any]) -> Iterator[Finding]:
     """Judge one of the schemas in a schema."""
     kind, known = node.get("type"), as_dict(node.get("properties"))
-    if "array" in (kind, *as_list(kind)) and not {"items", "prefixItems"} & node.keys():
+    if "array" in (kind, *as_list(kind)) and "items" not in node:
         yield finding("no-items", place)
+    if isinstance(kind, list):
+        yield finding("list-of-types", place, ", ".join(map(str, kind)))
     unknown = [name for name in map(str, as_list(node.get("required"))) if name not in known]
     if unknown and kind == "object" and "patternProperties" not in node:
         yield finding("required-unknown", place, ", ".join(unknown))
@@ -299,8 +317,6 @@ def judge_node(place: str, node: dict[str, Any]) -> Iterator[Finding]:
         except mcp.SchemaError as exc:
             yield finding("bad-default", place, exc)
     odd = sorted(NOT_FOR_GEMINI & node.keys())
-    if isinstance(kind, list):
-        odd.append("a list of types")
     if node.get("format", "enum") not in GEMINI_FORMATS:
         odd.append(f"format {node['format']}")
     if not all(isinstance(each, str) for each in as_list(node.get("enum"))):
@@ -317,6 +333,8 @@ def judge_result(
     if result.get("isError"):
         yield finding("failed-call", place, text[:200])
         return
+    if len(text) > as_dict(tool.get("_meta")).get(RESULT_LIMIT, MAX_RESULT_CHARS):
+        yield finding("long-result", place, f"{len(text):,} characters")
     try:
         mcp.compile_schema(tool.get("outputSchema", {})).check(result.get("structuredContent"))
     except mcp.SchemaError as exc:

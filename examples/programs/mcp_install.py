@@ -1,19 +1,27 @@
 #!/usr/bin/env python3
-"""Put an MCP server into the configuration of an application.
+"""Put an MCP server into the configuration of an application, or into a bundle.
 
     python3 mcp_lite.py install cursor server.py             show the entry, and where it belongs
     python3 mcp_lite.py install cursor server.py --write     put it into Cursor's own file
     python3 mcp_lite.py install zed --name files -- npx -y some-server /tmp
+    python3 mcp_lite.py install mcpb server.py --write       write server.mcpb, a bundle
 
-Such a file belongs to somebody else: one entry is put into its text, every other character stays,
-and a copy is kept beside it (.bak). Nothing is written where there is a doubt: a link, a file that
-makes no sense, an entry of that name. What is written is absolute, for an application may
-have no PATH, and work in any folder.
+The file of an application belongs to somebody else: one entry is put into its text, every other
+character stays, and a copy is kept beside it (.bak). Nothing is written in doubt: a link, a file
+that cannot be read as settings, an entry of that name. What is written is absolute, for an
+application may have no PATH, and work in any folder.
 
-Limits: TOML (of Codex) is printed, not written.
+A bundle is a zip file that applications install with one click: the server, the modules of its
+folder that it imports, mcp_lite.py, and a manifest. The user needs Python 3.9 or later. The
+application asks the user for each --env; its VALUE is only used here, to list the tools.
+
+Limits: TOML (of Codex) is printed, not written. A bundle has no packages of pip.
 """
 
 import argparse
+import ast
+import asyncio
+import getpass
 import glob
 import inspect
 import json
@@ -23,6 +31,7 @@ import re
 import shutil
 import sys
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Optional
 
@@ -195,7 +204,95 @@ def write_entry(path: str, key: str, name: str, entry: Entry) -> str:
     return f"{path} has {name} now" + f"; as it was: {path}.bak" * there
 
 
+# Bundles: https://github.com/modelcontextprotocol/mcpb/blob/main/MANIFEST.md
+
+
+def modules_of(path: pathlib.Path) -> dict[str, pathlib.Path]:
+    """Return a file and what it imports from its folder, by their names there."""
+    found, todo = {path.name: path}, [path]
+    while todo:
+        names: set[str] = set()
+        for node in ast.walk(ast.parse(todo.pop().read_bytes())):
+            if isinstance(node, ast.Import):
+                names |= {each.name.partition(".")[0] for each in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add((node.module or "").partition(".")[0])
+        for name in names - {"", "mcp_lite"}:
+            inner = sorted((path.parent / name).rglob("*.py"))
+            for file in [path.parent / f"{name}.py", *inner]:
+                place = file.relative_to(path.parent).as_posix()
+                if file.is_file() and place not in found:
+                    found[place] = file
+                    todo.append(file)
+    return {**found, "mcp_lite.py": pathlib.Path(inspect.getfile(mcp.Client))}
+
+
+async def offer_of(target: str, env: Entry) -> Entry:
+    """Start a server, and return what a manifest says of it."""
+    ours = os.path.dirname(inspect.getfile(mcp.Client))  # in the bundle they lie together
+    async with mcp.Client(target, env={"PYTHONPATH": ours, **env}) as client:
+        about = (client.instructions or "").strip().split("\n")[0]
+        tools = [
+            {key: tool[key] for key in ("name", "description") if key in tool}
+            for tool in await client.list_tools()
+        ] if "tools" in client.server_capabilities else []  # fmt: skip
+        name, version = (str(client.server_info.get(key)) for key in ("name", "version"))
+        return {
+            "display_name": name, "version": version,
+            "description": about or f"The MCP server {name}", "tools": tools,
+        }  # fmt: skip
+
+
+def manifest_of(target: str, offer: Entry, name: str, author: str, env: Entry) -> Entry:
+    """Return the manifest of a bundle with a server."""
+    file = "server/" + os.path.basename(re.sub(r":\w+$", "", target))
+    args = ["${__dirname}/" + file]
+    if re.search(r"\.py:\w+$", target):
+        args = ["${__dirname}/server/mcp_lite.py", "serve", args[0] + target[target.rindex(":") :]]
+    config: Entry = {
+        "command": "python3", "args": args, "platform_overrides": {"win32": {"command": "python"}},
+    }  # fmt: skip
+    more: Entry = {}
+    if env:
+        config["env"] = {key: f"${{user_config.{key.lower()}}}" for key in env}
+        more["user_config"] = {
+            key.lower(): {"type": "string", "title": key, "description": f"The value of {key}",
+                          "sensitive": True, "required": True} for key in env
+        }  # fmt: skip
+    return {
+        "manifest_version": "0.3", "name": name, **offer, "author": {"name": author},
+        "server": {"type": "python", "entry_point": file, "mcp_config": config},
+        "compatibility": {"runtimes": {"python": ">=3.9"}}, **more,
+    }  # fmt: skip
+
+
+def write_bundle(target: str, manifest: Entry) -> str:
+    """Write a bundle into this folder, and return what was done; OSError if it is there."""
+    path = pathlib.Path(re.sub(r":\w+$", "", target))
+    with zipfile.ZipFile(f"{manifest['name']}.mcpb", "x", zipfile.ZIP_DEFLATED) as bundle:
+        bundle.writestr("manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False))
+        for place, file in modules_of(path).items():
+            bundle.write(file, f"server/{place}")
+        return f"{bundle.filename} has {', '.join(bundle.namelist())}"
+
+
 # The command line.
+
+
+def make_bundle(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
+    """Print the manifest of a bundle, or write the bundle."""
+    target, env = args.target[0], dict(args.env)
+    if args.target[1:] or not re.search(r"\.py(:\w+)?$", target):
+        parser.error("a bundle has one FILE.py or FILE.py:APP")
+    name = args.name or re.sub(r"\W+", "-", pathlib.Path(target).name.partition(".py")[0])
+    try:
+        offer = asyncio.run(offer_of(target, env))
+        manifest = manifest_of(target, offer, name, args.author or getpass.getuser(), env)
+        done = write_bundle(target, manifest) if args.write else json.dumps(manifest, indent=2)
+        print(done)
+    except (OSError, SyntaxError, mcp.MCPError) as exc:
+        parser.error(f"no bundle is written: {exc}")
+    return 0
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -204,14 +301,18 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
         "install", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("app", choices=APPLICATIONS, metavar="APP", help=", ".join(APPLICATIONS))
+    add("app", choices=[*APPLICATIONS, "mcpb"], metavar="APP",
+        help=", ".join([*APPLICATIONS, "or mcpb for a bundle"]))  # fmt: skip
     add("target", nargs="+", help="a URL, FILE.py, FILE.py:APP, or `-- COMMAND ...`")
     add("--write", action="store_true", help="put it into the application's file")
     add("--project", action="store_true", help="for this folder, not for all that I do")
     add("--name", help="how the application calls the server")
+    add("--author", help="of a bundle; by default your name on this machine")
     for name, what in (("env", "for a command"), ("header", "for a URL")):
         add(f"--{name}", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help=what)
     args = parser.parse_args(argv)
+    if args.app == "mcpb":
+        return make_bundle(parser, args)
     app = APPLICATIONS[args.app]
     paths = [app.project] * bool(app.project) if args.project else files_of(app)
     where = " and ".join(paths) or "no file"

@@ -59,7 +59,10 @@ async def serve_http(command: list[str], folder: pathlib.Path) -> None:
 
 async def serve_stdio(command: list[str], folder: pathlib.Path) -> None:
     """Serve on standard input and output, through a gateway to one process after the other."""
-    from mcp_gateway import Gateway
+    try:
+        from mcp_gateway import Gateway
+    except ModuleNotFoundError as exc:
+        raise mcp_lite.UsageError(f"{exc}: put it beside this file") from None
 
     gateway = Gateway(command, env=ENV, patience=60.0)  # requests wait for it
 

@@ -134,6 +134,9 @@ class Shell(Person):
 def main(argv: list[str]) -> int:
     """Run the shell; return the exit status."""
     VERBS["shell"] = (main, "", "the verbs, line by line in one session")
+    if "--help" in argv:
+        print(f"usage: mcp_shell.py [options] TARGET\n\n{__doc__}")
+        return 0
     shell = Shell(parse_line(["shell", *argv]))
     if readline:
         readline.set_completer(shell.complete)
