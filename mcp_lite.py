@@ -9907,16 +9907,16 @@ CONNECTORS.append((is_url, HTTPTransport))
 #######################################
 # 43. OAuth rules
 #######################################
-# The *resource* is the MCP server. The *authorization server* gives tokens for it, and its name is
+# The *resource* is the MCP server. The *authorization server* issues tokens for it, and is named by
 # its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
 #
-# Problem.  After a 401 the client must find out who gives tokens for this server, and get one that
-#           is good for nothing else. On the way it reads documents of strangers, who may name
+# Problem.  After a 401 the client must find out who issues tokens for this server, and get one that
+#           is valid for nothing else. On the way it reads documents of strangers, which may name
 #           another server's resource, or an issuer that collects codes.
-# Rules.    1. Metadata count only if they name what they were asked for: the resource, the issuer.
-#           2. Names are compared as they are. same_issuer() says where one slash does not count.
+# Rules.    1. Metadata counts only if it names the resource or the issuer that it was asked for.
+#           2. Names are compared exactly, but for one slash: see same_issuer().
 #           3. Anybody can send a browser to us: `state` and `iss` of a redirect are checked first.
-# Limits.   Of challenges one scheme is read. A scope with quotes is dropped.
+# Limits.   Of a challenge one scheme is read. A scope with quotes is ignored.
 
 ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{1,8192}"  # no quotes, no commas
 #: A parameter, plain or quoted, or else a scheme, perhaps with a text of its own. RFC 9110 §11.2
@@ -9964,7 +9964,7 @@ def said(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
 
 
 def strings(value: JSON) -> list[str]:
-    """Return the strings in a list; [] for what is no list."""
+    """Return the strings in a list; [] for any other value."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
@@ -9985,7 +9985,7 @@ def oauth_url(value: JSON, what: str) -> URL:
 
 
 def resource_metadata_urls(server: URL) -> list[str]:
-    """Return where a server's metadata are, if its challenge names no place. RFC 9728 §3.1"""
+    """Return where a server's metadata is, if its challenge does not say. RFC 9728 §3.1"""
     # spec: basic/authorization/authorization-server-discovery
     # #protected-resource-metadata-discovery-requirements
     path = server.target.rstrip("/") if "?" not in server.target else server.target
@@ -9996,7 +9996,7 @@ def resource_metadata_urls(server: URL) -> list[str]:
 def covers(resource: URL, server: URL) -> bool:
     """Return whether a resource is the server's URL, or a parent of it on the same origin.
 
-    RFC 9728 §3.3 wants them to be equal. Servers of MCP publish parents, too: not /mcp of /mcp2.
+    RFC 9728 §3.3 requires equal URLs. MCP servers also publish parents; /mcp is none of /mcp2.
     """
     path = server.target.partition("?")[0].rstrip("/") + "/"
     inside = resource.target == server.target or path.startswith(resource.target.rstrip("/") + "/")
@@ -10004,7 +10004,7 @@ def covers(resource: URL, server: URL) -> bool:
 
 
 def server_metadata_urls(issuer: str) -> list[str]:
-    """Return where the metadata of an issuer are, in the order in which to look.
+    """Return where the metadata of an issuer may be, in the order in which to look.
 
     spec: basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery
 
@@ -10022,10 +10022,10 @@ def server_metadata_urls(issuer: str) -> list[str]:
 
 
 def same_issuer(given: JSON, asked: str) -> bool:
-    """Return whether metadata name the issuer that they were asked of: identical, RFC 8414 §3.3.
+    """Return whether metadata names the issuer that was asked: identical, RFC 8414 §3.3.
 
     After an issuer without a path a slash does not count: Google's resources name it with a slash,
-    Google's metadata without, others the reverse. Both forms have the same well-known URL.
+    Google's metadata without. Both forms have the same well-known URL.
     """
     root = asked.rstrip("/")
     return given == asked or given in (root, f"{root}/") and bool(
@@ -10034,19 +10034,19 @@ def same_issuer(given: JSON, asked: str) -> bool:
 
 
 def default_server(server: URL) -> Msg:
-    """Return metadata for a server that has none: it is its own authorization server."""
+    """Return metadata for a server without any: it is its own authorization server."""
     # spec 2025-03-26: basic/authorization#fallbacks-for-servers-without-metadata-discovery
     root = server.origin
     return {
         "issuer": root, "authorization_endpoint": root + "/authorize",
         "token_endpoint": root + "/token", "registration_endpoint": root + "/register",
-        # That revision requires PKCE of everybody, so nobody announces it.
+        # That revision requires PKCE, so nobody announces it.
         "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": [*KNOWN_METHODS],
     }
 
 
-# The client: how it registers (RFC 7591), and says who it is (RFC 6749 §2.3).
+# The client: how it registers (RFC 7591) and authenticates (RFC 6749 §2.3).
 
 
 def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
@@ -10073,10 +10073,10 @@ def read_client(doc: Msg, where: str) -> Msg:
 
 
 def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
-    """Return the headers and the form fields by which a client says who it is.
+    """Return the headers and the form fields by which a client authenticates.
 
-    A client that was not told how takes the first method that the server lists and it can use.
-    RFC 8414 §2 -- a server that lists none takes client_secret_basic.
+    Without a method of its own, it uses the first that the server lists and that it can use.
+    RFC 8414 §2 -- a server that lists none accepts client_secret_basic.
     """
     from urllib.parse import quote_plus
 
@@ -10092,7 +10092,7 @@ def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
     return {}, without_none(client_id=id, client_secret=None if method == "none" else secret)
 
 
-# The authorization request, and its answer. RFC 6749 §4.1, RFC 7636, RFC 8707, RFC 9207
+# The authorization request and its response. RFC 6749 §4.1, RFC 7636, RFC 8707, RFC 9207
 
 
 def base64url(data: bytes) -> str:
@@ -10107,7 +10107,7 @@ def digest(bits: str, data: bytes) -> bytes:
 
 
 def code_challenge(verifier: str) -> str:
-    """Return what is shown of a verifier, before the verifier itself. RFC 7636 §4.2"""
+    """Return what is sent of a verifier, before the verifier itself. RFC 7636 §4.2"""
     return base64url(digest("256", verifier.encode()))
 
 
@@ -10135,15 +10135,15 @@ def answer_in(query: str, state: str) -> Fields | None:
 
 
 def code_of(params: Fields, server: Msg) -> str:
-    """Return the code of an answer whose state was right; AuthError if it has none for us."""
+    """Return the code of a redirect whose state was right; AuthError otherwise."""
     issuer = server["issuer"]
     promised = server.get("authorization_response_iss_parameter_supported") is True
     # spec: basic/authorization/index#authorization-response-validation -- an `iss` that was
     # promised must be there, and any must be right, before anything else is read
     if promised and "iss" not in params:
-        raise AuthError(f"the redirect has no iss, which {issuer} promises to send")
+        raise AuthError(f"the redirect lacks iss, which {issuer} promises to send")
     if params.get("iss", issuer) != issuer:
-        raise AuthError("the redirect comes from another server: "
+        raise AuthError("the redirect is from another server: "
                         f"iss is {show(params['iss'])}, not {issuer}")
     if "error" in params:
         raise AuthError(f"{issuer} refused: {said(params, (params['state'],))}")
@@ -10156,8 +10156,8 @@ def read_tokens(doc: Msg, scope: str, scheme: str, where: str) -> Msg:
     """Check a token response; return what is kept of it. RFC 6749 §5.1"""
     token, kind = doc.get("access_token"), doc.get("token_type")
     if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
-        raise AuthError(f"{where}: access_token is not a text of {MAX_TOKEN_BYTES} bytes at most "
-                        "that a header can carry")
+        raise AuthError(f"{where}: access_token is not a valid token of up to {MAX_TOKEN_BYTES} "
+                        "bytes")
     # RFC 6749 §7.1 -- "The client MUST NOT use an access token if it does not understand the type"
     if str(kind).lower() != scheme.lower():
         raise AuthError(f"{where}: token_type is {show(kind)}, not {scheme}")
@@ -10165,9 +10165,9 @@ def read_tokens(doc: Msg, scope: str, scheme: str, where: str) -> Msg:
     refresh, life = doc.get("refresh_token"), doc.get("expires_in")
     if isinstance(refresh, str) and refresh:
         kept["refresh_token"] = refresh
-    with suppress(ValueError):  # it need not say
+    with suppress(ValueError):  # it is optional
         left = float(str(life))
-        if 0 < left < 1e12:  # 0 means to some servers that it never expires
+        if 0 < left < 1e12:  # some servers send 0 for a token that never expires
             kept["expires_at"] = time.time() + left
     return kept
 
@@ -10342,7 +10342,7 @@ def check_claims(claims: Msg, issuer: str, audience: list[str], now: float) -> N
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address is one of the Internet, not of a machine or a private network.
+    """Return whether an IP address belongs to the Internet, not to a private network.
 
     >>> is_public("93.184.216.34"), is_public("169.254.169.254"), is_public("::ffff:10.0.0.1")
     (True, False, False)
@@ -10351,17 +10351,17 @@ def is_public(address: str) -> bool:
 
     found: Any = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address):
-        # These lead to the IPv4 address inside them.
-        inner: Any = found.ipv4_mapped or found.sixtofour or (found.teredo and found.teredo[1])
+        inner: Any = found.ipv4_mapped  # it leads there
         if int(found) >> 32 == 0x64FF9B << 64:  # 64:ff9b::/96, RFC 6052 §2.1
             inner = ip_address(int(found) & 0xFFFFFFFF)
-        if inner is None and int(found) >> 125 != 1:  # only 2000::/3 has been given out so far
+        tunnel = found.sixtofour or found.teredo  # to an IPv4 address, perhaps a private one
+        if inner is None and (int(found) >> 125 != 1 or tunnel):  # 2000::/3 is the Internet so far
             return False
         found = inner or found
     return bool(found.is_global and not found.is_multicast)
 
 
-Answered = tuple[int, Fields, Msg]  # status, headers, and the document; {} if there was none
+Answered = tuple[int, Fields, Msg]  # status, headers, and the document, or {}
 
 
 class Fetcher:
@@ -10369,32 +10369,32 @@ class Fetcher:
 
     def __init__(self, server: URL, ssl: Any, allow_private: bool):
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
-        # A guess until note_address(). Behind a proxy none is known, and names may be private.
+        # A guess until note_address(). Behind a proxy the address is unknown.
         self.public = not (is_loopback(server.host) or proxy_for(server))
 
     def note_address(self, address: str) -> None:
-        """Note the server's own address: a server on a private network may name others there."""
+        """Note the server's own address: on a private network it may name others there."""
         self.public = is_public(address)
 
     def forbid_private(self, address: str) -> None:
         """Raise ConnectionClosed if a public server leads us to a private address. RFC 9728 §7.7"""
         if self.public and not self.allow_private and not is_public(address):
-            raise ConnectionClosed(f"{self.server} leads to the private address {address}: "
-                                   "refused; if that is meant, pass allow_private=True")
+            raise ConnectionClosed(f"{self.server} leads to the private address {address}; to "
+                                   "allow that, pass allow_private=True")
 
     def check(self, url: URL) -> None:
-        """Raise MCPError for a URL to which the server may not lead us or our browser."""
+        """Raise MCPError for a URL to which the server may not lead us or the browser."""
         # spec: basic/authorization/security-considerations#communication-security
         if self.server.scheme == "https" != url.scheme and not self.allow_private:
             raise AuthError(f"{self.server} leads to {url}: it must begin with https://")
-        with suppress(ValueError):  # a name is judged when we connect to it
+        with suppress(ValueError):  # a name is judged when we connect
             self.forbid_private("127.0.0.1" if is_loopback(url.host) else url.host)
 
     async def fetch(self, method: str, url: URL, headers: Fields, data: bytes = b"") -> Answered:
         self.check(url)
         sent = {"accept": JSON_TYPE, **headers}
         http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
-        # A code or a secret goes nowhere but where it was posted.
+        # A code or a secret is not sent elsewhere.
         redirects = 3 if method == "GET" else 0
         late = ConnectionClosed(f"{url} took longer than {HEAD_SECONDS:g} seconds")
         try:
@@ -10436,10 +10436,10 @@ class Fetcher:
         return doc
 
     async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, Msg]:
-        """Return the first document, and where it was; ("", {}) if all answers are 4xx or pages.
+        """Return the first document, and where it was; ("", {}) if all are 4xx or pages.
 
-        Some servers have one page for all that they do not know. Any other answer is an error: an
-        outage must not lead to guesses.
+        Some servers have one page for all unknown URLs. Any other response is an error: an outage
+        must not lead to guesses.
         """
         for text in urls:
             url = oauth_url(text, what)
@@ -10448,7 +10448,7 @@ class Fetcher:
             if status == 200 and doc:
                 return str(url), doc
             if status != 200 and not 400 <= status < 500:
-                raise ConnectionClosed(f"{url} answered {status}: no {what}")
+                raise ConnectionClosed(f"{url} answered {status}, without {what}")
         return "", {}
 
 #######################################
@@ -10706,9 +10706,8 @@ class Login(Authorizer):
     async def close(self) -> None:
         """Stop asking the user; but wait for a response that may hold a new refresh token."""
         if self.work is not None:
-            if self.transport.waits_for_person:
-                self.work.cancel()
-            await asyncio.wait([self.work], timeout=GRACE_SECONDS)
+            seconds = 0 if self.transport.waits_for_person else GRACE_SECONDS
+            await asyncio.wait([self.work], timeout=seconds)
             self.work.cancel()
             await asyncio.wait([self.work])
 
@@ -10819,7 +10818,7 @@ class Login(Authorizer):
         places = [*([named] if named else ()), *resource_metadata_urls(self.url)]
         where, about = await self.fetcher.first_of(places, "resource metadata")
         if named and not where:
-            raise AuthError(f"{named}: there is no metadata, though {self.url} names this place")
+            raise AuthError(f"{named}, which {self.url} names, has no metadata")
         if where:
             resource = about.get("resource")
             issuers = strings(about.get("authorization_servers"))
@@ -10856,10 +10855,7 @@ class Login(Authorizer):
 
 __all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
 
-PAGE_HEADERS = {
-    "content-type": "text/html; charset=utf-8", "content-security-policy": "default-src 'none'",
-    "cache-control": "no-store", "referrer-policy": "no-referrer",
-}
+PAGE_HEADERS = {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"}
 DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 <p>You are logged in. You can close this page and return to the program."""
 
@@ -10888,7 +10884,7 @@ class Redirect:
         return given or root + self.path
 
     async def serve(self, request: HTTPRequest, response: Response) -> None:
-        """Answer with a page that repeats nothing of the request."""
+        """Respond with a page that repeats nothing of the request."""
         found, status, page = None, 404, b"This is not the expected redirect."
         if request.path == self.path and request.method == "GET":
             found = answer_in(request.query, self.state)
@@ -11128,23 +11124,23 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 #######################################
 # 48. Guarding a server
 #######################################
-# Problem.  A server takes tokens that somebody else gave out. It must know that they are genuine
-#           and meant for it, and what their owner may do; and tell clients where to get one.
-# Rules.    1. In doubt nobody comes in. The issuer and the audience of tokens are configured, never
-#              read from a request.
+# Problem.  A server accepts tokens of another issuer. It must know that they are genuine and meant
+#           for it, and what their owner may do; and tell clients where to get one.
+# Rules.    1. In doubt a request is refused. The issuer and the audience of tokens are configured,
+#              never read from a request.
 #           2. A refusal says what RFC 6750 says. Our reasons are in the log.
-#           3. A token that cannot be judged now is 503. With 401 every client would log in again.
-#           4. Handlers see a Principal. The token itself goes no further than here.
-# Limits.   A token that is revoked counts for a minute more. examples/authorization shows how to
-#           give out tokens, and how to ask an issuer about one.
+#           3. A token that cannot be verified now is 503. With 401 every client would log in again.
+#           4. Handlers see a Principal, never the token.
+# Limits.   A revoked token is valid for a minute more. examples/authorization shows how to issue
+#           tokens, and how to ask an issuer about one.
 
 __all__ += ["Guard", "Principal", "jwt_verifier"]
 
 
 class Principal:
-    """The sender of a request, as a token says; equal by issuer, subject and client.
+    """The sender of a request, by its token; equal by issuer, subject and client.
 
-    `scopes` are what it may do, `expires_at` is a time or None, `claims` all that the token says.
+    `scopes` are what it may do, `expires_at` is a time or None, `claims` all of the token.
     """
 
     def __init__(
@@ -11189,9 +11185,7 @@ class KeySet:
     async def get(self, anew: bool) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was just tried; Refused without any."""
         now, wait = time.monotonic(), anew or self.keys is None  # else the old ones do
-        if now - self.tried > (PROBE_SECONDS if wait else KEYS_SECONDS) and (
-            self.work is None or self.work.done()
-        ):
+        if now - self.tried > (PROBE_SECONDS if wait else KEYS_SECONDS):
             self.tried, self.work = now, asyncio.ensure_future(self.fetch())
         if wait:
             await asyncio.shield(self.work)
@@ -11221,7 +11215,7 @@ def jwt_verifier(
     meant: list[str] = [*as_list(audience)]
     # spec: basic/authorization/security-considerations#access-token-privilege-restriction
     if not meant or not all(meant):
-        raise ValueError("audience= is needed: without it, tokens for other servers come in")
+        raise ValueError("audience= is required: without it, tokens for other servers are valid")
     if not algorithms or not KEY_KINDS.keys() >= set(algorithms):
         raise ValueError(f"algorithms={algorithms!r}: available are {', '.join(KEY_KINDS)}")
     key_set, thread = KeySet(issuer, jwks_uri, ssl), Threads(1)
@@ -11261,7 +11255,7 @@ def signed_by_any(keys: list[Msg], *signed: Any) -> bool:
 
 
 class Guard(Entrance):
-    """Lets requests in: `app.run("http", auth=Guard(...))`, or the same for ASGI.
+    """Authenticates requests: `app.run("http", auth=Guard(...))`, or the same for ASGI.
 
     spec: basic/authorization/index#token-handling
 
@@ -11270,8 +11264,8 @@ class Guard(Entrance):
             that says who it is, or None. It is called again after a minute, or when a Principal
             expires
         issuers: URLs of the authorization servers that issue the tokens
-        resource_url: our URL as clients know it; not needed where only this machine can reach us
-        scopes: needed by every request
+        resource_url: our URL as clients know it; optional if only this machine can reach us
+        scopes: required by every request
         offered: more scopes, to name in our metadata
     """
 
@@ -11341,10 +11335,10 @@ class Guard(Entrance):
 #######################################
 # 49. Showing
 #######################################
-# Problem. A server's text reaches a person's terminal. A tool whose description has the bytes
-#          `ESC ]52;c;...` would write into the clipboard of whoever lists it.
+# Problem. A server's text reaches the user's terminal. A tool whose description has the bytes
+#          `ESC ]52;c;...` would write into the user's clipboard.
 # Rules.   1. All text of a server goes to a terminal through plain().
-#          2. A pipe gets the answer as it is: a program wants every byte.
+#          2. A pipe gets the result as it is: a program needs every byte.
 # Limits.  A signature shows nine choices of an enum, and no `$ref` in another: --json shows all.
 
 __all__ += ["UsageError", "plain"]
@@ -11379,7 +11373,7 @@ def one_line(text: object) -> str:
 
 
 def pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
-    """Return known[name]; UsageError names the nearest, or those that there are."""
+    """Return known[name]; UsageError names the nearest, or all."""
     if name not in known:
         raise UsageError(no_such(what, name, known))
     return known[name]
@@ -11508,7 +11502,7 @@ def content_text(block: Msg) -> str:
 #          trace goes into a bug report.
 # Rules.   1. A trace shows neither secrets nor pages of base64.
 #          2. It has no control characters, whatever was on the wire.
-# Limits.  A secret is known by the name beside it. One that a tool takes as `x` is shown.
+# Limits.  A secret is recognized by its name. One that a tool calls `x` is shown.
 
 SECRET_WORDS = (
     "authorization|credential|pass(?:word|wd|phrase)|secret|(?:api|private|access)[-_]?key"
@@ -11545,12 +11539,12 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
 
 
 class TraceView:
-    """Show each message in a line, or if `full` with its JSON as well. Made for set_trace()."""
+    """Show each message in a line, or if `full` with its JSON as well, for set_trace()."""
 
     def __init__(self, stream: typing.TextIO, full: bool = False):
         self.stream, self.full = stream, full
         self.began = time.monotonic()
-        #: requests without an answer yet: (peer, direction, id as JSON) -> (title, when)
+        #: pending requests: (peer, direction, id as JSON) -> (title, when)
         self.asked: dict[tuple[str, str, str], tuple[str, float]] = {}
 
     def __call__(self, direction: str, name: str, msg: JSON) -> None:
@@ -11565,7 +11559,7 @@ class TraceView:
             text = f"{one_line(line)}\n{json.dumps(redact(msg), indent=2, ensure_ascii=False)}"
         else:
             text = one_line(f"{line}  {self.gist(msg)}")[: columns()]
-        with suppress(OSError, ValueError, AttributeError):  # nobody can see it
+        with suppress(OSError, ValueError, AttributeError):  # the stream is closed
             self.stream.write(plain(text) + "\n")
             self.stream.flush()
 
@@ -11611,14 +11605,14 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
 #######################################
-# 51. The person
+# 51. The user
 #######################################
-# Problem. While a verb is at work, a person wants to see how far it is and what the server logs;
-#          and the server may ask: "Deploy to production?"
-# Rules.   1. All of it goes to stderr, for stdout has the answer alone.
-#          2. Where nobody is there to answer, a question is declined: a script never hangs.
-#          3. A word means what the schema says. `7` is text where a string fits.
-# Limits.  There are no menus: a value is typed as it is sent.
+# Problem. While a verb is at work, the user wants to see its progress and what the server logs; and
+#          the server may ask: "Deploy to production?"
+# Rules.   1. All of it goes to stderr: stdout has the result alone.
+#          2. Without a terminal, a question is declined: a script never hangs.
+#          3. A word means what the schema says. `7` is text where a string is valid.
+# Limits.  A value is typed as it is sent: no menus.
 
 __all__ += ["Person"]
 
@@ -11626,7 +11620,7 @@ YES_NO = {"yes": True, "y": True, "no": False, "n": False, "": False}  # besides
 
 
 def pairs(words: Iterable[str], sign: str = "=") -> dict[str, str]:
-    """Return what stands before the sign in each word, with what stands after it."""
+    """Return the texts before and after the sign in each word."""
     found = {}
     for word in words:
         key, there, value = word.partition(sign)
@@ -11667,7 +11661,7 @@ def convert(text: str, schema: Msg) -> JSON:
 
 
 class Person:
-    """Whoever is at the terminal: sees progress and log lines, and answers questions.
+    """The user at the terminal, who sees progress and log lines, and answers questions.
 
     Its methods are callbacks for a Client.
 
@@ -11683,17 +11677,17 @@ class Person:
         self.turn: Any = None  # a Lock: one question at a time
 
     def prepare(self, answers: Iterable[str], yes: bool) -> None:
-        """Take other answers in advance, for the next line of a session."""
+        """Set the answers in advance for the next line of a session."""
         self.answers, self.yes = pairs(answers), yes
         self.problem = ""  # with one of them
 
     def say(self, text: object, end: str = "\n") -> None:
-        """Write a line, without what a terminal would obey."""
+        """Write a line, without control sequences."""
         wipe, self.bar = "\r\x1b[K" * self.bar, False
         write_stderr(wipe + plain(text).rstrip("\n") + end)
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Show how far it is: on a terminal in one line, which is written over."""
+        """Show progress: on a terminal in one line, which is written over."""
         text = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
         if at_terminal(sys.stderr):
             self.say(text[: columns() - 1], end="")
@@ -11708,7 +11702,7 @@ class Person:
     def log(self, level: str, data: JSON, source: str | None) -> None:
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
         if level not in LOG_LEVELS[: self.lowest]:
-            self.quote(text, f"[{level}]" + f" {source}:" * bool(source))
+            self.quote(text, f"[{level}] {source or 'server'}:")
 
     async def ask(self, question: str) -> str | None:
         """Return the line that the user types; None at the end of input, or without a user."""
@@ -11758,7 +11752,7 @@ class Person:
                 self.say(exc)
 
     async def elicit_url(self, message: str, url: str) -> Msg | None:
-        """Let the person open a page; None declines. spec: client/elicitation#safe-url-handling"""
+        """Let the user open a page; None declines. spec: client/elicitation#safe-url-handling"""
         place = re.split("[/?#]", url.partition("://")[2])[0]
         page = one_line(f"The server wants a page of {place.rpartition('@')[2]} opened: {url}")
         if re.search(r"(?i)[@\\]|[^\x00-\x7f]|xn--", place):
@@ -11770,13 +11764,13 @@ class Person:
 #######################################
 # 52. Verbs
 #######################################
-# Problem. A person at a shell wants to see what a server offers, call it, log in to it, or be one;
-#          a script wants the same as JSON, with an exit status.
+# Problem. A user at a shell wants to see what a server offers, call it, log in to it, or serve a
+#          file; a script wants the same as JSON, with an exit status.
 # Rules.   1. A verb is a function: async fn(client, args) returns the result as it was sent, and
 #             what to show of it; fn(args) is for a verb that needs no connection.
-#          2. The server judges the arguments; only names that it does not have are told here.
+#          2. The server validates the arguments; only unknown names are reported here.
 # Limits.  Of several binary pieces the first is saved. A served file is imported here: what it
-#          prints while that happens goes to stdout.
+#          prints meanwhile goes to stdout.
 
 Shown = tuple[JSON, Union[str, bytes]]
 #: The lists of a server, by the verbs that show them, and the key of each in its result.
@@ -11789,7 +11783,7 @@ async def listed(c: Client, kind: str) -> list[Msg]:
         return list(await getattr(c, f"list_{kind}")())
     except (CapabilityMissing, RemoteError) as exc:
         # Some servers declare resources, and do not know resources/templates/list.
-        if exc.code not in (MISSING_CAPABILITY, METHOD_NOT_FOUND):
+        if isinstance(exc, RemoteError) and exc.code != METHOD_NOT_FOUND:
             raise
         return []
 
@@ -11876,9 +11870,9 @@ async def do_login(c: Client, args: Any) -> Shown:
 
 def do_logout(args: Any) -> None:
     if not is_url(args.target):
-        raise UsageError(f"a login belongs to https://..., not to {args.target}")
+        raise UsageError(f"a login needs an https address, not {args.target}")
     print(f"logged out of {args.target}" if asyncio.run(logout(args.target))
-          else f"no login to {args.target} was kept")
+          else f"there was no login to {args.target}")
 
 
 def load_file(path: str) -> types.ModuleType:
@@ -11901,7 +11895,7 @@ def load_app(target: str) -> Any:
     """Return the Server of FILE.py[:APP]."""
     stem, _, wanted = target.partition(".py:")
     path = stem.removesuffix(".py") + ".py"
-    # The class is told by its name: another copy of this file has a Server class of its own.
+    # Compared by name: another copy of this file has a Server class of its own.
     servers = {name: value for name, value in vars(load_file(path)).items()
                if type(value).__name__ == "Server"}
     if not wanted and len({*map(id, servers.values())}) == 1:
@@ -11925,23 +11919,23 @@ def do_serve(args: Any) -> None:
         app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
 
 
-#: By verb: its function, the words that it takes besides the target, and what it does.
+#: By verb: its function, its words besides the target, and what it does.
 VERBS: dict[str, tuple[Function, str, str]] = {
-    "info": (do_info, "", "tell who the server is, and all that it offers"),
-    **{kind: (do_list, "[NAME ...]", f"list the {kind}, or tell all of some") for kind in LISTS},
+    "info": (do_info, "", "show the server, and all that it offers"),
+    **{kind: (do_list, "[NAME ...]", f"list the {kind}, or show some in full") for kind in LISTS},
     "call": (do_call, "NAME [KEY=VALUE ...]", "call a tool; '{...}' gives arguments as JSON"),
     "read": (do_read, "URI", "read a resource"),
     "prompt": (do_call, "NAME [KEY=VALUE ...]", "show the messages of a prompt"),
-    "login": (do_login, "", "log in to a URL, in a browser; it is remembered"),
+    "login": (do_login, "", "log in to a URL, in a browser, and keep the login"),
     "logout": (do_logout, "", "forget the login to a URL"),
-    "serve": (do_serve, "", "be the server in FILE.py[:APP], on stdin and stdout or over HTTP"),
+    "serve": (do_serve, "", "serve FILE.py[:APP], on stdin and stdout or over HTTP"),
 }
 
 #######################################
 # 53. Options and main
 #######################################
-# Problem. Whoever types a command line wrong wants one sentence that says what is wrong. A script
-#          wants to know how it ended, and that no process is left.
+# Problem. A wrong command line deserves one sentence that says what is wrong. A script needs to
+#          know how it ended, and that no process is left.
 # Rules.   1. The target is the last word, or the command after `--`.
 #          2. Status 0: done, also where a question was declined. 1: the tool failed, or a server
 #             cannot begin. 2: a wrong command line. 3: connection, protocol, an error of the
@@ -12080,13 +12074,13 @@ def auth_of(args: Any, headers: Msg) -> Any:
     terminal = at_terminal(sys.stdin, sys.stderr)
     show: Any = open_browser
     if args.no_browser:
-        show = paste_redirect if terminal else nothing
+        show = paste_redirect
     return OAuth(client_id=args.client_id, interactive=args.verb == "login" or terminal,
                  open_browser=show)
 
 
 async def perform(client: Client, args: Any, person: Person) -> int:
-    """Do what a line says over an open connection, and show the result; return the exit status.
+    """Run a line over an open connection, and show the result; return the exit status.
 
     `args` is what parse_line() returned; `person` answers what the server asks. Raises MCPError.
     """
@@ -12141,7 +12135,7 @@ async def interruptible(work: Awaitable[int]) -> int:
 def complain(exc: Exception, as_json: bool = False) -> int:
     """Write what went wrong on stderr, in one line or as JSON; return the exit status."""
     status = 2 if isinstance(exc, UsageError) else 3
-    # The last words of a child have been shown already, line by line.
+    # The last words of a child were shown already, line by line.
     text = f"error: {one_line(exc).partition('; its last words: ')[0][:1000]}"
     text += "; --timeout N waits longer" * isinstance(exc, RequestTimeout)
     if as_json:
@@ -12168,14 +12162,14 @@ def run_words(words: list[str]) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, `argv` or that of the process; return the exit status.
 
-    Raises SystemExit after --help, and where a server cannot begin.
+    Raises SystemExit where a server cannot start.
     """
     former, words = _trace, [*(sys.argv[1:] if argv is None else argv)]
     try:
         return run_words(words)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # whoever read our output has had enough, as `head` does
+    except BrokenPipeError:  # the reader of our output has ended, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (MCPError, OSError) as exc:  # the disk is full, say

@@ -269,7 +269,7 @@ import sys; sys.path.insert(0, {str(ROOT)!r})
 print("ready\\x1b[2J")
 from mcp_lite import Server
 app = Server("shop")
-@app.tool(name="a.b", annotations={"destructiveHint": False})
+@app.tool(name="a.b", annotations={{"destructiveHint": False}})
 def look() -> str:
     "Look."
 app.run()
