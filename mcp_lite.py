@@ -538,8 +538,7 @@ def result(req_id: ReqId, value: Msg) -> Msg:
 
 def error(req_id: ReqId | None, problem: Msg) -> Msg:
     """Return the answer to a request that failed; `req_id` is None if the id could not be read."""
-    about = {} if req_id is None else {"id": req_id}
-    return {"jsonrpc": "2.0", **about, "error": problem}
+    return {"jsonrpc": "2.0", **({} if req_id is None else {"id": req_id}), "error": problem}
 
 
 def is_id(value: JSON) -> bool:
@@ -1645,8 +1644,8 @@ class Requester:
         req_id, params = next(self.ids), dict(params or {})
         # Progress renews the deadline, so every request asks for it.
         params["_meta"] = {**params.get("_meta", {}), "progressToken": req_id}
-        paused = lambda: self.transport.waits_for_person  # noqa: E731
-        deadline = Deadline(patience, RequestTimeout(), longest, paused)
+        deadline = Deadline(patience, RequestTimeout(), longest,
+                            lambda: self.transport.waits_for_person)
         asked = self.asked[req_id] = PendingRequest(method, send, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
@@ -1960,8 +1959,8 @@ class Peer(Requester):
             if exchange.over or (self.lost is not None and not self.farewell):
                 raise exc
             # The handler awaited something that somebody else cancelled.
-            code = TOO_BUSY if self.farewell else INTERNAL_ERROR
-            exc = RPCError(code, self.farewell or "the handler was cancelled")
+            exc = RPCError(TOO_BUSY if self.farewell else INTERNAL_ERROR,
+                           self.farewell or "the handler was cancelled")
         elif isinstance(exc, ProtocolError) or not isinstance(exc, FOR_THE_PEER):
             # Of a ProtocolError here another peer is the cause: its text is not for this one.
             if self.lost is None:
@@ -5679,7 +5678,7 @@ class LineTransport(Transport):
 
     grace: float | None = FAREWELL_SECONDS  # clients of other SDKs kill a child after 2 seconds
 
-    def __init__(self, max_message_bytes: int = MAX_MESSAGE_BYTES):
+    def __init__(self, *, max_message_bytes: int = MAX_MESSAGE_BYTES):
         self.decoder = LineDecoder(max_message_bytes)
         self._batch: list[bytes] = []  # lines that this turn of the loop will write in one piece
         #: by the loop's clock, when read() began to wait for input; inf while it does not
@@ -5873,8 +5872,7 @@ async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRA
 
 async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool) -> None:
     """Serve one client on our standard streams; spec: basic/transports/stdio#shutdown."""
-    if unknown := options.keys() - {"max_message_bytes"}:
-        raise TypeError(f'stdio has no options {unknown}: are they for run("http")?')
+    check_options('run() on stdio, not run("http")', options, LineTransport)
     transport, tasks = LineTransport(**options), Tasks()
     transport.name = "the client"
 
@@ -7077,7 +7075,7 @@ class StdioTransport(LineTransport):
         stderr: Callable[[str], object] | None = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = GRACE_SECONDS,
     ):
-        super().__init__(max_message_bytes)
+        super().__init__(max_message_bytes=max_message_bytes)
         self.cwd = os.path.abspath(cwd or "")
         self.argv = argv = command_line(command, self.cwd)
         program = next((part for part in argv if part.endswith(".py")), argv[0])
