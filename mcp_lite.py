@@ -6452,7 +6452,7 @@ class ClientSession:
         """
         if self.pinned in LEGACY:
             return await self._handshake(self.pinned, self.timeout)
-        probe = self.timeout if self.pinned else min(PROBE_SECONDS, self.timeout / 2)
+        probe = self.timeout if self.pinned else min(CONNECT_SECONDS, self.timeout / 2)
         try:
             return await self._discover(probe)
         except MCPError as exc:
@@ -6718,14 +6718,6 @@ if TYPE_CHECKING:  # at run time, way_to() and request() check these options
         meta: Msg | None
 
 
-#: What the callbacks of a Client are called with, by option.
-CALLED_WITH = {
-    "elicit": ("message", "schema"), "elicit_url": ("message", "url"), "sample": ("params",),
-    "ask": ("method", "params"), "log": ("level", "data", "logger"),
-    "progress": ("done", "total", "message"),
-}
-
-
 class Client(ClientSession):
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
@@ -6768,10 +6760,6 @@ class Client(ClientSession):
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
         check_numbers(timeout=timeout, max_timeout=max_timeout)
-        given = locals()
-        for option, names in CALLED_WITH.items():
-            if given[option] is not None:
-                check_function(f"{option}=", given[option], *names)
         callbacks = without_none(roots=roots, sampling=sample, **{
             "elicitation.form": elicit, "elicitation.url": elicit_url})
         if ask is not None and callbacks:
@@ -6788,7 +6776,7 @@ class Client(ClientSession):
             self.on(f"notifications/{what}/list_changed")(lambda _, fn=changed: fn())
         if log is not None:
             self.on("notifications/message")(
-                lambda params: log(*map(params.get, CALLED_WITH["log"])))
+                lambda params: log(*map(params.get, ("level", "data", "logger"))))
         if on_resource_updated is not None:
             self.on("notifications/resources/updated")(on_resource_updated)
 
@@ -7323,7 +7311,7 @@ def body_size(fields: Fields, minor: int, otherwise: int = 0) -> int:
 
 
 def is_keep_alive(fields: Fields, minor: int) -> bool:
-    said = fields.get("connection", "").lower()  # RFC 9112 §9.3
+    said = re.split("[ \t,]+", fields.get("connection", "").lower())  # RFC 9112 §9.3
     return "close" not in said and (minor > 0 or "keep-alive" in said)
 
 
@@ -7580,8 +7568,6 @@ async def whole(piece: Callable[[], Awaitable[bytes]], limit: int, room: Any = N
 #             comments are passed over, bad UTF-8 is replaced, an event cut short is dropped.
 #          2. An event's id counts once its empty line has come, with data or without: else what a
 #             cut swallowed would never be sent again.
-# Limits.  A byte order mark at the beginning is not passed over.
-
 
 class Event(Row):
     """One event; without an id of its own, it has that of the event before."""
@@ -7631,7 +7617,7 @@ class SSEDecoder:
         return events
 
     def _take(self, line: str, events: list[Event]) -> None:
-        name, _, value = line.partition(":")
+        name, _, value = line.lstrip("\ufeff").partition(":")
         value = value.removeprefix(" ")
         if not line:
             self.last_id = self.next_id
@@ -8006,8 +7992,7 @@ class Response:
         self, status: int, headers: Fields, data: bytes = b"", more: bool = False
     ) -> Awaitable[None]:
         """Send a whole response; with `more`, begin a stream."""
-        if _trace is not None:
-            trace_head(">", str(status), headers)
+        trace_head(">", str(status), headers)
         return self.write(data, more, (status, {**headers, **self.cors}))
 
     def end(self, data: bytes = b"") -> Awaitable[None]:
@@ -8299,8 +8284,8 @@ class Listener:
 
     def admit(self, connection: Connection) -> None:
         if len(self.connections) >= self.limit:
-            waiting = [each for each in self.connections if not (each.response and each.complete)]
-            oldest = min(waiting, key=lambda each: each.deadline, default=connection)
+            oldest = min((x for x in self.connections if not (x.response and x.complete)),
+                         key=lambda x: x.deadline, default=connection)
             oldest.transport.abort()
             self.connections.pop(oldest, None)
         self.connections[connection] = None
@@ -8689,6 +8674,15 @@ async def serve_page(
 PAIR_PATH = "/messages"  # where the first revision's transport takes messages
 
 
+class Door(Row):
+    """What was found out from the head of a request, for the next one that is alike."""
+
+    route: Any  # None where nothing is served
+    guarded: bool  # whether it takes a token
+    cors: Fields
+    headers: Fields  # that a handler may see
+
+
 class Endpoint:
     """The MCP endpoint and the pages beside it, which answer the requests of any engine.
 
@@ -8787,41 +8781,41 @@ class Endpoint:
         if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
             self.routes[where].setdefault("HEAD", route)
 
-    def door(self, request: HTTPRequest) -> Any:
-        """Return the route of a request, whether it takes a token, the headers for CORS, and those
-        that a handler may see."""
-        route = self.routes.get(request.path.rstrip("/"), {}).get(request.method)
-        guarded = self.entrance.locked and route is not None and not route.public
-        headers = request.headers
-        if route is None or not route.any_host:
+    def door(self, request: HTTPRequest) -> Door:
+        methods = self.routes.get(request.path if request.path > "/" else "", {})
+        route = methods.get(request.method)
+        # A page asks by OPTIONS before it sends another method.
+        model = route or next(iter(methods.values()), None)
+        guarded = self.entrance.locked and model is not None and not model.public
+        headers, cors = request.headers, {"vary": "Origin"}
+        if model is not None and not model.any_host:
             self.gate.check(headers, guarded)  # a page that binds its name has no token
-        cors = {}
-        if "origin" in headers:
-            cors = {"access-control-allow-origin": headers["origin"], **CORS_HEADERS}
+            if "origin" in headers:
+                cors = {"access-control-allow-origin": headers["origin"], **CORS_HEADERS}
         if guarded:
             # spec: basic/authorization/index#token-handling
             headers = types.MappingProxyType(without(headers, "authorization"))
-        found = request.notes[self] = route, guarded, cors, headers
-        return found
+        door = request.notes[self] = Door(route, guarded, cors, headers)
+        return door
 
     async def answer(self, request: HTTPRequest, response: Response) -> None:
-        if _trace is not None:
-            trace_head("<", f"{request.method} {request.path}", request.headers)
+        trace_head("<", f"{request.method} {request.path}", request.headers)
         # A page must be able to read why it is refused.
-        route, guarded, response.cors, headers = request.notes.get(self) or self.door(request)
-        if route is None:
+        door = request.notes.get(self) or self.door(request)
+        response.cors = door.cors
+        if door.route is None:
             return await self.answer_options(request, response)
-        if guarded:
+        if door.guarded:
             who = await self.entrance.identify(request)
             request.principal, request.owner = who.principal, who.owner
-            request.headers = headers
-        small = request.method in ("GET", "HEAD")
-        request.body = await response.read(BUFFER_BYTES if small else self.max_body)
-        await route.fn(request, response)
+            request.headers = door.headers
+        request.body = await response.read(
+            BUFFER_BYTES if request.method in ("GET", "HEAD") else self.max_body)
+        await door.route.fn(request, response)
 
     async def answer_options(self, request: HTTPRequest, response: Response) -> None:
         """Answer OPTIONS, which needs no token, and refuse what is not there."""
-        methods = self.routes.get(request.path.rstrip("/"))
+        methods = self.routes.get(request.path if request.path > "/" else "")
         if methods is None:
             raise ProtocolError(
                 f"nothing is here: the endpoint is at {request.root}{self.path or '/'}",
@@ -8882,7 +8876,7 @@ class Endpoint:
     ) -> None:
         """Serve a request, or a batch, in this task, which may outlast its connection."""
         modern, stream = session is self.modern, Stream(session, response, request)
-        exchange, facts, batch = None, None, type(msg) is list
+        exchange, batch, facts = None, type(msg) is list, None
         try:
             if modern:
                 facts = check_modern_post(msg, request.headers, request.notes, self.server.tools)
@@ -8905,8 +8899,7 @@ class Endpoint:
                 await response.send(202, {})
         finally:  # a request that is cancelled ends its response, and then this task
             stream.complete = True
-            if stream.response is not None:
-                await stream.end()
+            await stream.end()
         if session.session.state is START:  # the handshake that was to open the session failed
             await session.end()
 
@@ -9407,6 +9400,8 @@ class HTTPClient:
             return await within(CONNECT_SECONDS, self._open(), late)
         except (OSError, UnicodeError, ProtocolError) as exc:  # for names that no DNS can have
             reason = str(exc) or "the server ended the connection where TLS begins"
+            if "CERTIFICATE_VERIFY" in reason:
+                reason += "; if you trust it, pass its certificate: ssl=FILE, or SSL_CERT_FILE=FILE"
         through = f" through the proxy {self.proxy.url}" if self.proxy else ""
         raise ConnectionClosed(f"cannot reach {self.url}{through}: {reason}")
 
@@ -9544,8 +9539,7 @@ def proxy_for(url: URL) -> Proxy | None:
 # Rules.   1. A stream that was cut is resumed after its last event, if the revision can.
 #          2. Each request is answered or failed, whatever becomes of its connection. One that may
 #             have been served is not sent again, unless it only reads.
-# Limits.  Beginning a session anew is the Client's. An HTTP+SSE server is found by the GET that
-#          follows a POST which it refuses.
+# Limits.  Beginning a session anew is the Client's.
 
 
 warn_once = lru_cache(MAX_FEW)(logger.warning)
@@ -9819,8 +9813,8 @@ class HTTPTransport(HTTPExchange):
             except MCPError as exc:
                 if isinstance(exc, AuthError) or not (alone or isinstance(exc, ConnectionClosed)):
                     final = exc
-                tell = logger.warning if backoff.failures == 1 else logger.info
-                tell("a stream is interrupted, and will be resumed: %s", exc)
+                if backoff.failures == 1:
+                    logger.warning("announcements are missed until it is back: %s", exc)
             if final is not None:
                 return self._give_up(final, heard, alone)
             good = events.last_id != last or time.monotonic() - since >= PROBE_SECONDS

@@ -6585,11 +6585,11 @@ A server that speaks other revisions than ours is asked for one of the legacy er
     --> notifications/initialized
     None
 
-A silent server is taken for a legacy server after five seconds.
+A silent server is taken for a legacy server after ten seconds.
 [= 2025-11-25] bare unpinned
     >>> c.connect()
     --> ?1 server/discover {...}
-    later 6 s
+    later 11 s
     --> notifications/cancelled {"requestId": ?1, ...}
     --> ?2 initialize {...}
     <-- ?2 {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {}}
@@ -6600,12 +6600,12 @@ A modern server that was only slow to start is found after all.
 [modern] bare unpinned
     >>> c.connect()
     --> ?1 server/discover {...}
-    later 6 s
+    later 11 s
     --> notifications/cancelled {...}
     --> ?2 initialize {...}
     <-- ?2 error -32601 "no such method"
     --> ?3 server/discover {...}
-    later 6 s
+    later 11 s
     <-- ?3 {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
     None
 
@@ -9070,6 +9070,9 @@ class TestServerSentEvents:
         assert events_in([b"data: a" + end], decoder) == [("a", "message", "")]
         assert events_in([b"\ndata: b\n\n"], decoder) == [("b", "message", "")]
 
+    def test_a_byte_order_mark_is_passed_over(self):
+        assert [event.data for event in m.SSEDecoder().feed(b"\xef\xbb\xbfdata: x\n\n")] == ["x"]
+
     def test_an_id_counts_once_its_event_is_complete(self):
         """§9.2.5: or else what a cut swallowed would never be sent again."""
         decoder = m.SSEDecoder("3")
@@ -9104,7 +9107,8 @@ class TestServerSentEvents:
 
 
 SESSION_STATUSES = [  # method, path, headers that differ, status; None leaves a header out
-    ("POST", "/mcp", {}, 202), ("POST", "/mcp/", {}, 202), ("POST", "/nowhere", {}, 404),
+    ("POST", "/mcp", {}, 202), ("POST", "/mcp/", {}, 404), ("POST", "/nowhere", {}, 404),
+    ("POST", "/nowhere", {"host": "elsewhere.example"}, 404),
     ("POST", "/mcp", {"content_type": "application/json; charset=utf-8"}, 202),
     ("POST", "/mcp", {"content_type": "text/plain"}, 415), ("POST", "/mcp", {"content_type": None}, 415),
     ("POST", "/mcp", {"accept": "*/*"}, 202),
@@ -9533,6 +9537,18 @@ class TestWhoMayComeIn:
                 if origin and status != 403:  # a page can read the answer
                     assert headers["access-control-allow-origin"] == origin
                     assert "Mcp-Session-Id" in headers["access-control-expose-headers"]
+
+    async def test_a_preflight_is_let_in_as_the_request_that_follows(self):
+        async with http_calling(opened=False, token="t") as (caller, _):
+            for host, origin, status in (("mcp.example", "http://localhost:3000", 204), ("mcp.example", "https://evil.example", 403)):
+                got, headers, _ = await caller.ask("OPTIONS", host=host, origin=origin, access_control_request_method="POST")
+                assert got == status and ("access-control-allow-origin" in headers) == (status == 204)
+
+    async def test_a_page_for_any_host_lets_no_origin_read_it(self):
+        async with pages().http(port=0) as server:
+            status, headers, _ = await get(server.url, "Origin: https://evil.example\r\n", target="/a")
+            assert status == 200 and "access-control-allow-origin" not in headers
+            assert headers["vary"] == "Origin"
 
     async def test_a_preflight_needs_no_token_and_a_page_can_read_a_refusal(self):
         origin = "http://localhost:3000"
