@@ -9248,7 +9248,7 @@ class ASGIApp(Endpoint):
         path = scope["path"].removeprefix(root)
         if root and path in ("", "/"):
             path = self.path  # mounted where the endpoint is to be
-        client = scope.get("client") or ("",)
+        client = scope.get("client") or ("local",)  # over a Unix socket
         head = RequestHead(scope["method"], path, scope.get("query_string", b"").decode("latin-1"),
                            headers, 0, 1, True, {})
         return HTTPRequest(head, str(client[0]), scope.get("scheme", "http"), root)

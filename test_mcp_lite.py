@@ -12540,7 +12540,7 @@ class TestGuard:
         app, said = m.ASGIApp(guarded_app(), auth=guard_of(resource_url="https://a.example/mcp"),
                               allowed_hosts=["a.example"]), []  # fmt: skip
 
-        async def visit(method, path, body=b"", **headers):
+        async def visit(method, path, body=b"", root="", **headers):
             messages, sent = [{"type": "http.request", "body": body}], []
 
             async def receive():
@@ -12550,7 +12550,7 @@ class TestGuard:
                 sent.append(message)
 
             pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-            scope = {"type": "http", "method": method, "path": path, "query_string": b"",
+            scope = {"type": "http", "method": method, "path": root + path, "query_string": b"", "root_path": root,
                      "headers": [(b"host", b"a.example"), *pairs]}  # fmt: skip
             await app(scope, receive, send)
             said.append((dict(sent[0]["headers"]), b"".join(each.get("body", b"") for each in sent)))
@@ -12560,6 +12560,34 @@ class TestGuard:
         assert json.loads(said[-1][1])["resource"] == "https://a.example/mcp"
         assert await visit("POST", "/mcp", b"{", **RPC) == 401
         assert b'resource_metadata="https://a.example/.well-known' in said[-1][0][b"www-authenticate"]
+        # Mounted at /mcp, where another application has the well-known place.
+        assert await visit("POST", "", b"{", root="/mcp", **RPC) == 401
+        named = b'resource_metadata="https://a.example/mcp/.well-known/oauth-protected-resource"'
+        assert named in said[-1][0][b"www-authenticate"]
+        assert await visit("GET", "/.well-known/oauth-protected-resource", root="/mcp") == 200
+        await app.close()
+
+    async def test_over_a_unix_socket_scopes_are_needed_too(self):
+        """An ASGI server does not say who is there: uvicorn --uds."""
+        app, sent = m.ASGIApp(guarded_app(), allowed_hosts=["a.example"]), []
+        params = {"name": "write", "arguments": {}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}}  # fmt: skip
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+        headers = {"host": "a.example", "accept": "application/json, text/event-stream", "content-type": "application/json",
+                   "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": "write"}  # fmt: skip
+        messages = [{"type": "http.request", "body": body}]
+
+        async def receive():
+            return messages.pop(0) if messages else await asyncio.get_running_loop().create_future()
+
+        async def send(message):
+            sent.append(message)
+
+        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": pairs, "client": None}
+        await app(scope, receive, send)
+        assert sent[0]["status"] == 403
         await app.close()
 
 
