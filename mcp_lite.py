@@ -1472,10 +1472,10 @@ class Transport:
         return False
 
     def agreed(self, rev: str | None) -> None:
-        """Hear which revision the conversation speaks; None before a new handshake."""
+        """Learn the revision of the conversation; None before a new handshake."""
 
     def learn_tool(self, tool: Msg) -> None:
-        """Hear of a tool of a modern server; raise SchemaError if this channel cannot call it."""
+        """Learn a tool of a modern server; raise SchemaError if this channel cannot call it."""
 
     def explain(self) -> str:
         """Return why the channel ended, as the end of a sentence."""
@@ -1490,7 +1490,7 @@ class Transport:
 CURRENT = contextvars.ContextVar["Context"]("mcp_lite.context")
 
 
-class Said(bytes):
+class MemoryMessage(bytes):
     """A message in memory."""
 
     caller: Caller = NOBODY  # on whose behalf it was written
@@ -1551,11 +1551,11 @@ class MemoryTransport(Transport):
         return await self.inbox.take()
 
     async def write(self, msg: Payload) -> None:
-        said = Said(encode(msg))
+        message = MemoryMessage(encode(msg))
         ctx = CURRENT.get(None)
         if ctx is not None:
-            said.caller = ctx.caller
-        if not await self.other.inbox.put(said):
+            message.caller = ctx.caller
+        if not await self.other.inbox.put(message):
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
 
     async def close(self) -> None:
@@ -1607,7 +1607,7 @@ class PendingRequest:
     ):
         self.method, self.send, self.deadline = method, send, deadline
         self.on_progress = on_progress
-        #: a result, or an error as a value: Python logs an exception for which nobody waits
+        #: a result, or an error as a value: Python logs exceptions that nobody awaits
         self.answer: asyncio.Future[Msg | MCPError] = deadline.loop.create_future()
         self.progress = float("-inf")
         #: callbacks that still run: they end before the result is returned
@@ -3880,7 +3880,7 @@ class ServerExchange(Exchange):
         return bool(self._held or self._unfinished or self._waiting)
 
     def release(self) -> None:
-        """End all waiting for the client."""
+        """End what waits for the client."""
         for task in self._waiting:
             task.cancel()
 
@@ -3941,7 +3941,7 @@ class Context(ServerExchange):
     server: Server = _fact("conversation.server", "The Server that serves it.")
     request_id = _fact("req_id", "The id of the request.")
     revision = _fact("facts.rev", "The revision that the client speaks: a date.")
-    client_info = _fact("facts.client_info", "The client's own words about itself; unverified.")
+    client_info = _fact("facts.client_info", "What the client says of itself; unverified.")
     client_capabilities = _fact("facts.client_capabilities", "What the client declared.")
     log_level = _fact("facts.log_level", "The mildest severity that the client wants, or None.")
     lifespan = _fact("conversation.life.value", "The value that the server's lifespan yielded.")
@@ -3961,12 +3961,12 @@ class Context(ServerExchange):
         Modern clients over HTTP have neither: for them, when the server ends. It is not awaited.
         """
         if self.conversation.lost is None:
-            self.conversation.farewells[fn] = fn
+            self.conversation.exit_callbacks[fn] = fn
         else:
             fn()
 
     def require(self, *scopes: str) -> None:
-        """Raise RPCError, over HTTP 403, unless whoever asks has these scopes; it is not awaited.
+        """Raise RPCError, over HTTP 403, unless the client has these scopes; it is not awaited.
 
         Without a network, as over stdio, none is needed.
         """
@@ -3978,7 +3978,7 @@ class Context(ServerExchange):
 
     @property
     def cancelled(self) -> bool:
-        """Whether nobody wants the answer any more; a thread is to look now and then."""
+        """Whether the response is no longer wanted; a thread should check now and then."""
         return self.over if self.job is None else self.job.status == "cancelled"
 
     def _on_loop(self, coro: Any) -> Any:
@@ -4004,9 +4004,9 @@ class Context(ServerExchange):
     async def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell the client how far this is, if it asked for that; `progress` must grow.
+        """Report progress, if the client asked for it; `progress` must increase.
 
-        Of many calls in a short time some are left out, but never the last.
+        Of many reports in a short time some are left out, but never the last.
         """
         if self.job is not None:
             of = f"/{total:g}" if total else ""
@@ -4486,13 +4486,13 @@ class Registry(dict[str, Any]):
         super().__init__()
         self.make, self.changed = make, changed
 
-    def offer(self, fn: Any, options: Msg) -> Any:
+    def decorate(self, fn: Any, options: Msg) -> Any:
         """Register a function; for a name or nothing, return a decorator that does."""
         if fn is None or isinstance(fn, str):
-            return partial(self.enter, **{**without_none(name=fn), **options})
-        return self.enter(fn, **options)
+            return partial(self.register, **{**without_none(name=fn), **options})
+        return self.register(fn, **options)
 
-    def enter(self, fn: Fn, /, **options: Any) -> Fn:
+    def register(self, fn: Fn, /, **options: Any) -> Fn:
         self.add(self.make(fn, **options))
         return fn
 
@@ -4501,7 +4501,7 @@ class Registry(dict[str, Any]):
         _enter(self, entry.name, entry)
         self.changed(entry)
 
-    def drop(self, name: str) -> None:
+    def unregister(self, name: str) -> None:
         if name not in self:
             raise KeyError(no_such(self.make.what, name, self))
         self.changed(self.pop(name))
@@ -4536,14 +4536,14 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 #######################################
 # 18. Conversations
 #######################################
-# Problem. A server talks with many clients, of any revision. A request is judged before its handler
-#          runs: may this client call tools/call, so often, with these parameters?
+# Problem. A server talks with many clients, of any revision. Each request is checked before its
+#          handler runs: may this client call this, so often, with these parameters?
 # Rules.   1. judge() comes first, then the middlewares: they may answer a method that the server
 #             does not have. Only then answer() refuses it, or calls its handler.
-#          2. Announcements come from any thread. They wait for a client who cannot get them yet;
-#             one who reads too slowly for them is disconnected.
+#          2. Announcements come from any thread. They wait until the client can receive them; a
+#             client that reads them too slowly is disconnected.
 # Limits.  A request may come before the handshake. Modern clients of an HTTP endpoint share one
-#          Conversation: it keeps nothing for any of them.
+#          Conversation, which keeps nothing for any of them.
 
 
 #: The function that answers a method: `await HANDLERS[method](ctx)` is the result. Sections 20 and
@@ -4561,7 +4561,7 @@ def handles(*methods: str) -> Function:
 
 
 async def log_access(ctx: Context, call_next: Any) -> Any:
-    """Log each request: what was asked, how it ended, after how many milliseconds."""
+    """Log each request: its title, how it ended, and after how many milliseconds."""
     began, ended = time.perf_counter(), "cancelled"
     try:
         answer = await call_next(ctx)
@@ -4577,7 +4577,7 @@ async def log_access(ctx: Context, call_next: Any) -> Any:
 
 
 def whole_result(ctx: Context, answer: Msg) -> Msg:
-    """Return a modern result with its type, who made it, and how long it may be kept."""
+    """Return a modern result with its type, its server, and how long it may be cached."""
     answer = {"resultType": "complete", **answer}
     cacheable = getattr(METHODS.get(ctx.method), "cacheable", False)
     if cacheable and answer["resultType"] == "complete":
@@ -4599,16 +4599,16 @@ class Conversation(Peer):
     def __init__(self, server: Server, name: str):
         super().__init__(name, self.answer_request, self.take_notification)
         self.server, self.limit = server, server.max_in_flight
-        self.farewells: dict[Any, Action] = {}  # functions to call when the client has gone
+        self.exit_callbacks: dict[Any, Action] = {}  # functions to call when the client has gone
         self.loop, self.thread = get_running_loop(), threading.get_ident()
         #: announcements; they wait for listen()
         self.outbox = Outbox(self.tasks.spawn, self._too_slow)
         self.state: dict[str, Any] = {}  # ctx.state
-        self.life = server.lives[self.loop]
+        self.life = server.lifespans[self.loop]
         self._admitted: dict[str, str] = {}  # methods that were let in, for a revision
 
     async def answer_request(self, ctx: Any) -> Msg:
-        """Judge a request, lead it through the middlewares, and fit the result to the revision.
+        """Check a request, pass it through the middlewares, and fit the result to the revision.
 
         In a run that a question has suspended, the question is the answer, whatever was raised.
         """
@@ -4638,7 +4638,7 @@ class Conversation(Peer):
         return whole_result(ctx, answer) if rev >= MODERN else answer
 
     def judge(self, ctx: Context) -> None:
-        """Give a request its facts; RPCError if it may not be asked now."""
+        """Find what is known of its client; RPCError if the request is not allowed now."""
         server, method = self.server, ctx.method
         if ctx.modern:
             ctx.facts = ctx.facts or check_modern_request(ctx.msg)
@@ -4668,7 +4668,7 @@ class Conversation(Peer):
         return await handler(ctx)
 
     def note_subscription(self, ctx: Context) -> None:
-        """Note which resources a legacy client wants to know of, whoever agreed to that."""
+        """Note which resources a legacy client subscribes to, whoever agreed to that."""
         if ctx.method in ("resources/subscribe", "resources/unsubscribe"):
             wanted, uri = self.session.subscriptions, {canonical_uri(ctx.params["uri"])}
             wanted = wanted | uri if ctx.method == "resources/subscribe" else wanted - uri
@@ -4687,8 +4687,8 @@ class Conversation(Peer):
             await call_plain(listener, ctx, ctx.params)
 
     def on_lost(self) -> None:
-        while self.farewells:
-            self.call_back(self.farewells.popitem()[1])
+        while self.exit_callbacks:
+            self.call_back(self.exit_callbacks.popitem()[1])
 
     # Announcements.
 
@@ -4726,8 +4726,8 @@ class Conversation(Peer):
 #######################################
 # Problem. What an author registers is served to many clients at a time, over any transport, in a
 #          loop or a thread of the author's choice.
-# Rules.   1. Capabilities only grow: a client may rely on one, and finds an empty list when its
-#             last entry has gone.
+# Rules.   1. Capabilities only grow: a client may rely on one, and gets an empty list when its last
+#             entry has gone.
 #          2. Each event loop has one lifespan. The first conversation opens it, the last closes it,
 #             and one task does both, as many libraries demand.
 # Limits.  A server that ends answers what it does not finish with an error.
@@ -4751,7 +4751,7 @@ def opener(lifespan: Any) -> Function:
     return asynccontextmanager(lifespan) if inspect.isasyncgenfunction(lifespan) else lifespan
 
 
-class Life:
+class Lifespan:
     """The lifespan of a server on one event loop."""
 
     value: Any = None  # what it yields
@@ -4770,13 +4770,13 @@ class Life:
                 self.entered.set()
                 await self.end.wait()
                 await self.tasks.close()
-                if len(server.lives) == 1:
+                if len(server.lifespans) == 1:
                     # Functions that look at ctx.cancelled get the time to clean up.
                     await server.threads.close(FAREWELL_SECONDS)
         except SystemExit as exc:  # asyncio would stop the loop before any clean-up
             raise CannotServe(errno.ECANCELED, f"its lifespan ended the program: {exc}") from None
         finally:
-            del server.lives[get_running_loop()]
+            del server.lifespans[get_running_loop()]
             self.entered.set()  # for those who wait, even if it failed
 
 
@@ -4784,10 +4784,10 @@ class Life:
 async def lifespan_of(server: Server) -> AsyncIterator[None]:
     """Enter the lifespan with the first user of this loop, and leave it with the last."""
     loop = get_running_loop()
-    while (life := server.lives.get(loop)) is not None and life.end.is_set():
+    while (life := server.lifespans.get(loop)) is not None and life.end.is_set():
         await asyncio.wait({life.task})  # the one before is being closed
     if life is None:
-        life = server.lives[loop] = Life(server)
+        life = server.lifespans[loop] = Lifespan(server)
     life.users += 1
     try:
         await life.entered.wait()
@@ -4804,11 +4804,11 @@ async def lifespan_of(server: Server) -> AsyncIterator[None]:
                 await asyncio.shield(life.task)
 
 
-def tell(server: Server, capability: str, msg: Msg) -> None:
+def broadcast(server: Server, capability: str, msg: Msg) -> None:
     """Announce something to a server's clients of this process."""
     encode(msg)  # raises where the program sees it
-    for listener in list(server.audience):  # which another thread may change
-        listener.announce(capability, msg)
+    for each in list(server.subscribers):  # which another thread may change
+        each.announce(capability, msg)
 
 
 async def serve_on(
@@ -4882,8 +4882,7 @@ class Server:
         lifespan: lifespan(server) is an async context manager; it yields `ctx.lifespan`
         mask_errors: whether the text of exceptions other than ToolError is hidden
         page_size: items of one page of a list
-        call_sync: runs plain functions: `await call_sync(job)` gives what job() gives, or is
-            cancelled first, when the client gives up
+        call_sync: runs plain functions: `await call_sync(job)` returns what job() returns
         rate_limit: (requests, seconds) for each client; initialize, server/discover and ping do not
             count
         max_in_flight: requests of one session at once; more are queued
@@ -4928,9 +4927,9 @@ class Server:
         self.listeners: dict[str, Function] = {}
         self.middlewares: list[Function] = []  # the innermost first
         self.routes: dict[tuple[str, str], Route] = {}
-        self.audience: set[Any] = set()  # conversations, and subscriptions of modern clients
+        self.subscribers: set[Any] = set()  # conversations, and subscriptions of modern clients
         self.jobs: dict[str, Job] = {}  # tasks of the protocol, by id
-        self.lives: dict[Any, Life] = {}  # by event loop
+        self.lifespans: dict[Any, Lifespan] = {}  # by event loop
         self.rate_limit = rate_limit and RateLimit(*rate_limit)
         self.threads = Threads(threads)
         self._call_sync = call_sync or self.threads.run
@@ -4960,7 +4959,7 @@ class Server:
         `scopes`. A call fails after `timeout` seconds, the time for answers included; of a modern
         call, each round may take so long.
         """
-        return self.tools.offer(fn, options)
+        return self.tools.decorate(fn, options)
 
     @overload
     def prompt(self, fn: Fn, /) -> Fn: ...
@@ -4975,7 +4974,7 @@ class Server:
 
         Options: name, title, description, icons, meta.
         """
-        return self.prompts.offer(fn, options)
+        return self.prompts.decorate(fn, options)
 
     def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[Fn], Fn]:
         """Offer the value of a function as a resource, or as a template: "note://{name}".
@@ -4995,23 +4994,23 @@ class Server:
 
     def add_tool(self, fn: Fn, **options: Unpack[ToolOptions]) -> Fn:
         """Offer a function as a tool, at any time; clients are notified."""
-        return self.tools.enter(fn, **options)
+        return self.tools.register(fn, **options)
 
     def add_prompt(self, fn: Fn, **options: Unpack[PromptOptions]) -> Fn:
         """Offer a function as a prompt, at any time; clients are notified."""
-        return self.prompts.enter(fn, **options)
+        return self.prompts.register(fn, **options)
 
     def remove_tool(self, name: str) -> None:
         """Offer a tool no longer."""
-        self.tools.drop(name)
+        self.tools.unregister(name)
 
     def remove_prompt(self, name: str) -> None:
         """Offer a prompt no longer."""
-        self.prompts.drop(name)
+        self.prompts.unregister(name)
 
     def remove_resource(self, uri: str) -> None:
         """Offer a resource or a template no longer."""
-        self.resources.drop(uri if uri in self.resources else canonical_uri(uri))
+        self.resources.unregister(uri if uri in self.resources else canonical_uri(uri))
 
     def complete(self, ref: str, argument: str) -> Callable[[Fn], Fn]:
         """Complete an argument of a prompt (by name) or a template (by URI) with a function.
@@ -5106,12 +5105,12 @@ class Server:
         self._list_changed("resources")
 
     def _list_changed(self, kind: str) -> None:
-        tell(self, f"{kind}.listChanged", notification(f"notifications/{kind}/list_changed"))
+        broadcast(self, f"{kind}.listChanged", notification(f"notifications/{kind}/list_changed"))
 
     def resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that it changed."""
-        tell(self, "resources.subscribe",
-             notification("notifications/resources/updated", {"uri": canonical_uri(uri)}))
+        broadcast(self, "resources.subscribe",
+                  notification("notifications/resources/updated", {"uri": canonical_uri(uri)}))
 
     # Serving.
 
@@ -5128,13 +5127,13 @@ class Server:
             async with lifespan_of(self):
                 conversation = Conversation(self, transport.name)
                 conversation.disconnect = transport.close
-                self.audience.add(conversation)
+                self.subscribers.add(conversation)
                 try:
                     await transport.open()
                     conversation.listen(conversation.traced(transport.write))
                     await conversation.run(transport, transport.grace, SHUTTING_DOWN)
                 finally:
-                    self.audience.discard(conversation)
+                    self.subscribers.discard(conversation)
         finally:
             await transport.close()
 
@@ -5146,8 +5145,8 @@ class Server:
         help(mcp_lite.Endpoint). http(), serve_http() and start_in_thread() have the same.
 
         Where a loop runs, await serve_http() or serve_stdio(), or call start_in_thread(). At its
-        end the process ends, even if a handler blocks the loop or swallows its cancellation. One
-        that cannot listen ends with SystemExit, and one line that says why.
+        end the process ends, even if a handler blocks the loop. If it cannot listen, SystemExit
+        says why.
         """
         with suppress(RuntimeError):
             get_running_loop()
@@ -5208,7 +5207,7 @@ class Server:
 
 
 def hint_for_a_terminal(name: str) -> None:
-    """Tell somebody who started a server by hand what to type."""
+    """Say how to try a server that was started by hand."""
     if sys.stdin is None or not sys.stdin.isatty():
         return
     print(
@@ -5252,12 +5251,12 @@ class ServerThread:
 # 20. Tasks
 #######################################
 # Problem. Some tools run for hours, and no request should be open for so long. A call that becomes
-#          a task is answered at once, with a handle. The client comes back to look (tasks/get), to
-#          answer questions (tasks/update) or to end it (tasks/cancel).
+#          a task is answered at once, with a handle. The client polls it (tasks/get), answers its
+#          questions (tasks/update) or cancels it (tasks/cancel).
 # Rules.   1. A task belongs to its principal: for everybody else it does not exist.
 #          2. A task that has ended does not change, and keeps only its outcome.
 #          3. No two questions of a task have one name: a late answer is not taken for another's.
-# Limits.  1,000 tasks, and 64 MiB of results: the oldest result gives way. A task runs for as long
+# Limits.  1,000 tasks, and 64 MiB of results: the oldest is deleted first. A task runs for as long
 #          as it takes. It is a Job here, because asyncio has tasks, too.
 
 def timestamp() -> str:
@@ -5312,7 +5311,7 @@ class Job:
             self.call = None  # it would keep the request
             self.server.jobs[self.id] = self.server.jobs.pop(self.id)  # behind those that ended
             make_room(self.server.jobs, 0)
-        tell(self.server, "extensions", notification("notifications/tasks", self.details()))
+        broadcast(self.server, "extensions", notification("notifications/tasks", self.details()))
 
     def handle(self) -> Msg:
         return without_none(
@@ -5328,7 +5327,7 @@ class Job:
         return details
 
     async def ask(self, key: str, method: str, params: Msg, timeout: float, read: Function) -> Any:
-        """Put a question where the client finds it when it looks, until the answer is right."""
+        """Put a question where the client finds it when it polls, until the answer is valid."""
         async with Deadline(timeout, RequestTimeout(
                 f"the client did not answer {method} within {timeout:g} seconds")):
             while True:
@@ -5439,8 +5438,7 @@ async def initialize(ctx: Context) -> Msg:
     wanted = params["protocolVersion"]
     session.rev = wanted if wanted in LEGACY else NEWEST_LEGACY
     session.client_info, session.client_capabilities = info, declared
-    # A copy: what is declared later was not negotiated. A client that receives no announcements is
-    # not promised any.
+    # A copy: what is declared later was not negotiated. Without announcements, none are promised.
     news = ("listChanged", "subscribe") if ctx.conversation.outbox.closed else ()
     offered = {name: without(each, *news) for name, each in server.declared.items()}
     session.server_capabilities = offered
@@ -5502,7 +5500,7 @@ ARGUMENT = Method("argument client all - name:string value:string")
 
 
 @handles("completion/complete")
-async def complete(ctx: Context) -> Msg:
+async def serve_completion(ctx: Context) -> Msg:
     ref, argument, server = ctx.params["ref"], ctx.params["argument"], ctx.server
     check_params(ARGUMENT, argument)
     if ref.get("type") == "ref/prompt":
@@ -5580,10 +5578,10 @@ class Feed:
 
 
 @handles("subscriptions/listen")
-async def listen(ctx: Context) -> Msg:
+async def serve_listen(ctx: Context) -> Msg:
     feed, conversation = Feed(ctx), ctx.conversation
     # spec: basic/patterns/subscriptions#acknowledgment -- "as the first message"
-    ctx.server.audience.add(feed)
+    ctx.server.subscribers.add(feed)
     ctx.at_end(feed.ended.set)
     try:
         await feed.send(notification("notifications/subscriptions/acknowledged",
@@ -5591,8 +5589,8 @@ async def listen(ctx: Context) -> Msg:
         feed.outbox.open(feed.send)
         await feed.ended.wait()
     finally:
-        ctx.server.audience.discard(feed)
-        conversation.farewells.pop(feed.ended.set, None)
+        ctx.server.subscribers.discard(feed)
+        conversation.exit_callbacks.pop(feed.ended.set, None)
         feed.outbox.close()
     if not conversation.many_clients:
         conversation.tasks.spawn(tell_end(ctx))
@@ -5615,13 +5613,13 @@ async def tell_end(ctx: Context) -> None:
 # 22. Lines and pipes
 #######################################
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
-#           and its other end may be slow, or gone.
+#           and its other end may be slow or gone.
 # Rules.    1. A line has a limit, which is checked before more of it is kept.
 #           2. The lines of one turn of the loop leave in one write. A writer waits for room before
 #              it encodes its message: a slow reader costs no memory but for what one turn writes.
 #           3. A loop can watch pipes and sockets. It cannot watch a regular file, a terminal or a
 #              pipe of Windows: two threads copy between these and a socket.
-# Limits.   Bytes that a full disk does not take are lost without a word.
+# Limits.   Bytes that a full disk does not take are lost.
 
 
 class LineDecoder:
@@ -5662,7 +5660,7 @@ def in_thread(work: Action) -> Future:
     return future
 
 
-def copy(read: Callable[[int], bytes], write: Callable[[Any], int]) -> None:
+def copy_bytes(read: Callable[[int], bytes], write: Callable[[Any], int]) -> None:
     """Copy bytes until there are no more, or nobody takes them."""
     with suppress(OSError, ValueError):
         while data := read(BUFFER_BYTES):
@@ -5721,15 +5719,15 @@ class LineTransport(Transport):
 
         def read_all() -> None:
             with source:
-                copy(source.read, theirs.send)
+                copy_bytes(source.read, theirs.send)
             end_input()
             all_written.wait()
             with theirs:  # unread bytes would reset it, and lose what we sent
-                copy(theirs.recv, len)
+                copy_bytes(theirs.recv, len)
 
         def write_all() -> None:
             with sink:
-                copy(theirs.recv, sink.write)
+                copy_bytes(theirs.recv, sink.write)
             all_written.set()
 
         self.end_input = end_input
@@ -5788,18 +5786,18 @@ class LineTransport(Transport):
 #######################################
 # 23. Standard streams
 #######################################
-# Problem.  A client talks to this process over its standard streams. Anything else that prints or
-#           reads is in the way.
+# Problem.  A client talks to this process over its standard streams, which nothing else may read
+#           or write.
 # Rules.    1. The server takes both streams for itself. Meanwhile descriptor 0 is empty and 1 is
 #              stderr: no print(), C library or child process touches the conversation.
-#           2. The end of input, a signal, a reader that is gone or the death of the parent end the
-#              server in good order: it reads no more, gives running requests a period of grace,
-#              sends their answers, and gives the streams back.
+#           2. The end of input, a signal, a reader that is gone or the death of the parent shut the
+#              server down: it reads no more, gives running requests a period of grace, sends their
+#              responses, and restores the streams.
 
 
 @contextmanager
 def claimed_streams() -> Generator[tuple[int, int], None, None]:
-    """Take standard input and output for ourselves; give the descriptors of the real ones."""
+    """Take standard input and output for ourselves; yield the descriptors of the real ones."""
     # spec: basic/transports/stdio -- "MUST NOT write anything to its stdout that is not a valid MCP
     # message."
     if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
@@ -5839,7 +5837,7 @@ async def end_with_parent(transport: LineTransport, parent: int) -> None:
     transport.end_input()
 
 
-#: The signals that end a program in good order; Windows lacks some.
+#: The signals that shut a program down; Windows lacks some.
 ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
           if hasattr(signal, name)]
 
@@ -8520,7 +8518,7 @@ class HTTPSession(Conversation):
 
     async def end(self, farewell: str = "the session has ended") -> None:
         self.endpoint.sessions.pop(self.id, None)
-        self.server.audience.discard(self)
+        self.server.subscribers.discard(self)
         self.lose(ConnectionClosed(farewell))
         await self.close(farewell)
         await poll(lambda: self.incoming, GRACE_SECONDS)
@@ -8935,7 +8933,7 @@ class Endpoint:
             self.end_soon(victim)
         session = HTTPSession(self, caller, self.session_prefix + os.urandom(16).hex())
         self.sessions[session.id] = session
-        self.server.audience.add(session)
+        self.server.subscribers.add(session)
         return session
 
     def keep(self, event: tuple[Stream, int], data: bytes) -> None:
