@@ -297,6 +297,7 @@ GRACE_SECONDS = 2.0  # for running requests when the peer has gone, for a child 
 FAREWELL_SECONDS = 1.0  # for last words: answers, cancellations, what a child says
 LOOK_SECONDS = 1.0  # between two looks at deadlines, or at the life of our parent
 MOMENT_SECONDS = 0.2  # for what is written already to leave, or to be read
+WINDOWS = os.name == "nt"
 RETRY_MS = 500  # between two looks at a task, or until a reader opens its stream again
 REPORT_RATE = (100, 1.0)  # of one request: reports of progress, log messages, in so many seconds
 WARN_RATE = (10, 60.0)  # warnings about one peer in so many seconds; any message may deserve one
@@ -1439,6 +1440,7 @@ class Transport:
     waits_for_person = False  #: who logs in: no request is given up meanwhile
     ended_here = False  #: whether its input was ended at this end: the other one still reads
     reason = "closed the connection"  #: what explain() says, unless a channel knows more
+    inbox: Inbox
     _closing: Future | None = None
 
     async def open(self) -> None:
@@ -1446,8 +1448,8 @@ class Transport:
 
     async def read(self) -> list[Any]:
         """Return the next messages, encoded, or a ProtocolError for one that could not be read;
-        return [] when the channel has ended."""
-        raise NotImplementedError
+        return [] when the channel has ended. This one reads from `inbox`."""
+        return await self.inbox.take()
 
     async def write(self, msg: Payload) -> None:
         """Send a message or a batch; wait while the other end is slow.
@@ -1546,9 +1548,6 @@ class MemoryTransport(Transport):
     def __init__(self) -> None:
         self.other: MemoryTransport = self
         self.inbox = Inbox()
-
-    async def read(self) -> list[Any]:
-        return await self.inbox.take()
 
     async def write(self, msg: Payload) -> None:
         message = MemoryMessage(encode(msg))
@@ -5166,6 +5165,9 @@ class Server:
                 finally:
                     ended.callback(watchdog(GRACE_SECONDS).cancel)
 
+            if WINDOWS and transport == "http":  # other loops stop listening after some resets
+                policy = asyncio.WindowsSelectorEventLoopPolicy()  # type: ignore[attr-defined]
+                asyncio.set_event_loop_policy(policy)
             try:
                 asyncio.run(main())
             except CannotServe as exc:
@@ -5689,15 +5691,14 @@ class LineTransport(Transport):
         self._loop, self._lock = get_running_loop(), asyncio.Lock()
         kinds = {stat.S_IFMT(os.fstat(file.fileno()).st_mode) for file in (source, sink)}
         shared = os.path.sameopenfile(source.fileno(), sink.fileno())
-        # A loop watches the output for reading, to learn that nobody reads. So it cannot watch one
-        # socket for both directions.
-        if os.name == "nt" or shared or kinds - {stat.S_IFIFO, stat.S_IFSOCK}:
+        # A loop watches the output for reading, too: it cannot watch one socket for both.
+        if WINDOWS or shared or kinds - {stat.S_IFIFO, stat.S_IFSOCK}:
             return await self._use_threads(source, sink)
         self.reader = asyncio.StreamReader(BUFFER_BYTES)
         protocol = asyncio.StreamReaderProtocol(self.reader)
         pipe, _ = await self._loop.connect_read_pipe(lambda: protocol, source)
         self.end_input = pipe.close
-        # StreamWriter needs a protocol that reads as well: this one's reader stays empty.
+        # StreamWriter needs a protocol that reads, too.
         protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
         out, _ = await self._loop.connect_write_pipe(lambda: protocol, sink)
         self.writer = asyncio.StreamWriter(out, protocol, None, self._loop)
@@ -5706,7 +5707,7 @@ class LineTransport(Transport):
     async def _use_threads(self, source: io.FileIO, sink: io.FileIO) -> None:
         import socket
 
-        if os.name != "nt":
+        if not WINDOWS:
             for file in (source, sink):  # otherwise a read returns None
                 os.set_blocking(file.fileno(), True)
         ours, theirs = socket.socketpair()
@@ -5798,8 +5799,6 @@ class LineTransport(Transport):
 @contextmanager
 def claimed_streams() -> Generator[tuple[int, int], None, None]:
     """Take standard input and output for ourselves; yield the descriptors of the real ones."""
-    # spec: basic/transports/stdio -- "MUST NOT write anything to its stdout that is not a valid MCP
-    # message."
     if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
         raise CannotServe(errno.EBADF, "standard input and output are closed")
     # Copies are not inheritable: no child process can hold the conversation open.
@@ -5817,7 +5816,7 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
     finally:
         _flush_stdout()
         for number, fd in enumerate(real):
-            if os.name != "nt":
+            if not WINDOWS:
                 os.set_blocking(fd, True)
             os.dup2(fd, number)
             os.close(fd)
@@ -5837,9 +5836,8 @@ async def end_with_parent(transport: LineTransport, parent: int) -> None:
     transport.end_input()
 
 
-#: The signals that shut a program down; Windows lacks some.
-ENDING = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
-          if hasattr(signal, name)]
+#: The signals that shut a program down.
+ENDING = [each for each in signal.Signals if each.name in "SIGINT SIGTERM SIGHUP SIGBREAK".split()]
 
 
 async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRACE_SECONDS) -> int:
@@ -5885,7 +5883,7 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
         transport.written.add_done_callback(lambda _: transport.end_input())
         if is_file:
             transport.grace = None  # server.py < requests.jsonl: who has written a file still reads
-        elif os.name != "nt":  # where the number of a parent stays
+        elif not WINDOWS:  # where the number of a parent stays
             # When the client dies, our input goes on if another child has inherited its other end.
             tasks.spawn(end_with_parent(transport, os.getppid()))
         try:
@@ -6990,7 +6988,8 @@ class Client(ClientSession):
 #           2. Threads wait for the child's exit and for its stderr: that works on any loop.
 #           3. An error tells what has ended the conversation: exit status, signal, last words.
 # Limits.   A proxy whose address has a password is not passed on. A client whose loop is closed
-#           without close() leaves its server running for as long as the program runs.
+#           without close() leaves its server running for as long as the program runs. On Windows,
+#           children of a server that has ended by itself go on.
 
 __all__ += ["StdioTransport"]
 
@@ -7002,9 +7001,8 @@ INHERITED_VARIABLES = """
     APPDATA HOMEDRIVE HOMEPATH LOCALAPPDATA PROCESSOR_ARCHITECTURE PROGRAMDATA PROGRAMFILES
     SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE  PYTHONDONTWRITEBYTECODE PYTHONUTF8
 """.split()
-SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows has one way only
-CREATE_NO_WINDOW = 0x08000000  # of Windows: no console is opened
-CREATION_FLAGS = CREATE_NO_WINDOW | 0x200 if os.name == "nt" else 0  # a group of its own
+CREATE_NO_WINDOW = 0x08000000
+CREATION_FLAGS = CREATE_NO_WINDOW | 0x200 if WINDOWS else 0  # a group of its own
 
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
@@ -7020,10 +7018,9 @@ def command_line(command: Command, cwd: str) -> list[str]:
     """Return the arguments that start `command`; a string is split, unless it names a file."""
     import shlex
 
-    windows = os.name == "nt"
     if isinstance(command, str) and not os.path.isfile(os.path.join(cwd, command)):
         # On Windows a backslash does not escape.
-        command = shlex.split(command.replace("\\", "\\\\") if windows else command)
+        command = shlex.split(command.replace("\\", "\\\\") if WINDOWS else command)
     argv = [os.fspath(part) for part in as_list(command)]
     if not argv:
         raise ValueError("the command is empty: pass a program and its arguments, or a .py file")
@@ -7033,7 +7030,7 @@ def command_line(command: Command, cwd: str) -> list[str]:
             raise ConnectionClosed(f"cannot start the server {argv[0]!r}: no file {path!r}")
         # Inside an application sys.executable is that application, or nothing.
         ours = os.path.basename(sys.executable or "").startswith(("python", "pypy"))
-        argv.insert(0, sys.executable if ours else "python" if windows else "python3")
+        argv.insert(0, sys.executable if ours else "python" if WINDOWS else "python3")
     return argv
 
 
@@ -7082,10 +7079,16 @@ class StdioTransport(LineTransport):
 
         program, *words = self.argv
         program = shutil.which(program, path=self.env.get("PATH")) or program  # npx is npx.cmd
+        command: Any = [program, *words]
+        if WINDOWS and program.lower().endswith((".bat", ".cmd")):
+            # In quotes, cmd.exe takes only % for its own.
+            line = "\0".join(command).replace('"', '""').replace("\0", '" "')
+            if re.search("[%\r\n]", line):
+                raise ConnectionClosed(f"cannot start {program!r} with % or a line break in a word")
+            command = f'"{line}"'
         self._loop = get_running_loop()
         try:
-            # spec: basic/transports/stdio -- "the client launches the MCP server as a subprocess"
-            child: Any = Popen([program, *words], bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE,
+            child: Any = Popen(command, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE,
                                cwd=self.cwd, env=self.env, creationflags=CREATION_FLAGS,
                                start_new_session=True)  # also, Ctrl-C is for us alone
         except (OSError, ValueError) as exc:
@@ -7096,7 +7099,7 @@ class StdioTransport(LineTransport):
             self._ends = [in_thread(child.wait), in_thread(lambda: self._listen(child.stderr))]
             await self.use(child.stdout, child.stdin)
         except BaseException:  # we may have been cancelled
-            self._signal(SIGKILL)
+            self._signal(9)
             self.process = None
             self.end_input()
             child.stdin.close()
@@ -7163,9 +7166,7 @@ class StdioTransport(LineTransport):
         if status is None:
             text = "was closed" if self._closing else "closed its output"
         elif status < 0:
-            with suppress(ValueError):
-                status = signal.Signals(-status).name
-            text = f"was killed by {status}"
+            text = f"was killed by signal {-status}"
         else:
             text = f"exited with status {status}"
             if not status and self.argv[-1].endswith(".py"):
@@ -7192,13 +7193,13 @@ class StdioTransport(LineTransport):
             await asyncio.wait(self._ends, timeout=FAREWELL_SECONDS)
 
     def _drop(self) -> None:
-        self._signal(SIGKILL)
+        self._signal(9)
         self.end_input()
         self.writer.close()
 
     def _signal(self, number: int) -> bool:
-        """Send a signal to the child and its children (0: none); return whether any are left."""
-        if self._group_lives and os.name == "nt":
+        """Signal the child and its children (0: do not); return whether any are left."""
+        if self._group_lives and WINDOWS:
             self._group_lives = self.process.returncode is None
             if self._group_lives and number:
                 import subprocess
@@ -9570,9 +9571,6 @@ class HTTPExchange(Transport):
         self.inbox, self.tasks = Inbox(), Tasks()
         #: tasks that see to our requests, and which of these have no response yet
         self.running: dict[Any, set[ReqId]] = {}
-
-    async def read(self) -> list[Any]:
-        return await self.inbox.take()
 
     async def write(self, msg: Payload) -> None:
         """POST a message. What goes wrong with a request is reported to `failed`, by its id."""

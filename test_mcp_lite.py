@@ -7677,13 +7677,25 @@ class TestChild:
             ("", "exited with status 0"),
             ("import os; os._exit(3)", "exited with status 3"),
             ("exit('no such file: x')", 'exited with status 1; its last words: "no such file: x"'),
-            ("import os; os.kill(os.getpid(), 9)", "was killed by SIGKILL" if os.name != "nt" else "exited with status 9"),
+            ("import os; os.kill(os.getpid(), 9)", "was killed by signal 9" if os.name != "nt" else "exited with status 9"),
             ("print('usage: x'); exit(2)", 'exited with status 2; it printed to stdout: "usage: x"'),
             ("import sys; sys.stderr.buffer.write(b'caf\\xe9'); exit(5)", 'its last words: "caf\ufffd"'),
         ],
     )
     async def test_a_server_that_ends_is_explained(self, code, text):
         assert text in await failure(code)
+
+    @pytest.mark.skipif(os.name != "nt", reason="batch files are of Windows")
+    async def test_arguments_of_a_batch_file_reach_it_as_they_are(self, tmp_path):
+        (tmp_path / "server.py").write_text(RAW + "serve(lambda msg: text(msg['id'], json.dumps(sys.argv[1:])))")
+        batch = tmp_path / "a server.cmd"
+        batch.write_text(f'@"{sys.executable}" "{tmp_path / "server.py"}" %*\r\n')
+        words = ["http://h/?a=1&b=2", "a b", "x|more", "^", "<in>out", '{"a": 1}', "", "!PATH!", "(x)"]
+        async with m.Client([str(batch), *words], revision="2025-11-25") as c:
+            assert json.loads(await c.call("x")) == words
+        for bad in ("%PATH%", "a\nb"):
+            with pytest.raises(m.ConnectionClosed, match="% or a line break"):
+                await m.Client([str(batch), bad]).connect()
 
     async def test_the_last_response_of_a_server_arrives_whole_although_it_ends_while_we_write(self):
         code = RAW + "serve(lambda msg: (text(msg['id'], 'x' * 3_000_000), os._exit(0)))"
@@ -7949,9 +7961,9 @@ asyncio.run(main())
         async with child(code) as c:
             pending = asyncio.ensure_future(c.call("never"))
             os.kill(int(await c.call("pid")), 9)
-            with pytest.raises(m.ConnectionClosed, match="was killed by SIGKILL"):
+            with pytest.raises(m.ConnectionClosed, match="was killed by signal 9"):
                 await pending
-            with pytest.raises(m.ConnectionClosed, match="was killed by SIGKILL"):
+            with pytest.raises(m.ConnectionClosed, match="was killed by signal 9"):
                 await c.call("pid")
 
     def test_a_client_may_be_cancelled_at_any_moment(self):
@@ -9663,6 +9675,27 @@ class TestWhoMayComeIn:
 
 class TestRunningAPort:
     """TCP, Unix sockets and TLS; how it ends."""
+
+    def test_a_server_goes_on_listening_although_many_connections_are_reset(self):
+        async def call():
+            async with m.Client(url) as client:
+                return await client.call("one")
+
+        code = "import mcp_lite as m\napp = m.Server()\napp.tool(lambda: 1, name='one')\napp.run('http', port=0)"
+        with subprocess.Popen([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE) as process:
+            url = re.search(r"http://\S+", process.stderr.readline().decode())[0]
+            where = urllib.parse.urlsplit(url)
+            for _ in range(200):
+                with socket.create_connection((where.hostname, where.port)) as sock:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii" if os.name != "nt" else "hh", 1, 0))
+                    sock.sendall(b"GET /")
+            reader = threading.Thread(target=process.stderr.read)
+            reader.start()
+            try:
+                assert asyncio.run(call()) == "1"
+            finally:
+                process.kill()
+                reader.join()
 
     async def test_a_port_that_is_taken_is_an_error_that_says_so(self):
         async with m.Server().http(port=0) as server:
