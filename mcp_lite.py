@@ -10678,13 +10678,12 @@ class Login(Authorizer):
         """Get another token than the refused one, the cheapest way; return which way that was."""
         if self.usable() not in ("", refusal.token):
             return "repeat"  # it came meanwhile
-        lacks = refusal.lacks_scope
-        if not lacks and "refresh" not in refusal.steps and await self.refresh(refusal.token):
+        may_refresh = not refusal.lacks_scope and "refresh" not in refusal.steps
+        if may_refresh and await self.refresh(refusal.token):
             return "refresh"
         self.transport.waits_for_person = self.oauth.person
         try:
-            before = self.kept.get("asked", "") if self.kept and lacks else ""
-            await self.log_in(refusal.challenge, before)
+            await self.log_in(refusal)
         except ConnectionClosed as exc:  # that would be tried again, and ask the user again
             raise AuthError(str(exc)) from exc
         finally:
@@ -10784,9 +10783,10 @@ class Login(Authorizer):
         return read_tokens(await self.token_request(server, client, form), scope,
                            self.oauth.scheme, server["token_endpoint"])
 
-    async def log_in(self, challenge: Fields, before: str) -> None:
-        """Find out who issues tokens for this server, and get one, of more scope than `before`."""
-        oauth = self.oauth
+    async def log_in(self, refusal: Refusal) -> None:
+        """Find out who issues tokens for this server, and get one; of more scope, if that lacks."""
+        oauth, challenge = self.oauth, refusal.challenge
+        before = self.kept.get("asked", "") if self.kept and refusal.lacks_scope else ""
         if oauth.person and not oauth.interactive:
             raise AuthError(f"{self.url} needs a login: python3 mcp_lite.py login {self.url}, "
                             "or pass a token")
@@ -11311,7 +11311,7 @@ class Guard(Entrance):
         }
         doc = without_none(
             resource=self.url or here, authorization_servers=self.issuers,
-            scopes_supported=list(dict.fromkeys(self.offered)) or None,
+            scopes_supported=self.offered or None,
             bearer_methods_supported=["header"],
         )
         return 200, headers, json.dumps(doc)
@@ -11895,16 +11895,17 @@ TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token: a list of processes shows t
 
 
 def do_serve(args: Any) -> None:
-    host, _, port = (args.http or "0").rpartition(":")
+    if args.http is None:
+        load_app(args.target).run()
+        return
+    host, _, port = args.http.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
         raise UsageError(f"--http {args.http}: expected PORT or HOST:PORT")
-    app = load_app(args.target)
     if args.token == "":  # from a variable that is not set: it must not open a server to all
         raise UsageError("the token is empty")
-    if args.http is None:
-        app.run()
-    else:
-        app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # so that an app.run() without a guard ends
+    load_app(args.target).run("http", host=host.strip("[]") or "127.0.0.1", port=int(port),
+                              token=args.token)
 
 
 #: By verb: its function, its words besides the target, and what it does.
@@ -12006,9 +12007,8 @@ def program_of(verb: str) -> str:
         path = f"{folder}/mcp_{verb}.py"
         if os.path.isfile(path):
             return path
-    if verb in PROGRAMS:
-        raise UsageError(f"{verb} is a program of its own: put mcp_{verb}.py beside {__file__}")
-    raise UsageError(no_such("verb", verb, [*VERBS, *PROGRAMS]))
+    pick("verb", verb, {**VERBS, **dict.fromkeys(PROGRAMS)})
+    raise UsageError(f"{verb} is a program of its own: put mcp_{verb}.py beside {__file__}")
 
 
 def help_text() -> str:

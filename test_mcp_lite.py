@@ -13394,6 +13394,18 @@ class TestServe:
             process.terminate()
             assert b"Traceback" not in process.stderr.read()
 
+    async def test_over_http_a_file_whose_run_is_not_guarded_is_served_too(self, tmp_path):
+        text = CLI_FILES["tiny.py"].replace('if __name__ == "__main__":\n    app.run()', "app.run()")
+        (tmp_path / "open.py").write_text(text)
+        command = [*COMMAND, "serve", str(tmp_path / "open.py"), "--http", "0"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            try:
+                url = re.search(r"http://\S+", process.stderr.readline().decode())[0]
+                async with m.Client(url) as c:
+                    assert await c.call("one") == 1
+            finally:
+                process.kill()
+
     async def test_a_file_with_another_copy_of_mcp_lite_beside_it(self, tmp_path):
         copy_mcp_lite(tmp_path / "mcp_lite.py")
         copy_mcp_lite(tmp_path / "vendored.py")
