@@ -317,6 +317,8 @@ class Row(Space):
     """
 
     def __init__(self, *values: Any, **named: Any):
+        if len(values) > len(self.__annotations__):
+            raise TypeError(f"too many values for a {type(self).__name__}: {values!r:.100}")
         vars(self).update(zip(self.__annotations__, values), **named)
         for name in self.__annotations__:  # the missing ones, too
             setattr(self, name, getattr(self, name))
@@ -886,13 +888,15 @@ def fit_content(block: Msg, rev: str) -> Msg:
 def text_of(block: Msg) -> str:
     """Return what a content block says, for a reader that only understands text."""
     kind = block.get("type")
-    if kind == "text":
-        return str(block.get("text", ""))
     if kind == "resource_link":
         return f"{block.get('title') or block.get('name')}: {block.get('uri')}"
-    if kind == "resource" and "text" in object_of(block, "resource"):
-        return str(block["resource"]["text"])
-    return f"[{kind}, {block.get('mimeType')}, {len(block.get('data', ''))} characters of base64]"
+    held = object_of(block, "resource") or block
+    if "text" in held:
+        return str(held["text"])
+    data = held.get("blob", held.get("data"))
+    if data is None:  # the call of a tool, or its result
+        return _to_json(block)
+    return f"[{kind}, {held.get('mimeType')}, {len(str(data))} characters of base64]"
 
 
 def fit_message(message: Msg, rev: str) -> Msg:
@@ -3641,6 +3645,10 @@ def fit_result(method: str, answer: Msg, rev: str) -> Msg:
 def fit_question(method: str, params: Msg, rev: str) -> Msg:
     if method == "sampling/createMessage":
         return {**params, "messages": [fit_message(x, rev) for x in params["messages"]]}
+    fields = object_of(object_of(params, "requestedSchema"), "properties")
+    if rev < RICH and any(object_of(fields, name).get("type") == "array" for name in fields):
+        raise CapabilityMissing("client", "elicitation.form",
+                                f"a client of revision {rev} cannot choose several values")
     if method == "elicitation/create" and params.get("mode") == "url":
         if rev >= MODERN:  # the response to the call says that the user is done
             return without(params, "elicitationId")
@@ -4390,7 +4398,7 @@ class Tool(Entry):
             answer = {"content": blocks_of(value)}
             is_data = self.structured and isinstance(value, dict) and not _is_block(value)
             # without a schema, a list is content blocks or data
-            if self.wrapped and (self.check_output or not any(map(_is_block, value))):
+            if self.wrapped and (self.check_output or not any(map(_is_block, as_list(value)))):
                 answer["structuredContent"] = {"result": to_json(value)}
             elif self.check_output is not None or is_data:
                 answer["structuredContent"] = to_json(value)
@@ -9272,6 +9280,8 @@ def client_ssl(ssl: Any) -> Any:
     if isinstance(ssl, SSLContext):
         return ssl
     try:
+        if ssl is False:
+            raise FileNotFoundError("certificates are always verified: name a file to trust")
         return create_default_context(cafile=ssl)
     except OSError as exc:
         raise ValueError(f"ssl={ssl!r} is not a PEM file of certificates: {exc}") from exc

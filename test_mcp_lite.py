@@ -17718,6 +17718,37 @@ class TestHosts:
         async with m.Client(app) as c:
             assert json.loads(await c.read("x://row")) == row
 
+    @pytest.mark.parametrize("block, text", [
+        ({"type": "tool_use", "id": "1", "name": "add", "input": {"a": 1}}, '{"type":"tool_use","id":"1","name":"add","input":{"a":1}}'),
+        ({"type": "resource", "resource": {"uri": "x://a", "blob": "aGk=", "mimeType": "image/png"}}, "[resource, image/png, 4 characters of base64]"),
+        ({"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}, "[audio, audio/wav, 4 characters of base64]"),
+    ])  # fmt: skip
+    async def test_a_client_that_knows_only_text_reads_what_a_block_is(self, block, text):
+        app = m.Server()
+        app.add_prompt(lambda: [{"role": "user", "content": [block, "hi"]}], name="p")
+        async with m.Client(app, revision="2024-11-05") as c:
+            (message, _) = (await c.get_prompt("p"))["messages"]
+        assert message["content"] in (block, {"type": "text", "text": text})
+
+    async def test_ssl_cannot_be_switched_off(self):
+        with pytest.raises(ValueError, match="certificates are always verified"):
+            async with m.Client("https://127.0.0.1:1/mcp", ssl=False):
+                pass
+
+    async def test_a_list_that_is_none_is_null(self):
+        fn = run_source("def f() -> list: return None")["f"]
+        assert await value_of(fn, {}) is None
+
+    async def test_a_client_that_cannot_choose_several_values_is_not_asked_to(self):
+        app = asking_app(lambda ctx: ctx.elicit("?", typing.List[typing.Literal["a", "b"]]))
+        async with m.Client(app, revision="2025-06-18", elicit=lambda message, form: {}) as c:
+            with pytest.raises(m.MCPError, match="a client of revision 2025-06-18 cannot choose several"):
+                await c.call("tool")
+
+    def test_a_row_has_no_more_values_than_names(self):
+        with pytest.raises(TypeError, match="too many values for a Elicited"):
+            m.Elicited("accept", 1, 2, 3)
+
     def test_a_resource_of_a_result_needs_contents(self):
         with pytest.raises(TypeError, match="pass text= or data="):
             m.Resource("file:///a")
