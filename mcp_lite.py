@@ -5834,7 +5834,8 @@ def _flush_stdout() -> None:
     # sys.stdout is whatever the host has put there.
     with suppress(AttributeError, OSError, ValueError):
         sys.stdout.flush()
-        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+        sys.stdout.reconfigure(  # type: ignore[union-attr]
+            line_buffering=True, errors="backslashreplace")
 
 
 async def end_with_parent(transport: LineTransport, parent: int) -> None:
@@ -7009,8 +7010,7 @@ INHERITED_VARIABLES = """
     APPDATA HOMEDRIVE HOMEPATH LOCALAPPDATA PROCESSOR_ARCHITECTURE PROGRAMDATA PROGRAMFILES
     SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE  PYTHONDONTWRITEBYTECODE PYTHONUTF8
 """.split()
-CREATE_NO_WINDOW = 0x08000000
-CREATION_FLAGS = CREATE_NO_WINDOW | 0x200 if WINDOWS else 0  # a group of its own
+CREATION_FLAGS = 0x08000200 if WINDOWS else 0  # without a console, in a group of its own
 
 Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
 
@@ -7131,7 +7131,7 @@ class StdioTransport(LineTransport):
         """Pass the child's stderr on, in a thread."""
         with io.BufferedReader(errors) as lines:
             while data := lines.readline(MAX_HEAD_BYTES):
-                line = data.decode("utf-8", "replace").rstrip()
+                line = data.decode("utf-8", "backslashreplace").rstrip()
                 self._room.acquire(timeout=MOMENT_SECONDS)
                 try:
                     self._loop.call_soon_threadsafe(self._say, line)
@@ -7214,7 +7214,7 @@ class StdioTransport(LineTransport):
 
                 # No stream of ours: a program without a console may have none.
                 subprocess.run(["taskkill", "/F", "/T", "/PID", str(self.process.pid)], input=b"",
-                               capture_output=True, creationflags=CREATE_NO_WINDOW)
+                               capture_output=True, creationflags=CREATION_FLAGS)
         elif self._group_lives:
             try:
                 os.killpg(self.process.pid, number)

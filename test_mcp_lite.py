@@ -6319,6 +6319,14 @@ class TestServerStreams:
             assert texts(out) == {1: "read nothing"}
             assert unix(out).endswith(b"\nafterwards\n")  # the program has its streams back
 
+    @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+    def test_a_tool_prints_what_the_encoding_of_its_output_lacks(self, encoding):
+        tool = "@app.tool\ndef check() -> str:\n    print('\\u2713')\n    return 'done'\n"
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PYTHONIOENCODING", encoding)
+            status, out, err = converse(SERVER + tool + "app.run()", call(1, "check"))
+        assert (status, texts(out), unix(err)) == (0, {1: "done"}, b"\\u2713\n")
+
     def test_what_a_lifespan_prints_goes_to_stderr_too(self):
         life = "@contextlib.asynccontextmanager\nasync def life(server):\n    print('begins')\n    yield\n    print('ends')\n"
         code = f"{PRELUDE}import contextlib\n{life}m.Server('t17', lifespan=life).run()"
@@ -7679,7 +7687,7 @@ class TestChild:
             ("exit('no such file: x')", 'exited with status 1; its last words: "no such file: x"'),
             ("import os; os.kill(os.getpid(), 9)", "was killed by signal 9" if os.name != "nt" else "exited with status 9"),
             ("print('usage: x'); exit(2)", 'exited with status 2; it printed to stdout: "usage: x"'),
-            ("import sys; sys.stderr.buffer.write(b'caf\\xe9'); exit(5)", 'its last words: "caf\ufffd"'),
+            ("import sys; sys.stderr.buffer.write(b'caf\\xe9'); exit(5)", 'its last words: "caf\\xe9"'),
         ],
     )
     async def test_a_server_that_ends_is_explained(self, code, text):
