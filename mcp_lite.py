@@ -6247,7 +6247,10 @@ def value_of(answer: Msg) -> Any:
     out: JSON = answer.get("structuredContent")
     if out is None and values != ["null"]:  # JSON for None; some servers write null for no output
         return values[0] if len(values) == 1 else values or None
-    return out["result"] if is_wrapped(out, values) else out
+    wrapped = isinstance(out, dict) and out.keys() == {"result"} and (
+        out["result"] in values
+        or not any(re.match(r'\s*\{\s*"result"\s*:', str(value)) for value in values))
+    return out["result"] if wrapped else out
 
 
 def value_of_block(block: Msg) -> Any:
@@ -6257,18 +6260,6 @@ def value_of_block(block: Msg) -> Any:
     inner = object_of(block, "resource")
     made = "blob" in inner and str(inner.get("uri")).endswith(BYTES_URI)
     return text_or_bytes(inner) if made else block
-
-
-def is_wrapped(out: JSON, values: list[Any]) -> bool:
-    """Return whether structured output stands for the value inside of it.
-
-    >>> is_wrapped({"result": 5}, ["5"]), is_wrapped({"result": 5}, ['{"result": 5}'])
-    (True, False)
-    """
-    itself = r'\s*\{\s*"result"\s*:'
-    wrapped = isinstance(out, dict) and out.keys() == {"result"}
-    return wrapped and (out["result"] in values
-                        or not any(re.match(itself, str(value)) for value in values))
 
 
 def text_or_bytes(item: Msg) -> str | bytes:
@@ -6324,7 +6315,7 @@ async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
     try:
         while True:
             told = task.get("pollIntervalMs")
-            told_ms = told if type(told) is int and told > 0 else RETRY_MS
+            told_ms = told if type(told) is int else RETRY_MS
             # 50 ms: nobody can make us look without a pause
             await asyncio.sleep(min(max(told_ms, 50), 1000 * STALL_SECONDS) / 1000)
             task = await client.request("tasks/get", handle)
@@ -6822,10 +6813,9 @@ class Client(ClientSession):
 
     async def ping(self) -> float:
         """Return how many seconds the server took to answer."""
-        clock = get_running_loop().time
-        start = clock()
+        start = time.monotonic()
         await self.request("server/discover" if self.modern else "ping")
-        return clock() - start
+        return time.monotonic() - start
 
     # Lists.
 
@@ -6833,7 +6823,7 @@ class Client(ClientSession):
         items: list[Msg] = []
         params: Msg = {}
         size = 0
-        for _ in range(MAX_ITEMS):
+        while size <= HELD_BYTES:
             answer = await self.request(method, params)
             key, needs = LISTED[method]
             for item in member(answer, key, list):
@@ -6845,10 +6835,8 @@ class Client(ClientSession):
             if answer.get("nextCursor") in (None, params.get("cursor")):  # the same one: a loop
                 return items
             params = {"cursor": member(answer, "nextCursor", str)}
-            size += len(encode(answer))
-            if size > HELD_BYTES:
-                raise LimitExceeded(f"{method}: more than {HELD_BYTES} bytes in all")
-        raise LimitExceeded(f"{method}: more than {MAX_ITEMS} pages")
+            size += len(encode(answer)) + HELD_BYTES // MAX_ITEMS  # a page counts, too
+        raise LimitExceeded(f"{method}: more than {MAX_ITEMS} pages, or {HELD_BYTES} bytes")
 
     async def list_tools(self) -> list[Msg]:
         """Return all tools; results are checked by their output schemas from now on."""
@@ -8011,6 +7999,7 @@ class Response:
         if self.lost or self.ended:
             return
         slow = self._put(head, data, more)  # ValueError: nothing was sent
+        data = b""  # it may be large, and the client slow
         self.begun, self.ended = True, not more
         if slow is not None:
             await slow
@@ -8207,8 +8196,10 @@ class Connection(Wire):
     async def drain(self) -> None:
         slow = self.listener.slow
         slow[self] = self.transport.get_write_buffer_size()
-        if sum(slow.values()) > 4 * HELD_BYTES:
-            next(iter(slow)).transport.abort()
+        while sum(slow.values()) > 4 * HELD_BYTES:
+            oldest = next(iter(slow))
+            del slow[oldest]
+            oldest.transport.abort()
         async with self.lock:
             self.await_reader()
             with suppress(OSError):  # the client is gone: the response knows

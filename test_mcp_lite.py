@@ -8885,24 +8885,25 @@ class TestTimeOnConnections:
                 await asyncio.sleep(0.01)
             assert (await get(server.url, target="/a"))[0] == 200
 
-    async def test_responses_that_nobody_reads_are_bounded_and_the_oldest_is_cut_off(self, monkeypatch):
-        monkeypatch.setattr(m, "HELD_BYTES", 3_000_000)
+    async def test_responses_that_nobody_reads_are_bounded_and_the_oldest_are_cut_off(self, monkeypatch):
+        monkeypatch.setattr(m, "HELD_BYTES", 6_000_000)
         app = m.Server()
         app.route("GET", "/big", public=True)(lambda request: b"x" * 10_000_000)
         async with app.http(port=0) as server:
-            wires = []
-            for _ in range(2):
-                wires.append(await Wire.open(server.url))
-                wires[-1].send(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                await wires[-1].read_head()
-                wires[-1].writer.transport.pause_reading()
-                await asyncio.sleep(0.1)
-            for wire, whole in zip(wires, (False, True)):
+            wires = [await Wire.open(server.url) for _ in range(8)]
+            for wire in wires:
+                wire.send(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            for wire in wires:
+                await wire.read_head()
+                wire.writer.transport.pause_reading()
+            await asyncio.sleep(0.2)
+            whole = 0
+            for wire in wires:
                 wire.writer.transport.resume_reading()
-                with contextlib.suppress(ConnectionError):
-                    assert whole == (len(await wire.reader.read(-1) if not whole else
-                                         await wire.reader.readexactly(wire.left)) == wire.left)  # fmt: skip
+                with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                    whole += len(await wire.reader.readexactly(wire.left)) > 0
                 wire.drop()
+            assert 0 < whole < 6
 
     async def test_a_client_that_does_not_read_does_not_keep_a_server_that_is_to_end(self):
         ended = []
