@@ -1134,8 +1134,7 @@ def check_modern_request(msg: Msg) -> Facts:
 #              3.9 has no TaskGroup and no timeout(): hence Tasks and Deadline.
 #           3. Worker threads are daemons: those of concurrent.futures are joined at exit, and a
 #              tool that sleeps would keep Ctrl-C waiting.
-#           4. While a thread waits for the loop, one more may run: it may be the one for which the
-#              loop waits.
+#           4. While a thread waits for the loop, one more may run: the loop may wait for that one.
 # Limits.   All callers share the threads alike: 40 calls of one that sleep delay the others.
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
@@ -1255,16 +1254,15 @@ class Tasks:
                 task.cancel()
             _, stubborn = await asyncio.wait(waiting, timeout=GRACE_SECONDS)
             if stubborn:
-                example = next(iter(stubborn))
-                logger.warning("%d tasks ignore their cancellation: %r", len(stubborn), example)
+                logger.warning("%d tasks ignore their cancellation: %r", len(stubborn),
+                               next(iter(stubborn)))
                 return
 
 
 class Threads:
     """A bounded pool of daemon threads for functions that block.
 
-    A call that is cancelled while it waits for a thread is forgotten; one that runs goes on, for
-    Python cannot stop it.
+    A call that is cancelled before it has a thread is dropped; one that runs goes on.
     """
 
     def __init__(self, limit: int):
@@ -1277,8 +1275,8 @@ class Threads:
         self.free = 0  # threads that wait for a job, less the jobs that wait for a thread
 
     def run(self, fn: Function, *args: Any) -> Future:
-        """Return a future of what fn(*args) gives in a thread, with the caller's context variables;
-        raise RuntimeError if no thread can start."""
+        """Return a future of what fn(*args) returns in a thread, with our context variables; raise
+        RuntimeError if no thread can start."""
         future = get_running_loop().create_future()
         call = partial(contextvars.copy_context().run, fn, *args)
         with self.lock:
@@ -7817,8 +7815,12 @@ def encode_header_value(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
 
 
-def mismatch(problem: str) -> RPCError:
-    return RPCError(HEADER_MISMATCH, f"Header mismatch: {problem}")
+class HeaderMismatch(RPCError, ValueError):
+    """A header differs from the body, or cannot repeat it."""
+
+
+def mismatch(problem: str) -> HeaderMismatch:
+    return HeaderMismatch(HEADER_MISMATCH, f"Header mismatch: {problem}")
 
 
 def decode_header_value(text: str) -> str:
@@ -7882,7 +7884,7 @@ def mirrored_value(path: Iterable[str], arguments: JSON) -> Mirrored:
         value = int(value)
     # spec: basic/transports/streamable-http#schema-extension -- "MUST be within the safe range"
     if isinstance(value, int) and abs(value) > SAFE_INTEGER:
-        raise mismatch(f"an integer is beyond {SAFE_INTEGER}")
+        raise mismatch(f"an integer is above {SAFE_INTEGER}")
     return value if isinstance(value, (str, int)) else None
 
 
@@ -7893,8 +7895,8 @@ def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, Mirrored]:
     {'mcp-method': 'prompts/get', 'mcp-name': 'été'}
     """
     method, params = msg["method"], msg.get("params", {})
-    row, said = METHODS.get(method), {"mcp-method": method}
-    name = params.get(row.mirrors) if row is not None else None
+    said = {"mcp-method": method}
+    name = params.get(getattr(METHODS.get(method), "mirrors", ""))
     if isinstance(name, str):
         said["mcp-name"] = name
         if method == "tools/call" and name in tools:
