@@ -8782,7 +8782,7 @@ class Endpoint:
             self.routes[where].setdefault("HEAD", route)
 
     def door(self, request: HTTPRequest) -> Door:
-        methods = self.routes.get(request.path if request.path > "/" else "", {})
+        methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
         # A page asks by OPTIONS before it sends another method.
         model = route or next(iter(methods.values()), None)
@@ -8815,7 +8815,7 @@ class Endpoint:
 
     async def answer_options(self, request: HTTPRequest, response: Response) -> None:
         """Answer OPTIONS, which needs no token, and refuse what is not there."""
-        methods = self.routes.get(request.path if request.path > "/" else "")
+        methods = self.routes.get(request.path.rstrip("/"))
         if methods is None:
             raise ProtocolError(
                 f"nothing is here: the endpoint is at {request.root}{self.path or '/'}",

@@ -9128,7 +9128,7 @@ class TestServerSentEvents:
 
 
 SESSION_STATUSES = [  # method, path, headers that differ, status; None leaves a header out
-    ("POST", "/mcp", {}, 202), ("POST", "/mcp/", {}, 404), ("POST", "/nowhere", {}, 404),
+    ("POST", "/mcp", {}, 202), ("POST", "/mcp/", {}, 202), ("POST", "/nowhere", {}, 404),
     ("POST", "/nowhere", {"host": "elsewhere.example"}, 404),
     ("POST", "/mcp", {"content_type": "application/json; charset=utf-8"}, 202),
     ("POST", "/mcp", {"content_type": "text/plain"}, 415), ("POST", "/mcp", {"content_type": None}, 415),
