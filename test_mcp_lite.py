@@ -15458,6 +15458,10 @@ class TestElicitation:
 
         if not link.since(self.NEEDS):
             pytest.skip("this revision has no forms")
+        if not link.since("2025-11-25"):
+            with pytest.raises(m.ToolError, match="revision 2025-06-18 cannot choose several values"):
+                run(main())
+            return
         with on_the_wire() as sent:
             run(main())
         assert app.seen == [m.Elicited("accept", {"one": "a", "n": 1.5, **said})]
