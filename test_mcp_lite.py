@@ -7265,9 +7265,10 @@ A function given as ask= answers every question in a result of a modern server.
             return [root["uri"] for root in await ctx.roots()]
 
         async with m.Client(app, roots=given) as c:
-            assert await c.call("folders") == ["file:///tmp"]
+            wanted = pathlib.Path("/tmp").absolute().as_uri() if given == "/tmp" else "file:///tmp"
+            assert await c.call("folders") == [wanted]
             await c.roots_changed("/srv")
-            assert await c.call("folders") == ["file:///srv"]
+            assert await c.call("folders") == [pathlib.Path("/srv").absolute().as_uri()]
 
     async def test_a_callback_that_samples_and_gives_nothing_is_an_error(self):
         async with m.Client(demo(), sample=lambda params: None) as c:
@@ -8823,6 +8824,7 @@ class TestTimeOnConnections:
             app.gate_of("g").set_result(None)
             assert (await events.messages())[0]["id"] == 1
 
+    @pytest.mark.skipif(os.name == "nt", reason="a Proactor loop, which run() does not use, cannot tell")
     async def test_who_does_not_read_is_cut_off_after_30_seconds_unless_a_little_was_read(self):
         app = m.Server()
 
