@@ -100,11 +100,11 @@ THE LIFE OF ONE CALL
     line; decode() checks its bounds and parses it; classify() says that it is a request.
     Peer.accept() makes an Exchange of it, in a server a Context: from now on it can be cancelled.
     Peer.reply(), in a task of its own, has it served by Conversation.answer_request(), which adds
-    the facts of the session or of the request, leads through the author's middlewares, asks whether
-    this may be called, and calls call_tool(). Tool checks the arguments against the schema and
-    makes Python values of them. The function runs, on the loop or in a thread; its progress, logs
-    and, in the legacy era, questions go out by `send`. Tool makes content and structured output of
-    what it returns. Peer.reply() sends that, unless the request was cancelled.
+    the facts of the session or of the request, takes it through the author's middlewares, asks
+    whether this may be called, and calls call_tool(). Tool checks the arguments against the schema
+    and makes Python values of them. The function runs, on the loop or in a thread; its progress,
+    logs and, in the legacy era, questions go out by `send`. Tool makes content and structured
+    output of what it returns. Peer.reply() sends that, unless the request was cancelled.
 
     Its client: Client.call() checks that the server has declared what is needed. Peer.ask() gives
     the request an id, a deadline and a future, and writes it. Progress renews the deadline. The
@@ -279,7 +279,7 @@ TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_IDLE = 32  # connections to one server that a client keeps
 MAX_TRIES = 16  # rounds of questions, keys for a token that names none
 MAX_RETRIES = 5  # redirects; attempts in a row to resume a stream; errors reported per value
-LONGEST_SECONDS = 3600  # a request, whatever progress; a task's result is kept, if there is room
+LONGEST_SECONDS = 3600  # one request, even if it reports progress
 SESSION_SECONDS = 1800.0  # a session may be idle
 STATE_SECONDS = 900.0  # a requestState is good: people take their time to answer
 ASK_SECONDS = 600.0  # for the user's answer
@@ -497,7 +497,7 @@ class CannotServe(MCPError, OSError):
         return str(self.strerror)
 
 
-#: The errors whose text an error object has. Every other exception goes to the log only.
+#: The errors whose text goes into an error object. Any other goes only to the log.
 FOR_THE_PEER = (RPCError, ProtocolError, SchemaError, CapabilityMissing, ToolError)
 
 
@@ -695,7 +695,7 @@ KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "n
 
 
 def kind_of(value: Any) -> str:
-    """Return the narrowest JSON type of `value`; "unknown" for what JSON has not.
+    """Return the narrowest JSON type of `value`; "unknown" for what JSON does not have.
 
     >>> kind_of(2.0), kind_of(2.5), kind_of(True), kind_of(b"")
     ('integer', 'number', 'boolean', 'unknown')
@@ -1143,7 +1143,8 @@ _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) el
 class Deadline:
     """`async with Deadline(5, problem)` raises `problem` if its body takes more than 5 seconds.
 
-    renew() begins them anew, up to `longest` seconds in all; so does paused(), if it holds then.
+    renew() starts them again, up to `longest` in all. So does paused(), if it is true when they
+    run out.
     """
 
     late = False  # whether the body was cancelled for it
@@ -1425,7 +1426,7 @@ class Outbox:
 
 
 class Transport:
-    """A channel for one conversation. Subclass it to bring your own; read() and write() are due.
+    """A channel for one conversation. To bring your own, subclass it: write read() and write().
 
     An end is used from one event loop, by one reader and any number of writers.
     """
@@ -1854,7 +1855,7 @@ class Peer(Requester):
     def refuse(self, exc: MCPError, send: Send, msg: JSON) -> Task | None:
         """Send the error for a message that cannot be taken, if it may be answered.
 
-        An answer may not be: the caller who waits for it gets an exception instead.
+        A malformed response is never answered: the caller that waits for it gets an exception.
         """
         self.warn("%s sent an invalid message: %s", exc)
         members = msg if type(msg) is dict else {}
@@ -2072,7 +2073,7 @@ Schema = dict[str, Any]
 
 
 class Shape(Schema):
-    """A schema, and how the JSON that fits it becomes a Python value; None: it is the value."""
+    """A schema; `read` makes the Python value of JSON that fits it, unless it is that value."""
 
     #: Whether members without a name here are refused. `additionalProperties` does not say so,
     #: because google-genai fails on a boolean there (python-genai #2393).
@@ -2239,7 +2240,7 @@ def _any_of(values: Iterable[JSON]) -> str:
 class Checking:
     """One walk over a value: its budget, and the scopes of the schemas that are being applied."""
 
-    is_shape = False  # whether the schema is of a type: the first alternative that fits is it
+    is_shape = False  # whether the schema is that of a type: the first alternative that fits wins
     needed: set[str] | None = None  # the arguments that are required, where others may be absent
 
     def __init__(self) -> None:
@@ -2320,9 +2321,10 @@ class Checking:
             if exc.path or not exc.expected or not isinstance(value, str):
                 raise
             try:
-                return self._apply_to_argument(node, decode(value.encode()))
+                meant = decode(value.encode())
             except (ProtocolError, UnicodeError):
                 raise exc from None
+            return self._apply_to_argument(node, meant)
 
     def _apply_to_parts(
         self, value: Any, parts: Iterable[tuple[Any, Node]], faults: Sequence[SchemaError] = ()
@@ -2330,7 +2332,8 @@ class Checking:
         """Return a value with its parts as read; raise what is wrong with them, and `faults`."""
         found: list[SchemaError] = []
         made = value
-        needed = self.needed if len(self.scopes) == 2 else None
+        is_root = len(self.scopes) == 2  # "", and that of the root
+        needed = self.needed if is_root else None
         apply = self.apply if needed is None else self._apply_to_argument
         for key, part in parts:
             if type(value[key]) in part.plain or len(found) >= MAX_RETRIES:
@@ -2388,7 +2391,7 @@ class Checking:
             seen |= fit
             least, most = words.get("minContains", 1), words.get("maxContains", len(value))
             if not least <= len(fit) <= most:
-                raise SchemaError("", f"has {len(fit)} items as in `contains`: too few or too many")
+                raise SchemaError("", f"has {len(fit)} items that match `contains`")
         if words.get("uniqueItems"):
             if len({canonical(item, self.spend) for item in value}) < len(value):
                 raise SchemaError("", "has two items that are the same")
@@ -2552,7 +2555,10 @@ class Validator:
         self.read(value)
 
     def read(self, value: JSON, as_arguments: bool = False) -> Any:
-        """Return a value as Python's; SchemaError if it does not fit, arguments: not nearly."""
+        """Return a value as Python's; SchemaError if it does not fit.
+
+        `as_arguments` reads JSON in a text, too, and leaves out what is empty and not required.
+        """
         if self._is_plain(value):
             return value
         checking = Checking()
@@ -2643,7 +2649,7 @@ NOTES = {
 }
 
 
-#: Attributes of notes that say what a schema cannot; a default stands behind the annotation.
+#: What a note may ask for and a schema cannot say; a default belongs after the `=`.
 NOT_CARRIED = ("alias", "validation_alias", "strip_whitespace", "to_lower", "to_upper", "strict",
                "default_factory")
 NO_DEFAULT = ("Ellipsis", "PydanticUndefined")
@@ -2774,9 +2780,10 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
 
 
 def converter(annotation: Any) -> Callable[[JSON], Any]:
-    """Return a function that reads JSON as a type, as an argument of a tool is read.
+    """Return a function that reads JSON as a type.
 
-    It raises SchemaError for what does not fit. A type without a schema is a TypeError.
+    It raises SchemaError for what does not fit. A type without a schema is a TypeError. It does
+    not read JSON in a text, as a tool does.
 
     >>> converter(bytes)("aGk=")
     b'hi'
@@ -2935,7 +2942,7 @@ class Shapes:
                 self.schemas[name] = shape
             else:
                 self.known[key] = shape
-        elif "$ref" in self.known[key]:
+        elif "$ref" in self.known[key]:  # asked for while make() runs: it contains itself
             self.schemas.setdefault(self.known[key]["$ref"][8:], Shape({}))
         return self.known[key]
 
@@ -3005,7 +3012,7 @@ def to_json(value: Any) -> JSON:
         return {key if type(key) is str else str(to_json(key)): to_json(item)
                 for key, item in value.items()}
     for mark, simplify in SIMPLER.items():
-        if hasattr(value, mark):
+        if hasattr(value, mark) and not isinstance(value, type):
             return to_json(simplify(value))
     if isinstance(value, PLAIN):
         return value
@@ -3129,10 +3136,13 @@ class Signature:
             own.update(without_none(additionalProperties=shapes.shape(hint) or None))
         if schema is not None:  # that one says which arguments there must be
             own.pop("required", None)
+            lost = {*schema.get("properties", ())} - {*hints, *self.bound, self.whole}
+            if lost and not (others or self.whole):
+                raise TypeError(f"it has no parameter {min(lost)!r} of its schema")
         return shapes.complete(own)
 
     def arguments(self, given: Schema, context: Any) -> Schema:
-        """Return valid arguments as the function takes them; SchemaError for one that has none."""
+        """Return the arguments as the function takes them; SchemaError if they do not fit."""
         for name in self.bound:  # else **kwargs would let a caller replace it
             if name in given:
                 raise SchemaError(join_path(name), "unexpected property")
@@ -4040,7 +4050,7 @@ class Context(ServerExchange):
             try:
                 encode(data := to_json(data))
             except ENCODE_ERRORS:
-                data = str(data)
+                data = str(data)[:BUFFER_BYTES]
             await self._say(notification("notifications/message", {
                 **without_none(level=level, logger=logger), "data": data}))
 
@@ -4061,7 +4071,7 @@ class Context(ServerExchange):
     async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
         """End the connection that waits for this request; the client comes back for the answer.
 
-        Returns False outside HTTP, and in revisions without that.
+        Returns False outside HTTP, and in revisions that cannot resume a response.
         """
         # spec 2025-11-25: basic/transports#sending-messages-to-the-server
         pause = getattr(self.send, "pause", None)  # a stream over HTTP has it
@@ -4735,7 +4745,7 @@ class Conversation(Peer):
 #             entry has gone.
 #          2. Each event loop has one lifespan. The first conversation opens it, the last closes it,
 #             and one task does both, as many libraries demand.
-# Limits.  A server that ends answers what it does not finish with an error.
+# Limits.  A server that shuts down answers unfinished requests with an error.
 
 __all__ += ["Server"]
 
@@ -4909,8 +4919,8 @@ class Server:
         cache_scope: str = "private", state_key: str | bytes | None = None,
         access_log: bool = False,
     ):
-        if not min(page_size, max_in_flight, threads, *(rate_limit or (1, 1))) > 0:
-            raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be above 0")
+        if min(page_size, max_in_flight, threads, *(rate_limit or ())[:1]) < 1:
+            raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
         self.name, self.instructions = name, instructions
         self.info = without_none(name=name, version=version, title=title, description=description,
                                  icons=icons, websiteUrl=website_url)
@@ -5006,11 +5016,11 @@ class Server:
         return self.prompts.register(fn, **options)
 
     def remove_tool(self, name: str) -> None:
-        """Offer a tool no longer."""
+        """Stop offering a tool."""
         self.tools.unregister(name)
 
     def remove_prompt(self, name: str) -> None:
-        """Offer a prompt no longer."""
+        """Stop offering a prompt."""
         self.prompts.unregister(name)
 
     def remove_resource(self, uri: str) -> None:
@@ -5157,7 +5167,8 @@ class Server:
             get_running_loop()
             raise CannotServe(errno.EBUSY, "an event loop runs already: await app.serve_http() or "
                               "app.serve_stdio(), or call app.start_in_thread()")
-        files = [getattr(each, "__file__", None) for each in {*sys.modules.values()}]
+        modules = {id(module): module for module in [*sys.modules.values()]}
+        files = [getattr(module, "__file__", None) for module in modules.values()]
         if files.count(vars(sys.modules["__main__"]).get("__file__", "")) > 1:
             logger.warning("this script was imported by another file, which made a second app: "
                            "create the app in a file that both import")
@@ -5288,7 +5299,7 @@ class Job:
     call: Task | None = None  # the running tool
 
     def __init__(self, ctx: Context):
-        self.server, self.owner = ctx.server, ctx.owner
+        self.server, self.owner, self.loop = ctx.server, ctx.owner, get_running_loop()
         make_room(self.server.jobs, 1)
         self.id = os.urandom(16).hex()
         #: "working", then "completed", "failed" or "cancelled"
@@ -5365,12 +5376,16 @@ class Job:
     def update(self, responses: Msg) -> None:
         for name, answer in responses.items():
             if name in self.questions and isinstance(answer, dict):
-                settle_future(self.questions[name][1], answer)
+                self._call(settle_future, self.questions[name][1], answer)
 
     def cancel(self) -> None:
         if self.call is not None:
-            self.call.cancel()
+            self._call(self.call.cancel)
         self.change("cancelled")
+
+    def _call(self, fn: Function, *args: Any) -> None:
+        with suppress(RuntimeError):  # the loop on which the tool ran may have ended
+            self.loop.call_soon_threadsafe(fn, *args)
 
     def fail(self, exc: BaseException) -> None:
         problem = wire_error(exc)
@@ -5651,7 +5666,7 @@ class LineDecoder:
             self.line.clear()
         self.line += rest
         del self.line[self.limit + 2 :]  # so much is too long, even if a CR ends it
-        lines = [line.removesuffix(b"\r") for line in lines if line.strip(b"\r")]
+        lines = [line.removesuffix(b"\r") for line in lines if line.strip()]
         return [x if len(x) <= self.limit else self._too_long(x) for x in lines]
 
     def _too_long(self, line: bytes) -> LimitExceeded:

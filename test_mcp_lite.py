@@ -4717,6 +4717,38 @@ A client that listens for its task is told how the task ends.
             task = await self.until(send, made["taskId"], "completed")
             assert task["result"]["content"][0]["text"] == "1 2 3"
 
+    def test_an_answer_that_comes_on_another_loop_wakes_the_task_on_its_own(self):
+        app = m.Server()
+
+        @app.tool(task="required")
+        async def ask(ctx: m.Context) -> str:
+            return (await ctx.elicit("name?", str)).data
+
+        def post(url, method, name, params):
+            meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {
+                "elicitation": {"form": {}}, "extensions": {"io.modelcontextprotocol/tasks": {}}}}
+            body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+            headers = {"content-type": "application/json", "accept": "application/json, text/event-stream",
+                       "mcp-protocol-version": "2026-07-28", "mcp-method": method, "mcp-name": name}
+            request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return json.load(answer)["result"]
+
+        with contextlib.ExitStack() as stack:
+            one, two = app.start_in_thread(port=0), app.start_in_thread(port=0)
+            stack.callback(one.stop)
+            stack.callback(two.stop)
+            task_id = post(one.url, "tools/call", "ask", {"name": "ask", "arguments": {}})["taskId"]
+            here = {"taskId": task_id}
+            while "inputRequests" not in (task := post(two.url, "tasks/get", task_id, here)):
+                pass
+            (name,) = task["inputRequests"]
+            answer = {"action": "accept", "content": {"value": "Ada"}}
+            post(two.url, "tasks/update", task_id, {**here, "inputResponses": {name: answer}})
+            while (task := post(two.url, "tasks/get", task_id, here))["status"] not in ("completed", "failed"):
+                pass
+        assert task["result"]["content"] == [{"type": "text", "text": "Ada"}]
+
     async def test_a_question_of_a_task_that_nobody_waits_for_is_withdrawn(self):
         app, late = working_server(), []
 
@@ -17752,6 +17784,23 @@ class TestHosts:
         with pytest.raises(ValueError, match="certificates are always verified"):
             async with m.Client("https://127.0.0.1:1/mcp", ssl=False):
                 pass
+
+    @pytest.mark.parametrize("options", [{"rate_limit": (0.5, 1.0)}, {"page_size": 0.5}, {"threads": 0}])
+    def test_a_bound_that_lets_nothing_pass_is_refused(self, options):
+        with pytest.raises(ValueError, match="must be >= 1"):
+            m.Server(**options)
+
+    def test_a_schema_of_ones_own_names_parameters_that_exist(self):
+        with pytest.raises(TypeError, match="it has no parameter 'b' of its schema"):
+            m.Server().add_tool(lambda a, c=0: a, name="t", input_schema={"properties": {"a": {}, "b": {}}})
+
+    async def test_a_budget_that_is_spent_inside_a_text_is_reported_as_such(self):
+        schema = {"properties": {"a": {"type": "array", "items": {"pattern": "x$"}}}}
+        text = json.dumps(["x" * 10000] * 5)
+        assert "takes too long" in await value_of(lambda args: 1, {"a": text}, input_schema=schema)
+
+    async def test_a_class_has_no_json(self):
+        assert "type has no JSON form" in await value_of(lambda: Point, {})
 
     async def test_a_list_that_is_none_is_null(self):
         fn = run_source("def f() -> list: return None")["f"]
