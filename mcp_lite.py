@@ -633,10 +633,10 @@ def decode(data: bytes) -> JSON:
     """Return the JSON value in `data`; raise LimitExceeded, or ProtocolError with code -32700."""
     _check_bounds(data)
     try:
-        # JSONDecoder.decode() looks for blanks with two regular expressions.
+        # JSONDecoder.decode() strips blanks with two regular expressions.
         text = data.decode().strip(" \t\r\n\ufeff")
-        if text[:1] == "\x1b":  # a terminal's colours before a message
-            text = re.sub(r"(\x1b\[[\d;?]*[A-Za-z])+", "", text, count=1)
+        if text[:1] == "\x1b":  # colours around a message
+            text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", text)
         value, end = _read_json(text)
         if end != len(text):
             raise ValueError(f"more follows after character {end}")
@@ -5968,8 +5968,9 @@ BOM = b"\xef\xbb\xbf"  # the byte order mark
 
 
 def is_message(data: bytes) -> bool:
-    """Return whether data begins like a JSON object, or an array of these: "[INFO]" does not."""
-    return re.match(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*"', data) is not None
+    """Return whether data begins like an object, or an array of these: "[INFO]" does not."""
+    return re.match(
+        rb'(\xef\xbb\xbf|\x1b\[[\d;?]*[A-Za-z])*\s*(\[\s*)?\{\s*"', data) is not None
 
 
 async def value_from(source: Any) -> Any:

@@ -7693,6 +7693,12 @@ class TestChild:
         thread.join(20)
         assert outcome and outcome[0].isdigit()
 
+    async def test_a_server_may_colour_its_messages(self):
+        coloured = RAW.replace("print(json.dumps(", "print('\\ufeff\\x1b[32m' + json.dumps(").replace("}), flush", "}) + '\\x1b[0m', flush")
+        code = "import sys; sys.stdout.reconfigure(encoding='utf-8')\n" + coloured + "serve(lambda msg: text(msg['id'], 'green'))"
+        async with child(code) as c:
+            assert await c.call("any") == "green"
+
     async def test_ten_megabytes_go_there_and_back(self):
         text = "x" * 5_000_000
         async with child(RAW + "serve(lambda msg: text(msg['id'], msg['params']['arguments']['t']))") as c:
