@@ -10804,13 +10804,13 @@ class Login(Authorizer):
 
     async def log_in(self, refusal: Refusal) -> None:
         """Find out who issues tokens for this server, and get one; of more scope, if that lacks."""
-        oauth, challenge = self.oauth, refusal.challenge
+        oauth = self.oauth
         before = self.kept.get("asked", "") if self.kept and refusal.lacks_scope else ""
         if oauth.person and not oauth.interactive:
             raise AuthError(f"{self.url} needs a login: python3 mcp_lite.py login {self.url}, "
                             "or pass a token")
-        resource, scopes, server = await self.discover(challenge.get("resource_metadata"))
-        scope = oauth.wanted_scope(challenge.get("scope", ""), scopes, server, before)
+        resource, scopes, server = await self.discover(refusal.challenge.get("resource_metadata"))
+        scope = oauth.wanted_scope(refusal.challenge.get("scope", ""), scopes, server, before)
         if before and set(scope.split()) == set(before.split()):
             raise AuthError(f"{self.url} needs scope {show(scope)}, which was requested before")
         if oauth.resource is not FROM_METADATA:
@@ -11477,7 +11477,7 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
     lines = []
     for item in items:
         about = (item.get("description") or "").strip().split("\n\n")
-        lines.append(headline(item)[: None if full else 2 * SHOWN_CHARS])
+        lines.append(headline(item)[: None if full else 400])
         for paragraph in about if full else about[:1]:
             lines += wrapped(paragraph, 4)
         for parameter, text in parameters(takes_of(item)).items() if full else ():
@@ -11668,9 +11668,7 @@ def convert(text: str, schema: Msg) -> JSON:
 
 
 class Person:
-    """The user at the terminal, who sees progress and log lines, and answers questions.
-
-    Its methods are callbacks for a Client.
+    """The user at the terminal, for a Client: sees progress and log lines, answers questions.
 
     Args:
         answers: words KEY=VALUE, answers in advance by the names of fields
@@ -11707,9 +11705,9 @@ class Person:
         self.say(f"{mark} {text}".replace("\n", "\n| "))
 
     def log(self, level: str, data: JSON, source: str | None) -> None:
-        text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
         if level not in LOG_LEVELS[: self.lowest]:
-            self.quote(text, f"[{level}] {source or 'server'}:")
+            self.quote(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False),
+                       f"[{level}] {source or 'server'}:")
 
     async def ask(self, question: str) -> str | None:
         """Return the line that the user types; None at the end of input, or without a user."""
@@ -11724,10 +11722,10 @@ class Person:
     async def elicit(self, message: str, schema: Msg) -> Msg | None:
         """Let the user fill in a form, or agree where it has no fields; None declines."""
         self.quote(message, "The server asks:")
-        fields, needed = object_of(schema, "properties"), schema.get("required") or ()
+        fields = object_of(schema, "properties")
         content: Msg = {}
         for name, field in (fields or {"agree": {"type": "boolean"}}).items():
-            required = not fields or name in needed and "default" not in field
+            required = not fields or name in schema.get("required", ()) and "default" not in field
             if not await self.fill_in(content, name, field, required):
                 self.say(f"declined; to answer in advance: --answer {name}=..., or --yes to agree")
                 return None
@@ -11743,17 +11741,17 @@ class Person:
         label = f"{field.get('title') or name}: {field.get('description') or ''}"
         kind = f"{'y/n' if boolean else type_words(field)} [{field.get('default', '')}]"
         while True:
-            text = ready or await self.ask(one_line(f"{label} {kind} (Ctrl-D declines)"))
-            if text is None:
-                return False
-            if not (text or required):
-                return True
+            text: Any = ready
+            if ready is None:
+                text = await self.ask(one_line(f"{label} {kind} (Ctrl-D declines)"))
+                if text is None or not (text or required):
+                    return text is not None
             try:
                 content[name] = convert(text, field)
                 checker_of(field)(content[name])
                 return True
             except MCPError as exc:
-                if ready:
+                if ready is not None:
                     self.problem = f"--answer {name}: {exc}"
                     return False
                 self.say(exc)
@@ -11922,7 +11920,7 @@ def do_serve(args: Any) -> None:
         raise UsageError(f"--http {args.http}: expected PORT or HOST:PORT")
     if args.token == "":  # from a variable that is not set: it must not open a server to all
         raise UsageError("the token is empty")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # so that an app.run() without a guard ends
+    os.dup2(os.open(os.devnull, 0), 0)  # so that an app.run() without a guard ends
     load_app(args.target).run("http", host=host.strip("[]") or "127.0.0.1", port=int(port),
                               token=args.token)
 

@@ -13180,6 +13180,10 @@ class TestTranscripts:
             pattern = re.sub(r"(?m)^\\\.\\\.\\\.\\\n", "(?s:.*?)", pattern).replace(r"\.\.\.", ".*")
             assert re.fullmatch(pattern, shown), f"$ {command}\n{shown}"
 
+    def test_an_empty_answer_in_advance_is_an_answer(self):
+        schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
+        assert run(m.Person(["a=", "b="]).elicit("?", schema)) == {"a": "", "b": ""}
+
     def test_a_binary_answer_goes_into_a_file_or_a_pipe_as_it_is(self, counter, stall, capfdbinary):
         assert m.main(["read", "shop://logo", stall]) == 0
         assert capfdbinary.readouterr().out == b"\x89PNG\r\n"
