@@ -6037,9 +6037,8 @@ class Answers:
         return ours
 
     async def to_all(self, asked: Msg, session: Session) -> Msg:
-        count = len(asked)
-        if count > MAX_FEW:
-            raise ProtocolError(f"the server asked {count} questions at once; at most {MAX_FEW}")
+        if len(asked) > MAX_FEW:
+            raise ProtocolError(f"the server asked more than {MAX_FEW} questions at once")
         return dict(zip(asked, await together(self.to(each, session) for each in asked.values())))
 
     async def to(self, asked: JSON, session: Session) -> Msg:
@@ -6543,8 +6542,7 @@ class ClientSession:
         await asyncio.wait({renewal})
         exc = renewal.exception()
         if exc is not None:  # each who waits raises its own
-            kind = AuthError if isinstance(exc, AuthError) else SessionExpired
-            raise kind(f"the session could not be renewed: {exc}") from exc
+            raise SessionExpired(f"the session could not be renewed: {exc}") from exc
 
     async def _begin_again(self, rev: str) -> None:
         await self._handshake(rev, self.timeout)
@@ -6668,8 +6666,8 @@ class ClientSession:
                        and declares(self.server_capabilities, capability)}
         if wanted and self.modern:
             try:  # before anything else, so that nothing is missed
-                await within(PROBE_SECONDS, Subscription(self, wanted, nothing, True).open(),
-                             RequestTimeout(f"no answer in {PROBE_SECONDS:g} seconds"))
+                opening = Subscription(self, wanted, nothing, True).open()
+                await within(PROBE_SECONDS, opening, RequestTimeout("no response"))
             except MCPError as exc:
                 logger.warning("no announcements: %s", exc)
 
@@ -7102,8 +7100,8 @@ class StdioTransport(LineTransport):
                                cwd=self.cwd, env=self.env, creationflags=CREATION_FLAGS,
                                start_new_session=True)  # also, Ctrl-C is for us alone
         except (OSError, ValueError) as exc:
-            url = "; a URL begins with http:// or https://" if ":" in program[2:] else ""
-            raise ConnectionClosed(f"cannot start {program!r}: {exc}{url}") from exc
+            raise ConnectionClosed(f"cannot start {program!r}: {exc} (a URL begins with http:// or "
+                                   "https://, and a .js file is started by node)") from exc
         self.process = child
         try:
             self._ends = [in_thread(child.wait), in_thread(lambda: self._listen(child.stderr))]
@@ -8476,7 +8474,6 @@ class HTTPSession(Conversation):
     keeps no sessions; or, with `many_clients`, the modern era.
     """
 
-    # Python is slower with objects of more than 30 attributes.
     pair = False
     feed: Stream | None = None  #: the standalone stream, for what no request caused
 
@@ -8502,7 +8499,7 @@ class HTTPSession(Conversation):
 
     @property
     def idle(self) -> bool:
-        return not (self.incoming or getattr(self.feed, "response", None))
+        return not (self.incoming or self.feed and self.feed.response)
 
     def touch(self) -> None:
         self.used = self.endpoint.now
@@ -8843,7 +8840,6 @@ class Endpoint:
             "allow": allowed, "access-control-allow-methods": allowed,
             "access-control-allow-headers":
                 request.headers.get("access-control-request-headers", "*"),
-            "access-control-max-age": "600",
         })
 
     # Messages.
@@ -8978,10 +8974,9 @@ class Endpoint:
             return
         name, _, number = last_id.rpartition("-")
         stream = self.streams.get(name) if re.fullmatch("[0-9]{1,15}", number) else None
-        if stream is None or stream.session is not session:
-            raise ProtocolError("the stream of last-event-id is not kept")
-        if int(number) != stream.last and (stream, int(number) + 1) not in self.kept:
-            raise ProtocolError("the events after last-event-id are no longer kept")
+        if stream is None or stream.session is not session or (
+                int(number) != stream.last and (stream, int(number) + 1) not in self.kept):
+            raise ProtocolError("the events after last-event-id are not kept")
         stream.sent = int(number)
         await stream.begin(response, b":\n\n")
 
@@ -9425,11 +9420,12 @@ class HTTPClient:
 
     async def _open(self) -> HTTPAnswer:
         answer, proxy = HTTPAnswer(self), self.proxy
-        url, options = (proxy.url, Msg()) if proxy else (self.url, Msg(ssl=self.ssl))
-        if not is_loopback(url.host):  # RFC 8305 §5 -- of two addresses, one may be dead
-            options["happy_eyeballs_delay"] = 0.25
+        url, ssl = (proxy.url, None) if proxy else (self.url, self.ssl)
+        # RFC 8305 §5 -- of two addresses, one may be dead
+        delay = None if is_loopback(url.host) else 0.25
         await get_running_loop().create_connection(
-            lambda: asyncio.StreamReaderProtocol(answer), url.host, url.port, **options
+            lambda: asyncio.StreamReaderProtocol(answer), url.host, url.port, ssl=ssl,
+            happy_eyeballs_delay=delay,
         )
         try:
             keep_watch(answer.transport.get_extra_info("socket"))
@@ -9768,11 +9764,11 @@ class HTTPTransport(HTTPExchange):
         status = answer.head.status
         if method_of(msg) == "initialize" and self._endpoint is None:
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "400", "404" or "405"
-            if (400 <= status < 500 or status == 501) and await self._open_pair():
+            if status >= 400 and await self._open_pair():
                 return await self._post(msg, encode(msg), ids)
-            id = answer.head.headers.get(SESSION_HEADER)
-            self.has_sessions = id is not None
-            self.session = without_none(**{SESSION_HEADER: id})
+            headers = answer.head.headers
+            self.session = without_none(**{SESSION_HEADER: headers.get(SESSION_HEADER)})
+            self.has_sessions = SESSION_HEADER in headers
         # What answers a request of HTTP+SSE comes on its stream.
         await super().receive(msg, answer, ids if self._endpoint is None else set())
 
@@ -9803,10 +9799,11 @@ class HTTPTransport(HTTPExchange):
         answered. None are those of the standalone stream, for what belongs to no request of ours.
         """
         backoff, alone = Backoff(), ids is None
-        heard = good = not alone  # whether the stream was ever there; whether it brought something
+        heard = not alone  # whether the stream was ever there
+        good = None if alone else True  # whether it brought something; None before it is opened
         # `closed` is read each time, since wait_for() may swallow a cancellation before 3.12.
         while not self.inbox.closed and (alone or ids and sendable(events.last_id)):
-            if heard or backoff.failures:
+            if good is not None:
                 # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
                 await backoff.wait(good, events.retry_ms)
             if backoff.failures > MAX_RETRIES and not alone:
