@@ -15751,7 +15751,7 @@ def problem(answer):
     return answer["error"]["code"]
 
 
-class Door:
+class Entrance:
     """A way into a server for literal messages; what is said before an answer is in `heard`."""
 
     def __init__(self, app, **options):
@@ -15762,7 +15762,7 @@ class Door:
         raise NotImplementedError
 
 
-class Pipe(Door):
+class Pipe(Entrance):
     """In memory, as on stdio."""
 
     status, head = None, {}
@@ -15886,7 +15886,7 @@ class Post:
         return await self.stream.__anext__()
 
 
-class Web(Door):
+class Web(Entrance):
     """HTTP by our own listener."""
 
     async def __aenter__(self):
@@ -15908,7 +15908,7 @@ class Web(Door):
         return msgs[-1]
 
 
-class Mounted(Door):
+class Mounted(Entrance):
     """HTTP by an ASGI server, which is the test."""
 
     async def __aenter__(self):
