@@ -10054,13 +10054,14 @@ def default_server(server: URL) -> Msg:
 
 
 def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
-    """Return the request that registers us, without a secret if the server accepts that."""
+    """Return the request that registers us: without a secret if the server accepts that, else by
+    the method that it lists first, which some servers handle best."""
     listed = strings(server.get("token_endpoint_auth_methods_supported")) or ["none"]
-    usable = [each for each in KNOWN_METHODS if each in listed]
+    usable = [each for each in listed if each in KNOWN_METHODS]
     return {
         "client_name": name, "redirect_uris": [redirect_uri], "response_types": ["code"],
         "grant_types": ["authorization_code", "refresh_token"],
-        "token_endpoint_auth_method": (usable or listed)[0],  # the server says why not
+        "token_endpoint_auth_method": "none" if "none" in listed else (usable or listed)[0],
         # spec: basic/authorization/client-registration
         # #application-type-and-redirect-uri-constraints
         "application_type": "native" if is_loopback(parse_url(redirect_uri).host) else "web",
