@@ -10924,7 +10924,7 @@ async def typed_line() -> str:
     read = partial(os.read, fd, BUFFER_BYTES)
     try:
         loop.add_reader(fd, typed.set)
-    except NotImplementedError:  # Windows
+    except (NotImplementedError, PermissionError):  # Windows; a file, or /dev/null
         return bytes.decode(await in_thread(read), errors="replace")
     try:
         await typed.wait()
