@@ -4919,7 +4919,8 @@ class Server:
         cache_scope: str = "private", state_key: str | bytes | None = None,
         access_log: bool = False,
     ):
-        if min(page_size, max_in_flight, threads, *(rate_limit or ())[:1]) < 1:
+        number, seconds = rate_limit or (1, 1.0)
+        if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
         self.name, self.instructions = name, instructions
         self.info = without_none(name=name, version=version, title=title, description=description,
