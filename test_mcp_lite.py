@@ -13456,7 +13456,8 @@ class TestServe:
         command = [*COMMAND, "serve", str(tmp_path / "open.py"), "--http", "0"]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             try:
-                url = re.search(r"http://\S+", process.stderr.readline().decode())[0]
+                line = next(line for line in process.stderr if b"http://" in line)
+                url = re.search(r"http://\S+", line.decode())[0]
                 async with m.Client(url) as c:
                     assert await c.call("one") == 1
             finally:
