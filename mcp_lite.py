@@ -2135,12 +2135,12 @@ MEASURES: dict[str, tuple[str, Function, str]] = {
     "exclusiveMinimum": ("number", operator.gt, "be more than {}"),
     "exclusiveMaximum": ("number", operator.lt, "be less than {}"),
     "multipleOf": ("number", _is_multiple, "be a multiple of {}"),
-    "minLength": ("string", operator.ge, "have at least {} characters"),
-    "maxLength": ("string", operator.le, "have at most {} characters"),
-    "minItems": ("array", operator.ge, "have at least {} items"),
-    "maxItems": ("array", operator.le, "have at most {} items"),
-    "minProperties": ("object", operator.ge, "have at least {} members"),
-    "maxProperties": ("object", operator.le, "have at most {} members"),
+    "minLength": ("string", operator.ge, "have {} or more characters"),
+    "maxLength": ("string", operator.le, "have {} or fewer characters"),
+    "minItems": ("array", operator.ge, "have {} or more items"),
+    "maxItems": ("array", operator.le, "have {} or fewer items"),
+    "minProperties": ("object", operator.ge, "have {} or more members"),
+    "maxProperties": ("object", operator.le, "have {} or fewer members"),
 }
 
 
@@ -12029,7 +12029,7 @@ def program_of(verb: str) -> str:
 
 def help_text() -> str:
     lines = [f"  {verb + ' ' + form:<40} {about}" for verb, (_, form, about) in VERBS.items()]
-    lines += ["", *(f"  --{name.replace('_', '-'):<14} {about}"
+    lines += ["", *(f"  {'--'[:len(name)]}{name.replace('_', '-'):<14} {about}"
                     for name, (_, about) in OPTIONS.items())]
     title = "usage: python3 mcp_lite.py VERB ... [options] TARGET"
     more = f"mcp_VERB.py beside this file is a verb, too: {', '.join(PROGRAMS)}."

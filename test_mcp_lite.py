@@ -2890,7 +2890,7 @@ REPORTS = table(r"""
     {"anyOf": [{"properties": {"k": {"const": "cat"}, "l": {}}}, {"properties": {"k": {"const": "dog"}}, "required": ["n"]}]} | {"k": "dog"} | n | is required
     {"anyOf": [{"properties": {"k": {"const": "cat"}}}, {"properties": {"k": {"const": "dog"}, "n": {"type": "string"}}}]} | {"k": "dog", "n": 1} | n | expected string, got integer
     {"anyOf": [{"properties": {"k": {"const": "cat"}}}, {"properties": {"k": {"const": "dog"}}}]} | {"k": "cow"} | k | expected "cat" or "dog", got "cow"
-    {"items": {"maxLength": 2}} | ["a", "abc"] | [1] | at most 2 characters
+    {"items": {"maxLength": 2}} | ["a", "abc"] | [1] | 2 or fewer characters
     {"properties": {"a": {"uniqueItems": true}}} | {"a": [1, 2, 1]} | a | same
 """)
 
