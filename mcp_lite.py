@@ -5890,7 +5890,11 @@ async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRA
 
 
 async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool) -> None:
-    """Serve one client on our standard streams; spec: basic/transports/stdio#shutdown."""
+    """Serve one client on our standard streams; spec: basic/transports/stdio#shutdown.
+
+    Options: `max_message_bytes` of the client; `watch_parent`, whether to end when our parent does.
+    """
+    watches = options.pop("watch_parent", True)
     check_options('run() on stdio, not run("http")', options, LineTransport)
     transport, tasks = LineTransport(**options), Tasks()
     transport.name = "the client"
@@ -5906,7 +5910,7 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
         transport.written.add_done_callback(lambda _: transport.end_input())
         if is_file:
             transport.grace = None  # server.py < requests.jsonl: who has written a file still reads
-        elif not WINDOWS:  # where the number of a parent stays
+        elif watches and not WINDOWS:  # where getppid() never changes
             # When the client dies, our input goes on if another child has inherited its other end.
             tasks.spawn(end_with_parent(transport, os.getppid()))
         try:

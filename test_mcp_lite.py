@@ -6512,19 +6512,25 @@ m.Server("t17", lifespan=lifespan).run()
             assert (process.wait(20), process.stderr.read()) == (0, b"")
 
     @posix
-    def test_a_server_whose_parent_died_ends_although_its_input_stays_open(self):
+    @pytest.mark.parametrize("options", ["", "watch_parent=False"])
+    def test_a_server_whose_parent_died_ends_although_its_input_stays_open(self, options):
         parent = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]])\n"
         with python(
             parent + "sys.stdin = None; sys.stdout.close(); import time; time.sleep(60)",
-            SERVER + "app.run()",
+            SERVER + f"app.run({options})",
         ) as process:
             process.stdin.write(call(1, "add", a=1))
             process.stdin.flush()
             assert texts(process.stdout.readline()) == {1: "1"}
             process.kill()
             process.wait(20)
-            assert process.stdout.read() == b""
-            assert b"the parent process is gone" in process.stderr.read()
+            if not options:
+                assert process.stdout.read() == b""
+                assert b"the parent process is gone" in process.stderr.read()
+            else:
+                process.stdin.write(call(2, "add", a=2))
+                process.stdin.close()
+                assert texts(process.stdout.read()) == {2: "2"}
 
     def test_a_server_runs_in_a_thread_without_signals(self):
         code = SERVER + "t = threading.Thread(target=app.run)\nt.start()\nt.join()\nprint('afterwards')"
