@@ -347,7 +347,7 @@ class Row(Space):
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
     "LimitExceeded", "ConnectionClosed", "SessionExpired", "RequestTimeout", "CapabilityMissing",
-    "Suspended", "AuthError", "CannotServe",
+    "Suspended", "AuthError", "CannotServe"
 ]
 
 PARSE_ERROR = -32700  # not JSON
@@ -606,7 +606,7 @@ def encode(msg: Payload) -> bytes:
 # JSONEncoder.encode() makes a C encoder for each call: that is a third of a short message.
 _json_pieces = json.encoder.c_make_encoder(  # type: ignore[attr-defined]
     None, json.JSONEncoder().default, json.encoder.encode_basestring, None, ":", ",",
-    False, False, False,  # neither sorted keys, nor skipped ones, nor NaN
+    False, False, False  # neither sorted keys, nor skipped ones, nor NaN
 )
 
 
@@ -825,7 +825,7 @@ LISTED = {
     "resources/templates/list": ("resourceTemplates", "uriTemplate"),
     "resources/read": ("contents", ""),
     "prompts/list": ("prompts", "name"),
-    "prompts/get": ("messages", "role"),
+    "prompts/get": ("messages", "role")
 }
 
 
@@ -1152,7 +1152,7 @@ class Deadline:
 
     def __init__(
         self, seconds: float, problem: MCPError, longest: float = 0,
-        paused: Callable[[], bool] = bool,  # which gives False
+        paused: Callable[[], bool] = bool  # which gives False
     ):
         self.seconds, self.problem, self.paused = seconds, problem, paused
         self.loop = get_running_loop()
@@ -1631,7 +1631,7 @@ class Requester:
 
     async def ask(
         self, method: str, params: Msg | None, send: Send, *, patience: float = REQUEST_SECONDS,
-        longest: float = LONGEST_SECONDS, on_progress: Function | None = None,
+        longest: float = LONGEST_SECONDS, on_progress: Function | None = None
     ) -> Msg:
         """Send a request and return its result.
 
@@ -2090,7 +2090,7 @@ MANY: Schema = {"type": "array", "items": ONE, "minItems": 1}
 _STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
 # Sums with an integer of 4,000 digits take a thousand times as long.
 _NUMBER: Schema = {
-    "type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max,
+    "type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max
 }
 _TYPE: Schema = {"enum": [*KINDS.values()]}
 KEYWORDS: dict[str, Schema] = {
@@ -2115,7 +2115,7 @@ KEYWORDS: dict[str, Schema] = {
         "required": _STRINGS,
         "pattern $id $anchor $dynamicAnchor $ref $dynamicRef": {"type": "string"},
         "$schema": {"type": "string",
-                    "pattern": "^https?://json-schema.org/draft(-07|/2020-12)/schema#?$"},
+                    "pattern": "^https?://json-schema.org/draft(-07|/2020-12)/schema#?$"}
     }.items()
     for word in words.split()
 }
@@ -2140,7 +2140,7 @@ MEASURES: dict[str, tuple[str, Function, str]] = {
     "minItems": ("array", operator.ge, "have {} or more items"),
     "maxItems": ("array", operator.le, "have {} or fewer items"),
     "minProperties": ("object", operator.ge, "have {} or more members"),
-    "maxProperties": ("object", operator.le, "have {} or fewer members"),
+    "maxProperties": ("object", operator.le, "have {} or fewer members")
 }
 
 
@@ -2638,14 +2638,14 @@ TEXTS: dict[str, tuple[Schema, Function]] = {
     "pathlib.PurePath": ({"type": "string"}, _read_text),
     # A list of types breaks the converters of several hosts.
     "decimal.Decimal": ({"anyOf": [
-        Shape({"type": "number"}), Shape({"type": "string", "pattern": DECIMAL})]}, _read_text),
+        Shape({"type": "number"}), Shape({"type": "string", "pattern": DECIMAL})]}, _read_text)
 }
 #: The attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords.
 NOTES = {
     "title": "title", "description": "description", "documentation": "description",
     "examples": "examples", "deprecated": "deprecated",
     "ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum",
-    "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}",
+    "multiple_of": "multipleOf", "pattern": "pattern", "min_length": "min{}", "max_length": "max{}"
 }
 
 
@@ -2967,7 +2967,7 @@ class Shapes:
                     shape["default"] = value
         return Shape(without_none(
             type="object", properties=properties,
-            required=[name for name, _, default in members if default is EMPTY] or None,
+            required=[name for name, _, default in members if default is EMPTY] or None
         ))
 
 
@@ -2999,7 +2999,7 @@ SIMPLER: dict[str, Function] = {
         for field in sys.modules["dataclasses"].fields(record)},
     "model_dump": _dumped,  # pydantic
     "__struct_fields__": lambda value: sys.modules["msgspec"].to_builtins(value),
-    "isoformat": operator.methodcaller("isoformat"),
+    "isoformat": operator.methodcaller("isoformat")
 }
 
 
@@ -3378,7 +3378,7 @@ class Image(Content):
 
     def __init__(
         self, data: bytes | None = None, *, path: str | os.PathLike[str] | None = None,
-        format: str | None = None, mime_type: str | None = None, **fields: Any,
+        format: str | None = None, mime_type: str | None = None, **fields: Any
     ):
         if isinstance(data, str):
             raise TypeError(f"expected bytes, got {data!r:.100}: pass the name of a file as path=")
@@ -3390,7 +3390,7 @@ class Image(Content):
         super().__init__(
             type=self.kind, data=base64.b64encode(data).decode(),
             mimeType=mime_type or f"{self.kind}/{format or suffix or self.usual}",
-            **wire_fields(self, fields, ("annotations", "meta")),
+            **wire_fields(self, fields, ("annotations", "meta"))
         )
 
 
@@ -3405,7 +3405,7 @@ class Resource(Content):
 
     def __init__(
         self, uri: str, text: str | None = None, data: bytes | None = None, *,
-        mime_type: str | None = None, annotations: Msg | None = None, meta: Msg | None = None,
+        mime_type: str | None = None, annotations: Msg | None = None, meta: Msg | None = None
     ):
         if text is None and data is None:
             raise TypeError(f"Resource({uri!r}): pass text= or data=")
@@ -3523,7 +3523,7 @@ class Elicited(Row, Generic[Wanted]):
 ANSWERS: dict[str, Msg] = {
     "roots/list": {"roots": {"type": "array", "items": {"type": "object"}}},
     "sampling/createMessage": {"content": {"type": ["object", "array"]}},
-    "elicitation/create": {"action": {"enum": ["accept", "decline", "cancel"]}},
+    "elicitation/create": {"action": {"enum": ["accept", "decline", "cancel"]}}
 }
 
 
@@ -4101,7 +4101,7 @@ class Context(ServerExchange):
     @_from_threads
     async def elicit(
         self, message: str, wanted: Any = None, *, key: str | None = None,
-        timeout: float = ASK_SECONDS,
+        timeout: float = ASK_SECONDS
     ) -> Elicited[Any]:
         """Ask the user for a value of a type, or of a JSON Schema.
 
@@ -4120,7 +4120,7 @@ class Context(ServerExchange):
     @_from_threads
     async def elicit_url(
         self, message: str, url: str, *, id: str | None = None, key: str | None = None,
-        timeout: float = ASK_SECONDS,
+        timeout: float = ASK_SECONDS
     ) -> Elicited[None]:
         """Ask the user to open a URL. "accept" means that they agreed, not that they are done:
         that is for ctx.notify("notifications/elicitation/complete", {"elicitationId": id}).
@@ -4135,7 +4135,7 @@ class Context(ServerExchange):
         temperature: float | None = None, stop: Sequence[str] | None = None,
         model_preferences: Msg | None = None, include_context: str | None = None,
         tools: Sequence[Msg] | None = None, tool_choice: Msg | None = None,
-        metadata: Msg | None = None, key: str | None = None, timeout: float = ASK_SECONDS,
+        metadata: Msg | None = None, key: str | None = None, timeout: float = ASK_SECONDS
     ) -> Msg:
         """Let the client's model write: a text, a Message, a message dict, or a list of them.
 
@@ -4148,7 +4148,7 @@ class Context(ServerExchange):
             messages=messages_of(messages, together=rich), maxTokens=max_tokens,
             systemPrompt=system, temperature=temperature, modelPreferences=model_preferences,
             stopSequences=stop or None, includeContext=include_context, tools=tools or None,
-            toolChoice=tool_choice or None, metadata=metadata,
+            toolChoice=tool_choice or None, metadata=metadata
         )
         return dict(await self._ask_client("sampling/createMessage", params, key, timeout))
 
@@ -4160,7 +4160,7 @@ class Context(ServerExchange):
     @_from_threads
     async def ask(
         self, method: str, params: Msg | None = None, *, key: str | None = None,
-        timeout: float = ASK_SECONDS,
+        timeout: float = ASK_SECONDS
     ) -> Msg:
         """Ask the client by a method of the protocol, and return its answer as on the wire.
 
@@ -4377,7 +4377,7 @@ class Tool(Entry):
     def __init__(
         self, fn: Function, *, name: str | None = None, input_schema: Msg | None = None,
         output_schema: Msg | None = None, structured: bool = True, task: bool | str = False,
-        scopes: Names = (), timeout: float | None = None, **fields: Any,
+        scopes: Names = (), timeout: float | None = None, **fields: Any
     ):
         if task not in (False, True, "required"):
             raise ValueError(f'task={task!r}: pass True or "required"')
@@ -4453,7 +4453,7 @@ class ResourceEntry(Entry):
 
     def __init__(
         self, uri: str, value: Any, *, name: str | None = None, ttl_ms: int | None = None,
-        cache_scope: str | None = None, **fields: Any,
+        cache_scope: str | None = None, **fields: Any
     ):
         async def constant() -> Any:
             return value
@@ -4828,7 +4828,7 @@ def broadcast(server: Server, capability: str, msg: Msg) -> None:
 
 async def serve_on(
     server: Server, transport: str | Transport, options: Any, ready: Function = nothing,
-    signals: bool = False,
+    signals: bool = False
 ) -> None:
     """Serve on a transport, or one of RUNNERS by name; `ready` gets its URL or None."""
     if isinstance(transport, Transport):
@@ -4917,7 +4917,7 @@ class Server:
         rate_limit: tuple[float, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
         cache_scope: str = "private", state_key: str | bytes | None = None,
-        access_log: bool = False,
+        access_log: bool = False
     ):
         number, seconds = rate_limit or (1, 1.0)
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
@@ -5233,7 +5233,7 @@ def hint_for_a_terminal(name: str) -> None:
     print(
         f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
         f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
-        "End it with Ctrl-D.", file=sys.stderr,
+        "End it with Ctrl-D.", file=sys.stderr
     )
 
 
@@ -5336,7 +5336,7 @@ class Job:
     def handle(self) -> Msg:
         return without_none(
             taskId=self.id, status=self.status, statusMessage=self.message or None,
-            createdAt=self.created, lastUpdatedAt=self.updated, pollIntervalMs=RETRY_MS,
+            createdAt=self.created, lastUpdatedAt=self.updated, pollIntervalMs=RETRY_MS
         ) | {"ttlMs": None}  # as long as there is room
 
     def details(self) -> Msg:
@@ -5565,7 +5565,7 @@ FILTERS = {
     "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
     "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
     "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
-    "taskIds": ("notifications/tasks", "extensions"),
+    "taskIds": ("notifications/tasks", "extensions")
 }
 
 
@@ -6308,7 +6308,7 @@ NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
 #: By kind of target: whether one is of this kind, and what makes a Transport or a Server of it.
 #: Later sections add theirs.
 CONNECTORS: list[tuple[Function, Function]] = [
-    (lambda target: isinstance(target, (Server, Transport)), lambda target: target),
+    (lambda target: isinstance(target, (Server, Transport)), lambda target: target)
 ]
 
 
@@ -6579,7 +6579,7 @@ class ClientSession:
 
     async def request(
         self, method: str, params: Msg | None = None, *, timeout: float | None = None,
-        progress: Callback = None, meta: Msg | None = None, send: Send | None = None,
+        progress: Callback = None, meta: Msg | None = None, send: Send | None = None
     ) -> Msg:
         """Send any request and return its result.
 
@@ -6731,6 +6731,12 @@ if TYPE_CHECKING:  # at run time, way_to() and request() check these options
         meta: Msg | None
 
 
+#: What the callbacks of a Client are called with, by option.
+CALLED_WITH = {
+    "elicit": "message schema", "elicit_url": "message url", "sample": "params",
+    "ask": "method params", "log": "level data logger", "progress": "done total message"}
+
+
 class Client(ClientSession):
     """An MCP client: `async with Client(target) as c: await c.call("add", {"a": 1, "b": 2})`.
 
@@ -6768,11 +6774,15 @@ class Client(ClientSession):
         on_resources_changed: Callback = None, on_prompts_changed: Callback = None,
         on_resource_updated: Callback = None, timeout: float = REQUEST_SECONDS,
         max_timeout: float = LONGEST_SECONDS, capabilities: Msg | None = None,
-        **options: Unpack[ClientOptions],
+        **options: Unpack[ClientOptions]
     ):
         if revision is not None and revision not in REVISIONS:
             raise ValueError(f"revision {revision!r} is not one of {', '.join(REVISIONS)}")
         check_numbers(timeout=timeout, max_timeout=max_timeout)
+        given = locals()
+        for option, names in CALLED_WITH.items():
+            if given[option] is not None:
+                check_function(f"{option}=", given[option], *names.split())
         callbacks = without_none(roots=roots, sampling=sample, **{
             "elicitation.form": elicit, "elicitation.url": elicit_url})
         if ask is not None and callbacks:
@@ -6789,7 +6799,7 @@ class Client(ClientSession):
             self.on(f"notifications/{what}/list_changed")(lambda _, fn=changed: fn())
         if log is not None:
             self.on("notifications/message")(
-                lambda params: log(*map(params.get, ("level", "data", "logger"))))
+                lambda params: log(*map(params.get, CALLED_WITH["log"].split())))
         if on_resource_updated is not None:
             self.on("notifications/resources/updated")(on_resource_updated)
 
@@ -6953,7 +6963,7 @@ class Client(ClientSession):
         kind, key = ("resource", "uri") if "://" in ref or "{" in ref else ("prompt", "name")
         params = without_none(
             ref={"type": f"ref/{kind}", key: ref}, argument={"name": argument, "value": value},
-            context={"arguments": dict(context)} if context else None,
+            context={"arguments": dict(context)} if context else None
         )
         found: Msg = member(await self.request("completion/complete", params), "completion", dict)
         return [*map(str, member(found, "values", list))]
@@ -6964,7 +6974,7 @@ class Client(ClientSession):
 
     def listen(
         self, *, tools: bool = False, prompts: bool = False, resources: bool = False,
-        uris: Iterable[str] = (), callback: Callback = None,
+        uris: Iterable[str] = (), callback: Callback = None
     ) -> Subscription:
         """Hear of changed lists, and of updates of `uris`: `async for msg in c.listen(tools=True)`.
 
@@ -7069,7 +7079,7 @@ class StdioTransport(LineTransport):
         self, command: Command, *, env: Fields | None = None,
         cwd: str | os.PathLike[str] | None = None,
         stderr: Callable[[str], object] | None = None,
-        max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = GRACE_SECONDS,
+        max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = GRACE_SECONDS
     ):
         super().__init__(max_message_bytes=max_message_bytes)
         self.cwd = os.path.abspath(cwd or "")
@@ -7230,7 +7240,7 @@ class StdioTransport(LineTransport):
 
 CONNECTORS.append((
     lambda target: isinstance(target, (str, os.PathLike, list, tuple))
-    and not re.match("[A-Za-z]+://", str(target)), StdioTransport,
+    and not re.match("[A-Za-z]+://", str(target)), StdioTransport
 ))
 
 # =====================================
@@ -7348,7 +7358,7 @@ def parse_request_head(block: bytes) -> RequestHead:
     path, _, query = target.partition("?")
     return RequestHead(
         method, path, query, types.MappingProxyType(headers),  # all that begin alike share it
-        body_size(headers, minor), minor, is_keep_alive(headers, minor), {},
+        body_size(headers, minor), minor, is_keep_alive(headers, minor), {}
     )
 
 
@@ -7743,7 +7753,7 @@ class Gate:
 #: What lets a page of another origin, whose name is added, read our answers.
 CORS_HEADERS = {
     "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
-    "vary": "Origin",
+    "vary": "Origin"
 }
 
 
@@ -7818,7 +7828,7 @@ SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells f
 #: HTTP statuses of the modern era, by the code of an error. head_of() adds 403; others have 200.
 MODERN_STATUS = {
     METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
-    HEADER_MISMATCH: 400, MISSING_CAPABILITY: 400, UNSUPPORTED_VERSION: 400,
+    HEADER_MISMATCH: 400, MISSING_CAPABILITY: 400, UNSUPPORTED_VERSION: 400
 }
 
 
@@ -8366,7 +8376,7 @@ STREAM_HEADERS = {
     "content-type": EVENT_TYPE,
     "cache-control": "no-cache, no-transform",
     # spec: basic/transports/streamable-http#receiving-messages -- else proxies hold events back
-    "x-accel-buffering": "no",
+    "x-accel-buffering": "no"
 }
 
 
@@ -8725,7 +8735,7 @@ class Endpoint:
         verify: Function | None = None, auth: Any = None,
         allowed_hosts: Names | None = None, allowed_origins: Names = (), sessions: bool = True,
         session_seconds: float = SESSION_SECONDS, session_prefix: str = "",
-        healthz: bool = False, grace: float = GRACE_SECONDS, max_body: int = MAX_MESSAGE_BYTES,
+        healthz: bool = False, grace: float = GRACE_SECONDS, max_body: int = MAX_MESSAGE_BYTES
     ):
         import copy
 
@@ -8844,7 +8854,7 @@ class Endpoint:
         await response.send(204, {
             "allow": allowed, "access-control-allow-methods": allowed,
             "access-control-allow-headers":
-                request.headers.get("access-control-request-headers", "*"),
+                request.headers.get("access-control-request-headers", "*")
         })
 
     # Messages.
@@ -9079,7 +9089,7 @@ class HTTPServer(Endpoint):
 
     def __init__(
         self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
-        sock: Any = None, ssl: Any = None, **options: Any,
+        sock: Any = None, ssl: Any = None, **options: Any
     ):
         check_numbers(port=port)
         super().__init__(server, **options)
@@ -9099,7 +9109,7 @@ class HTTPServer(Endpoint):
         if not (entrance.locked or is_loopback(host)):
             logger.warning(
                 "serving %s without authentication: anybody who can reach it can use its tools; "
-                "pass token= or verify=, or bind to 127.0.0.1", host,
+                "pass token= or verify=, or bind to 127.0.0.1", host
             )
         self.url = root + self.path
         return self
@@ -9203,7 +9213,7 @@ class ASGIApp(Endpoint):
         if self.loop is None:
             logger.warning(
                 "the lifespan of %s did not run before its first request, and nothing will end it: "
-                "pass it on, as in FastAPI(lifespan=app.asgi.lifespan)", self.server.name,
+                "pass it on, as in FastAPI(lifespan=app.asgi.lifespan)", self.server.name
             )
         await self.start()
         response, request = ASGIResponse(self, receive, send), self._request(scope)
@@ -9368,7 +9378,7 @@ class HTTPClient:
 
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes, patience: float,
-        redirects: int = MAX_RETRIES,
+        redirects: int = MAX_RETRIES
     ) -> HTTPAnswer:
         """Send a request; return its answer when the head is there."""
         fields = {"host": self.url.authority, "user-agent": f"mcp_lite/{__version__}"}
@@ -9430,7 +9440,7 @@ class HTTPClient:
         delay = None if is_loopback(url.host) else 0.25
         await get_running_loop().create_connection(
             lambda: asyncio.StreamReaderProtocol(answer), url.host, url.port, ssl=ssl,
-            happy_eyeballs_delay=delay,
+            happy_eyeballs_delay=delay
         )
         try:
             keep_watch(answer.transport.get_extra_info("socket"))
@@ -9505,7 +9515,7 @@ class Authorizer:
 
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes = b"",
-        patience: float = REQUEST_SECONDS,
+        patience: float = REQUEST_SECONDS
     ) -> HTTPAnswer:
         """Send a request with what authorizes it; once more if settle() has mended a refusal."""
         steps: list[str] = []
@@ -9575,7 +9585,7 @@ class HTTPExchange(Transport):
 
     def __init__(
         self, url: str, *, headers: Fields | Action | None = None,
-        token: Any = None, ssl: Any = None, auth: Any = None,
+        token: Any = None, ssl: Any = None, auth: Any = None
     ):
         self.url, self.name, self.ssl = parse_url(url), url, ssl
         self.where = self.url.target  # to POST
@@ -10051,7 +10061,7 @@ def default_server(server: URL) -> Msg:
         "token_endpoint": root + "/token", "registration_endpoint": root + "/register",
         # That revision requires PKCE, so nobody announces it.
         "code_challenge_methods_supported": ["S256"],
-        "token_endpoint_auth_methods_supported": [*KNOWN_METHODS],
+        "token_endpoint_auth_methods_supported": [*KNOWN_METHODS]
     }
 
 
@@ -10070,7 +10080,7 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
         # spec: basic/authorization/client-registration
         # #application-type-and-redirect-uri-constraints
         "application_type": "native" if is_loopback(parse_url(redirect_uri).host) else "web",
-        **without_none(scope=scope or None),
+        **without_none(scope=scope or None)
     }
 
 
@@ -10220,7 +10230,7 @@ Point = tuple[int, int, int]
 G: Point = (
     0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
     0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
-    1,
+    1
 )
 
 
@@ -10257,7 +10267,7 @@ def signed_with_p256(x: int, y: int, data: bytes, signature: bytes) -> bool:
 DIGEST_INFO = {
     "256": "3031300d060960864801650304020105000420",
     "384": "3041300d060960864801650304020205000430",
-    "512": "3051300d060960864801650304020305000440",
+    "512": "3051300d060960864801650304020305000440"
 }
 
 
@@ -10536,7 +10546,7 @@ class FileStore(TokenStore):
         super().__init__()
         ours = os.path.join(
             os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows
-            or os.path.expanduser("~/.local/state"), "mcp_lite", "tokens",
+            or os.path.expanduser("~/.local/state"), "mcp_lite", "tokens"
         )
         self.path = os.fspath(path or os.environ.get(STORE_VARIABLE) or ours)
 
@@ -10791,7 +10801,7 @@ class Login(Authorizer):
             headers, more = {}, {
                 "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
                 # Its audience is the issuer: metadata may name anybody's token endpoint.
-                "client_assertion": str(await maybe_await(assertion(server["issuer"]))),
+                "client_assertion": str(await maybe_await(assertion(server["issuer"])))
             }
         form = {**fields, **more}
         status, _, doc = await self.fetcher.post_form(url, headers, form)
@@ -10979,7 +10989,7 @@ class OAuth:
         store: TokenStore | None = None, open_browser: Callable[[str], Any] = open_browser,
         extra: Fields | None = None, assertion: Callable[[str], Any] | None = None,
         assume_pkce: bool = False, allow_private: bool = False, timeout: float = 300.0,
-        interactive: bool = True,
+        interactive: bool = True
     ):
         self.client_id, self.assertion = client_id, assertion
         self.client = {"client_id": client_id, "client_secret": client_secret}
@@ -11039,7 +11049,7 @@ class OAuth:
             page = authorization_url(server, {
                 **self.extra, "response_type": "code", "client_id": client["client_id"],
                 "redirect_uri": uri, "state": state, "code_challenge": code_challenge(verifier),
-                "code_challenge_method": "S256", **without_none(scope=scope or None), **about,
+                "code_challenge_method": "S256", **without_none(scope=scope or None), **about
             })
             login.fetcher.check(parse_url(page))
             answer = await within(self.timeout, self.ask_user(page, redirect), AuthError(
@@ -11155,7 +11165,7 @@ class Principal:
 
     def __init__(
         self, issuer: str, subject: str, client_id: str = "", scopes: Iterable[str] = (),
-        expires_at: float | None = None, claims: Msg | None = None,
+        expires_at: float | None = None, claims: Msg | None = None
     ):
         self.name = self.issuer, self.subject, self.client_id = issuer, subject, client_id
         self.scopes, self.expires_at, self.claims = frozenset(scopes), expires_at, claims or {}
@@ -11216,7 +11226,7 @@ class KeySet:
 
 def jwt_verifier(
     issuer: str, *, audience: str | Sequence[str], jwks_uri: str | None = None,
-    keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS, ssl: Any = None,
+    keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS, ssl: Any = None
 ) -> Callable[[str], Awaitable[Principal | None]]:
     """Return a function for Guard(verify=): it verifies the JWTs of an issuer for `audience`.
 
@@ -11281,7 +11291,7 @@ class Guard(Entrance):
 
     def __init__(
         self, *, verify: Callable[[str], Any], issuers: Sequence[str] = (),
-        resource_url: str | None = None, scopes: Names = (), offered: Names = (),
+        resource_url: str | None = None, scopes: Names = (), offered: Names = ()
     ):
         super().__init__(None, verify)
         for issuer in issuers:
@@ -11329,12 +11339,12 @@ class Guard(Entrance):
         here = f"{request.scheme}://{request.headers.get('host')}{request.root}{self.path}"
         headers = {
             "content-type": JSON_TYPE, "cache-control": "max-age=3600",
-            "access-control-allow-origin": "*", "access-control-allow-headers": "*",
+            "access-control-allow-origin": "*", "access-control-allow-headers": "*"
         }
         doc = without_none(
             resource=self.url or here, authorization_servers=self.issuers,
             scopes_supported=self.offered or None,
-            bearer_methods_supported=["header"],
+            bearer_methods_supported=["header"]
         )
         return 200, headers, json.dumps(doc)
 
@@ -11937,7 +11947,7 @@ VERBS: dict[str, tuple[Function, str, str]] = {
     "prompt": (do_call, "NAME [KEY=VALUE ...]", "show the messages of a prompt"),
     "login": (do_login, "", "log in to a URL, in a browser, and keep the login"),
     "logout": (do_logout, "", "forget the login to a URL"),
-    "serve": (do_serve, "", "serve FILE.py[:APP], on stdin and stdout or over HTTP"),
+    "serve": (do_serve, "", "serve FILE.py[:APP], on stdin and stdout or over HTTP")
 }
 
 #######################################
@@ -11976,7 +11986,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "revision": (None, f"the one to speak: {', '.join(REVISIONS)}"),
     "log": (None, f"the lowest of {', '.join(LOG_LEVELS)} to show"),
     "trace": (None, "show every message in a line; --trace=full shows all of it"),
-    "http": (None, "[HOST:]PORT on which to serve"),
+    "http": (None, "[HOST:]PORT on which to serve")
 }
 
 
@@ -12063,7 +12073,7 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
             args.target, revision=args.revision, roots=args.root or None,
             timeout=float(args.timeout), max_timeout=float(args.max_timeout),
             elicit=person.elicit, elicit_url=person.elicit_url, log=person.log,
-            progress=person.progress, **options,
+            progress=person.progress, **options
         )
     except (TypeError, ValueError) as exc:
         raise UsageError(str(exc)) from exc

@@ -5180,6 +5180,8 @@ class TestServing:
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
         (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
         (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* belongs to another library: import Context"),
+        (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
+        (lambda app: m.Client(app, progress=True), r"progress= is called with \(done, total, message\): True is not"),
         (lambda app: app.asgi_with(verify=5), r"verify= is called with \(token\): 5 is not"),
         (lambda app: m.Guard(verify=lambda: 0), r"verify= is called with \(token\): too many"),
         (lambda app: app.asgi_with(allowed_hosts=["https://a.example/mcp"]), "allowed_hosts= has 'https://a.example/mcp'"),
