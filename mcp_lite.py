@@ -1167,7 +1167,7 @@ class Deadline:
     def renew(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
-        seconds = min(self.seconds, self.last - self.loop.time())
+        seconds = max(min(self.seconds, self.last - self.loop.time()), 0)  # Pyodide takes no other
         self.timer = self.loop.call_later(seconds, self._expire)
 
     def _expire(self) -> None:
@@ -10820,8 +10820,8 @@ class Login(Authorizer):
         oauth = self.oauth
         before = self.kept.get("asked", "") if self.kept and refusal.lacks_scope else ""
         if oauth.person and not oauth.interactive:
-            raise AuthError(f"{self.url} needs a login: python3 mcp_lite.py login {self.url}, "
-                            "or pass a token")
+            raise AuthError(f"{self.url} needs a token: pass it by --token or token=, or run "
+                            f"python3 mcp_lite.py login {self.url}")
         resource, scopes, server = await self.discover(refusal.challenge.get("resource_metadata"))
         scope = oauth.wanted_scope(refusal.challenge.get("scope", ""), scopes, server, before)
         if before and set(scope.split()) == set(before.split()):
@@ -11918,6 +11918,8 @@ def load_app(target: str) -> Any:
                if type(value).__name__ == "Server"}
     if not wanted and len({*map(id, servers.values())}) == 1:
         return next(iter(servers.values()))
+    if not wanted and servers:
+        raise UsageError(f"{path} has several servers: write {path}:{next(iter(servers))}, say")
     return pick(f"Server in {path} that is named", wanted, servers)
 
 

@@ -12964,7 +12964,7 @@ What does not exist is told with the nearest that does.
     ! error: the server 'shop.py:ap' exited with status 2
     [3]
     $ serve two.py
-    ! error: no Server in two.py that is named ''; available: app, other
+    ! error: two.py has several servers: write two.py:app, say
     [2]
     $ serve none.py
     ! error: no Server in none.py that is named ''; available: none
@@ -13025,7 +13025,7 @@ A connection that fails, and an error of the server, are status 3.
     ! error: the server 'quiet.py' did not answer initialize within 0.2 seconds; --timeout N waits longer
     [3]
     $ tools -- localhost:80/mcp
-    ! error: cannot start 'localhost:80/mcp': ... begins with http:// or https://
+    ! error: cannot start 'localhost:80/mcp': ... begins with http:// or https://, ...
     [3]
     $ tools refuser.py
     ! error: ...Method not found...
