@@ -2176,7 +2176,7 @@ def _mismatch(expected: str, got: str, path: str = "") -> SchemaError:
     return SchemaError(path, f"expected {expected}, got {got}", expected)
 
 
-def usable(make: Function, value: Any) -> Any:
+def made_by(make: Function, value: Any) -> Any:
     """Return make(value); an exception becomes a SchemaError."""
     try:
         return make(value)
@@ -2186,10 +2186,10 @@ def usable(make: Function, value: Any) -> Any:
         raise fault_of(exc) from None
 
 
-def affordable(make: Function, value: Any) -> Any:
-    """Return usable(make, value); a budget that is spent is a SchemaError then."""
+def within_budget(make: Function, value: Any) -> Any:
+    """Return made_by(make, value); a budget that is spent is a SchemaError then."""
     try:
-        return usable(make, value)
+        return made_by(make, value)
     except LimitExceeded as exc:
         raise SchemaError("", f"is not usable: {exc}") from None
 
@@ -2270,8 +2270,8 @@ class Checking:
             elif kind == "array":
                 seen, made = self._array(words, value)
             if not node.is_flat:
-                self._simple(node, value, "number" if kind == "integer" else kind)
-                for read in self._mixed(words, value, seen):
+                self._apply_leaf_keywords(node, value, "number" if kind == "integer" else kind)
+                for read in self._apply_to_same_value(words, value, seen):
                     made = made if read is value else read
                 rest = words.get("unevaluatedItems" if kind == "array" else "unevaluatedProperties")
                 if rest is not None:
@@ -2280,7 +2280,7 @@ class Checking:
                     seen.update(keys)
         finally:
             self.scopes.pop()
-        return seen, usable(node.read, made) if node.read else made
+        return seen, made_by(node.read, made) if node.read else made
 
     def _try(self, node: Node, value: JSON, seen: set[Any]) -> tuple[SchemaError | None, Any]:
         """Return what is wrong, or None, and the value; add what was evaluated to `seen`."""
@@ -2292,7 +2292,7 @@ class Checking:
         seen |= more
         return None, made
 
-    def _simple(self, node: Node, value: JSON, kind: str) -> None:
+    def _apply_leaf_keywords(self, node: Node, value: JSON, kind: str) -> None:
         """Apply the keywords that look at no member and no item."""
         words = node.words
         for word in ("enum", "const"):
@@ -2397,7 +2397,7 @@ class Checking:
                 raise SchemaError("", "has two items that are the same")
         return seen, made
 
-    def _mixed(self, words: Schema, value: JSON, seen: set[Any]) -> Iterable[Any]:
+    def _apply_to_same_value(self, words: Schema, value: JSON, seen: set[Any]) -> Iterable[Any]:
         """Apply the keywords that hold further schemas for the value itself; yield it as read."""
         parts = [*words.get("allOf", ())]
         if "$dynamicRef" in words:
@@ -2542,7 +2542,7 @@ class Validator:
     """A compiled JSON Schema of 2020-12 or draft-07; SchemaError if it cannot be used."""
 
     def __init__(self, schema: JSON):
-        self._node = node = affordable(Document(_metaschema()).read, schema)
+        self._node = node = within_budget(Document(_metaschema()).read, schema)
         self._is_shape = isinstance(schema, Shape)
         # Members of most tools have a type and nothing else: to compare classes is much faster.
         is_flat = node.is_flat and "object" in node.kinds and not node.read
@@ -2564,7 +2564,7 @@ class Validator:
         checking = Checking()
         checking.is_shape = self._is_shape
         checking.needed = self._needed if as_arguments else None
-        _, made = affordable(partial(checking.apply, self._node), value)
+        _, made = within_budget(partial(checking.apply, self._node), value)
         return made
 
     def _is_plain(self, value: JSON) -> bool:
@@ -2806,7 +2806,7 @@ def _choice(choices: Sequence[Any]) -> Shape:
 
 
 class Shapes:
-    """The shapes of one schema: its classes stand in it, or are references to `$defs`."""
+    """Makes the shapes of one schema: a class stands in it, or is a reference to `$defs`."""
 
     def __init__(self, mode: str = "validation"):
         self.mode = mode  # models of pydantic write other fields than they read
@@ -2838,7 +2838,7 @@ class Shapes:
                 bound = words[word]
                 # The float 0.1 is above the Decimal 0.1: a bound is read as its values are.
                 is_json = reads and type(bound) in PLAIN and "string" in kinds
-                bounds[word] = affordable(reads[0], bound) if is_json else bound
+                bounds[word] = within_budget(reads[0], bound) if is_json else bound
                 if hasattr(bound, "as_integer_ratio"):  # a Decimal, say
                     words[word] = bound if type(bound) is int else float(bound)
                 elif kinds != {"number"}:  # a schema cannot say a bound that is a date
