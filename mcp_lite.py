@@ -3136,9 +3136,6 @@ class Signature:
             own.update(without_none(additionalProperties=shapes.shape(hint) or None))
         if schema is not None:  # that one says which arguments there must be
             own.pop("required", None)
-            lost = {*schema.get("properties", ())} - {*hints, *self.bound, self.whole}
-            if lost and not (others or self.whole):
-                raise TypeError(f"it has no parameter {min(lost)!r} of its schema")
         return shapes.complete(own)
 
     def arguments(self, given: Schema, context: Any) -> Schema:
@@ -8496,6 +8493,7 @@ class HTTPSession(Conversation):
         super().__init__(endpoint.server, caller.address)
         self.endpoint, self.id, self.owner = endpoint, id, caller.owner
         self.loads, self.used = endpoint.loads, endpoint.now
+        self.named: Any = weakref.WeakSet()  # its streams
 
     @property
     def keeps_events(self) -> bool:
@@ -8538,6 +8536,7 @@ class HTTPSession(Conversation):
         """Give a stream its name, by which a client can ask for it."""
         stream.name = os.urandom(8).hex()
         self.endpoint.streams[stream.name] = stream
+        self.named.add(stream)
 
     def standalone(self) -> Stream:
         if self.feed is None:
@@ -8554,6 +8553,10 @@ class HTTPSession(Conversation):
         await poll(lambda: self.incoming, GRACE_SECONDS)
         for stream in [each for each in self.endpoint.live if each.session is self]:
             await stream.end()
+        for stream in [*self.named]:  # the oldest events of each may be forgotten already
+            while (stream, stream.last) in self.endpoint.kept:
+                self.endpoint.forget((stream, stream.last))
+                stream.last -= 1
 
     disconnect = end
 
@@ -8968,9 +8971,12 @@ class Endpoint:
     def keep(self, event: tuple[Stream, int], data: bytes) -> None:
         """Keep an event of a session; HELD_BYTES of them in all, and the oldest go first."""
         self.kept[event] = data
-        self.kept_bytes += len(data) + 2048  # for its stream, which may be of an ended session
+        self.kept_bytes += len(data) + 2048  # for its stream
         while self.kept_bytes > HELD_BYTES:
-            self.kept_bytes -= len(self.kept.popitem(last=False)[1]) + 2048
+            self.forget(next(iter(self.kept)))
+
+    def forget(self, event: tuple[Stream, int]) -> None:
+        self.kept_bytes -= len(self.kept.pop(event)) + 2048
 
     def end_soon(self, session: HTTPSession) -> None:
         self.sessions.pop(session.id, None)
@@ -11918,8 +11924,6 @@ def load_app(target: str) -> Any:
                if type(value).__name__ == "Server"}
     if not wanted and len({*map(id, servers.values())}) == 1:
         return next(iter(servers.values()))
-    if not wanted and servers:
-        raise UsageError(f"{path} has several servers: write {path}:{next(iter(servers))}, say")
     return pick(f"Server in {path} that is named", wanted, servers)
 
 
