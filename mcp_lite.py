@@ -2332,8 +2332,7 @@ class Checking:
         """Return a value with its parts as read; raise what is wrong with them, and `faults`."""
         found: list[SchemaError] = []
         made = value
-        is_root = len(self.scopes) == 2  # "", and that of the root
-        needed = self.needed if is_root else None
+        needed = self.needed if len(self.scopes) == 2 else None  # 2: "", and that of the root
         apply = self.apply if needed is None else self._apply_to_argument
         for key, part in parts:
             if type(value[key]) in part.plain or len(found) >= MAX_RETRIES:
@@ -2564,8 +2563,7 @@ class Validator:
         checking = Checking()
         checking.is_shape = self._is_shape
         checking.needed = self._needed if as_arguments else None
-        _, made = within_budget(partial(checking.apply, self._node), value)
-        return made
+        return within_budget(partial(checking.apply, self._node), value)[1]
 
     def _is_plain(self, value: JSON) -> bool:
         if not self._plain or type(value) is not dict or not self._needed <= value.keys():
@@ -5165,8 +5163,8 @@ class Server:
             get_running_loop()
             raise CannotServe(errno.EBUSY, "an event loop runs already: await app.serve_http() or "
                               "app.serve_stdio(), or call app.start_in_thread()")
-        modules = {id(module): module for module in [*sys.modules.values()]}
-        files = [getattr(module, "__file__", None) for module in modules.values()]
+        modules = {x for x in [*sys.modules.values()] if isinstance(x, types.ModuleType)}
+        files = [getattr(module, "__file__", None) for module in modules]
         if files.count(vars(sys.modules["__main__"]).get("__file__", "")) > 1:
             logger.warning("this script was imported by another file, which made a second app: "
                            "create the app in a file that both import")
@@ -5374,16 +5372,12 @@ class Job:
     def update(self, responses: Msg) -> None:
         for name, answer in responses.items():
             if name in self.questions and isinstance(answer, dict):
-                self._call(settle_future, self.questions[name][1], answer)
+                self.loop.call_soon_threadsafe(settle_future, self.questions[name][1], answer)
 
     def cancel(self) -> None:
         if self.call is not None:
-            self._call(self.call.cancel)
+            self.loop.call_soon_threadsafe(self.call.cancel)
         self.change("cancelled")
-
-    def _call(self, fn: Function, *args: Any) -> None:
-        with suppress(RuntimeError):  # the loop on which the tool ran may have ended
-            self.loop.call_soon_threadsafe(fn, *args)
 
     def fail(self, exc: BaseException) -> None:
         problem = wire_error(exc)
@@ -5993,6 +5987,8 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
     if answer in (None, False, "decline", "cancel"):
         return {"action": answer or "decline"}
     if schema is None:
+        if answer not in (True, "accept", {}):
+            raise SchemaError("", f"expected True or False, got {show_json(answer)}")
         return {"action": "accept"}
     fields = {name: object_of(fields, name) for name in fields}
     if answer is True:  # consent; and the value, where a form has but one boolean
@@ -7719,7 +7715,7 @@ class Gate:
 
     def __init__(self, hosts: Names | None = None, origins: Names = ()):
         self.addresses = hosts is None
-        self.hosts = self._names("allowed_hosts", hosts or (), r"\*|[^/*]*")
+        self.hosts = self._names("allowed_hosts", hosts or (), r"\*|[^/*]+")
         self.origins = self._names("allowed_origins", origins, r"\*|null|[^/]+://[^/*]+")
 
     def _names(self, option: str, given: Names, form: str) -> set[str]:
@@ -7743,7 +7739,7 @@ class Gate:
 
     def _is_ours(self, host: str) -> bool:
         found = re.fullmatch(AUTHORITY, host)
-        name = found[1] if found else ""
+        name = found[1] if found else "/"  # nobody has this name
         return is_loopback(name.strip("[]")) or not self.hosts.isdisjoint((host, name))
 
 
@@ -12018,10 +12014,11 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
         else:
             name = option.strip("-").replace("-", "_")
             default = pick("option", name, OPTIONS)[0]
-            if default is False or word == "--trace":
-                value = "1"
-            elif not equals:
-                value = rest.pop(0) if rest else ""
+            is_flag = default is False or word == "--trace"
+            if is_flag if equals else not (is_flag or rest):
+                raise UsageError(f"{option} {'takes no' if is_flag else 'needs a'} value")
+            if not equals:
+                value = "1" if is_flag else rest.pop(0)
             options[name] = [*options[name], value] if default == [] else value
     if target and not args.target and args.words:
         args.target = args.words.pop()
@@ -12088,12 +12085,14 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
 def auth_of(args: Any, headers: Msg) -> Any:
     """Return what logs us in: the token of the line, or OAuth where that is safe."""
     url = parse_url(args.target)
+    if "authorization" in map(str.lower, headers):
+        return None
     if url.scheme != "https" and not is_loopback(url.host):
         if args.token:
             raise UsageError(f"{url} is not https, so no token of --token or ${TOKEN_VARIABLE} is "
                              "sent; --header 'Authorization: Bearer ...' sends one all the same")
         return None
-    if args.token or "authorization" in map(str.lower, headers):
+    if args.token:
         return args.token
     terminal = at_terminal(sys.stdin, sys.stderr)
     show: Any = open_browser

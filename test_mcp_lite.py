@@ -13008,7 +13008,7 @@ A wrong command line is one sentence that says what is wrong.
     ! error: ...'x'
     [2]
     $ tools shop.py --timeout
-    ! error: could not convert string to float: ''
+    ! error: --timeout needs a value
     [2]
     $ tools --revision 1999 shop.py
     ! error: revision '1999' is not one of 2024-11-05, ...
@@ -17810,6 +17810,29 @@ class TestHosts:
         async with m.Client(app, revision="2024-11-05") as c:
             (message, _) = (await c.get_prompt("p"))["messages"]
         assert message["content"] in (block, {"type": "text", "text": text})
+
+    @pytest.mark.parametrize("answer, action", [
+        (True, "accept"), ({"action": "accept"}, "accept"), (False, "decline"), (None, "decline"), ("cancel", "cancel"),
+        ("no", None), ("", None), ({"action": "foo"}, None),
+    ])  # fmt: skip
+    async def test_only_consent_opens_a_page(self, answer, action):
+        app = asking_app(lambda ctx: ctx.elicit_url("Pay?", "https://pay.example/1"))
+        async with m.Client(app, elicit_url=lambda message, url: answer) as c:
+            with contextlib.suppress(m.MCPError):
+                await c.call("tool")
+        assert [seen.action for seen in app.seen if isinstance(seen, m.Elicited)] == [action] * (action is not None)
+
+    @pytest.mark.parametrize("words, error", [
+        (["call", "add", "--yes=no", "x.py"], "--yes takes no value"),
+        (["info", "x.py", "--log"], "--log needs a value"),
+    ])
+    def test_an_option_that_is_half_written_is_refused(self, words, error):
+        with pytest.raises(m.UsageError, match=error):
+            m.parse_line(words)
+
+    def test_a_host_without_a_name_is_refused(self):
+        with pytest.raises(ValueError, match="allowed_hosts="):
+            m.Server().asgi_with(allowed_hosts="".split(","))
 
     async def test_ssl_cannot_be_switched_off(self):
         with pytest.raises(ValueError, match="certificates are always verified"):
