@@ -222,6 +222,35 @@ def run_python(*words, input=None, timeout=60, **options):
     return subprocess.run(command, capture_output=True, timeout=timeout, **stdin, **options)
 
 
+@contextlib.contextmanager
+def started(command, **options):
+    """Give a process that ends with this block at the latest, or after a minute.
+
+    It and its children are killed: a test that fails says so at once, and none waits for ever.
+    """
+
+    def kill():
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, 9) if os.name != "nt" else process.kill()
+
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
+        watchdog = threading.Timer(60, kill)
+        watchdog.start()
+        try:
+            yield process
+        finally:
+            watchdog.cancel()
+            kill()
+
+
+def wait_until(condition):
+    """Wait until something outside of our control has come about."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "it never came about"
+        time.sleep(0.002)
+
+
 def copy_mcp_lite(path):
     """Copy mcp_lite.py, and what Python has made of it: to compile it again would take long."""
     compiled = [pathlib.Path(importlib.util.cache_from_source(name)) for name in (m.__file__, path)]
@@ -472,6 +501,13 @@ class TestTools:
     def test_run_gives_up_at_its_deadline(self):
         with pytest.raises(pytest.fail.Exception, match="not done after"):
             run(asyncio.sleep(60), seconds=0.01)
+
+    def test_a_process_ends_with_the_test_that_fails_beside_it(self):
+        before = time.monotonic()
+        with pytest.raises(AssertionError, match="at once"):
+            with started([sys.executable, "-c", "import time; time.sleep(3600)"]) as process:
+                raise AssertionError("at once")
+        assert process.returncode and time.monotonic() - before < 20
 
     def test_a_decoder_that_depends_on_the_cut_is_noticed(self):
         class Broken:
@@ -954,7 +990,8 @@ class StdioDoor(Door):
         source = textwrap.dedent(inspect.getsource(self.make_server))
         code = "from __future__ import annotations\nimport asyncio, typing, sys\nimport mcp_lite as m\n"
         code += f"{source}\n{self.make_server.__name__}().run()"
-        self.child = subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1, cwd=HERE)
+        self.process = started([sys.executable, "-c", code], stdin=-1, stdout=-1, cwd=HERE)
+        self.child = self.process.__enter__()
         self.reading = asyncio.ensure_future(self.read())
 
     async def read(self):
@@ -968,9 +1005,9 @@ class StdioDoor(Door):
 
     async def close(self):
         self.child.stdin.close()
+        await asyncio.wait([self.reading], timeout=15)
+        await asyncio.to_thread(self.process.__exit__, None, None, None)
         await self.reading
-        self.child.stdout.close()
-        await asyncio.to_thread(self.child.wait)
 
 
 class WebDoor(Door):
@@ -6144,14 +6181,6 @@ class TestLines:
         assert [*map(type, (second, *others))] == [m.LimitExceeded] * 4 and "8 bytes" in str(second)
 
 
-def wait_until(condition):
-    """Wait until something outside of our control has come about."""
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "it never came about"
-        time.sleep(0.002)
-
-
 #######################################
 # T23. Standard streams
 #######################################
@@ -6237,28 +6266,11 @@ def texts(data):
     return {msg["id"]: msg["result"]["content"][0]["text"] for msg in answers if "result" in msg}
 
 
-@contextlib.contextmanager
 def python(code, *args, **streams):
-    """Give a Python process that treats every warning as an error.
-
-    It and its children are killed in the end, or after a minute: so no test waits for ever.
-    """
-
-    def kill():
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, 9) if os.name != "nt" else process.kill()
-
+    """Start a Python process that treats every warning as an error."""
     command = [sys.executable, "-X", "dev", "-W", "error", "-c", code, *map(str, args)]
     env = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
-    streams = {"stdin": -1, "stdout": -1, "stderr": -1, "start_new_session": True, **streams}
-    with subprocess.Popen(command, env=env, **streams) as process:
-        watchdog = threading.Timer(60, kill)
-        watchdog.start()
-        try:
-            yield process
-        finally:
-            watchdog.cancel()
-            kill()
+    return started(command, env=env, **{"stdin": -1, "stdout": -1, "stderr": -1, **streams})
 
 
 def converse(code, data, **streams):
@@ -9754,7 +9766,7 @@ class TestRunningAPort:
                 return await client.call("one")
 
         code = "import mcp_lite as m\napp = m.Server()\napp.tool(lambda: 1, name='one')\napp.run('http', port=0)"
-        with subprocess.Popen([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE) as process:
+        with started([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE) as process:
             url = re.search(r"http://\S+", process.stderr.readline().decode())[0]
             where = urllib.parse.urlsplit(url)
             for _ in range(200):
@@ -13304,11 +13316,11 @@ class Typist:
         ours, theirs = os.openpty()
         self.fd, self.seen, self.done = ours, b"", 0
         env = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "MCP_LITE_TOKENS": str(cwd)}
-        self.process = subprocess.Popen(
+        self.running = started(
             [*(command or COMMAND), *argv], stdin=theirs, stdout=theirs, stderr=theirs, cwd=cwd, env=env,
             preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
-            start_new_session=True,
         )  # fmt: skip
+        self.process = self.running.__enter__()
         os.close(theirs)
 
     def more(self):
@@ -13330,14 +13342,13 @@ class Typist:
         return self
 
     def __exit__(self, *exc):
-        with self.process:  # which waits, however long it takes
-            try:
-                while exc[0] is None and self.more():
-                    pass
-                self.status = self.process.wait(20) if exc[0] is None else None
-            finally:
-                self.process.kill()
-        os.close(self.fd)
+        try:
+            while exc[0] is None and self.more():
+                pass
+            self.status = self.process.wait(20) if exc[0] is None else None
+        finally:
+            self.running.__exit__(None, None, None)
+            os.close(self.fd)
 
 
 @posix
@@ -13393,38 +13404,34 @@ class TestTerminals:
 class TestEnds:
     """However it ends: with a status, quietly, and no process stays behind."""
 
+    @contextlib.contextmanager
+    def calling_the_deaf(self, code, folder):
+        """Start a command line whose server does not heed the end of its input; give both."""
+        command, server = [sys.executable, "-c", code, "call", "wait", "deaf.py"], 0
+        with started(command, cwd=folder, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            try:
+                line = next(line for line in process.stderr if b"waiting" in line)
+                server = int(line.split()[-1])
+                yield process, server
+            finally:
+                if server and is_alive(server):
+                    os.kill(server, 9)
+
     @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
     def test_a_signal_ends_a_server_too_that_ignores_the_end_of_its_input(self, counter, name):
         number = getattr(signal, name)
-        command = [sys.executable, "-c", HASTY, "call", "wait", "deaf.py"]
-        process = subprocess.Popen(command, cwd=counter, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        with process:
-            line = b""
-            while b"waiting" not in line:
-                assert process.poll() is None
-                line = process.stderr.readline()
+        with self.calling_the_deaf(HASTY, counter) as (process, server):
             process.send_signal(number)
             assert process.stderr.read() == b""
-        assert process.returncode == 128 + number and not is_alive(int(line.split()[-1]))
+            assert process.wait(20) == 128 + number and not is_alive(server)
 
     def test_in_the_background_of_a_script_ctrl_c_is_not_for_us(self, counter):
         """A shell ignores SIGINT for what runs there, and its group gets the signal nevertheless."""
         code = "import signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN)\n" + HASTY
-        command = [sys.executable, "-c", code, "call", "wait", "deaf.py"]
-        with subprocess.Popen(command, cwd=counter, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-            line = b""
-            while b"waiting" not in line:
-                assert process.poll() is None
-                line = process.stderr.readline()
+        with self.calling_the_deaf(code, counter) as (process, server):
             process.send_signal(signal.SIGINT)
             process.send_signal(signal.SIGTERM)  # as the second, it would leave the server running
-            try:
-                process.communicate(timeout=20)
-                assert not is_alive(int(line.split()[-1]))
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(line.split()[-1]), 9)
-        assert process.returncode == 128 + signal.SIGTERM
+            assert process.wait(20) == 128 + signal.SIGTERM and not is_alive(server)
 
     @pytest.mark.parametrize(
         "redirection, status, told",
@@ -13454,7 +13461,7 @@ class TestServe:
         monkeypatch.chdir(counter)
         monkeypatch.delenv("MCP_LITE_TOKEN", raising=False)
         command = [*COMMAND, "serve", "shop.py:app", "--http", "0", "--token", "hush"]
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        with started(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
             url = re.search(r"http://\S+", process.stderr.readline().decode())[0]
             call = ("call", "add", "a=1", url)
             status, out, err = cli(*call)
@@ -13474,14 +13481,11 @@ class TestServe:
         text = CLI_FILES["tiny.py"].replace('if __name__ == "__main__":\n    app.run()', "app.run()")
         (tmp_path / "open.py").write_text(text)
         command = [*COMMAND, "serve", str(tmp_path / "open.py"), "--http", "0"]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            try:
-                line = next(line for line in process.stderr if b"http://" in line)
-                url = re.search(r"http://\S+", line.decode())[0]
-                async with m.Client(url) as c:
-                    assert await c.call("one") == 1
-            finally:
-                process.kill()
+        with started(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            line = next(line for line in process.stderr if b"http://" in line)
+            url = re.search(r"http://\S+", line.decode())[0]
+            async with m.Client(url) as c:
+                assert await c.call("one") == 1
 
     async def test_a_file_with_another_copy_of_mcp_lite_beside_it(self, tmp_path):
         copy_mcp_lite(tmp_path / "mcp_lite.py")
@@ -17221,16 +17225,11 @@ asyncio.run(main())""",
 
         ours, theirs = pty.openpty()
         code = "import mcp_lite as m; m.Server('demo').run()"
-        process = subprocess.Popen([sys.executable, "-c", code], cwd=HERE, stdin=theirs,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
-        os.close(theirs)
-        try:
+        with started([sys.executable, "-c", code], cwd=HERE, stdin=theirs, stderr=subprocess.PIPE) as process:
+            os.close(theirs)
             assert b"demo is an MCP server" in process.stderr.readline()
             assert b"python3 mcp_lite.py tools" in process.stderr.readline()
-        finally:
-            process.terminate()
-            process.communicate(timeout=20)
-            os.close(ours)
+        os.close(ours)
 
     @pytest.mark.parametrize("options, problem", [
         ("port=PORT", "cannot listen on port PORT"),
