@@ -420,61 +420,77 @@ def check_nothing_left(before):
         time.sleep(0.005)
 
 
-class RawClient:
-    """A client that says what it likes, for what a Client would never say."""
-
-    def __init__(self, ours):
-        self.ours, self.inbox, self.heard, self.last = ours, [], [], 0
-
-    async def say(self, msg):
-        await self.ours.write(msg)
-
-    async def hear(self):
-        """Return the next message."""
-        while not self.inbox:
-            items = await self.ours.read()
-            assert items, "the server closed the connection"
-            self.inbox += map(json.loads, items)
-        return self.inbox.pop(0)
-
-    async def ask(self, method, params=None, **extra):
-        """Send a request; return what answers it, keeping what comes before in `heard`."""
-        self.last += 1
-        msg = {"jsonrpc": "2.0", "id": self.last, "method": method, **extra}
-        await self.say(msg if params is None else {**msg, "params": params})
-        while True:
-            answer = await self.hear()
-            if answer.get("id") == self.last and "method" not in answer:
-                return answer
-            self.heard.append(answer)
-
-    async def error(self, method, params=None):
-        """Send a request; return (code, message) of the error that answers it."""
-        answer = await self.ask(method, params)
-        assert "error" in answer, answer
-        return answer["error"]["code"], answer["error"]["message"]
-
-    async def initialize(self, revision="2025-11-25", capabilities=None):
-        answer = await self.ask("initialize", raw_hello(revision, capabilities))
-        await self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        return answer["result"]
+def hello(revision="2025-11-25", req_id=0, **capabilities):
+    params = {"protocolVersion": revision, "capabilities": capabilities,
+              "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
+    return {"jsonrpc": "2.0", "id": req_id, "method": "initialize", "params": params}
 
 
-def raw_hello(revision="2025-11-25", capabilities=None):
-    info = {"name": "raw", "version": "0"}
-    return {"protocolVersion": revision, "capabilities": capabilities or {}, "clientInfo": info}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+class Lines(m.Transport):
+    """The channel to a server on which this test says what it likes, and reads when it likes."""
+
+    name = "the raw client"
+
+    def __init__(self, grace=0):
+        self.grace, self.inbox, self.said = grace, asyncio.Queue(), asyncio.Queue()
+        self.reading = asyncio.Event()  # whether the server's writes are taken
+        self.reading.set()
+        self.closed = False
+
+    def put(self, *lines):
+        """Say lines: messages, or bytes and texts as they stand."""
+        for line in lines:
+            line = line if isinstance(line, (bytes, str)) else json.dumps(line)
+            self.inbox.put_nowait([line.encode() if isinstance(line, str) else line])
+
+    def call(self, req_id, name, **arguments):
+        self.put({"jsonrpc": "2.0", "id": req_id, "method": "tools/call",
+                  "params": {"name": name, "arguments": arguments}})  # fmt: skip
+
+    async def read(self):
+        await asyncio.sleep(0)  # as any channel does now and then
+        return await self.inbox.get()
+
+    async def write(self, msg):
+        if self.closed:
+            raise m.ConnectionClosed("closed")
+        await self.reading.wait()
+        self.said.put_nowait(json.loads(json.dumps(msg, allow_nan=False)))
+
+    async def take(self):
+        """Return the next message of the server."""
+        return await asyncio.wait_for(self.said.get(), 20)
+
+    async def answers(self):
+        """Return all that is said before the answer to a ping that is asked now."""
+        self.put({"jsonrpc": "2.0", "id": "enough", "method": "ping"})
+        found = []
+        while not found or found[-1].get("id") != "enough":
+            found.append(await self.take())
+        return found[:-1]
+
+    async def close(self):
+        self.closed = True
+        self.reading.set()
+        self.inbox.put_nowait([])
 
 
 @contextlib.asynccontextmanager
-async def raw_client(server):
-    """Give a RawClient of a server in memory."""
-    ours, theirs = m.memory_transports()
-    theirs.grace = 0
-    serving = asyncio.ensure_future(server.serve(theirs))
+async def lines_to(app, revision="2025-11-25", grace=0, **capabilities):
+    """Give Lines to a server, after the handshake of a revision, if any."""
+    lines = Lines(grace)
+    serving = asyncio.ensure_future(app.serve(lines))
     try:
-        yield RawClient(ours)
+        if revision is not None:
+            lines.put(hello(revision, "hello", **capabilities), INITIALIZED)
+            assert "result" in await lines.take()
+        yield lines
     finally:
-        await ours.close()
+        await lines.close()
         await serving
 
 
@@ -881,12 +897,10 @@ class Door:
         """Connect, and shake hands where the revision has that."""
         await self.connect()
         if not self.modern and not self.options["bare"]:
-            hello = {"protocolVersion": self.revision, "clientInfo": {"name": "t", "version": "1"},
-                     "capabilities": self.options.get("capabilities", {})}  # fmt: skip
-            await self.say({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": hello})
+            await self.say(hello(self.revision, "hello", **self.options.get("capabilities", {})))
             answer = await self.next()
             assert answer["result"]["protocolVersion"] == self.revision, answer
-            await self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+            await self.say(INITIALIZED)
             await self.greeted()
         self.transcript.clear()
 
@@ -1448,71 +1462,6 @@ An error of the server is raised with its code and text.
 #######################################
 
 
-class Lines(m.Transport):
-    """The channel to a server on which this test says what it likes, and reads when it likes."""
-
-    name = "the raw client"
-
-    def __init__(self, grace=0):
-        self.grace, self.inbox, self.said = grace, asyncio.Queue(), asyncio.Queue()
-        self.reading = asyncio.Event()  # whether the server's writes are taken
-        self.reading.set()
-        self.closed = False
-
-    def put(self, *lines):
-        """Say lines: messages, or bytes and texts as they stand."""
-        for line in lines:
-            line = line if isinstance(line, (bytes, str)) else json.dumps(line)
-            self.inbox.put_nowait([line.encode() if isinstance(line, str) else line])
-
-    def call(self, req_id, name, **arguments):
-        self.put({"jsonrpc": "2.0", "id": req_id, "method": "tools/call",
-                  "params": {"name": name, "arguments": arguments}})  # fmt: skip
-
-    async def read(self):
-        await asyncio.sleep(0)  # as any channel does now and then
-        return await self.inbox.get()
-
-    async def write(self, msg):
-        if self.closed:
-            raise m.ConnectionClosed("closed")
-        await self.reading.wait()
-        self.said.put_nowait(json.loads(json.dumps(msg, allow_nan=False)))
-
-    async def take(self):
-        """Return the next message of the server."""
-        return await asyncio.wait_for(self.said.get(), 20)
-
-    async def answers(self):
-        """Return all that is said before the answer to a ping that is asked now."""
-        self.put({"jsonrpc": "2.0", "id": "enough", "method": "ping"})
-        found = []
-        while not found or found[-1].get("id") != "enough":
-            found.append(await self.take())
-        return found[:-1]
-
-    async def close(self):
-        self.closed = True
-        self.reading.set()
-        self.inbox.put_nowait([])
-
-
-@contextlib.asynccontextmanager
-async def lines_to(app, revision="2025-11-25", grace=0, **capabilities):
-    """Give Lines to a server, after the handshake."""
-    lines = Lines(grace)
-    serving = asyncio.ensure_future(app.serve(lines))
-    try:
-        lines.put({"jsonrpc": "2.0", "id": "hello", "method": "initialize",
-                   "params": raw_hello(revision, capabilities)})  # fmt: skip
-        lines.put({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        assert "result" in await lines.take()
-        yield lines
-    finally:
-        await lines.close()
-        await serving
-
-
 # What is no message, the code that says so, and the id with which it is said (- for none, or null).
 NO_MESSAGES = r"""
 -32700 -    {
@@ -1880,7 +1829,7 @@ def every_content():
     @app.tool(structured=False)
     async def give():
         link = m.Link("x://a", "a", title="T", icons=[{"src": "https://x.example/i.png"}])
-        return ["text", m.Image(b"PNG", format="png"), m.Audio(b"RIFF", format="wav"), link,
+        return ["text", m.Image(b"PNG", format="png", annotations={"priority": 1}), m.Audio(b"RIFF"), link,
                 m.Resource("x://b", "t", meta={"k": 1}), {"type": "acme", "x": 1}]  # fmt: skip
 
     return app
@@ -1894,8 +1843,8 @@ Audio and links become text for a client of the first revision, which does not k
 [= 2024-11-05] spec: server/tools#tool-result doors memory
     --> 1 tools/call {"name": "give"}
     <-- 1 {"content": [{"type": "text", "text": "text"},
-          {"type": "image", "data": "UE5H", "mimeType": "image/png"},
-          {"type": "text", "text": ...}, {"type": "text", "text": ...},
+          {"type": "image", "data": "UE5H", "mimeType": "image/png", "annotations": {"priority": 1}},
+          {"type": "text", "text": "[audio, audio/wav, 8 characters of base64]"}, {"type": "text", "text": "T: x://a"},
           {"type": "resource", "resource": {"uri": "x://b", "text": "t", ...}}, {"type": "text", "text": ...}]}
 
 A link becomes text for a client of a revision without links.
@@ -2150,7 +2099,7 @@ class TestCleaningUp:
             return item
 
         lines.read = failing_read
-        lines.put({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": raw_hello()})
+        lines.put(hello())
         lines.call(1, "work", how="raises")
         serving = asyncio.ensure_future(app.serve(lines))
         await until(lambda: log)
@@ -4319,6 +4268,108 @@ A modern client is told of what it listens for and of nothing else, after an ack
     <-- 5 {...}
 """, doors=("memory", "http", "asgi"))  # fmt: skip
 
+    @pytest.mark.parametrize("revision", [V1, V5])
+    async def test_a_tool_is_listed_with_all_that_its_author_wrote(self, revision):
+        """spec 2025-11-25: server/tools#tool"""
+        app = m.Server()
+
+        @app.tool(title="Add", annotations={"readOnlyHint": True}, icons=[ICON], meta={"acme/cost": 3})
+        def add(a: int, b: int = 0) -> int:
+            """Add two numbers.
+
+            Args:
+                a: the first
+            """
+
+        async with m.Client(app, revision=revision) as c:
+            (tool,) = await c.list_tools()
+        assert tool == {
+            "name": "add", "title": "Add", "description": "Add two numbers.", "icons": [ICON],
+            "annotations": {"readOnlyHint": True}, "_meta": {"acme/cost": 3},
+            "inputSchema": {"type": "object", "required": ["a"], "properties": {
+                "a": {"type": "integer", "description": "the first"}, "b": {"type": "integer", "default": 0}}},
+            "outputSchema": {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]},
+        }  # fmt: skip
+
+    async def test_bytes_are_content_of_no_kind_and_come_back_as_bytes(self):
+        app = m.Server()
+        app.add_tool(lambda: b"\0\xff", name="bytes")
+        async with m.Client(app) as c:
+            result = await c.call_tool("bytes")
+            assert result["content"] == [{"type": "resource", "resource": {
+                "uri": "result:bytes", "mimeType": "application/octet-stream", "blob": "AP8="}}]
+            assert "structuredContent" not in result and await c.call("bytes") == b"\0\xff"
+
+    @pytest.mark.parametrize("given, breaks", [
+        ({"n": "x"}, True), ({"content": []}, True), ({"content": [], "structuredContent": {}}, True),
+        ({"content": [], "isError": True}, False), ({"content": [], "structuredContent": {"n": 1}}, False),
+    ])  # fmt: skip
+    async def test_a_result_is_checked_by_the_output_schema_unless_it_is_an_error(self, given, breaks, caplog):
+        app = m.Server()
+        schema = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+        app.add_tool(lambda: given, name="t", output_schema=schema)
+        async with m.Client(app, revision=V4) as c:
+            result = await c.call_tool("t")
+        if breaks:
+            assert "broke its output schema" in result["content"][0]["text"] and "tool 't' returned" in caplog.text
+        else:
+            assert result == given
+
+    @pytest.mark.parametrize("revision", [V4, V5])
+    async def test_a_client_is_told_of_each_list_that_changes(self, revision):
+        """spec 2025-11-25: server/tools#list-changed-notification"""
+        app, told = demo(), []
+        heard = {f"on_{what}_changed": functools.partial(told.append, what)
+                 for what in ("tools", "resources", "prompts")}  # fmt: skip
+        async with m.Client(app, revision=revision, **heard) as c:
+            app.add_tool(lambda: 1, name="new")
+            await eventually(lambda: told == ["tools"])
+            assert (await c.list_tools())[-1]["name"] == "new"
+            await asyncio.get_running_loop().run_in_executor(None, app.remove_tool, "add")
+            await eventually(lambda: told == ["tools"] * 2)
+            assert (await c.list_tools())[0]["name"] == "echo"
+            app.remove_resource("note://static")
+            app.remove_resource("note://{name}")
+            app.remove_prompt("greet")
+            # Equal news may be told once.
+            await eventually(lambda: set(told[2:]) == {"prompts", "resources"})
+            assert await c.list_resources() == await c.list_templates() == await c.list_prompts() == []
+
+    # Every keyword that must come out as it went in: the official suite looks for each.
+    WHOLE = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
+        "$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": {
+            "street": {"type": "string"}, "city": {"type": "string"}}}},
+        "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"},
+                       "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+                       "phone": {"type": "string"}, "email": {"type": "string"}},
+        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+        "then": {"required": ["phone"]}, "else": {"required": ["email"]},
+        "additionalProperties": False,
+    }  # fmt: skip
+    async def test_an_input_schema_keeps_every_keyword_and_is_that_of_an_object(self):
+        """spec 2025-11-25: schema#tool"""
+        app = m.Server()
+        app.add_tool(lambda args: args, name="whole", input_schema=self.WHOLE)
+        app.add_tool(lambda args: args, name="bare", input_schema={"required": ["a"]})
+        async with m.Client(app) as c:
+            whole, bare = await c.list_tools()
+        assert whole["inputSchema"] == self.WHOLE
+        assert bare["inputSchema"] == {"type": "object", "required": ["a"]}
+
+    def test_images_know_their_type(self, tmp_path):
+        path = tmp_path / "a.JPG"
+        path.write_bytes(PNG)
+        for block, mime_type in [
+            (m.Image(path=path), "image/jpeg"),
+            (m.Image(PNG), "image/png"),
+            (m.Image(PNG, format="webp"), "image/webp"),
+            (m.Image(PNG, mime_type="image/x"), "image/x"),
+            (m.Audio(PNG), "audio/wav"),
+        ]:
+            assert (block["mimeType"], base64.b64decode(block["data"])) == (mime_type, PNG)
+
     async def test_a_flood_of_progress_is_thinned_out_but_the_last_value_arrives(self):
         steps = []
         async with m.Client(busy_server(), progress=lambda *step: steps.append(step[0])) as c:
@@ -5623,6 +5674,563 @@ class TestServing:
         line = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"stubborn"}}\n'
         ended = run_python("-c", textwrap.dedent(code), input=line, timeout=60, cwd=HERE)
         assert ended.returncode == 1
+
+
+class Link(typing.NamedTuple):
+    """One revision over one transport: what a client can be asked depends on both eras and all dates."""
+
+    transport: str
+    revision: str
+
+    @contextlib.asynccontextmanager
+    async def connect(self, server, **options):
+        async with contextlib.AsyncExitStack() as stack:
+            target = server
+            if self.transport != "memory":
+                running = await stack.enter_async_context(server.http(port=0))
+                target = running.url.replace("/mcp", f"/{self.transport}")
+            yield await stack.enter_async_context(m.Client(target, revision=self.revision, **options))
+
+    @property
+    def modern(self):
+        """Whether every request stands for itself, after no handshake."""
+        return self.revision in MODERN_DATES
+
+    @property
+    def unasked(self):
+        """What a call raises whose tool asks for what the client did not declare."""
+        return m.RemoteError if self.modern else m.ToolError
+
+    def since(self, revision):
+        """Whether the revision has what came with `revision`."""
+        return self.revision >= revision
+
+
+LINKS = [Link("memory", V1), Link("memory", V3), Link("memory", V4), Link("memory", V5),
+         Link("sse", V1), Link("mcp", V4), Link("mcp", V5)]  # fmt: skip
+over_each_link = pytest.mark.parametrize("link", LINKS, ids="-".join)
+over_links_with_forms = pytest.mark.parametrize("link", [x for x in LINKS if x.since(V3)], ids="-".join)
+
+
+@contextlib.contextmanager
+def on_the_wire():
+    """Collect every message that goes over any wire of this process, once."""
+    sent = []
+
+    def take(direction, name, msg):
+        if direction == ">" and not isinstance(msg, m.HTTPHead):
+            sent.append(msg)
+
+    m.set_trace(take)
+    try:
+        yield sent
+    finally:
+        m.set_trace(None)
+
+
+def of_method(sent, method):
+    """Return the parameters of the messages of one method, in order; also what a result asks for."""
+    asked = [[msg, *msg.get("result", {}).get("inputRequests", {}).values()] for msg in sent]
+    return [msg.get("params", {}) for msg in sum(asked, []) if msg.get("method") == method]
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclasses.dataclass
+class Spot:
+    x: int
+    y: int = 0
+
+
+@dataclasses.dataclass
+class Person:
+    """What a form asks for."""
+
+    name: str
+    age: int = 18
+    email: typing.Annotated[str, {"format": "email"}] = "a@example.com"
+    fan: bool = False
+    size: typing.Literal["S", "M"] = "M"
+    nick: typing.Optional[str] = None
+    born: typing.Optional[datetime.date] = None
+
+
+@dataclasses.dataclass
+class Newcomer:
+    name: str
+    nick: typing.Optional[str]
+
+
+ICON = {"src": "https://example.com/i.png", "mimeType": "image/png", "sizes": ["48x48"]}
+
+
+PNG = b"\x89PNG\r\n"
+
+
+def asking_app(ask, **options):
+    """Return a server whose tool `ask` awaits ask(ctx) and keeps what comes of it in `.seen`."""
+    app = m.Server(**options)
+    app.seen = []
+
+    @app.tool
+    async def tool(ctx: m.Context):
+        try:
+            app.seen.append(await ask(ctx))
+        except Exception as exc:
+            app.seen.append(exc)
+            raise
+
+    return app
+
+
+async def answered(app, answer, **capabilities):
+    """Call the tool of an asking_app and answer its question so; return the call's result."""
+    async with lines_to(app, **capabilities) as lines:
+        lines.call(1, "tool")
+        lines.put({"jsonrpc": "2.0", "id": (await lines.take())["id"], "result": answer})
+        result = (await lines.take())["result"]
+        assert await lines.answers() == []
+    return result
+
+
+class TestSampling:
+    """spec 2025-11-25: client/sampling"""
+
+    @over_each_link
+    async def test_a_model_is_asked_through_the_client(self, link):
+        async def ask(ctx):
+            return await ctx.sample(
+                ["one", m.Message("two", role="assistant"), m.Audio(b"RIFF")],
+                max_tokens=7,
+                system="Be brief.",
+                temperature=0.5,
+                stop=["."],
+                model_preferences={"hints": [{"name": "m"}]},
+                metadata={"a": 1},
+            )
+
+        app = asking_app(ask)
+        asked = []
+
+        async def sample(params):
+            asked.append(params)
+            return "three"
+
+        async with link.connect(app, sample=sample, name="me") as c:
+            await c.call("tool")
+        assert app.seen == [
+            {
+                "role": "assistant",
+                "content": {"type": "text", "text": "three"},
+                "model": "me",
+                "stopReason": "endTurn",
+            }
+        ]
+        (params,) = asked
+        assert ("progressToken" in params.pop("_meta", {})) != link.modern
+        audio = params["messages"].pop()
+        assert audio["role"] == "user"
+        assert audio["content"]["type"] == ("audio" if link.since("2025-03-26") else "text")
+        assert params == {
+            "messages": [
+                {"role": "user", "content": {"type": "text", "text": "one"}},
+                {"role": "assistant", "content": {"type": "text", "text": "two"}},
+            ],
+            "maxTokens": 7,
+            "systemPrompt": "Be brief.",
+            "temperature": 0.5,
+            "stopSequences": ["."],
+            "modelPreferences": {"hints": [{"name": "m"}]},
+            "metadata": {"a": 1},
+        }
+
+    @over_each_link
+    async def test_what_was_not_declared_is_not_asked_for(self, link):
+        """spec 2025-11-25: client/sampling#capabilities"""
+        tools = [{"name": "t", "inputSchema": {"type": "object"}}]
+        app = asking_app(lambda ctx: ctx.sample("?"))
+        with_tools = asking_app(lambda ctx: ctx.sample("?", tools=tools, tool_choice={"mode": "auto"}))
+
+        with on_the_wire() as sent:
+            async with link.connect(app) as c:
+                with pytest.raises(link.unasked, match="did not declare the capability 'sampling'"):
+                    await c.call("tool")
+            async with link.connect(with_tools, sample=lambda params: "x") as c:
+                with pytest.raises(link.unasked, match="sampling.tools"):
+                    await c.call("tool")
+            declared = {"sampling": {"tools": {}}}
+            answer = {"content": {"type": "tool_use", "id": "1", "name": "t", "input": {}}}
+            async with link.connect(
+                with_tools, sample=lambda params: answer, capabilities=declared
+            ) as c:
+                if link.since("2025-11-25"):
+                    await c.call("tool")
+                    assert with_tools.seen[-1]["content"] == answer["content"]
+                else:
+                    with pytest.raises(m.ToolError, match="sampling.tools"):
+                        await c.call("tool")
+        asked = of_method(sent, "sampling/createMessage")
+        assert len(asked) == link.since("2025-11-25")
+        assert all(params["tools"] == tools for params in asked)
+
+    @over_each_link
+    async def test_messages_of_several_blocks_are_for_revisions_that_have_them(self, link):
+        two = m.Message(["a", m.Image(PNG)])
+        app = asking_app(lambda ctx: ctx.sample(two, include_context="thisServer"))
+
+        with on_the_wire() as sent:
+            async with link.connect(app, sample=lambda params: ["b", m.Image(PNG)]) as c:
+                await c.call("tool")
+        (params,) = of_method(sent, "sampling/createMessage")
+        kinds = [message["content"] for message in params["messages"]]
+        answer = app.seen[0]["content"]
+        if link.since("2025-11-25"):
+            assert [block["type"] for block in kinds[0]] == ["text", "image"]
+            assert [block["type"] for block in answer] == ["text", "image"]
+            assert "includeContext" not in params  # SHOULD NOT without sampling.context
+        else:
+            assert [block["type"] for block in kinds] == ["text", "image"]
+            assert answer["type"] == "text" and answer["text"].startswith("b\n[image")
+            assert params["includeContext"] == "thisServer"
+
+    @pytest.mark.parametrize("answer", [{}, {"content": "x"}, {"role": "assistant", "content": 5}])
+    async def test_a_malformed_answer_fails_the_tool_alone(self, answer):
+        app = asking_app(lambda ctx: ctx.sample("?"))
+        assert (await answered(app, answer, sampling={}))["isError"]
+        assert isinstance(app.seen[0], m.MCPError)
+
+
+class TestRoots:
+    """spec 2025-11-25: client/roots"""
+
+    @over_each_link
+    async def test_roots_are_paths_uris_or_dicts_and_may_change(self, link, tmp_path):
+        app = asking_app(lambda ctx: ctx.roots())
+        changes = []
+        app.on("notifications/roots/list_changed")(lambda params: changes.append(params))
+        given = [str(tmp_path), "file:///a", {"uri": "file:///b", "name": "B", "_meta": {"c": 1}}]
+
+        async with link.connect(app, roots=given) as c:
+            await c.call("tool")
+            await c.roots_changed(["file:///new"])
+            if not link.modern:  # there, the server asks when it needs them
+                await eventually(lambda: changes == [{}])
+            await c.call("tool")
+        calls = []
+
+        async def roots():
+            calls.append(1)
+            return [tmp_path]
+
+        async with link.connect(app, roots=roots) as c:
+            assert not calls
+            await c.call("tool")
+        async with link.connect(app, roots=[]) as c:
+            await c.call("tool")
+        async with link.connect(app) as c:
+            with pytest.raises(link.unasked, match="'roots'"):
+                await c.call("tool")
+            with pytest.raises(m.CapabilityMissing, match="'roots"):
+                await c.roots_changed([])
+        assert len(changes) == (not link.modern)
+        here = {"uri": tmp_path.as_uri(), "name": tmp_path.name}
+        first, second, third, none, missing = app.seen
+        assert first == [here, *({"uri": "file:///a"}, given[2])]
+        assert (second, third, none) == ([{"uri": "file:///new"}], [here], [])
+        assert isinstance(missing, m.CapabilityMissing) and missing.capability == "roots"
+
+    @over_each_link
+    async def test_a_root_that_is_not_a_file_uri_is_never_sent(self, link):
+        """spec 2025-11-25: client/roots#root"""
+        app = asking_app(lambda ctx: ctx.roots())
+        roots = ["https://x.example/", {"uri": "git://a"}, {"uri": "/a"}, {"uri": 5}, {"name": "a"},
+                 "file:///a/../etc", {"uri": "file:///a/%2E%2e"}, "file:///a/b\\..\\c"]  # fmt: skip
+        told = iter(roots)
+
+        with on_the_wire() as sent:
+            async with link.connect(app, roots=lambda: [next(told)]) as c:
+                for _ in roots:
+                    with pytest.raises(ValueError if link.modern else m.ToolError):
+                        await c.call("tool")
+        assert not [msg for msg in sent if "roots" in msg.get("result", {})]
+        assert next(told, None) is None
+
+
+FORMS = [  # what is asked for, the schema of the only field, what the client answers, the value
+    (bool, {"type": "boolean"}, True, True),
+    (str, {"type": "string"}, "x", "x"),
+    (int, {"type": "integer"}, 5, 5),
+    (float, {"type": "number"}, 1.5, 1.5),
+    (typing.Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, "b", "b"),
+    (Colour, {"type": "string", "enum": ["red", "blue"]}, "red", Colour.RED),
+    (["a", "b"], {"type": "string", "enum": ["a", "b"]}, "a", "a"),
+    (datetime.date, {"type": "string", "format": "date"}, "2025-01-02", datetime.date(2025, 1, 2)),
+    (uuid.UUID, {"type": "string"}, str(uuid.UUID(int=1)), uuid.UUID(int=1)),
+    (
+        typing.Annotated[int, {"minimum": 1, "maximum": 9}, "how many"],
+        {"type": "integer", "minimum": 1, "maximum": 9, "description": "how many"},
+        9,
+        9,
+    ),
+]
+
+
+MULTIPLE = [
+    (
+        typing.List[Colour],
+        {"type": "array", "items": {"type": "string", "enum": ["red", "blue"]}},
+        ["red", "blue"],
+        [Colour.RED, Colour.BLUE],
+    ),
+    (
+        typing.Set[typing.Literal["a", "b"]],
+        {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
+        ["a"],
+        {"a"},
+    ),
+]
+
+
+class TestElicitation:
+    """spec 2025-11-25: client/elicitation"""
+
+    NEEDS = "2025-06-18"
+
+    @over_each_link
+    async def test_one_value_of_every_kind(self, link):
+        forms = FORMS + (MULTIPLE if link.since("2025-11-25") else [])
+
+        with on_the_wire() as sent:
+            app = asking_app(lambda ctx: ctx.elicit("Which?", wanted))
+            asked = []
+
+            def elicit(message, schema):
+                asked.append((message, schema))
+                return {"value": said}
+
+            async with link.connect(app, elicit=elicit) as c:
+                for wanted, schema, said, value in forms:  # noqa: B007 -- `elicit` says it
+                    if not link.since(self.NEEDS):
+                        with pytest.raises(m.ToolError, match="has no elicitation"):
+                            await c.call("tool")
+                        assert not asked
+                        continue
+                    await c.call("tool")
+                    assert app.seen.pop() == m.Elicited("accept", value), wanted
+                    message, form = asked.pop()
+                    assert message == "Which?" and not asked and not app.seen
+                    assert form["properties"] == {"value": schema}
+                    assert (form["type"], form["required"]) == ("object", ["value"])
+        asked = of_method(sent, "elicitation/create")
+        assert len(asked) == len(forms) * link.since(self.NEEDS)
+        assert all(("mode" in params) == link.since("2025-11-25") for params in asked)
+
+    @over_links_with_forms
+    async def test_without_a_type_it_is_a_confirmation(self, link):
+        app = asking_app(lambda ctx: ctx.elicit("Sure?"))
+
+        for said in ({}, {"more": "than was asked"}, None):
+            async with link.connect(app, elicit=lambda *_, said=said: said) as c:
+                await c.call("tool")
+        yes, no = m.Elicited("accept", True), m.Elicited("decline", None)
+        assert app.seen == [yes, yes, no]
+
+    @over_links_with_forms
+    async def test_a_record_of_fields_with_defaults(self, link):
+        app = asking_app(lambda ctx: ctx.elicit("Who?", Person))
+
+        forms = []
+
+        def elicit(message, schema):
+            forms.append(schema)
+            return {"name": "Ada", "born": "1815-12-10"}
+
+        async with link.connect(app, elicit=elicit) as c:
+            await c.call("tool")
+        form = forms[0]
+        person = Person("Ada", born=datetime.date(1815, 12, 10))
+        assert app.seen == [m.Elicited("accept", person)]
+        assert form["required"] == ["name"]
+        fields = form["properties"]
+        assert fields["email"]["format"] == "email"
+        assert fields["born"] == {"type": "string", "format": "date"}
+        assert fields["nick"] == {"type": "string"}
+        assert fields["fan"]["default"] is False
+        assert "default" in fields["age"] and "default" in fields["size"]
+
+    SCHEMA = {
+        "type": "object",
+        "properties": {
+            "one": {"type": "string", "enum": ["a", "b"], "default": "a"},
+            "titled": {
+                "type": "string",
+                "oneOf": [{"const": "x", "title": "X"}, {"const": "y", "title": "Y"}],
+            },
+            "legacy": {"type": "string", "enum": ["l"], "enumNames": ["Ell"]},
+            "many": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}, "maxItems": 1},
+            "titled_many": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}},
+            "n": {"type": "number", "default": 1.5},
+        },
+        "required": ["titled"],
+    }
+
+    @pytest.mark.parametrize("link", [x for x in LINKS if x.since(V4)], ids="-".join)
+    async def test_a_schema_of_ones_own(self, link):
+        app, said = asking_app(lambda ctx: ctx.elicit("?", self.SCHEMA)), {"titled": "y", "many": ["b"]}
+        with on_the_wire() as sent:
+            async with link.connect(app, elicit=lambda message, schema: said) as c:
+                await c.call("tool")
+        assert app.seen == [m.Elicited("accept", {"one": "a", "n": 1.5, **said})]
+        (params,) = of_method(sent, "elicitation/create")
+        assert params["requestedSchema"] == self.SCHEMA
+
+    @pytest.mark.parametrize("wanted, value", [
+        (Newcomer, Newcomer("Ann", None)),
+        ({"properties": {"name": {"type": "string"}, "n": {"type": "integer", "default": 7}}, "required": ["n"]},
+         {"name": "Ann", "n": 7}),
+    ])  # fmt: skip
+    async def test_a_field_that_is_absent_has_its_default_or_is_none(self, wanted, value):
+        app = asking_app(lambda ctx: ctx.elicit("Who?", wanted))
+
+        await answered(app, {"action": "accept", "content": {"name": "Ann"}}, elicitation={})
+        assert app.seen == [m.Elicited("accept", value)]
+
+    @pytest.mark.parametrize(
+        "said, action",
+        [
+            (None, "decline"),
+            (False, "decline"),
+            ("decline", "decline"),
+            ("cancel", "cancel"),
+            (True, "accept"),
+            ({}, "accept"),
+        ],
+    )
+    async def test_a_person_may_decline_or_cancel(self, said, action):
+        app = asking_app(lambda ctx: ctx.elicit("Sure?"))
+
+        async def elicit(message, schema):
+            return said
+
+        async with m.Client(app, elicit=elicit, revision="2025-11-25") as c:
+            await c.call("tool")
+        assert app.seen == [m.Elicited(action, True if action == "accept" else None)]
+
+    @pytest.mark.parametrize("said", [5, "x", {"value": "x"}, {"value": None}, {"other": 1}, []])
+    async def test_a_client_does_not_send_what_was_not_asked_for(self, said, caplog):
+        app = asking_app(lambda ctx: ctx.elicit("Sure?", bool))
+
+        async with m.Client(app, elicit=lambda *_: said, revision="2025-11-25") as c:
+            with pytest.raises(m.ToolError, match="does not fit the form"):
+                await c.call("tool")
+        assert isinstance(app.seen[0], m.RemoteError) and app.seen[0].code == -32603
+        assert "what elicit= returned does not fit the form" in caplog.text
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            {},
+            {"action": "maybe"},
+            {"action": 5},
+            {"action": "accept"},
+            {"action": "accept", "content": {}},
+            {"action": "accept", "content": []},
+            {"action": "accept", "content": {"value": "x"}},
+        ],
+    )
+    async def test_a_wrong_answer_fails_the_tool_alone(self, answer):
+        app = asking_app(lambda ctx: ctx.elicit("How many?", int))
+
+        assert (await answered(app, answer, elicitation={}))["isError"]
+        assert isinstance(app.seen[0], m.MCPError)
+
+    @pytest.mark.parametrize(
+        "wanted",
+        [
+            Spot,  # fine, for comparison
+            typing.List[int],
+            typing.Dict[str, int],
+            typing.List[Spot],
+            typing.Literal[1, 2],
+            typing.Union[int, str],
+            {"type": "object", "properties": {"a": {"type": "object"}}},
+            {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}},
+        ],
+    )
+    async def test_a_form_is_flat(self, wanted):
+        """spec: client/elicitation#requested-schema"""
+        app, asked = asking_app(lambda ctx: ctx.elicit("?", wanted)), []
+        async with m.Client(app, elicit=lambda message, schema: asked.append(schema)) as c:
+            if wanted is Spot:
+                await c.call("tool")
+                assert list(asked[0]["properties"]) == ["x", "y"]
+                return
+            with pytest.raises(m.ToolError, match="a form cannot ask for"):
+                await c.call("tool")
+
+    @over_each_link
+    async def test_a_url_may_be_opened_where_client_and_revision_can(self, link):
+        app = asking_app(lambda ctx: ctx.elicit_url("Sign in", "https://example.com/", id="e1"))
+
+        with on_the_wire() as sent:
+            opened = []
+
+            def elicit_url(message, url):
+                opened.append((message, url))
+                return True
+
+            async with link.connect(app, elicit=lambda *_: None) as c:
+                with pytest.raises(link.unasked, match="elicitation.url"):
+                    await c.call("tool")
+            async with link.connect(app, elicit_url=elicit_url) as c:
+                if link.since("2025-11-25"):
+                    await c.call("tool")
+                    assert app.seen[-1] == m.Elicited("accept", None)
+                    assert opened == [("Sign in", "https://example.com/")]
+                else:
+                    with pytest.raises(m.ToolError, match="elicitation"):
+                        await c.call("tool")
+                    assert not opened
+        asked = of_method(sent, "elicitation/create")
+        assert len(asked) == link.since("2025-11-25")
+        for params in asked:
+            assert params["mode"] == "url" and ("elicitationId" in params) != link.modern
+            assert link.modern or params["elicitationId"] == "e1"
+
+    @over_each_link
+    async def test_the_url_of_a_page_is_one(self, link):
+        """spec 2025-11-25: client/elicitation#url-mode-elicitation-requests"""
+        app = m.Server()
+
+        @app.tool
+        async def ask(url: str, ctx: m.Context):
+            await ctx.elicit_url("Pay", url)
+
+        @app.tool
+        async def by_hand(url: str, ctx: m.Context):
+            await ctx.ask("elicitation/create", {"mode": "url", "message": "Pay", "url": url})
+
+        with on_the_wire() as sent:
+            async with link.connect(app, elicit_url=lambda *_: True) as c:
+                for url in ("", "example.com/pay", "javascript:alert(1)", "https:///x", "a b://x"):
+                    for name in ("ask", "by_hand"):
+                        with pytest.raises(m.MCPError, match="expected an absolute URL, got"):
+                            await c.call(name, {"url": url})
+        assert not of_method(sent, "elicitation/create")
+
+    async def test_a_client_that_only_opens_urls_is_not_asked_to_fill_in_forms(self):
+        """spec 2025-11-25: client/elicitation#capabilities"""
+        app = asking_app(lambda ctx: ctx.elicit("?", bool))
+
+        with on_the_wire() as sent:
+            async with m.Client(app, elicit_url=lambda *_: True, revision="2025-11-25") as c:
+                with pytest.raises(m.ToolError, match="'elicitation.form'"):
+                    await c.call("tool")
+        assert not of_method(sent, "elicitation/create")
+        assert of_method(sent, "initialize")[0]["capabilities"]["elicitation"] == {"url": {}}
 
 
 #######################################
@@ -8299,16 +8907,6 @@ def modern_call(req_id, tool, arguments=None, **meta):
     own = {META + "protocolVersion": NO_SESSIONS, META + "clientCapabilities": {}, **meta}
     fields = {"mcp_protocol_version": NO_SESSIONS, "mcp_method": "tools/call", "mcp_name": tool}
     return call_of(req_id, tool, arguments, _meta=own), fields
-
-
-def hello(revision=NEWEST_SESSION, req_id=0, **capabilities):
-    params = {"protocolVersion": revision, "capabilities": capabilities,
-              "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
-    return {"jsonrpc": "2.0", "id": req_id, "method": "initialize", "params": params}
-
-
-INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 class Events:
@@ -11575,7 +12173,6 @@ class TestLoggingIn:
             assert len(world.asked) == (2 if "token_endpoint" in lie else 1)
             await world.log_in(world.oauth(allow_private=True), ssl=ours) if "as.example" in lie and who == "server" else None
 
-
     async def test_a_login_on_a_private_network_is_refreshed_by_another_process(
         self, certificate, monkeypatch, tmp_path, later
     ):
@@ -13889,6 +14486,97 @@ class TestExamples:
             assert "MainThread" in await c.call("move", {"name": "cube", "x": 1})
 
 
+class TestProduction:
+    """examples/production: a page whose commands work, metrics and spans whose names are right."""
+
+    FOLDER = HERE / "examples" / "production"
+
+    def load(self):
+        spec = importlib.util.spec_from_file_location("metrics", self.FOLDER / "metrics.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+    def test_the_commands_of_the_page_do_what_it_says(self, tmp_path):
+        page = (self.FOLDER / "README.md").read_text("utf-8")
+        (block,) = re.findall(r"<!-- test: run -->\n```sh\n(.*?)```", page, re.S)
+        with socket.create_server(("127.0.0.1", 0)) as a, socket.create_server(("127.0.0.1", 0)) as b:
+            ports = [str(each.getsockname()[1]) for each in (a, b)]
+        block = block.replace("8000", ports[0]).replace("9000", ports[1])
+        block = block.replace("python3", sys.executable).replace("access.log", f"{tmp_path}/log")
+        ran = subprocess.run(["bash", "-e", "-c", block], cwd=HERE, capture_output=True, timeout=60)
+        ready, answer, counted, logged = ran.stdout.decode().splitlines()
+        assert (ran.returncode, ready, answer) == (0, "ok", "3")
+        assert counted.startswith("mcp_server_operation_duration_seconds_count{") and counted.endswith(" 1")
+        assert json.loads(logged)["principal"] == "operator"
+        assert "a-long-secret" not in (tmp_path / "log").read_text()
+
+    async def test_metrics_have_a_series_for_each_tool_that_there_is_and_one_for_all_others(self):
+        app, lines = m.Server(), []
+        loaded = self.load()
+        metrics = loaded.Metrics(app)
+        loaded.observe(app, metrics.observe, loaded.access_log(lines.append))
+        app.tool(lambda: "1", name='a"b')
+
+        @app.tool
+        async def fail():
+            raise m.ToolError("no")
+
+        async with m.Client(app) as c:
+            await c.call('a"b')
+            with pytest.raises(m.ToolError):
+                await c.call("fail")
+            for n in range(3):  # no client makes time series, or forges them
+                for method in (f'x"}} 1\nforged{n}', "tools/call"):
+                    with pytest.raises(m.RemoteError):
+                        await c.request(method, {"name": f"unknown{n}"})
+        name = "mcp_server_operation_duration_seconds"
+        page = metrics.text()
+        assert page.startswith(f"# TYPE {name} histogram\n") and "forged" not in page and "unknown" not in page
+        series = {line.split("{")[1].split("}")[0] for line in page.splitlines() if "_count" in line}
+        call, era = 'mcp_method_name="tools/call",gen_ai_tool_name=', ',mcp_protocol_version="2026-07-28"'
+        assert series >= {f'{call}"a\\"b"{era}', f'{call}"fail",error_type="tool_error"{era}',
+                          f'{call}"_other",error_type="-32602"{era}',
+                          f'mcp_method_name="_other",error_type="-32601"{era}'}  # fmt: skip
+        told = [json.loads(line) for line in lines]
+        assert [(line["method"], line["outcome"]) for line in told][1:3] == [("tools/call", "result"), ("tools/call", "tool_error")]
+
+    async def test_a_span_is_the_child_of_the_clients_span(self):
+        written, app, loaded = [], m.Server(), self.load()
+        loaded.observe(app, loaded.Spans(written.append, "shop").observe)
+        app.tool(lambda: "1", name="add")
+        parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        async with m.Client(app) as c:
+            await c.call_tool("add", {}, meta={"traceparent": parent})
+        sent = json.loads(written[-1])["resourceSpans"][0]
+        (span,) = sent["scopeSpans"][0]["spans"]
+        assert (span["traceId"], span["parentSpanId"]) == (parent[3:35], parent[36:52])
+        assert (span["name"], span["kind"], span["status"]) == ("tools/call add", 2, {"code": 0})
+        assert int(span["startTimeUnixNano"]) < int(span["endTimeUnixNano"])
+
+    async def test_the_access_log_of_the_library_has_a_line_for_each_request(self, caplog):
+        caplog.set_level(logging.INFO, "mcp_lite.access")
+        app = m.Server(access_log=True)
+        app.tool(lambda: "1", name="add")
+        app.tool(lambda ctx: ctx.ask("roots/list") and "x", name="ask")
+        async with m.Client(app, roots=["/tmp"]) as c:
+            assert await c.call("ask") == "x"
+            await c.call("add")
+            with pytest.raises(m.RemoteError):
+                await c.request("tools/call", {"name": "none"})
+        lines = [r.getMessage() for r in caplog.records if r.name == "mcp_lite.access"]
+        assert "tools/call of 'add' answered" in lines[-2] and "tools/call of 'none' error -32602" in lines[-1]
+
+    @posix  # it reads /proc
+    def test_a_crowd_is_served_without_an_error(self):
+        command = [sys.executable, str(HERE / ".ci" / "benchmarks" / "crowd.py"), "--seconds",
+                   "0.5", "--sessions", "40", "--streams", "10"]  # fmt: skip
+        ran = subprocess.run(command, capture_output=True, timeout=60)
+        assert (ran.returncode, ran.stderr) == (0, b"")
+        assert b"| calls, 200 a second | 100 |" in ran.stdout and b"| errors | 0 |" in ran.stdout
+
+
 class TestNotes:
     """examples/notes: a server that people run."""
 
@@ -14199,1520 +14887,6 @@ class TestReadme:
         assert 10 < len(re.findall(r"^\| (?!what|---)", table, re.MULTILINE)) <= 40
         for limit in (m.MAX_ELEMENTS, m.MAX_DEPTH, m.MAX_IN_FLIGHT, m.MAX_MESSAGE_BYTES >> 20):
             assert f"{limit:,}" in table
-
-
-#######################################
-# T90. Features, over every transport
-#######################################
-#
-# Whatever works must work for every revision over every channel, so the tests of features take a
-# `link`: one revision over one transport. Tests of what no channel can change use memory alone.
-
-LEGACY_REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
-LINK_REVISIONS = [*LEGACY_REVISIONS, "2026-07-28"]
-
-
-class LinePipe(m.LineTransport):
-    """stdio without a child process: our lines go into one pipe and come out of another."""
-
-    name = "pipe"
-
-    def __init__(self, fd_in, fd_out):
-        super().__init__()
-        self.fds = (fd_in, fd_out)
-
-    async def open(self):
-        await self.use(open(self.fds[0], "rb", 0), open(self.fds[1], "wb", 0))
-
-    async def _end(self):
-        if hasattr(self, "writer"):
-            await super()._end()
-        else:  # it was never opened
-            for fd in self.fds:
-                os.close(fd)
-
-
-class LineSocket(m.Transport):
-    """A transport as a user would write one: JSON lines over a socket."""
-
-    name = "socket"
-
-    def __init__(self, sock):
-        sock.setblocking(False)
-        self.sock, self.lines, self.lock = sock, m.LineDecoder(), asyncio.Lock()
-        self.reading = self.closed = False
-
-    async def read(self):
-        items, data, self.reading = [], b"more", True
-        while data and not items:
-            try:
-                data = await asyncio.get_running_loop().sock_recv(self.sock, 65536)
-            except OSError:
-                data = b""
-            items = self.lines.feed(data or b"\n")
-        self.reading = False
-        if self.closed:
-            self.sock.close()
-        return items
-
-    async def write(self, msg):
-        async with self.lock:
-            try:
-                data = m.encode(msg) + b"\n"
-                await asyncio.get_running_loop().sock_sendall(self.sock, data)
-            except OSError:
-                raise m.ConnectionClosed("the socket is closed") from None
-
-    async def close(self):
-        self.closed = True
-        with contextlib.suppress(OSError):
-            self.sock.shutdown(socket.SHUT_RDWR)  # ends the reads on both sides
-        if not self.reading:
-            self.sock.close()
-
-
-def pipe_pair():
-    (read_a, write_a), (read_b, write_b) = os.pipe(), os.pipe()
-    return LinePipe(read_a, write_b), LinePipe(read_b, write_a)
-
-
-def socket_pair():
-    return tuple(map(LineSocket, socket.socketpair()))
-
-
-@contextlib.asynccontextmanager
-async def connected(server, ends, **options):
-    """Serve one end of a channel; give a Client connected to the other."""
-    ours, theirs = ends
-    theirs.grace = 0
-    serving = asyncio.ensure_future(server.serve(theirs))
-    try:
-        async with m.Client(ours, **options) as c:
-            yield c
-    finally:
-        await ours.close()
-        await theirs.close()
-        await serving
-
-
-@contextlib.asynccontextmanager
-async def by_http(server, **options):
-    async with server.http(port=0) as running, m.Client(running.url, **options) as client:
-        yield client
-
-
-@contextlib.asynccontextmanager
-async def by_sse(server, **options):
-    """HTTP+SSE, the pair of the first revision, which carries any handshake."""
-    async with server.http(port=0) as running:
-        async with m.Client(running.url.replace("/mcp", "/sse"), **options) as client:
-            yield client
-
-
-class ASGIConnection:
-    """What an ASGI server does with one connection: requests, one after the other."""
-
-    def __init__(self, asgi, reader, writer):
-        self.asgi, self.reader, self.writer = asgi, reader, writer
-        self.ahead = b""  # the first byte of the next request
-        self.body, self.chunked = None, False
-
-    async def serve(self):
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                block = self.ahead + await self.reader.readuntil(b"\r\n\r\n")
-                self.ahead = b""
-                await self.request(*block.split(b"\r\n")[:-2])
-
-    async def request(self, first, *lines):
-        method, path, _ = first.decode("ascii").split(" ")
-        path, _, query = path.partition("?")
-        pairs = [line.partition(b": ") for line in lines]
-        headers = [(name.lower(), value) for name, _, value in pairs]
-        self.body = await self.reader.readexactly(int(dict(headers).get(b"content-length", 0)))
-        scope = {"type": "http", "method": method, "path": path, "root_path": "",
-                 "query_string": query.encode(), "headers": headers,
-                 "client": self.writer.get_extra_info("peername")}  # fmt: skip
-        await self.asgi(scope, self.receive, self.send)
-
-    async def receive(self):
-        if self.body is not None:
-            body, self.body = self.body, None
-            return {"type": "http.request", "body": body}
-        with contextlib.suppress(ConnectionError):
-            self.ahead = await self.reader.read(1)
-            if self.ahead:
-                await asyncio.Event().wait()  # a request is served to its end before the next
-        return {"type": "http.disconnect"}
-
-    async def send(self, event):
-        if event["type"] == "http.response.start":
-            fields = [*event["headers"]]
-            self.chunked = b"content-length" not in dict(fields)
-            if self.chunked:
-                fields.append((b"transfer-encoding", b"chunked"))
-            head = b"".join(b"%s: %s\r\n" % (name, value) for name, value in fields)
-            self.writer.write(b"HTTP/1.1 %d X\r\n%s\r\n" % (event["status"], head))
-            return
-        body = event.get("body", b"")
-        if self.chunked and body:
-            body = b"%x\r\n%s\r\n" % (len(body), body)
-        if self.chunked and not event.get("more_body"):
-            body += b"0\r\n\r\n"
-        self.writer.write(body)
-        await self.writer.drain()
-
-
-@contextlib.asynccontextmanager
-async def by_asgi(server, **options):
-    """HTTP, with an ASGI server between: this one."""
-    busy = set()
-
-    async def accepted(reader, writer):
-        busy.add(asyncio.current_task())
-        try:
-            await ASGIConnection(server.asgi, reader, writer).serve()
-        finally:
-            writer.close()
-            busy.discard(asyncio.current_task())
-
-    events, said = asyncio.Queue(), asyncio.Queue()
-    lifespan = asyncio.ensure_future(server.asgi({"type": "lifespan"}, events.get, said.put))
-    events.put_nowait({"type": "lifespan.startup"})
-    answer = await said.get()
-    if answer["type"] == "lifespan.startup.failed":
-        await lifespan
-        raise RuntimeError(answer["message"])  # such servers end with it
-    assert answer == {"type": "lifespan.startup.complete"}
-    listener = await asyncio.start_server(accepted, "127.0.0.1", 0)
-    port = listener.sockets[0].getsockname()[1]
-    try:
-        async with m.Client(f"http://127.0.0.1:{port}/mcp", **options) as client:
-            yield client
-    finally:
-        listener.close()
-        if busy:
-            await asyncio.wait(busy)
-        events.put_nowait({"type": "lifespan.shutdown"})
-        assert await said.get() == {"type": "lifespan.shutdown.complete"}
-        await lifespan
-
-
-#: From the name of a transport to (server, **options of Client) -> a connected Client.
-LINK_TRANSPORTS = {
-    "memory": lambda app, **options: m.Client(app, **options),
-    "pipe": lambda app, **options: connected(app, pipe_pair(), **options),
-    "socket": lambda app, **options: connected(app, socket_pair(), **options),
-    "http": by_http,
-    "asgi": by_asgi,
-    "sse": by_sse,
-}
-
-
-class Link(typing.NamedTuple):
-    """One revision over one transport."""
-
-    transport: str
-    revision: str
-
-    def connect(self, server, **options):
-        return LINK_TRANSPORTS[self.transport](server, revision=self.revision, **options)
-
-    @property
-    def modern(self):
-        """Whether every request stands for itself, after no handshake."""
-        return self.revision == m.NEWEST
-
-    @property
-    def unasked(self):
-        """What a call raises whose tool asks for what the client did not declare."""
-        return m.RemoteError if self.modern else m.ToolError
-
-    @property
-    def over_http(self):
-        return self.transport in ("http", "asgi", "sse")
-
-    def since(self, revision):
-        """Whether a revision that this link speaks has what came with `revision`."""
-        return self.revision >= revision
-
-
-ALL_LINKS = [Link(transport, rev) for transport in LINK_TRANSPORTS for rev in LINK_REVISIONS]
-ALL_LINKS = [link for link in ALL_LINKS if not (link.modern and link.transport == "sse")]
-#: Every transport and every revision, which is enough: neither knows the other. All pairs are tested
-#: when MCP_LITE_ALL_LINKS is set.
-LINKS = [
-    link
-    for link in ALL_LINKS
-    if "MCP_LITE_ALL_LINKS" in os.environ
-    or (link.transport == "memory" and link.revision not in ("2025-03-26", "2025-06-18"))
-    or link in [("pipe", "2025-03-26"), ("pipe", "2026-07-28"), ("socket", "2025-06-18"),
-                ("http", "2025-03-26"), ("http", "2025-11-25"), ("http", "2026-07-28"),
-                ("asgi", "2024-11-05"), ("asgi", "2026-07-28"), ("sse", "2024-11-05")]
-]
-
-
-@pytest.fixture(params=LINKS, ids="-".join)
-def link(request):
-    return request.param
-
-
-@contextlib.contextmanager
-def on_the_wire():
-    """Collect every message that goes over any wire of this process, once."""
-    sent = []
-
-    def take(direction, name, msg):
-        if direction == ">" and not isinstance(msg, m.HTTPHead):
-            sent.append(msg)
-
-    m.set_trace(take)
-    try:
-        yield sent
-    finally:
-        m.set_trace(None)
-
-
-def of_method(sent, method):
-    """Return the parameters of the messages of one method, in order; also what a result asks for."""
-    asked = [[msg, *msg.get("result", {}).get("inputRequests", {}).values()] for msg in sent]
-    return [msg.get("params", {}) for msg in sum(asked, []) if msg.get("method") == method]
-
-
-def bare(result):
-    """Return a result without what only modern ones have: what it is, and who gave it."""
-    return {key: value for key, value in result.items() if key not in ("resultType", "_meta")}
-
-
-def results_of(sent, method):
-    """Return the results of the requests of one method, in order."""
-    ids = [msg["id"] for msg in sent if msg.get("method") == method]
-    by_id = {msg["id"]: msg["result"] for msg in sent if "result" in msg}
-    return [by_id[req_id] for req_id in ids if req_id in by_id]
-
-
-class Colour(enum.Enum):
-    RED = "red"
-    BLUE = "blue"
-
-
-@dataclasses.dataclass
-class Spot:
-    x: int
-    y: int = 0
-
-
-@dataclasses.dataclass
-class Person:
-    """What a form asks for."""
-
-    name: str
-    age: int = 18
-    email: typing.Annotated[str, {"format": "email"}] = "a@example.com"
-    fan: bool = False
-    size: typing.Literal["S", "M"] = "M"
-    nick: typing.Optional[str] = None
-    born: typing.Optional[datetime.date] = None
-
-
-@dataclasses.dataclass
-class Newcomer:
-    name: str
-    nick: typing.Optional[str]
-
-
-class Couple(typing.TypedDict):
-    left: int
-    right: str
-
-
-ICON = {"src": "https://example.com/i.png", "mimeType": "image/png", "sizes": ["48x48"]}
-PNG = b"\x89PNG\r\n"
-
-
-def plain_app(**options):
-    """Return a server with one of each."""
-    app = m.Server("plain", "1.0", **options)
-
-    @app.tool
-    def add(a: int, b: int = 0) -> int:
-        """Add two numbers.
-
-        Args:
-            a: the first
-            b: the second
-        """
-        return a + b
-
-    @app.tool
-    async def echo(text: str) -> str:
-        return text
-
-    app.add_resource("x://static", "text", name="static")
-
-    @app.resource("x://{number}", name="numbered")
-    def numbered(number: int) -> str:
-        return f"<{number + 1}>"
-
-    @app.prompt
-    def greet(name: str) -> str:
-        """Greet somebody."""
-        return f"Greet {name}."
-
-    return app
-
-
-def itself():
-    """Return a list that contains itself."""
-    value = []
-    value.append(value)
-    return value
-
-
-class TestProduction:
-    """examples/production: a page whose commands work, metrics and spans whose names are right."""
-
-    FOLDER = HERE / "examples" / "production"
-
-    def load(self):
-        spec = importlib.util.spec_from_file_location("metrics", self.FOLDER / "metrics.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
-    def test_the_commands_of_the_page_do_what_it_says(self, tmp_path):
-        page = (self.FOLDER / "README.md").read_text("utf-8")
-        (block,) = re.findall(r"<!-- test: run -->\n```sh\n(.*?)```", page, re.S)
-        with socket.create_server(("127.0.0.1", 0)) as a, socket.create_server(("127.0.0.1", 0)) as b:
-            ports = [str(each.getsockname()[1]) for each in (a, b)]
-        block = block.replace("8000", ports[0]).replace("9000", ports[1])
-        block = block.replace("python3", sys.executable).replace("access.log", f"{tmp_path}/log")
-        ran = subprocess.run(["bash", "-e", "-c", block], cwd=HERE, capture_output=True, timeout=60)
-        ready, answer, counted, logged = ran.stdout.decode().splitlines()
-        assert (ran.returncode, ready, answer) == (0, "ok", "3")
-        assert counted.startswith("mcp_server_operation_duration_seconds_count{") and counted.endswith(" 1")
-        assert json.loads(logged)["principal"] == "operator"
-        assert "a-long-secret" not in (tmp_path / "log").read_text()
-
-    async def test_metrics_have_a_series_for_each_tool_that_there_is_and_one_for_all_others(self):
-        app, lines = m.Server(), []
-        loaded = self.load()
-        metrics = loaded.Metrics(app)
-        loaded.observe(app, metrics.observe, loaded.access_log(lines.append))
-        app.tool(lambda: "1", name='a"b')
-
-        @app.tool
-        async def fail():
-            raise m.ToolError("no")
-
-        async with m.Client(app) as c:
-            await c.call('a"b')
-            with pytest.raises(m.ToolError):
-                await c.call("fail")
-            for n in range(3):  # no client makes time series, or forges them
-                for method in (f'x"}} 1\nforged{n}', "tools/call"):
-                    with pytest.raises(m.RemoteError):
-                        await c.request(method, {"name": f"unknown{n}"})
-        name = "mcp_server_operation_duration_seconds"
-        page = metrics.text()
-        assert page.startswith(f"# TYPE {name} histogram\n") and "forged" not in page and "unknown" not in page
-        series = {line.split("{")[1].split("}")[0] for line in page.splitlines() if "_count" in line}
-        call, era = 'mcp_method_name="tools/call",gen_ai_tool_name=', ',mcp_protocol_version="2026-07-28"'
-        assert series >= {f'{call}"a\\"b"{era}', f'{call}"fail",error_type="tool_error"{era}',
-                          f'{call}"_other",error_type="-32602"{era}',
-                          f'mcp_method_name="_other",error_type="-32601"{era}'}  # fmt: skip
-        told = [json.loads(line) for line in lines]
-        assert [(line["method"], line["outcome"]) for line in told][1:3] == [("tools/call", "result"), ("tools/call", "tool_error")]
-
-    async def test_a_span_is_the_child_of_the_clients_span(self):
-        written, app, loaded = [], m.Server(), self.load()
-        loaded.observe(app, loaded.Spans(written.append, "shop").observe)
-        app.tool(lambda: "1", name="add")
-        parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-        async with m.Client(app) as c:
-            await c.call_tool("add", {}, meta={"traceparent": parent})
-        sent = json.loads(written[-1])["resourceSpans"][0]
-        (span,) = sent["scopeSpans"][0]["spans"]
-        assert (span["traceId"], span["parentSpanId"]) == (parent[3:35], parent[36:52])
-        assert (span["name"], span["kind"], span["status"]) == ("tools/call add", 2, {"code": 0})
-        assert int(span["startTimeUnixNano"]) < int(span["endTimeUnixNano"])
-
-    async def test_the_access_log_of_the_library_has_a_line_for_each_request(self, caplog):
-        caplog.set_level(logging.INFO, "mcp_lite.access")
-        app = m.Server(access_log=True)
-        app.tool(lambda: "1", name="add")
-        app.tool(lambda ctx: ctx.ask("roots/list") and "x", name="ask")
-        async with m.Client(app, roots=["/tmp"]) as c:
-            assert await c.call("ask") == "x"
-            await c.call("add")
-            with pytest.raises(m.RemoteError):
-                await c.request("tools/call", {"name": "none"})
-        lines = [r.getMessage() for r in caplog.records if r.name == "mcp_lite.access"]
-        assert "tools/call of 'add' answered" in lines[-2] and "tools/call of 'none' error -32602" in lines[-1]
-
-    @posix  # it reads /proc
-    def test_a_crowd_is_served_without_an_error(self):
-        command = [sys.executable, str(HERE / ".ci" / "benchmarks" / "crowd.py"), "--seconds",
-                   "0.5", "--sessions", "40", "--streams", "10"]  # fmt: skip
-        ran = subprocess.run(command, capture_output=True, timeout=60)
-        assert (ran.returncode, ran.stderr) == (0, b"")
-        assert b"| calls, 200 a second | 100 |" in ran.stdout and b"| errors | 0 |" in ran.stdout
-
-
-class TestServerTools:
-    """spec 2025-11-25: server/tools"""
-
-    def test_a_function_is_listed_with_what_its_revision_knows(self, link):
-        app = m.Server()
-
-        @app.tool(
-            title="Add",
-            annotations={"title": "Add!", "readOnlyHint": True},
-            icons=[ICON],
-            meta={"acme/cost": 3},
-        )
-        def add(a: int, b: int = 0) -> int:
-            """Add two numbers.
-
-            Args:
-                a: the first
-            """
-            return a + b
-
-        async def main():
-            async with link.connect(app) as c:
-                return await c.list_tools()
-
-        with on_the_wire() as sent:
-            tools = run(main())
-        (tool,) = results_of(sent, "tools/list")[0]["tools"]
-        assert [tool] == tools
-        assert tool["name"] == "add"
-        assert tool["description"] == "Add two numbers."
-        assert tool["inputSchema"] == {
-            "type": "object",
-            "properties": {
-                "a": {"type": "integer", "description": "the first"},
-                "b": {"type": "integer", "default": 0},
-            },
-            "required": ["a"],
-        }
-        assert {"annotations", "title", "outputSchema", "_meta", "icons"} <= {*tool}
-        if link.since("2025-11-25"):
-            assert tool["outputSchema"] == {
-                "type": "object",
-                "properties": {"result": {"type": "integer"}},
-                "required": ["result"],
-            }
-            assert tool["annotations"] == {"title": "Add!", "readOnlyHint": True}
-            assert (tool["title"], tool["icons"], tool["_meta"]) == ("Add", [ICON], {"acme/cost": 3})
-
-    def test_results_of_every_kind_come_back_as_values_and_as_text(self, link):
-        when = datetime.datetime(2025, 1, 2, 3, 4, 5)
-        node = uuid.UUID(int=5)
-        values = [  # (annotation, what the tool returns, structured value, text)
-            (int, 3, 3, "3"),
-            (float, 1.5, 1.5, "1.5"),
-            (str, "é\n", "é\n", "é\n"),
-            (bool, True, True, "true"),
-            (typing.List[int], [1, 2], [1, 2], "[1,2]"),
-            (typing.Dict[str, int], {"a": 1}, {"a": 1}, '{"a":1}'),
-            (typing.Optional[int], None, None, None),
-            (Colour, Colour.RED, "red", "red"),
-            (Spot, Spot(1), {"x": 1, "y": 0}, '{"x":1,"y":0}'),
-            (Couple, {"left": 1, "right": "b"}, {"left": 1, "right": "b"}, '{"left":1,"right":"b"}'),
-            (typing.List[Spot], [Spot(1)], [{"x": 1, "y": 0}], '[{"x":1,"y":0}]'),
-            (datetime.datetime, when, "2025-01-02T03:04:05", "2025-01-02T03:04:05"),
-            (uuid.UUID, node, str(node), str(node)),
-            (typing.Tuple[int, str], (1, "a"), [1, "a"], '[1,"a"]'),
-        ]
-        app = m.Server()
-        for number, (annotation, value, _, _) in enumerate(values):
-
-            def fn(value=value):
-                return value
-
-            fn.__annotations__ = {"value": typing.Any, "return": annotation}
-            app.add_tool(fn, name=f"tool{number}")
-
-        async def main():
-            async with link.connect(app) as c:
-                for number, (annotation, _, value, text) in enumerate(values):
-                    result = await c.call_tool(f"tool{number}")
-                    texts = [] if text is None else [{"type": "text", "text": text}]
-                    assert result["content"] == texts, annotation
-                    assert await c.call(f"tool{number}") == value
-                    plain = isinstance(value, dict)
-                    assert result["structuredContent"] == (value if plain else {"result": value})
-
-        run(main())
-
-    async def test_bytes_are_content_of_no_kind_and_come_back_as_bytes(self, link):
-        app = m.Server()
-        for number, annotation in enumerate((bytes, typing.Optional[bytes], typing.Any)):
-
-            def fn():
-                return b"\0\xff"
-
-            fn.__annotations__ = {"return": annotation}
-            app.add_tool(fn, name=f"tool{number}")
-        async with link.connect(app) as c:
-            for tool in await c.list_tools():
-                assert "outputSchema" not in tool
-                result = await c.call_tool(tool["name"])
-                assert result["content"] == [{"type": "resource", "resource": {
-                    "uri": "result:bytes", "mimeType": "application/octet-stream", "blob": "AP8="}}]
-                assert "structuredContent" not in result
-                assert await c.call(tool["name"]) == b"\0\xff"
-
-    def test_content_becomes_what_the_revision_can_show(self, link):
-        """Fields that a revision does not know travel, content of types that it does not is text."""
-        app = m.Server()
-        marks = {"audience": ["user"], "priority": 1, "lastModified": "2025-01-01T00:00:00Z"}
-
-        @app.tool
-        def everything():
-            return [
-                "text",
-                m.Image(PNG, annotations=marks, meta={"a": 1}),
-                m.Audio(b"RIFF", format="wav"),
-                m.Resource("x://r", "inside", mime_type="text/x", meta={"b": 2}),
-                m.Resource("x://b", data=b"\0"),
-                m.Link("x://l", "ell", title="Ell", mime_type="text/y", size=3, icons=[ICON]),
-                {"type": "text", "text": "as it is", "_meta": {"c": 3}},
-            ]
-
-        async def main():
-            async with link.connect(app) as c:
-                await c.call("everything")
-
-        with on_the_wire() as sent:
-            run(main())
-        (result,) = results_of(sent, "tools/call")
-        text, image, audio, inside, blob, pointer, raw = result["content"]
-        assert text == {"type": "text", "text": "text"}
-        assert (image["type"], image["mimeType"]) == ("image", "image/png")
-        assert base64.b64decode(image["data"]) == PNG
-        assert image["annotations"] == marks and image["_meta"] == {"a": 1}
-        if link.since("2025-03-26"):
-            assert audio == {"type": "audio", "mimeType": "audio/wav", "data": "UklGRg=="}
-        else:
-            assert audio == {"type": "text", "text": "[audio, audio/wav, 8 characters of base64]"}
-        assert inside["type"] == "resource"
-        assert inside["resource"]["uri"] == "x://r"
-        assert inside["resource"]["mimeType"] == "text/x"
-        assert inside["resource"]["text"] == "inside"
-        assert inside["resource"]["_meta"] == {"b": 2}
-        assert blob["resource"] == {
-            "uri": "x://b",
-            "mimeType": "application/octet-stream",
-            "blob": "AA==",
-        }
-        if link.since("2025-06-18"):
-            assert pointer["type"] == "resource_link"
-            assert (pointer["uri"], pointer["name"], pointer["size"]) == ("x://l", "ell", 3)
-            assert pointer["title"] == "Ell" and pointer["icons"] == [ICON]
-        else:
-            assert pointer == {"type": "text", "text": "Ell: x://l"}
-        assert raw == {"type": "text", "text": "as it is", "_meta": {"c": 3}}
-        assert "isError" not in result
-
-    def test_arguments_reach_the_function_as_the_types_it_names(self, link):
-        seen = {}
-        app = m.Server()
-
-        @app.tool
-        def take(
-            day: datetime.date,
-            colour: Colour,
-            point: Spot,
-            points: typing.List[Spot],
-            path: pathlib.Path,
-            data: bytes,
-            node: uuid.UUID,
-            tags: typing.Set[str],
-            pair: Couple,
-            either: typing.Union[int, str],  # noqa: UP007
-            choice: typing.Literal["a", "b"] = "a",
-            maybe: typing.Optional[float] = None,
-        ) -> None:
-            seen.update(locals())
-
-        node = uuid.UUID(int=7)
-        arguments = {
-            "day": datetime.date(2025, 1, 2),
-            "colour": Colour.BLUE,
-            "point": Spot(1, 2),
-            "points": [Spot(3)],
-            "path": pathlib.PurePosixPath("/a/b"),
-            "data": b"hi",
-            "node": node,
-            "tags": ["a", "b"],
-            "pair": {"left": 1, "right": "r"},
-            "either": "5",
-        }
-
-        async def main():
-            async with link.connect(app) as c:
-                assert await c.call("take", arguments) is None
-
-        with on_the_wire() as sent:
-            run(main())
-        (said,) = of_method(sent, "tools/call")
-        assert said["arguments"]["point"] == {"x": 1, "y": 2}
-        assert said["arguments"]["day"] == "2025-01-02"
-        expected = {**arguments, "tags": {"a", "b"}, "path": pathlib.Path("/a/b")}
-        assert {name: seen[name] for name in arguments} == expected
-        assert (seen["choice"], seen["maybe"]) == ("a", None)
-
-    @pytest.mark.parametrize(
-        "given, understood",
-        [
-            ({"n": "3"}, {"n": 3}),
-            ({"x": "1.5"}, {"x": 1.5}),
-            ({"flag": "true"}, {"flag": True}),
-            ({"items": "[1, 2]"}, {"items": [1, 2]}),
-            ({"point": '{"x": 1}'}, {"point": {"x": 1}}),
-            ({"n": "3", "text": "3"}, {"n": 3, "text": "3"}),
-            ({"either": "3", "n": "4"}, {"either": "3", "n": 4}),
-            ({"text": '{"x": 1}'}, {"text": '{"x": 1}'}),
-            ({"n": None}, {}),
-            ({"n": "x"}, None),
-            ({"n": "3.5"}, None),
-            ({"n": 3.5}, None),
-            ({"n": True}, None),
-            ({"text": 3}, None),
-            ({"flag": "yes"}, None),
-            ({"items": '"[1]"'}, {"items": [1]}),
-            ({"items": r'"[\"x\"]"'}, None),
-        ],
-    )
-    async def test_what_models_send_as_text_is_understood_where_no_text_is_allowed(
-        self, given, understood
-    ):
-        properties = {
-            "n": {"type": "integer"},
-            "x": {"type": "number"},
-            "flag": {"type": "boolean"},
-            "items": {"type": "array", "items": {"type": "integer"}},
-            "point": {"type": "object"},
-            "text": {"type": "string"},
-            "either": {"type": ["integer", "string"]},
-        }
-        app = m.Server()
-        app.add_tool(lambda args: args, name="t", input_schema={"properties": properties})
-        async with m.Client(app, revision="2025-11-25") as c:
-            result = await c.call_tool("t", given)
-            assert result.get("isError", False) == (understood is None)
-            if understood is not None:
-                assert result["structuredContent"] == understood
-
-    WRONG_ARGUMENTS = [
-        ({}, "a"),
-        ({"a": "x"}, "a: expected integer, got string"),
-        ({"a": 1, "c": 2}, "c"),
-        ({"a": 1, "spots": [{"x": 1}, {"x": "?"}]}, "spots[1].x: expected integer, got string"),
-        ({"a": 1, "day": "2025-02-30"}, "day"),
-    ]
-
-    async def test_wrong_arguments_name_the_path(self, link):
-        """An error of the protocol, or since 2025-11-25 a result for the model to mend (SEP-1303).
-
-        spec 2025-06-18: server/tools#error-handling; spec 2025-11-25: server/tools#error-handling
-        """
-        app = m.Server(mask_errors=True)  # which is not about what the client said
-
-        @app.tool
-        def take(a: int, day: datetime.date = None, spots: typing.List[Spot] = ()):
-            pytest.fail("it must not be called")
-
-        async with link.connect(app) as c:
-            for arguments, problem in self.WRONG_ARGUMENTS:
-                if link.since("2025-11-25"):
-                    result = await c.call_tool("take", arguments)
-                    assert result["isError"] is True
-                    assert problem in result["content"][0]["text"]
-                    with pytest.raises(m.ToolError, match=re.escape(problem)):
-                        await c.call("take", arguments)
-                else:
-                    with pytest.raises(m.RemoteError, match=re.escape(problem)) as caught:
-                        await c.call("take", arguments)
-                    assert caught.value.code == -32602
-
-    def test_masked_errors_say_nothing_but_what_was_meant_to_be_said(self, caplog):
-        app = m.Server(mask_errors=True)
-
-        @app.tool
-        async def leak(how: str):
-            raise (m.ToolError if how == "meant" else OSError)("/etc/passwd")
-
-        @app.prompt
-        def leaky():
-            raise OSError("/etc/passwd")
-
-        app.add_resource("x://leaky", leaky)
-
-        async def main():
-            async with m.Client(app, revision="2025-11-25") as c:
-                result = await c.call_tool("leak", {"how": "other"})
-                assert result["content"][0]["text"] == "the tool 'leak' failed"
-                assert (await c.call_tool("leak", {"how": "meant"}))["content"][0]["text"]
-                for call in (c.get_prompt("leaky"), c.read("x://leaky")):
-                    with pytest.raises(m.RemoteError) as caught:
-                        await call
-                    assert (caught.value.code, caught.value.message) == (-32603, "Internal error")
-
-        with on_the_wire() as sent:
-            run(main())
-        assert json.dumps(sent).count("/etc/passwd") == 1
-        assert "/etc/passwd" in caplog.text
-
-    UNSAYABLE = {
-        "an object": (object, "type object", "object has no JSON form"),
-        "a set of objects": (lambda: {1, object()}, "type set", "has no JSON form"),
-        "a generator": (lambda: (n for n in "ab"), "type generator", "generator has no JSON form"),
-        "NaN": (lambda: float("nan"), "type float", "JSON"),
-        "infinity inside": (lambda: {"a": [float("inf")]}, "type dict", "JSON"),
-        "itself": (lambda: itself(), "type list", "recursion"),
-        "an object deep inside": (lambda: {"a": [1, object()]}, "type dict", "object has no JSON form"),
-    }
-    if sys.version_info >= (3, 11):  # before, any number could be written
-        UNSAYABLE["a number of 5,000 digits"] = (lambda: 10**5000, "type int", "4300 digits")
-
-    async def test_output_that_breaks_its_own_schema_fails_the_tool_and_is_logged(self, caplog):
-        app = m.Server()
-
-        @app.tool
-        def lie() -> int:
-            return "three"
-
-        @app.tool
-        def incomplete() -> Couple:
-            return {"left": 1}
-
-        schema = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
-        raw = {"content": [{"type": "text", "text": "x"}]}
-        app.add_tool(lambda: {"n": "x"}, name="given", output_schema=schema)
-        app.add_tool(lambda: raw, name="raw", output_schema=schema)
-        app.add_tool(lambda: {**raw, "structuredContent": {}}, name="wrong", output_schema=schema)
-        app.add_tool(lambda: {**raw, "isError": True}, name="failed", output_schema=schema)
-        good = {**raw, "structuredContent": {"n": 1}, "_meta": {"a": 1}}
-        app.add_tool(lambda: good, name="good", output_schema=schema)
-        async with m.Client(app, revision="2025-11-25") as c:
-            for name in ("lie", "incomplete", "given", "raw", "wrong"):
-                with pytest.raises(m.ToolError, match="broke its output schema"):
-                    await c.call(name)
-                assert f"tool '{name}' returned" in caplog.messages[-1]
-            assert await c.call_tool("failed") == {**raw, "isError": True}
-            assert await c.call_tool("good") == good
-
-    async def test_a_dict_is_structured_without_a_schema_unless_told_otherwise(self):
-        app = m.Server()
-        app.add_tool(lambda: {"a": 1}, name="dict")
-        app.add_tool(lambda: {"a": 1}, name="text", structured=False)
-        app.add_tool(lambda: {"type": "text", "text": "x"}, name="block")
-        app.add_tool(lambda: {"type": "text", "size": 3}, name="no_block")
-        app.add_tool(lambda: {"type": ["odd"]}, name="odd")
-        async with m.Client(app, revision="2025-11-25") as c:
-            out = {t["name"]: await c.call_tool(t["name"]) for t in await c.list_tools()}
-        text = [{"type": "text", "text": '{"a":1}'}]
-        assert out["dict"] == {"content": text, "structuredContent": {"a": 1}}
-        assert out["text"] == {"content": text}
-        assert out["block"] == {"content": [{"type": "text", "text": "x"}]}
-        assert out["no_block"]["structuredContent"] == {"type": "text", "size": 3}
-        assert out["odd"]["structuredContent"] == {"type": ["odd"]}
-
-    RAW = {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
-
-    @staticmethod
-    def raw_plain(arguments: dict):
-        return arguments
-
-    @staticmethod
-    def raw_with_context(ctx: m.Context, arguments: dict) -> dict:
-        return {"got": arguments, "method": ctx.method}
-
-    @staticmethod
-    async def raw_unresolvable(args: Nowhere[int], ctx: m.Context) -> Neither:  # noqa: F821
-        """Do it raw.
-
-        Args:
-            args: all of them
-        """
-        return {"got": args, "method": ctx.method}
-
-    @staticmethod
-    def named(x: int):
-        return {"x": x}
-
-    @staticmethod
-    def anything(**kwargs):
-        return kwargs
-
-    @pytest.mark.parametrize(
-        "name, value",
-        [
-            ("raw_plain", {"x": 1}),
-            ("raw_with_context", {"got": {"x": 1}, "method": "tools/call"}),
-            ("named", {"x": 1}),
-            ("anything", {"x": 1}),
-        ],
-    )
-    async def test_input_schema_is_published_as_it_stands_and_gives_the_raw_dict(self, name, value):
-        app = m.Server()
-        fn = getattr(self, name)
-        app.add_tool(fn, name="t", input_schema=self.RAW)
-        async with m.Client(app, revision="2025-11-25") as c:
-            (tool,) = await c.list_tools()
-            assert tool["inputSchema"] == self.RAW
-            assert await c.call("t", {"x": 1}) == value
-            assert (await c.call_tool("t", {"x": "y"}))["isError"]
-
-    # Every keyword that must come out as it went in: the official suite looks for each.
-    WHOLE = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
-        "$defs": {"address": {"$anchor": "addressDef", "type": "object", "properties": {
-            "street": {"type": "string"}, "city": {"type": "string"}}}},
-        "properties": {"name": {"type": "string"}, "address": {"$ref": "#/$defs/address"},
-                       "contactMethod": {"type": "string", "enum": ["phone", "email"]},
-                       "phone": {"type": "string"}, "email": {"type": "string"}},
-        "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
-        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
-        "then": {"required": ["phone"]}, "else": {"required": ["email"]},
-        "additionalProperties": False,
-    }  # fmt: skip
-
-    async def test_input_schema_keeps_every_keyword_and_is_that_of_an_object(self, link):
-        """spec 2025-11-25: schema#tool"""
-        app = m.Server()
-        app.add_tool(lambda args: args, name="whole", input_schema=self.WHOLE)
-        app.add_tool(lambda args: args, name="bare", input_schema={"required": ["a"]})
-        async with link.connect(app) as c:
-            whole, bare = await c.list_tools()
-            assert whole["inputSchema"] == self.WHOLE
-            assert bare["inputSchema"] == {"type": "object", "required": ["a"]}
-
-    BROKEN = [
-        ({"type": "image", "data": "AA=="}, "mimeType"),
-        ({"type": "audio", "data": "AA=="}, "mimeType"),
-        ({"type": "resource_link", "uri": "x://a"}, "name"),
-    ]
-
-    def test_output_that_is_not_an_object_is_sent_to_modern_clients_alone(self, link):
-        """spec 2025-11-25: schema#tool, schema#calltoolresult"""
-        app, schema = m.Server(), {"type": "array", "items": {"type": "integer"}}
-        app.add_tool(lambda: [1, 2], name="t", output_schema=schema)
-
-        async def main():
-            async with link.connect(app) as c:
-                (tool,) = await c.list_tools()
-                return tool, await c.call_tool("t")
-
-        tool, answer = run(main())
-        assert ("outputSchema" in tool) == ("structuredContent" in answer) == link.modern
-        assert answer["content"] == [{"type": "text", "text": "[1,2]"}]
-        if link.modern:
-            assert (tool["outputSchema"], answer["structuredContent"]) == (schema, [1, 2])
-
-    def test_a_hint_that_cannot_be_resolved_is_an_error_with_a_remedy(self):
-        with pytest.raises(TypeError, match=r"raw_unresolvable.*'args'.*Nowhere.*input_schema="):
-            m.Server().add_tool(self.raw_unresolvable)
-
-    def test_decorators_give_the_function_back(self):
-        app = m.Server()
-
-        def fn(x: int = 0) -> int:
-            return x
-
-        def around(ctx, call_next):
-            return call_next(ctx)
-
-        assert app.tool(fn) is fn
-        assert app.tool("b")(fn) is fn
-        assert app.tool(name="c", title="C")(fn) is fn
-        assert app.prompt(fn) is fn
-        assert app.prompt("b")(fn) is fn
-        assert app.resource("x://a")(fn) is fn
-        assert app.complete("fn", "x")(fn) is fn
-        assert app.middleware(around) is around
-        assert app.method("acme/x")(fn) is fn
-        assert app.method("acme/x")(print) is print  # the last one counts
-        assert app.on("notifications/acme")(fn) is fn
-        assert list(app.tools) == ["fn", "b", "c"]
-
-    def test_images_know_their_type(self, tmp_path):
-        path = tmp_path / "a.JPG"
-        path.write_bytes(PNG)
-        for block, mime_type in [
-            (m.Image(path=path), "image/jpeg"),
-            (m.Image(PNG), "image/png"),
-            (m.Image(PNG, format="webp"), "image/webp"),
-            (m.Image(PNG, mime_type="image/x"), "image/x"),
-            (m.Audio(PNG), "audio/wav"),
-        ]:
-            assert (block["mimeType"], base64.b64decode(block["data"])) == (mime_type, PNG)
-
-    async def test_arguments_that_json_cannot_say_are_a_value_error(self, link):
-        async with link.connect(plain_app()) as c:
-            for use in (c.call("echo", {"value": float("nan")}), c.notify("x/y", {"a": float("inf")})):
-                with pytest.raises(ValueError, match="JSON has no NaN, no Infinity"):
-                    await use
-
-    async def test_lists_change_at_run_time_and_clients_are_told(self, link):
-        """spec 2025-11-25: server/tools#list-changed-notification"""
-        app, told = plain_app(), []
-        async with link.connect(
-            app,
-            on_tools_changed=lambda: told.append("tools"),
-            on_resources_changed=lambda: told.append("resources"),
-            on_prompts_changed=lambda: told.append("prompts"),
-        ) as c:
-            app.add_tool(lambda: 1, name="new")
-            await eventually(lambda: told == ["tools"])
-            assert [t["name"] for t in await c.list_tools()] == ["add", "echo", "new"]
-            await asyncio.get_running_loop().run_in_executor(None, app.remove_tool, "add")
-            await eventually(lambda: told == ["tools"] * 2)
-            assert [t["name"] for t in await c.list_tools()] == ["echo", "new"]
-            app.remove_resource("x://static")
-            app.remove_resource("x://{number}")
-            app.remove_prompt("greet")
-            # Equal news may be told once.
-            await eventually(lambda: set(told[2:]) == {"prompts", "resources"})
-            assert await c.list_resources() == await c.list_templates() == []
-            assert await c.list_prompts() == []
-
-    def test_a_name_registered_twice_keeps_its_place(self, caplog):
-        app = plain_app()
-        app.add_tool(lambda: 1, name="add")
-
-        async def main():
-            async with m.Client(app, revision="2025-11-25") as c:
-                assert [tool["name"] for tool in await c.list_tools()] == ["add", "echo"]
-                assert await c.call("add") == "1"
-
-        run(main())
-        assert "registered again" in caplog.text
-
-
-def asking_app(ask, **options):
-    """Return a server whose tool `ask` awaits ask(ctx) and keeps what comes of it in `.seen`."""
-    app = m.Server(**options)
-    app.seen = []
-
-    @app.tool
-    async def tool(ctx: m.Context):
-        try:
-            app.seen.append(await ask(ctx))
-        except Exception as exc:
-            app.seen.append(exc)
-            raise
-
-    return app
-
-
-class TestSampling:
-    """spec 2025-11-25: client/sampling"""
-
-    async def test_a_model_is_asked_through_the_client(self, link):
-        async def ask(ctx):
-            return await ctx.sample(
-                ["one", m.Message("two", role="assistant"), m.Audio(b"RIFF")],
-                max_tokens=7,
-                system="Be brief.",
-                temperature=0.5,
-                stop=["."],
-                model_preferences={"hints": [{"name": "m"}]},
-                metadata={"a": 1},
-            )
-
-        app = asking_app(ask)
-        asked = []
-
-        async def sample(params):
-            asked.append(params)
-            return "three"
-
-        async with link.connect(app, sample=sample, name="me") as c:
-            await c.call("tool")
-        assert app.seen == [
-            {
-                "role": "assistant",
-                "content": {"type": "text", "text": "three"},
-                "model": "me",
-                "stopReason": "endTurn",
-            }
-        ]
-        (params,) = asked
-        assert ("progressToken" in params.pop("_meta", {})) != link.modern
-        audio = params["messages"].pop()
-        assert audio["role"] == "user"
-        assert audio["content"]["type"] == ("audio" if link.since("2025-03-26") else "text")
-        assert params == {
-            "messages": [
-                {"role": "user", "content": {"type": "text", "text": "one"}},
-                {"role": "assistant", "content": {"type": "text", "text": "two"}},
-            ],
-            "maxTokens": 7,
-            "systemPrompt": "Be brief.",
-            "temperature": 0.5,
-            "stopSequences": ["."],
-            "modelPreferences": {"hints": [{"name": "m"}]},
-            "metadata": {"a": 1},
-        }
-
-    def test_what_was_not_declared_is_not_asked_for(self, link):
-        """spec 2025-11-25: client/sampling#capabilities"""
-        tools = [{"name": "t", "inputSchema": {"type": "object"}}]
-        app = asking_app(lambda ctx: ctx.sample("?"))
-        with_tools = asking_app(lambda ctx: ctx.sample("?", tools=tools, tool_choice={"mode": "auto"}))
-
-        async def main():
-            async with link.connect(app) as c:
-                with pytest.raises(link.unasked, match="did not declare the capability 'sampling'"):
-                    await c.call("tool")
-            async with link.connect(with_tools, sample=lambda params: "x") as c:
-                with pytest.raises(link.unasked, match="sampling.tools"):
-                    await c.call("tool")
-            declared = {"sampling": {"tools": {}}}
-            answer = {"content": {"type": "tool_use", "id": "1", "name": "t", "input": {}}}
-            async with link.connect(
-                with_tools, sample=lambda params: answer, capabilities=declared
-            ) as c:
-                if link.since("2025-11-25"):
-                    await c.call("tool")
-                    assert with_tools.seen[-1]["content"] == answer["content"]
-                else:
-                    with pytest.raises(m.ToolError, match="sampling.tools"):
-                        await c.call("tool")
-
-        with on_the_wire() as sent:
-            run(main())
-        asked = of_method(sent, "sampling/createMessage")
-        assert len(asked) == link.since("2025-11-25")
-        assert all(params["tools"] == tools for params in asked)
-
-    def test_messages_of_several_blocks_are_for_revisions_that_have_them(self, link):
-        two = m.Message(["a", m.Image(PNG)])
-        app = asking_app(lambda ctx: ctx.sample(two, include_context="thisServer"))
-
-        async def main():
-            async with link.connect(app, sample=lambda params: ["b", m.Image(PNG)]) as c:
-                await c.call("tool")
-
-        with on_the_wire() as sent:
-            run(main())
-        (params,) = of_method(sent, "sampling/createMessage")
-        kinds = [message["content"] for message in params["messages"]]
-        answer = app.seen[0]["content"]
-        if link.since("2025-11-25"):
-            assert [block["type"] for block in kinds[0]] == ["text", "image"]
-            assert [block["type"] for block in answer] == ["text", "image"]
-            assert "includeContext" not in params  # SHOULD NOT without sampling.context
-        else:
-            assert [block["type"] for block in kinds] == ["text", "image"]
-            assert answer["type"] == "text" and answer["text"].startswith("b\n[image")
-            assert params["includeContext"] == "thisServer"
-
-    @pytest.mark.parametrize("answer", [{}, {"content": "x"}, {"role": "assistant", "content": 5}])
-    def test_a_malformed_answer_fails_the_tool_alone(self, answer):
-        app = asking_app(lambda ctx: ctx.sample("?"))
-
-        async def main():
-            async with raw_client(app) as raw:
-                await raw.initialize(capabilities={"sampling": {}})
-                call = asyncio.ensure_future(raw.ask("tools/call", {"name": "tool"}))
-                await eventually(lambda: raw.heard)
-                await raw.say({"jsonrpc": "2.0", "id": raw.heard[0]["id"], "result": answer})
-                assert (await call)["result"]["isError"]
-
-        run(main())
-        assert isinstance(app.seen[0], m.MCPError)
-
-
-class TestRoots:
-    """spec 2025-11-25: client/roots"""
-
-    def test_roots_are_paths_uris_or_dicts_and_may_change(self, link, tmp_path):
-        app = asking_app(lambda ctx: ctx.roots())
-        changes = []
-        app.on("notifications/roots/list_changed")(lambda params: changes.append(params))
-        given = [str(tmp_path), "file:///a", {"uri": "file:///b", "name": "B", "_meta": {"c": 1}}]
-
-        async def main():
-            async with link.connect(app, roots=given) as c:
-                await c.call("tool")
-                await c.roots_changed(["file:///new"])
-                if not link.modern:  # there, the server asks when it needs them
-                    await eventually(lambda: changes == [{}])
-                await c.call("tool")
-            calls = []
-
-            async def roots():
-                calls.append(1)
-                return [tmp_path]
-
-            async with link.connect(app, roots=roots) as c:
-                assert not calls
-                await c.call("tool")
-            async with link.connect(app, roots=[]) as c:
-                await c.call("tool")
-            async with link.connect(app) as c:
-                with pytest.raises(link.unasked, match="'roots'"):
-                    await c.call("tool")
-                with pytest.raises(m.CapabilityMissing, match="'roots"):
-                    await c.roots_changed([])
-
-        run(main())
-        assert len(changes) == (not link.modern)
-        here = {"uri": tmp_path.as_uri(), "name": tmp_path.name}
-        first, second, third, none, missing = app.seen
-        assert first == [here, *({"uri": "file:///a"}, given[2])]
-        assert (second, third, none) == ([{"uri": "file:///new"}], [here], [])
-        assert isinstance(missing, m.CapabilityMissing) and missing.capability == "roots"
-
-
-    def test_a_root_that_is_not_a_file_uri_is_never_sent(self, link):
-        """spec 2025-11-25: client/roots#root"""
-        app = asking_app(lambda ctx: ctx.roots())
-        roots = ["https://x.example/", {"uri": "git://a"}, {"uri": "/a"}, {"uri": 5}, {"name": "a"},
-                 "file:///a/../etc", {"uri": "file:///a/%2E%2e"}, "file:///a/b\\..\\c"]  # fmt: skip
-        told = iter(roots)
-
-        async def main():
-            async with link.connect(app, roots=lambda: [next(told)]) as c:
-                for _ in roots:
-                    with pytest.raises(ValueError if link.modern else m.ToolError):
-                        await c.call("tool")
-
-        with on_the_wire() as sent:
-            run(main())
-        assert not [msg for msg in sent if "roots" in msg.get("result", {})]
-        assert next(told, None) is None
-
-
-FORMS = [  # what is asked for, the schema of the only field, what the client answers, the value
-    (bool, {"type": "boolean"}, True, True),
-    (str, {"type": "string"}, "x", "x"),
-    (int, {"type": "integer"}, 5, 5),
-    (float, {"type": "number"}, 1.5, 1.5),
-    (typing.Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, "b", "b"),
-    (Colour, {"type": "string", "enum": ["red", "blue"]}, "red", Colour.RED),
-    (["a", "b"], {"type": "string", "enum": ["a", "b"]}, "a", "a"),
-    (datetime.date, {"type": "string", "format": "date"}, "2025-01-02", datetime.date(2025, 1, 2)),
-    (uuid.UUID, {"type": "string"}, str(uuid.UUID(int=1)), uuid.UUID(int=1)),
-    (
-        typing.Annotated[int, {"minimum": 1, "maximum": 9}, "how many"],
-        {"type": "integer", "minimum": 1, "maximum": 9, "description": "how many"},
-        9,
-        9,
-    ),
-]
-MULTIPLE = [
-    (
-        typing.List[Colour],
-        {"type": "array", "items": {"type": "string", "enum": ["red", "blue"]}},
-        ["red", "blue"],
-        [Colour.RED, Colour.BLUE],
-    ),
-    (
-        typing.Set[typing.Literal["a", "b"]],
-        {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
-        ["a"],
-        {"a"},
-    ),
-]
-
-
-class TestElicitation:
-    """spec 2025-11-25: client/elicitation"""
-
-    NEEDS = "2025-06-18"
-
-    def test_one_value_of_every_kind(self, link):
-        forms = FORMS + (MULTIPLE if link.since("2025-11-25") else [])
-
-        async def main():
-            app = asking_app(lambda ctx: ctx.elicit("Which?", wanted))
-            asked = []
-
-            def elicit(message, schema):
-                asked.append((message, schema))
-                return {"value": said}
-
-            async with link.connect(app, elicit=elicit) as c:
-                for wanted, schema, said, value in forms:  # noqa: B007 -- `elicit` says it
-                    if not link.since(self.NEEDS):
-                        with pytest.raises(m.ToolError, match="has no elicitation"):
-                            await c.call("tool")
-                        assert not asked
-                        continue
-                    await c.call("tool")
-                    assert app.seen.pop() == m.Elicited("accept", value), wanted
-                    message, form = asked.pop()
-                    assert message == "Which?" and not asked and not app.seen
-                    assert form["properties"] == {"value": schema}
-                    assert (form["type"], form["required"]) == ("object", ["value"])
-
-        with on_the_wire() as sent:
-            run(main())
-        asked = of_method(sent, "elicitation/create")
-        assert len(asked) == len(forms) * link.since(self.NEEDS)
-        assert all(("mode" in params) == link.since("2025-11-25") for params in asked)
-
-    def test_without_a_type_it_is_a_confirmation(self, link):
-        app = asking_app(lambda ctx: ctx.elicit("Sure?"))
-
-        async def main():
-            for said in ({}, {"more": "than was asked"}, None):
-                async with link.connect(app, elicit=lambda *_, said=said: said) as c:
-                    await c.call("tool")
-
-        if link.since(self.NEEDS):
-            run(main())
-            yes, no = m.Elicited("accept", True), m.Elicited("decline", None)
-            assert app.seen == [yes, yes, no]
-
-    def test_a_record_of_fields_with_defaults(self, link):
-        app = asking_app(lambda ctx: ctx.elicit("Who?", Person))
-
-        async def main():
-            forms = []
-
-            def elicit(message, schema):
-                forms.append(schema)
-                return {"name": "Ada", "born": "1815-12-10"}
-
-            async with link.connect(app, elicit=elicit) as c:
-                await c.call("tool")
-            return forms[0]
-
-        if not link.since(self.NEEDS):
-            pytest.skip("this revision has no forms")
-        form = run(main())
-        person = Person("Ada", born=datetime.date(1815, 12, 10))
-        assert app.seen == [m.Elicited("accept", person)]
-        assert form["required"] == ["name"]
-        fields = form["properties"]
-        assert fields["email"]["format"] == "email"
-        assert fields["born"] == {"type": "string", "format": "date"}
-        assert fields["nick"] == {"type": "string"}
-        assert fields["fan"]["default"] is False
-        assert "default" in fields["age"] and "default" in fields["size"]
-
-    SCHEMA = {
-        "type": "object",
-        "properties": {
-            "one": {"type": "string", "enum": ["a", "b"], "default": "a"},
-            "titled": {
-                "type": "string",
-                "oneOf": [{"const": "x", "title": "X"}, {"const": "y", "title": "Y"}],
-            },
-            "legacy": {"type": "string", "enum": ["l"], "enumNames": ["Ell"]},
-            "many": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}, "maxItems": 1},
-            "titled_many": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}},
-            "n": {"type": "number", "default": 1.5},
-        },
-        "required": ["titled"],
-    }
-
-    def test_a_schema_of_ones_own(self, link):
-        schema = self.SCHEMA
-        app = asking_app(lambda ctx: ctx.elicit("?", schema))
-        said = {"titled": "y", "many": ["b"]}
-
-        async def main():
-            async with link.connect(app, elicit=lambda message, schema: said) as c:
-                await c.call("tool")
-
-        if not link.since(self.NEEDS):
-            pytest.skip("this revision has no forms")
-        if not link.since("2025-11-25"):
-            with pytest.raises(m.ToolError, match="revision 2025-06-18 cannot choose several values"):
-                run(main())
-            return
-        with on_the_wire() as sent:
-            run(main())
-        assert app.seen == [m.Elicited("accept", {"one": "a", "n": 1.5, **said})]
-        (params,) = of_method(sent, "elicitation/create")
-        assert params["requestedSchema"] == schema
-
-
-    @pytest.mark.parametrize("wanted, value", [
-        (Newcomer, Newcomer("Ann", None)),
-        ({"properties": {"name": {"type": "string"}, "n": {"type": "integer", "default": 7}}, "required": ["n"]},
-         {"name": "Ann", "n": 7}),
-    ])  # fmt: skip
-    def test_a_field_that_is_absent_has_its_default_or_is_none(self, wanted, value):
-        app = asking_app(lambda ctx: ctx.elicit("Who?", wanted))
-
-        async def main():
-            async with raw_client(app) as raw:
-                await raw.initialize(capabilities={"elicitation": {}})
-                call = asyncio.ensure_future(raw.ask("tools/call", {"name": "tool"}))
-                await eventually(lambda: raw.heard)
-                answer = {"action": "accept", "content": {"name": "Ann"}}
-                await raw.say({"jsonrpc": "2.0", "id": raw.heard[0]["id"], "result": answer})
-                await call
-
-        run(main())
-        assert app.seen == [m.Elicited("accept", value)]
-
-    @pytest.mark.parametrize(
-        "said, action",
-        [
-            (None, "decline"),
-            (False, "decline"),
-            ("decline", "decline"),
-            ("cancel", "cancel"),
-            (True, "accept"),
-            ({}, "accept"),
-        ],
-    )
-    def test_a_person_may_decline_or_cancel(self, said, action):
-        app = asking_app(lambda ctx: ctx.elicit("Sure?"))
-
-        async def elicit(message, schema):
-            return said
-
-        async def main():
-            async with m.Client(app, elicit=elicit, revision="2025-11-25") as c:
-                await c.call("tool")
-
-        run(main())
-        assert app.seen == [m.Elicited(action, True if action == "accept" else None)]
-
-    @pytest.mark.parametrize("said", [5, "x", {"value": "x"}, {"value": None}, {"other": 1}, []])
-    def test_a_client_does_not_send_what_was_not_asked_for(self, said, caplog):
-        app = asking_app(lambda ctx: ctx.elicit("Sure?", bool))
-
-        async def main():
-            async with m.Client(app, elicit=lambda *_: said, revision="2025-11-25") as c:
-                with pytest.raises(m.ToolError, match="does not fit the form"):
-                    await c.call("tool")
-
-        run(main())
-        assert isinstance(app.seen[0], m.RemoteError) and app.seen[0].code == -32603
-        assert "what elicit= returned does not fit the form" in caplog.text
-
-    @pytest.mark.parametrize(
-        "answer",
-        [
-            {},
-            {"action": "maybe"},
-            {"action": 5},
-            {"action": "accept"},
-            {"action": "accept", "content": {}},
-            {"action": "accept", "content": []},
-            {"action": "accept", "content": {"value": "x"}},
-        ],
-    )
-    def test_a_wrong_answer_fails_the_tool_alone(self, answer):
-        app = asking_app(lambda ctx: ctx.elicit("How many?", int))
-
-        async def main():
-            async with raw_client(app) as raw:
-                await raw.initialize(capabilities={"elicitation": {}})
-                call = asyncio.ensure_future(raw.ask("tools/call", {"name": "tool"}))
-                await eventually(lambda: raw.heard)
-                await raw.say({"jsonrpc": "2.0", "id": raw.heard[0]["id"], "result": answer})
-                assert (await call)["result"]["isError"]
-                assert "result" in await raw.ask("ping")
-
-        run(main())
-        assert isinstance(app.seen[0], m.MCPError)
-
-    @pytest.mark.parametrize(
-        "wanted",
-        [
-            Spot,  # fine, for comparison
-            typing.List[int],
-            typing.Dict[str, int],
-            typing.List[Spot],
-            typing.Literal[1, 2],
-            typing.Union[int, str],
-            {"type": "object", "properties": {"a": {"type": "object"}}},
-            {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}},
-        ],
-    )
-    async def test_a_form_is_flat(self, wanted):
-        """spec: client/elicitation#requested-schema"""
-        app, asked = asking_app(lambda ctx: ctx.elicit("?", wanted)), []
-        async with m.Client(app, elicit=lambda message, schema: asked.append(schema)) as c:
-            if wanted is Spot:
-                await c.call("tool")
-                assert list(asked[0]["properties"]) == ["x", "y"]
-                return
-            with pytest.raises(m.ToolError, match="a form cannot ask for"):
-                await c.call("tool")
-
-    def test_a_url_may_be_opened_where_client_and_revision_can(self, link):
-        app = asking_app(lambda ctx: ctx.elicit_url("Sign in", "https://example.com/", id="e1"))
-
-        async def main():
-            opened = []
-
-            def elicit_url(message, url):
-                opened.append((message, url))
-                return True
-
-            async with link.connect(app, elicit=lambda *_: None) as c:
-                with pytest.raises(link.unasked, match="elicitation.url"):
-                    await c.call("tool")
-            async with link.connect(app, elicit_url=elicit_url) as c:
-                if link.since("2025-11-25"):
-                    await c.call("tool")
-                    assert app.seen[-1] == m.Elicited("accept", None)
-                    assert opened == [("Sign in", "https://example.com/")]
-                else:
-                    with pytest.raises(m.ToolError, match="elicitation"):
-                        await c.call("tool")
-                    assert not opened
-
-        with on_the_wire() as sent:
-            run(main())
-        asked = of_method(sent, "elicitation/create")
-        assert len(asked) == link.since("2025-11-25")
-        for params in asked:
-            assert params["mode"] == "url" and ("elicitationId" in params) != link.modern
-            assert link.modern or params["elicitationId"] == "e1"
-
-    def test_the_url_of_a_page_is_one(self, link):
-        """spec 2025-11-25: client/elicitation#url-mode-elicitation-requests"""
-        app = m.Server()
-
-        @app.tool
-        async def ask(url: str, ctx: m.Context):
-            await ctx.elicit_url("Pay", url)
-
-        @app.tool
-        async def by_hand(url: str, ctx: m.Context):
-            await ctx.ask("elicitation/create", {"mode": "url", "message": "Pay", "url": url})
-
-        async def main():
-            async with link.connect(app, elicit_url=lambda *_: True) as c:
-                for url in ("", "example.com/pay", "javascript:alert(1)", "https:///x", "a b://x"):
-                    for name in ("ask", "by_hand"):
-                        with pytest.raises(m.MCPError, match="expected an absolute URL, got"):
-                            await c.call(name, {"url": url})
-
-        with on_the_wire() as sent:
-            run(main())
-        assert not of_method(sent, "elicitation/create")
-
-    def test_a_client_that_only_opens_urls_is_not_asked_to_fill_in_forms(self):
-        """spec 2025-11-25: client/elicitation#capabilities"""
-        app = asking_app(lambda ctx: ctx.elicit("?", bool))
-
-        async def main():
-            async with m.Client(app, elicit_url=lambda *_: True, revision="2025-11-25") as c:
-                with pytest.raises(m.ToolError, match="'elicitation.form'"):
-                    await c.call("tool")
-
-        with on_the_wire() as sent:
-            run(main())
-        assert not of_method(sent, "elicitation/create")
-        assert of_method(sent, "initialize")[0]["capabilities"]["elicitation"] == {"url": {}}
 
 
 #######################################
@@ -17030,17 +16204,13 @@ class TestBudgets:
             m.Server(rate_limit=limit)
 
     async def test_a_client_that_says_too_much_of_itself_is_refused(self):
-        lines = Lines()
-        serving = asyncio.ensure_future(m.Server().serve(lines))
-        params = raw_hello()
-        params["clientInfo"]["title"] = "x" * 65536
-        lines.put({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params})
-        error = (await lines.take())["error"]
-        assert error["code"] == -32602 and "65536" in error["message"]
-        lines.put({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": raw_hello()})
-        assert "result" in await lines.take()
-        await lines.close()
-        await serving
+        boast = hello()
+        boast["params"]["clientInfo"]["title"] = "x" * 65536
+        async with lines_to(m.Server(), revision=None) as lines:
+            lines.put(boast, hello())
+            error = (await lines.take())["error"]
+            assert error["code"] == -32602 and "65536" in error["message"]
+            assert "result" in await lines.take()
 
 
 class TestLifespans:
@@ -18345,7 +17515,7 @@ class TestWords(OfTheBook):
         ]  # fmt: skip
         assert dates == [4] * len(m.REVISIONS)
 
-    def test_the_call_in_the_preface_is_what_crosses_the_wire(self):
+    async def test_the_call_in_the_preface_is_what_crosses_the_wire(self):
         text = m.__doc__.partition("ONE CALL ON THE WIRE")[2].partition("Either era")[0]
         shown = re.findall(r"^    (-->|<--) (.+(?:\n     .+)*)", text, re.M)
         messages = [(arrow, json.loads(line)) for arrow, line in shown]
@@ -18355,20 +17525,14 @@ class TestWords(OfTheBook):
         def add(a: int, b: int = 0) -> int:
             return a + b
 
-        async def main():
-            said = []
-            for begin in (0, 5):  # the legacy era, then the modern one
-                async with raw_client(app) as client:
-                    for arrow, msg in messages[begin : begin + 5]:
-                        if arrow == "-->":
-                            await client.say(msg)
-                        else:
-                            said += await client.ours.read()
-            return said
-
-        answers = [msg for arrow, msg in messages if arrow == "<--"]
-        wanted = [json.dumps(msg, separators=(",", ":")).encode() for msg in answers]
-        assert len(messages) == 7 and run(main()) == wanted
+        assert len(messages) == 7
+        for begin in (0, 5):  # the legacy era, then the modern one
+            async with lines_to(app, revision=None) as lines:
+                for arrow, msg in messages[begin : begin + 5]:
+                    if arrow == "-->":
+                        lines.put(msg)
+                    else:  # the members in the same order, too
+                        assert json.dumps(await lines.take()) == json.dumps(msg)
 
     def test_a_name_has_one_meaning(self):
         """A second assignment would take the first one's place in every section."""
@@ -18498,14 +17662,14 @@ class TestTables(OfTheBook):
             ours = {row.name for row in m.METHODS.values() if name in row.revisions}
             assert {method for method in ours if "tasks" not in method} == theirs
 
-    @pytest.mark.parametrize("revision", LEGACY_REVISIONS)
+    @pytest.mark.parametrize("revision", LEGACY_DATES)
     async def test_every_message_is_that_of_its_schema(self, revision):
         """All that an app and a client can say to each other; in the newest revision, and no more."""
         if "MCP_SPEC" not in os.environ:
             pytest.skip("MCP_SPEC does not name a checkout of the specification: nothing checked")
         path = pathlib.Path(os.environ["MCP_SPEC"]) / "schema" / revision / "schema.json"
         schema = json.loads(path.read_text("utf-8"))
-        schema = strictly(schema) if revision == LEGACY_REVISIONS[-1] else schema
+        schema = strictly(schema) if revision == V4 else schema
         home = "definitions" if "definitions" in schema else "$defs"
         names = {each["properties"]["method"]["const"]: name for name, each in schema[home].items()
                  if "const" in each.get("properties", {}).get("method", {})}  # fmt: skip
