@@ -585,6 +585,24 @@ NAMED_IN = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"
             "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}  # fmt: skip
 
 
+def modern(req_id, method, params=None, *, capabilities=None, **meta):
+    """Return a request of the newest revision, and the headers that repeat it."""
+    own = {META + "protocolVersion": V5, META + "clientCapabilities": capabilities or {}, **meta}
+    msg = {"jsonrpc": "2.0", "id": req_id, "method": method, "params": {**(params or {}), "_meta": own}}
+    return msg, mirrored(msg)
+
+
+def mirrored(msg):
+    """Return the headers that repeat a request of the newest revision."""
+    name = (msg.get("params") or {}).get(NAMED_IN.get(msg.get("method")))
+    fields = {"mcp_protocol_version": V5, "mcp_method": msg.get("method"), "mcp_name": name}
+    return {key: value for key, value in fields.items() if value}
+
+
+def modern_call(req_id, tool, arguments=None, **options):
+    return modern(req_id, "tools/call", {"name": tool, "arguments": arguments or {}}, **options)
+
+
 def demo():
     """Return a server with one of everything. Its text also runs in a process of its own."""
     import asyncio
@@ -1036,10 +1054,7 @@ class WebDoor(Door):
         if self.session:
             head.update({"mcp-session-id": self.session, "mcp-protocol-version": self.revision})
         if self.modern and isinstance(msg, dict):
-            params = msg.get("params") or {}
-            name = params.get(NAMED_IN.get(msg.get("method")))
-            head.update({"mcp-protocol-version": self.revision, "mcp-method": msg.get("method", "")})
-            head.update({"mcp-name": name} if name else {})
+            head.update({name.replace("_", "-"): value for name, value in mirrored(msg).items()})
         return head
 
     async def connect(self):
@@ -1745,6 +1760,11 @@ resources/read              2024-11-05 2026-07-28
 tools/list                  2024-11-05 2026-07-28
 tools/call                  2024-11-05 2026-07-28
 server/discover             2026-07-28 2026-07-28
+tasks/list                  never never
+tasks/result                never never
+roots/list                  never never
+sampling/createMessage      never never
+elicitation/create          never never
 """
 # A request of each revision, and what is said of a parameter that is wrong.
 WRONG_PARAMETERS = """
@@ -1806,6 +1826,60 @@ A prompt that does not exist is an invalid parameter.
     --> 1 prompts/get {"name": "nothing"}
     <-- 1 error -32602 "nothing"
 """, failing_server)
+
+    test_of_requests = conversations("""
+A request of the modern era is refused if its metadata are malformed, then if its revision is unknown.
+[modern] spec: basic/index#_meta doors memory stdio
+    --> 1 no/such {"_meta": {"io.modelcontextprotocol/clientCapabilities": []}}
+    <-- 1 error -32602 "clientCapabilities"
+    --> 2 no/such {"_meta": {"io.modelcontextprotocol/clientInfo": "me"}}
+    <-- 2 error -32602 "clientInfo"
+    --> 3 no/such {"_meta": {"io.modelcontextprotocol/logLevel": "loud"}}
+    <-- 3 error -32602 "logLevel"
+    --> 4 no/such {"_meta": {"io.modelcontextprotocol/protocolVersion": 5}}
+    <-- 4 error -32602 "protocolVersion"
+    --> 5 no/such {"_meta": {"io.modelcontextprotocol/protocolVersion": "1900-01-01"}}
+    <-- 5 error -32022 "" {"requested": "1900-01-01",
+          "supported": ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]}
+    --> 6 tools/list {"_meta": {"io.modelcontextprotocol/protocolVersion": "2025-11-25"}}
+    <-- 6 error -32022 "" {"requested": "2025-11-25", "supported": ["2026-07-28", ...]}
+    --> 7 no/such
+    <-- 7 error -32601 "no/such"
+
+A handshake that carries the metadata of the modern era is refused, and the error names the revisions.
+[modern] spec: basic/versioning#backward-compatibility-with-initialization-based-versions
+    --> 1 initialize {"protocolVersion": "x"}
+    <-- 1 error -32601 "2026-07-28, 2025-11-25, 2025-06-18, 2025-03-26, 2024-11-05"
+
+A code that the modern era has retired or keeps for itself is replaced, and every other is sent as it is.
+[modern] spec: basic/index#error-codes
+    --> 1 tools/call {"name": "refuse", "arguments": {"code": -32002}}
+    <-- 1 error -32602 "refused" {"code": -32002}
+    --> 2 tools/call {"name": "refuse", "arguments": {"code": -32042}}
+    <-- 2 error -32603 "refused" {"code": -32042}
+    --> 3 tools/call {"name": "refuse", "arguments": {"code": -32050}}
+    <-- 3 error -32603 "refused" {"code": -32050}
+    --> 4 tools/call {"name": "refuse", "arguments": {"code": -32021}}
+    <-- 4 error -32021 "refused" {"code": -32021}
+    --> 5 tools/call {"name": "refuse", "arguments": {"code": 7}}
+    <-- 5 error 7 "refused" {"code": 7}
+
+A client of the legacy era gets every code as it is.
+[legacy]
+    --> 1 tools/call {"name": "refuse", "arguments": {"code": -32042}}
+    <-- 1 error -32042 "refused" {"code": -32042}
+    --> 2 tools/call {"name": "refuse", "arguments": {"code": -32021}}
+    <-- 2 error -32021 "refused" {"code": -32021}
+
+inputResponses that are not an object are refused by each method that may ask.
+[modern] spec: basic/patterns/mrtr#error-handling
+    --> 1 tools/call {"name": "add", "arguments": {"a": 1}, "inputResponses": [1]}
+    <-- 1 error -32602 "inputResponses: expected object"
+    --> 2 resources/read {"uri": "note://a", "inputResponses": "yes"}
+    <-- 2 error -32602 "inputResponses: expected object"
+    --> 3 prompts/get {"name": "greet", "arguments": {"name": "x"}, "inputResponses": null}
+    <-- 3 error -32602 "inputResponses: expected object"
+""")
 
     test_of_resources = conversations("""
 A resource that does not exist has a code of its own in the legacy era.
@@ -5615,7 +5689,7 @@ class TestServing:
     async def test_a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation(self):
         lines = Lines(grace=None)
         serving = asyncio.ensure_future(demo().serve(lines))
-        lines.put(stateless(7, "subscriptions/listen", notifications={"toolsListChanged": True}))
+        lines.put(modern(7, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})[0])
         assert (await lines.take())["method"] == "notifications/subscriptions/acknowledged"
         lines.inbox.put_nowait([])  # the input has ended, and answers can still be written
         result, cancelled = await lines.take(), await lines.take()
@@ -5794,6 +5868,22 @@ async def answered(app, answer, **capabilities):
         result = (await lines.take())["result"]
         assert await lines.answers() == []
     return result
+
+
+@pytest.mark.parametrize("method, declared, missing", [
+    ("roots/list", {"sampling": {}, "elicitation": {}}, {"roots": {}}),
+    ("sampling/createMessage", {"roots": {}, "sampling": {}}, {"sampling": {"tools": {}}}),
+    ("elicitation/create", {"roots": {}, "sampling": {"tools": {}}}, {"elicitation": {"url": {}}}),
+])  # fmt: skip
+async def test_the_capability_that_a_question_needs_is_named(method, declared, missing):
+    """basic/index#_meta: "data.requiredCapabilities lists the missing capabilities"."""
+    page = {"mode": "url", "message": "Pay", "url": "https://x.example/"}
+    text = {"messages": [], "maxTokens": 5, "tools": []}
+    app = asking_app(lambda ctx: ctx.ask(method, {"sampling/createMessage": text, "elicitation/create": page}.get(method)))
+    async with lines_to(app, revision=None) as lines:
+        lines.put(modern_call(1, "tool", capabilities=declared)[0])
+        error = (await lines.take())["error"]
+    assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": missing})
 
 
 class TestSampling:
@@ -8885,6 +8975,18 @@ def sample_app(**options):
         return closed
 
     @app.tool
+    def thread(gate: str, ctx: m.Context) -> None:
+        app.log.append(f"{gate} begins")
+        deadline = time.monotonic() + 20
+        while not ctx.cancelled and time.monotonic() < deadline:
+            time.sleep(0.001)
+        app.log.append(f"{gate} cancelled" if ctx.cancelled else f"{gate} goes on")
+
+    @app.tool
+    async def where(region: typing.Annotated[str, m.Header("Region")] = "none", count: int = 0) -> str:
+        return f"{region} {count}"
+
+    @app.tool
     async def ask(ctx: m.Context) -> str:
         answer = await ctx.elicit("Really?", bool)
         return f"{answer.action} {answer.data}"
@@ -8900,13 +9002,6 @@ def sample_app(**options):
 def call_of(req_id, tool, arguments=None, **more):
     params = {"name": tool, "arguments": arguments or {}, **more}
     return {"jsonrpc": "2.0", "id": req_id, "method": "tools/call", "params": params}
-
-
-def modern_call(req_id, tool, arguments=None, **meta):
-    """Return a call of the newest revision, and the headers that repeat it."""
-    own = {META + "protocolVersion": NO_SESSIONS, META + "clientCapabilities": {}, **meta}
-    fields = {"mcp_protocol_version": NO_SESSIONS, "mcp_method": "tools/call", "mcp_name": tool}
-    return call_of(req_id, tool, arguments, _meta=own), fields
 
 
 class Events:
@@ -9669,12 +9764,12 @@ class TestLostConnections:
             app.gate_of("g").set_result(None)
             await eventually(lambda: app.log == ["g begins", "g ends"])
 
-    @pytest.mark.parametrize("say", [False, True])
-    async def test_a_lost_connection_is_the_cancellation_where_there_are_no_sessions(self, say):
+    @pytest.mark.parametrize("tool, more", [("wait", {}), ("wait", {"say": True}), ("thread", {})])
+    async def test_a_lost_connection_is_the_cancellation_where_there_are_no_sessions(self, tool, more):
         """spec: basic/transports/streamable-http#cancellation"""
         app = sample_app()
         async with http_calling(app, opened=False) as (caller, _):
-            msg, fields = modern_call(1, "wait", {"gate": "g", "say": say})
+            msg, fields = modern_call(1, tool, {"gate": "g", **more})
             wire = await caller.begin("POST", msg, **fields)
             await until(lambda: app.log)
             wire.drop()
@@ -9806,19 +9901,35 @@ SESSION_STATUSES = [  # method, path, headers that differ, status; None leaves a
     ("DELETE", "/mcp", {"mcp_protocol_version": V5}, 405), ("DELETE", "/mcp", {}, 204),
     ("OPTIONS", "/mcp", {}, 204), ("OPTIONS", "/nowhere", {}, 404),
 ]  # fmt: skip
-MODERN_STATUSES = [  # headers that differ, parameters that differ, status, code
-    ({}, {}, 200, None), ({"mcp_name": "=?base64?ZWNobw==?="}, {}, 200, None),
-    ({"mcp_method": None}, {}, 400, -32020), ({"mcp_method": "TOOLS/CALL"}, {}, 400, -32020),
-    ({"mcp_name": None}, {}, 400, -32020), ({"mcp_name": "other"}, {}, 400, -32020),
-    ({"mcp_name": "=?base64?%%%?="}, {}, 400, -32020), ({"mcp_protocol_version": None}, {}, 400, -32020),
-    ({"mcp_protocol_version": V4}, {}, 400, -32020), ({"mcp_protocol_version": "1999-01-01"}, {}, 400, -32020),
-    ({"mcp_session_id": "whatever"}, {}, 200, None),
-    # the metadata comes before the headers, the revision before the rest of them
-    ({"mcp_method": None}, {META + "clientCapabilities": None}, 400, -32602),
-    ({"mcp_protocol_version": "2099-01-01", "mcp_method": None}, {META + "protocolVersion": "2099-01-01"}, 400, -32022),
+# What differs in the headers, in _meta and in the rest of a call; status, code. None leaves something out. The
+# metadata come before the headers, the revision before the rest of them, and all of them before the handler.
+MODERN_STATUSES = [
+    ({}, {}, {}, 200, None), ({"mcp_name": "=?base64?ZWNobw==?="}, {}, {}, 200, None),
+    ({"mcp_session_id": "whatever", "last_event_id": "1-1"}, {}, {}, 200, None),
+    ({}, {}, {"_meta": None}, 400, -32602), ({}, {"protocolVersion": None}, {}, 400, -32602),
+    ({}, {"protocolVersion": 5}, {}, 400, -32602), ({}, {"clientCapabilities": None}, {}, 400, -32602),
+    ({}, {"clientCapabilities": []}, {}, 400, -32602), ({}, {"clientInfo": "me"}, {}, 400, -32602),
+    ({}, {"logLevel": "loud"}, {}, 400, -32602), ({"mcp_method": None}, {"clientCapabilities": None}, {}, 400, -32602),
+    ({"mcp_protocol_version": "v999"}, {"clientCapabilities": None}, {}, 400, -32602),
+    ({"mcp_protocol_version": None}, {}, {}, 400, -32020), ({"mcp_protocol_version": V4}, {}, {}, 400, -32020),
+    ({}, {"protocolVersion": "v999"}, {}, 400, -32020),
+    ({"mcp_protocol_version": None}, {"protocolVersion": "v999"}, {}, 400, -32020),
+    ({"mcp_protocol_version": "v999"}, {"protocolVersion": "v999"}, {}, 400, -32022),
+    ({"mcp_protocol_version": V4}, {"protocolVersion": V4}, {}, 400, -32022),
+    ({"mcp_protocol_version": "v999", "mcp_method": None}, {"protocolVersion": "v999"}, {"method": "no/such"}, 400, -32022),
+    ({"mcp_method": None}, {}, {}, 400, -32020), ({"mcp_method": "tools/list"}, {}, {}, 400, -32020),
+    ({"mcp_method": "TOOLS/CALL"}, {}, {}, 400, -32020), ({"mcp_method": "x"}, {}, {"method": "no/such"}, 400, -32020),
+    ({"mcp_name": None}, {}, {}, 400, -32020), ({"mcp_name": "other"}, {}, {}, 400, -32020),
+    ({"mcp_name": "ECHO"}, {}, {}, 400, -32020), ({"mcp_name": "=?base64?%%%?="}, {}, {}, 400, -32020),
+    ({"mcp_name": "\xe4dd"}, {}, {}, 400, -32020), ({"mcp_name": "echo"}, {}, {"name": "nowhere"}, 400, -32020),
+    ({}, {}, {"method": "no/such"}, 404, -32601), ({}, {}, {"name": "nowhere"}, 400, -32602),
+    ({}, {}, {"name": None}, 400, -32602), ({}, {}, {"name": "ask", "arguments": {}}, 400, -32021),
+    ({}, {}, {"name": "where", "arguments": {"region": "eu"}}, 400, -32020),
+    ({}, {}, {"name": "where", "arguments": {"region": "eu", "count": []}}, 400, -32020),
 ]  # fmt: skip
 ERRORS = [  # a call's error, and its status in a session and without
     (-32601, 200, 404), (-32602, 200, 400), (-32000, 200, 200), (-1, 200, 200),
+    (-32002, 200, 400), (-32021, 200, 400), (-32042, 200, 200),
 ]  # fmt: skip
 
 
@@ -9836,14 +9947,38 @@ class TestMessagesOverHTTP:
             if status >= 400:
                 assert answer["error"]["message"]
 
-    @pytest.mark.parametrize("headers, params, status, code", MODERN_STATUSES)
-    async def test_headers_and_body_agree_where_there_are_no_sessions(self, headers, params, status, code):
+    @pytest.mark.parametrize("headers, meta, changes, status, code", MODERN_STATUSES)
+    async def test_headers_and_body_agree_where_there_are_no_sessions(self, headers, meta, changes, status, code):
         """spec: basic/transports/streamable-http#server-validation"""
         async with http_calling(opened=False) as (caller, _):
-            msg, fields = modern_call(7, "echo", {"text": "x"}, **params)
+            msg, _ = modern_call(7, "echo", {"text": "x"})
+            msg["method"] = changes.get("method", msg["method"])
+            msg["params"]["_meta"].update({META + name: value for name, value in meta.items()})
+            msg["params"].update({name: value for name, value in changes.items() if name != "method"})
+            for place in (msg["params"], msg["params"].get("_meta") or {}):
+                for name in [name for name, value in place.items() if value is None]:
+                    del place[name]
             for _ in range(2):  # the second finds the same head again
-                got, _, answer = await caller.post(msg, **{**fields, **headers})
+                got, fields, answer = await caller.post(msg, **{**mirrored(msg), **headers})
                 assert (got, answer.get("error", {}).get("code"), answer["id"]) == (status, code, 7)
+                assert fields["content-type"] == "application/json" and "mcp-session-id" not in fields
+
+    @pytest.mark.parametrize("meta", [{}, {"progressToken": 1}])
+    async def test_who_names_an_unknown_revision_in_the_header_alone_is_sent_ours(self, meta):
+        """streamable-http#protocol-version-header: "listing its supported versions"."""
+        async with http_calling(opened=False) as (caller, _):
+            msg = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+            status, _, answer = await caller.post(msg, mcp_protocol_version="2099-01-01")
+        data = {"supported": DATES[::-1], "requested": "2099-01-01"}
+        assert (status, answer["id"], answer["error"]["code"], answer["error"]["data"]) == (400, 1, -32022, data)
+
+    @pytest.mark.parametrize("change, code", [({"method": 5}, -32600), ({"params": [1]}, -32602), ({"jsonrpc": "1.0"}, -32600)])
+    async def test_a_malformed_request_is_refused_with_its_id(self, change, code):
+        """basic/index#error-responses: "MUST include the same ID" where it can be read."""
+        async with http_calling(opened=False) as (caller, _):
+            msg, fields = modern(4, "tools/list")
+            status, _, answer = await caller.post({**msg, **change}, **fields)
+            assert (status, answer["id"], answer["error"]["code"]) == (400, 4, code)
 
     @pytest.mark.parametrize("code, legacy, modern", ERRORS)
     async def test_an_error_has_the_status_of_its_era(self, code, legacy, modern):
@@ -9884,6 +10019,7 @@ class TestMessagesOverHTTP:
                 assert (await caller.post(msg))[::2] == (202, b"")
             msg, fields = {"jsonrpc": "2.0", "id": 5, "result": {}}, {"mcp_protocol_version": V5}
             assert await caller.status("POST", msg, **fields) == 400
+            assert await caller.status("POST", [modern(1, "tools/list")[0]], **fields) == 400
             # A modern client cancels by closing; the notification says nothing to us.
             msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
             assert await caller.status("POST", msg, **fields) == 202
@@ -9897,6 +10033,8 @@ class TestMessagesOverHTTP:
             await until(lambda: app.log)
             msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
             assert await caller.status("POST", msg, mcp_protocol_version=V5) == 202
+            msg, fields = modern_call(1, "echo", {"text": "x"})
+            assert (await caller.post(msg, **fields))[0] == 200, "another client may use the same id"
             app.gate_of("g").set_result(None)
             assert json.loads((await wire.answer())[2])["result"] and app.log == ["g begins", "g ends"]
 
@@ -10781,6 +10919,22 @@ def talk(script, work, **options):
     return run(main())
 
 
+def answering(serve):
+    """Return a script that answers each request with serve(head, msg): a result, or the code of an error."""
+
+    async def on_call(wire, head, msg):
+        found = serve(head, msg)
+        answer = {"jsonrpc": "2.0", "id": msg["id"]}
+        if isinstance(found, int):
+            answer["error"] = {"code": found, "message": "no"}
+        else:
+            answer["result"] = {"resultType": "complete", "supportedVersions": [V5], "capabilities": ANSWERED,
+                                "contents": [], "messages": [], "content": [], **found}  # fmt: skip
+        wire.send(framed("application/json", json.dumps(answer).encode(), "400 No" if isinstance(found, int) else "200 OK"))
+
+    return Scripted(on_call)
+
+
 def sse(msg, id=None):
     return (f"id: {id}\n" if id else "").encode() + f"data: {json.dumps(msg)}\n\n".encode()
 
@@ -11460,6 +11614,217 @@ class TestClientOverHTTP:
             no_proxies.setenv("https_proxy", url)
             with pytest.raises(m.ConnectionClosed, match="before TLS"):
                 await m.Client("https://server.invalid/mcp").connect()
+
+
+# What an annotation of the value `bad` makes invalid: property schema, beside a right one of name R.
+BAD_MIRRORS = {
+    "empty": {"a": {"type": "string", "x-mcp-header": ""}},
+    "with a space": {"a": {"type": "string", "x-mcp-header": "My Region"}},
+    "with a colon": {"a": {"type": "string", "x-mcp-header": "a:b"}},
+    "with a line break": {"a": {"type": "string", "x-mcp-header": "a\r\nb"}},
+    "beyond ASCII": {"a": {"type": "string", "x-mcp-header": "Größe"}},
+    "no text": {"a": {"type": "string", "x-mcp-header": 5}},
+    "twice": {"a": {"type": "string", "x-mcp-header": "r"},
+              "b": {"type": "string", "x-mcp-header": "R"}},
+    "of a number": {"a": {"type": "number", "x-mcp-header": "R"}},
+    "of an object": {"a": {"type": "object", "x-mcp-header": "R"}},
+    "of an array": {"a": {"type": "array", "x-mcp-header": "R"}},
+    "of null": {"a": {"type": "null", "x-mcp-header": "R"}},
+    "of no type": {"a": {"x-mcp-header": "R"}},
+    "inside items": {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "R"}}},
+    "inside anyOf": {"a": {"anyOf": [{"type": "string", "x-mcp-header": "R"}]}},
+    "inside not": {"a": {"not": {"type": "string", "x-mcp-header": "R"}}},
+    "below items": {"a": {"items": {"properties": {"b": {"type": "string", "x-mcp-header": "R"}}}}},
+}  # fmt: skip
+# spec: basic/transports/streamable-http#value-encoding
+ENCODED = [
+    ("us-west1", "us-west1"),
+    ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+    (" padded ", "=?base64?IHBhZGRlZCA=?="),
+    ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+    ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+    ("us west 1", "us west 1"),
+    ("", ""),
+    ("a\tb", "=?base64?YQli?="),
+]
+# Arguments, the header that mirrors one of them, and whether they agree.
+COMPARED = [
+    ({"n": 42}, "42", True), ({"n": 42}, "42.0", True), ({"n": 42.0}, "42", True),
+    ({"n": 42}, "042", True), ({"n": -7}, "-7", True), ({"n": 42}, "43", False),
+    ({"n": 42}, "42.5", False), ({"n": 42}, "x", False), ({"n": 42}, None, False),
+    ({"n": None}, None, True), ({}, None, True), ({"n": None}, "42", False), ({}, "42", False),
+    ({"n": 2**53 - 1}, str(2**53 - 1), True), ({"n": 2**53 - 1}, str(2**53 - 2), False),
+    ({"b": True}, "true", True), ({"b": False}, "false", True), ({"b": True}, "True", False),
+    ({"b": True}, "1", False), ({"s": "a"}, "a", True), ({"s": "a"}, "A", False),
+    ({"s": "é"}, "=?base64?w6k=?=", True), ({"s": "é"}, "\xe9", False),
+    ({"s": ""}, "", True), ({"s": ""}, None, False), ({"s": "42"}, "42.0", False),
+    ({"o": {"p": "q"}}, "q", True), ({"o": {"p": "q"}}, "r", False), ({"o": {}}, None, True),
+    ({"o": None}, None, True), ({"o": "text"}, None, True), ({"o": {"p": {}}}, None, True),
+]  # fmt: skip
+
+
+class TestMirroring:
+    """streamable-http#request-metadata: headers repeat the body, for whoever reads only those."""
+
+    def test_values_travel_as_the_page_shows(self):
+        for value, header in ENCODED:
+            assert (m.encode_header_value(value), m.decode_header_value(header)) == (header, value)
+        for header in ("=?BASE64?YQ==?=", "=?base64?YQ==", "base64?YQ==?="):  # markers are exact
+            assert m.decode_header_value(header) == header
+        for header in ("=?base64?%%%?=", "=?base64?a?=", "=?base64?/w==?=", "\xe9", "a\x7f"):
+            with pytest.raises(m.RPCError) as caught:
+                m.decode_header_value(header)
+            assert caught.value.code == -32020
+
+    def test_arbitrary_texts_survive_the_header(self):
+        dice = rng("header values")
+        for _ in range(500):
+            text = "".join(dice.choices("aB =?b64/\t\r\n\x00é世\U0001f600", k=dice.randint(0, 12)))
+            header = m.encode_header_value(text)
+            assert re.fullmatch(r"[\x20-\x7e]*", header) and header == header.strip(" ")
+            assert m.decode_header_value(header) == text
+
+    def test_an_annotation_that_breaks_the_rules_is_refused_at_registration(self):
+        marked = {"type": "string", "x-mcp-header": "R"}
+        schemas = [{"properties": properties} for properties in BAD_MIRRORS.values()]
+        for keyword in ("$defs", "if", "then", "else", "additionalProperties"):
+            schemas.append({"properties": {}, keyword: {"properties": {"a": marked}}})
+        for schema in schemas:
+            with pytest.raises(m.SchemaError):
+                m.Server().add_tool(lambda **a: 1, name="x", input_schema={"type": "object", **schema})
+
+    async def test_an_argument_may_be_called_like_the_keyword(self):
+        app = m.Server()
+        schema = {"properties": {"x-mcp-header": {"type": "string"}, "properties": {"type": "string"}}}
+        app.add_tool(lambda **a: "1", name="x", input_schema=schema)
+        async with http_calling(app, opened=False) as (caller, _):
+            msg, fields = modern_call(1, "x", {"x-mcp-header": "a", "properties": "b"})
+            assert (await caller.post(msg, **fields))[0] == 200
+
+    @pytest.mark.parametrize("number, fits", [
+        (2**53 - 1, True), (-(2**53) + 1, True), (2**53, False), (-(2**53), False), (1e300, False),
+    ])  # fmt: skip
+    async def test_an_integer_in_a_header_is_one_that_everybody_reads_alike(self, number, fits):
+        """streamable-http#schema-extension: "within the safe range for JavaScript"."""
+        app, heard = m.Server("big"), []
+
+        @app.tool
+        def count(n: typing.Annotated[int, m.Header("N")]) -> None:
+            heard.append(n)
+
+        async with http_calling(app, opened=False) as (caller, server):
+            msg, fields = modern_call(1, "count", {"n": number})
+            status, _, answer = await caller.post(msg, mcp_param_n=f"{number:.0f}", **fields)
+            assert (status, answer.get("error", {}).get("code")) == ((200, None) if fits else (400, -32020))
+            async with m.Client(server.url) as c:
+                await c.list_tools()
+                with contextlib.nullcontext() if fits else pytest.raises(m.RPCError, match="9007199"):
+                    await c.call("count", {"n": number})
+        async with m.Client(app) as c:  # where there are no headers, all integers pass
+            await c.call("count", {"n": number})
+        assert heard == [number] * (3 if fits else 1)
+
+    async def test_a_server_compares_header_and_argument(self):
+        """streamable-http#server-behavior-for-custom-headers: the table, and numbers as numbers."""
+        app = m.Server()
+        kinds = {"n": "integer", "b": "boolean", "s": "string"}
+        properties = {name: {"type": kind, "x-mcp-header": name} for name, kind in kinds.items()}
+        properties["o"] = {"properties": {"p": {"type": "string", "x-mcp-header": "p"}}}
+        app.add_tool(lambda **given: "fine", name="x", input_schema={"type": "object", "properties": properties})
+        async with http_calling(app, opened=False) as (caller, _):
+            for arguments, header, fine in COMPARED:
+                name = "p" if "o" in arguments else next(iter(arguments), "n")
+                msg, fields = modern_call(1, "x", arguments)
+                _, _, answer = await caller.post(msg, **fields, **{f"mcp_param_{name}": header})
+                assert answer.get("error", {}).get("code") == (None if fine else -32020), (arguments, header)
+
+    async def test_the_class_header_marks_an_argument(self):
+        """server/tools#x-mcp-header; `Annotated[str, Header("Region")]`"""
+        async with http_calling(opened=False) as (caller, server):
+            msg, fields = modern("a", "tools/list")
+            listed = (await caller.post(msg, **fields))[2]["result"]["tools"]
+            schema = next(tool for tool in listed if tool["name"] == "where")["inputSchema"]
+            assert schema["properties"]["region"]["x-mcp-header"] == "Region"
+            for more, said in (({"mcp_param_region": "eu"}, "eu 0"), ({"Mcp_Param_REGION": "eu"}, "eu 0"),
+                               ({"mcp_param_region": "us"}, None), ({"mcp_param_region": "=?base64?ZXU=?="}, "eu 0")):  # fmt: skip
+                msg, fields = modern_call(2, "where", {"region": "eu"})
+                _, _, answer = await caller.post(msg, **fields, **more)
+                assert ("error" in answer) == (said is None), more
+                assert said is None or answer["result"]["content"][0]["text"] == said
+            msg, fields = modern_call(3, "where")  # a header that marks nothing is forwarded
+            assert (await caller.post(msg, **fields, mcp_param_other="x"))[0] == 200
+            async with m.Client(server.url, revision=V4) as c:  # the legacy era needs no mirrors
+                assert await c.call("where", {"region": "eu"}) == "eu 0"
+
+    async def test_a_client_repeats_what_is_marked_and_nothing_else(self):
+        """streamable-http#client-behavior"""
+        seen = []
+
+        def serve(head, msg):
+            seen.append({k: v for k, v in head.headers.items() if k.startswith("mcp-")})
+            properties = {
+                "s": {"type": "string", "x-mcp-header": "S"},
+                "n": {"type": "integer", "x-mcp-header": "N"},
+                "b": {"type": "boolean", "x-mcp-header": "B"},
+                "o": {"properties": {"p": {"type": "string", "x-mcp-header": "Deep"}}},
+                "plain": {"type": "string"},
+            }
+            return {"tools": [{"name": "tüte", "inputSchema": {"type": "object", "properties": properties}}]}
+
+        async with talking(answering(serve), revision=None) as c:
+            await c.list_tools()
+            for arguments in (
+                {"s": "é", "n": 42, "b": False, "o": {"p": "q"}, "plain": "x"},
+                {"s": None, "o": {}}, {"n": 42.0, "s": ""}, {},
+            ):  # fmt: skip
+                await c.call_tool("tüte", arguments)
+            await c.read_resource("file:///a%20b/ü")
+            await c.get_prompt("x")
+        called = {"mcp-protocol-version": V5, "mcp-method": "tools/call", "mcp-name": "=?base64?dMO8dGU=?="}
+        assert seen[0] == {"mcp-protocol-version": V5, "mcp-method": "server/discover"}
+        assert [{k: v for k, v in head.items() if k not in called} for head in seen[2:6]] == [
+            {"mcp-param-s": "=?base64?w6k=?=", "mcp-param-n": "42", "mcp-param-b": "false", "mcp-param-deep": "q"},
+            {}, {"mcp-param-n": "42", "mcp-param-s": ""}, {},
+        ]  # fmt: skip
+        assert all(called.items() <= head.items() for head in seen[2:6])
+        assert seen[6]["mcp-name"] == "=?base64?ZmlsZTovLy9hJTIwYi/DvA==?=" and seen[7]["mcp-name"] == "x"
+
+    async def test_a_client_leaves_out_invalid_tools_with_a_warning(self, caplog):
+        """streamable-http#schema-extension: "MUST exclude", "SHOULD log a warning"."""
+        bad = [{"name": f"bad {what}", "inputSchema": {"type": "object", "properties": properties}}
+               for what, properties in BAD_MIRRORS.items()]  # fmt: skip
+        tools = [*bad, {"name": "good", "inputSchema": {"type": "object"}}]
+        async with talking(answering(lambda head, msg: {"tools": tools}), revision=None) as c:
+            assert [tool["name"] for tool in await c.list_tools()] == ["good"]
+            assert [tool["name"] for tool in bad if f"{tool['name']!r} is left out" not in caplog.text] == []
+        # What older servers mean by that keyword is theirs; where there are no headers, nothing is wrong with them.
+        async with talking(answering(lambda head, msg: {"tools": tools})) as c:
+            assert len(await c.list_tools()) == len(tools)
+        known = {"resultType": "complete", "supportedVersions": [V5], "capabilities": ANSWERED}
+        fake = FakeServer({"server/discover": known, "tools/list": {"resultType": "complete", "tools": tools}})
+        async with client_of_fake(fake, revision=V5) as c:
+            assert len(await c.list_tools()) == len(tools)
+
+    @pytest.mark.parametrize("changes", [True, False])
+    async def test_a_header_mismatch_has_the_tools_read_again_and_one_more_attempt(self, changes):
+        """streamable-http#client-behavior: "SHOULD call tools/list ... then retry"."""
+        log = []
+
+        def serve(head, msg):
+            log.append(msg["method"])
+            mark = {"x-mcp-header": "Region"} if changes and "tools/call" in log else {}
+            properties = {"region": {"type": "string", **mark}}
+            if msg["method"] == "tools/call" and not (changes and head.headers.get("mcp-param-region") == "eu"):
+                return -32020
+            return {"tools": [{"name": "x", "inputSchema": {"type": "object", "properties": properties}}],
+                    "content": [], "ttlMs": 60_000, "cacheScope": "public"}  # fmt: skip
+
+        async with talking(answering(serve), revision=None) as c:
+            await c.list_tools()
+            with contextlib.nullcontext() if changes else pytest.raises(m.RemoteError) as failed:
+                await c.call_tool("x", {"region": "eu"})
+        assert changes or failed.value.code == -32020
+        assert log == ["server/discover", "tools/list", "tools/call", "tools/list", "tools/call"]
 
 
 @pytest.fixture(scope="module")
@@ -14888,1174 +15253,6 @@ class TestReadme:
         for limit in (m.MAX_ELEMENTS, m.MAX_DEPTH, m.MAX_IN_FLIGHT, m.MAX_MESSAGE_BYTES >> 20):
             assert f"{limit:,}" in table
 
-
-#######################################
-# T92. The two eras
-#######################################
-#
-# The stateless revision beside the others: one server, one pipe, one endpoint, one handler. What is
-# said here follows the pages of 2026-07-28, unless it names others.
-
-STATELESS, SESSIONS = "2026-07-28", "2025-11-25"
-OF_MCP = "io.modelcontextprotocol/"
-ANYTHING = {"elicitation": {}, "sampling": {}, "roots": {}}
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri",
-            "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}  # fmt: skip
-
-
-def stateless(req_id, method, /, capabilities=None, meta=None, **params):
-    """Return a request of the modern era, complete."""
-    own = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "t23", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": capabilities or {},
-    }
-    params = {**params, "_meta": {**own, **(meta or {})}}
-    return {"jsonrpc": "2.0", "id": req_id, "method": method, "params": params}
-
-
-def calling(req_id, name, /, arguments=None, **params):
-    """Return the request that calls a tool, by a client that can be asked anything."""
-    capabilities = params.pop("capabilities", ANYTHING)
-    arguments = arguments or {}
-    return stateless(req_id, "tools/call", capabilities, name=name, arguments=arguments, **params)
-
-
-def again(asked, req_id, answer, responses=None):
-    """Return the request that answers what a server asked back; None leaves something out."""
-    result = answer["result"]
-    assert result["resultType"] == "input_required", answer
-    params = {**asked["params"], "inputResponses": responses or {}}
-    params.pop("requestState", None)
-    if "requestState" in result:
-        params["requestState"] = result["requestState"]
-    return {**asked, "id": req_id, "params": params}
-
-
-def accept(**content):
-    """Return the answer of a person who filled a form in."""
-    return {"action": "accept", "content": content}
-
-
-def said(answer):
-    """Return the text of a tool's result."""
-    assert "result" in answer, answer
-    assert answer["result"]["resultType"] == "complete", answer
-    return answer["result"]["content"][0]["text"]
-
-
-def problem(answer):
-    """Return the code of an error."""
-    assert "error" in answer, answer
-    return answer["error"]["code"]
-
-
-class Entrance:
-    """A way into a server for literal messages; what is said before an answer is in `heard`."""
-
-    def __init__(self, app, **options):
-        self.app, self.options, self.heard = app, options, []
-
-    async def ask(self, msg, headers=None):
-        """Return the answer to a request; `status` and `head` are those of its HTTP response."""
-        raise NotImplementedError
-
-
-class Pipe(Entrance):
-    """In memory, as on stdio."""
-
-    status, head = None, {}
-
-    async def __aenter__(self):
-        self.end, theirs = m.memory_transports()
-        theirs.grace = 0
-        self.serving = asyncio.ensure_future(self.app.serve(theirs))
-        self.inbox = []
-        return self
-
-    async def __aexit__(self, *exc):
-        await self.end.close()
-        await self.serving
-
-    async def send(self, *msgs):
-        for msg in msgs:
-            await self.end.write(msg)
-
-    async def take(self):
-        """Return the next message."""
-        while not self.inbox:
-            lines = await self.end.read()
-            assert lines, "the server hung up"
-            self.inbox += map(json.loads, lines)
-        return self.inbox.pop(0)
-
-    async def answer(self, req_id):
-        """Return the answer to a request that was sent."""
-        while True:
-            msg = await self.take()
-            if msg.get("id") == req_id and "method" not in msg:
-                return msg
-            self.heard.append(msg)
-
-    async def ask(self, msg, headers=None):
-        await self.send(msg)
-        return await self.answer(msg["id"])
-
-
-def http_head(msg, headers=None):
-    """Return the headers of a POST; `headers` replaces some, with None removes them."""
-    params = msg.get("params") or {}
-    params = params if isinstance(params, dict) else {}
-    meta = params.get("_meta") or {}
-    own = {
-        "host": "localhost",
-        "content-type": "application/json",
-        "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": meta.get("io.modelcontextprotocol/protocolVersion"),
-        "mcp-method": msg.get("method"),
-        "mcp-name": params.get(NAMED_BY.get(msg.get("method"))),
-    }
-    head = {**own, **(headers or {})}
-    return {name: str(value) for name, value in head.items() if value is not None}
-
-
-class Post:
-    """One POST of ours over a socket: its response, as it comes."""
-
-    def __init__(self, url, msg, headers=None, method="POST"):
-        self.url, self.method = m.parse_url(url), method
-        self.body = b"" if msg is None else json.dumps(msg).encode()
-        self.sending = http_head(msg or {}, headers)
-        self.status, self.head, self.buffer = 0, {}, b""
-
-    async def __aenter__(self):
-        self.reader, self.writer = await asyncio.open_connection(self.url.host, self.url.port)
-        fields = {**self.sending, "content-length": len(self.body)}
-        lines = [
-            f"{self.method} {self.url.target} HTTP/1.1",
-            *(f"{k}: {v}" for k, v in fields.items()),
-        ]
-        self.writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + self.body)
-        return self
-
-    async def __aexit__(self, *exc):
-        self.writer.close()
-        with contextlib.suppress(OSError):
-            await self.writer.wait_closed()
-
-    async def begin(self):
-        """Read the head of the response."""
-        block = await self.reader.readuntil(b"\r\n\r\n")
-        first, *lines = block.decode().split("\r\n")[:-2]
-        self.status = int(first.split()[1])
-        self.head = dict(line.lower().split(": ", 1) for line in lines)
-        return self
-
-    async def read(self):
-        """Return the next piece of the body, b"" at its end."""
-        if "content-length" in self.head:
-            size = int(self.head.pop("content-length"))
-            return await self.reader.readexactly(size)
-        if "transfer-encoding" not in self.head:
-            return b""
-        size = int(await self.reader.readline(), 16)
-        return (await self.reader.readexactly(size + 2))[:-2]
-
-    async def messages(self):
-        """Give the messages of the response, and comments as text."""
-        if not self.status:
-            await self.begin()
-        if self.head.get("content-type") == "application/json":
-            yield json.loads(await self.read())
-            return
-        while True:
-            data = await self.read()
-            if not data:
-                return
-            self.buffer += data
-            *blocks, self.buffer = self.buffer.split(b"\n\n")
-            for block in blocks:
-                text = block.decode()
-                yield text if text.startswith(":") else json.loads(text.partition("data: ")[2])
-
-    async def take(self):
-        """Return the next message of the response."""
-        if not hasattr(self, "stream"):
-            self.stream = self.messages()
-        return await self.stream.__anext__()
-
-
-class Web(Entrance):
-    """HTTP by our own listener."""
-
-    async def __aenter__(self):
-        self.server = await self.app.http(port=0, **self.options).__aenter__()
-        self.url = self.server.url
-        return self
-
-    async def __aexit__(self, *exc):
-        await self.server.__aexit__(*exc)
-
-    def post(self, msg, headers=None, **options):
-        return Post(self.url, msg, headers, **options)
-
-    async def ask(self, msg, headers=None):
-        async with self.post(msg, headers) as response:
-            msgs = [msg async for msg in response.messages()]
-            self.status, self.head = response.status, response.head
-        self.heard += msgs[:-1]
-        return msgs[-1]
-
-
-class Mounted(Entrance):
-    """HTTP by an ASGI server, which is the test."""
-
-    async def __aenter__(self):
-        self.asgi = m.ASGIApp(self.app, **self.options)
-        return self
-
-    async def __aexit__(self, *exc):
-        await self.asgi.close()
-
-    async def call(self, msg, headers, receive, send):
-        head = [(k.encode(), v.encode("latin-1")) for k, v in http_head(msg, headers).items()]
-        scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": head,
-                 "query_string": b"", "client": ("127.0.0.1", 1)}  # fmt: skip
-        await self.asgi(scope, receive, send)
-
-    async def ask(self, msg, headers=None):
-        sent, asked = [], [{"type": "http.request", "body": json.dumps(msg).encode()}]
-
-        async def receive():
-            return asked.pop() if asked else await asyncio.get_running_loop().create_future()
-
-        async def send(event):
-            sent.append(event)
-
-        await self.call(msg, headers, receive, send)
-        self.status = sent[0]["status"]
-        self.head = {k.decode(): v.decode() for k, v in sent[0]["headers"]}
-        body = b"".join(event.get("body", b"") for event in sent[1:]).decode()
-        if self.head["content-type"] == "application/json":
-            return json.loads(body)
-        blocks = [block for block in body.split("\n\n") if block]
-        msgs = [json.loads(block.partition("data: ")[2]) for block in blocks]
-        self.heard += msgs[:-1]
-        return msgs[-1]
-
-
-def answer_to(msg, outcome):
-    """Return the message that answers a request: a result, or the code of an error."""
-    if isinstance(outcome, int):
-        outcome = {"code": outcome, "message": "no"}
-    if "code" in outcome:
-        return {"jsonrpc": "2.0", "id": msg["id"], "error": outcome}
-    if msg["method"] == "server/discover":
-        every = {"tools": {}, "prompts": {}, "resources": {"subscribe": True}, "logging": {}}
-        outcome = {"supportedVersions": [STATELESS], "capabilities": every, **outcome}
-    if msg["method"] == "initialize":
-        outcome = {"capabilities": {"tools": {}}, "protocolVersion": SESSIONS, **outcome}
-    own = {"tools/list": "tools", "resources/list": "resources", "resources/read": "contents",
-           "prompts/list": "prompts", "prompts/get": "messages", "tools/call": "content"}.get(msg["method"], "resultType")  # fmt: skip
-    whole = {"resultType": "complete", own: "complete" if own == "resultType" else [], **outcome}
-    return {"jsonrpc": "2.0", "id": msg["id"], "result": whole}
-
-
-class Script(m.Transport):
-    """The channel to a server that is a function from a message to the messages it causes."""
-
-    name = "the script"
-
-    def __init__(self, react):
-        self.react, self.sent, self.inbox = react, [], asyncio.Queue()
-        self.ended = False
-
-    async def read(self):
-        item = await self.inbox.get()
-        return [] if item is None else [item]
-
-    async def write(self, msg):
-        if self.ended:
-            raise m.ConnectionClosed("the script is over")
-        self.sent.append(msg)
-        for answer in self.react(msg) or ():
-            self.put(answer)
-
-    def put(self, msg):
-        self.inbox.put_nowait(None if msg is None else m.encode(msg))
-
-    async def close(self):
-        self.ended = True
-        self.put(None)
-
-
-@contextlib.asynccontextmanager
-async def fake_http(serve):
-    """Give the URL of an HTTP server that answers serve(head, msg): an outcome of answer_to().
-
-    It may also be (status, content type, text), or an async function of the writer.
-    """
-    busy = set()
-
-    async def connected(reader, writer):
-        busy.add(asyncio.current_task())
-        try:
-            await respond(reader, writer)
-        except asyncio.CancelledError:
-            pass  # asyncio would complain of it
-        finally:
-            writer.close()
-            busy.discard(asyncio.current_task())
-
-    async def respond(reader, writer):
-        while True:
-            try:
-                block = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-            except (asyncio.IncompleteReadError, OSError):
-                return
-            first, *lines = block.split("\r\n")[:-2]
-            head = {name.lower(): value for name, _, value in (x.partition(": ") for x in lines)}
-            head[":method"] = first.split()[0]
-            body = await reader.readexactly(int(head.get("content-length", 0)))
-            msg = json.loads(body) if body else {"method": "", "id": 0}
-            outcome = serve(head, msg)
-            if callable(outcome):
-                await outcome(writer)
-                return
-            status, kind = 200, "application/json"
-            if isinstance(outcome, tuple):
-                status, kind, text = outcome
-            elif "id" not in msg:
-                status, text = 202, ""
-            else:
-                text = json.dumps(answer_to(msg, outcome))
-                code = json.loads(text).get("error", {}).get("code")
-                status = {-32601: 404, None: 200}.get(code, 400)
-            data = text.encode()
-            fields = f"content-type: {kind}\r\ncontent-length: {len(data)}"
-            writer.write(f"HTTP/1.1 {status} X\r\n{fields}\r\n\r\n".encode() + data)
-
-    server = await asyncio.start_server(connected, "127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
-    finally:
-        server.close()
-        for task in list(busy):
-            task.cancel()
-        if busy:
-            await asyncio.wait(busy)
-        await server.wait_closed()
-
-
-each_door = pytest.mark.parametrize("door", [Pipe, Web, Mounted], ids=["pipe", "http", "asgi"])
-
-
-def small_app(**options):
-    """Return a server with a little of everything."""
-    app = m.Server("eras", "9", ttl_ms=0, **options)
-
-    @app.tool
-    async def add(a: int, b: int = 0) -> str:
-        return str(a + b)
-
-    @app.tool
-    async def where(
-        region: typing.Annotated[str, m.Header("Region")] = "none", count: int = 0
-    ) -> str:
-        return f"{region} {count}"
-
-    @app.tool
-    async def samples(ctx: m.Context) -> str:
-        return str((await ctx.sample("?"))["content"]["text"])
-
-    @app.tool
-    async def talks(ctx: m.Context) -> str:
-        await ctx.log("info", "one")
-        await ctx.log("error", "two")
-        return "done"
-
-    @app.resource("note://a")
-    def note() -> str:
-        return "a"
-
-    @app.prompt
-    def greet(name: str) -> str:
-        return f"Hello, {name}"
-
-    return app
-
-
-WITHOUT = object()  # a member that is left out
-
-# What is wrong with a request -> what a server says: code, HTTP status. Changes of the headers,
-# changes of `_meta`, changes of the message. Above: what is told when two things are wrong.
-LADDER = {
-    "no _meta at all": ({}, None, {}, -32602, 400),
-    "no version": ({}, {"protocolVersion": WITHOUT}, {}, -32602, 400),
-    "version is a number": ({}, {"protocolVersion": 5}, {}, -32602, 400),
-    "no capabilities": ({}, {"clientCapabilities": WITHOUT}, {}, -32602, 400),
-    "capabilities are a list": ({}, {"clientCapabilities": []}, {}, -32602, 400),
-    "client info is text": ({}, {"clientInfo": "me"}, {}, -32602, 400),
-    "log level is none": ({}, {"logLevel": "loud"}, {}, -32602, 400),
-    "metadata before the version header": (
-        {"mcp-protocol-version": "v999"}, {"clientCapabilities": WITHOUT}, {}, -32602, 400),
-    "header and metadata name two versions": (
-        {"mcp-protocol-version": STATELESS}, {"protocolVersion": "v999"}, {}, -32020, 400),
-    "no version header": ({"mcp-protocol-version": None}, {}, {}, -32020, 400),
-    "version header before an unknown version": (
-        {"mcp-protocol-version": None}, {"protocolVersion": "v999"}, {}, -32020, 400),
-    "unknown version": ({}, {"protocolVersion": "v999"}, {}, -32022, 400),
-    "a legacy version in metadata": ({}, {"protocolVersion": SESSIONS}, {}, -32022, 400),
-    "unknown version before the method header": (
-        {"mcp-method": "x"}, {"protocolVersion": "v999"}, {}, -32022, 400),
-    "unknown version before an unknown method": (
-        {}, {"protocolVersion": "v999"}, {"method": "no/such"}, -32022, 400),
-    "no method header": ({"mcp-method": None}, {}, {}, -32020, 400),
-    "another method header": ({"mcp-method": "tools/list"}, {}, {}, -32020, 400),
-    "method header in capitals": ({"mcp-method": "TOOLS/CALL"}, {}, {}, -32020, 400),
-    "method header before an unknown method": (
-        {"mcp-method": "x"}, {}, {"method": "no/such"}, -32020, 400),
-    "no name header": ({"mcp-name": None}, {}, {}, -32020, 400),
-    "another name header": ({"mcp-name": "sub"}, {}, {}, -32020, 400),
-    "name header in capitals": ({"mcp-name": "ADD"}, {}, {}, -32020, 400),
-    "name header is broken Base64": ({"mcp-name": "=?base64?%%?="}, {}, {}, -32020, 400),
-    "name header beyond ASCII": ({"mcp-name": "\xe4dd"}, {}, {}, -32020, 400),
-    "name header before an unknown tool": (
-        {"mcp-name": "add"}, {}, {"params.name": "nowhere"}, -32020, 400),
-    "unknown method": ({}, {}, {"method": "no/such"}, -32601, 404),
-    "unknown tool": ({}, {}, {"params.name": "nowhere"}, -32602, 400),
-    "name is missing": ({}, {}, {"params.name": WITHOUT}, -32602, 400),
-    "a capability that was not declared": (
-        {}, {}, {"params.name": "samples", "params.arguments": {}}, -32021, 400),
-    "mirrored argument without its header": (
-        {}, {}, {"params.name": "where", "params.arguments": {"region": "eu"}}, -32020, 400),
-    "mirrored argument before the schema": (
-        {}, {}, {"params.name": "where", "params.arguments": {"region": "eu", "count": []}},
-        -32020, 400),
-}  # fmt: skip
-# What only headers can say is not wrong where there are none: then comes this.
-ON_A_PIPE = {
-    "header and metadata name two versions": -32022,
-    "version header before an unknown version": -32022,
-    "method header before an unknown method": -32601,
-    "name header before an unknown tool": -32602,
-    "no version header": 0, "no method header": 0, "another method header": 0,
-    "method header in capitals": 0, "no name header": 0, "another name header": 0,
-    "name header in capitals": 0, "name header is broken Base64": 0, "name header beyond ASCII": 0,
-    "mirrored argument without its header": 0, "mirrored argument before the schema": 0,
-}  # fmt: skip
-# What is for admit() and for the handlers to find out.
-BEYOND_THE_LADDER = {
-    "unknown method", "unknown tool", "name is missing", "a capability that was not declared",
-    "mirrored argument without its header", "mirrored argument before the schema",
-}  # fmt: skip
-
-
-def spoilt(row):
-    """Return the message and the changes of headers of a row of LADDER."""
-    headers, meta, changes, code, status = LADDER[row]
-    msg = stateless(7, "tools/call", name="add", arguments={"a": 1})
-    params = msg["params"]
-    for where, value in changes.items():
-        target = params if where.startswith("params.") else msg
-        target[where.replace("params.", "")] = value
-    if meta is None:
-        del params["_meta"]
-        headers = {"mcp-protocol-version": STATELESS, **headers}
-    for name, value in (meta or {}).items():
-        params["_meta"][OF_MCP + name] = value
-        headers = (
-            {"mcp-protocol-version": STATELESS, **headers} if value in (5, WITHOUT) else headers
-        )
-    for place in (params, params.get("_meta", {})):
-        for name in [name for name, value in place.items() if value is WITHOUT]:
-            del place[name]
-    return msg, headers
-
-
-class TestLadder:
-    """basic/index#_meta, basic/transports/streamable-http#server-validation: what is told first."""
-
-    @pytest.mark.parametrize("row", LADDER)
-    def test_pure_ladder_tells_the_first_fault(self, row):
-        msg, headers = spoilt(row)
-        try:
-            m.check_modern_post(msg, http_head(msg, headers), {}, {})
-        except m.RPCError as exc:
-            assert exc.code == LADDER[row][3]
-        else:
-            assert row in BEYOND_THE_LADDER
-
-    @pytest.mark.parametrize("row", LADDER)
-    def test_pure_ladder_without_headers_goes_on_to_the_next_fault(self, row):
-        msg, _ = spoilt(row)
-        try:
-            m.check_modern_request(msg)
-        except m.RPCError as exc:
-            assert exc.code == ON_A_PIPE.get(row, LADDER[row][3])
-        else:
-            assert row in BEYOND_THE_LADDER or row in ON_A_PIPE
-
-    @each_door
-    def test_every_door_tells_the_same(self, door, caplog):
-        async def go():
-            found = {}
-            async with door(small_app()) as way:
-                for row in LADDER:
-                    msg, headers = spoilt(row)
-                    if door is Pipe and row in ("no _meta at all", "no version"):
-                        continue  # there, nothing says that it is modern
-                    answer = await way.ask(msg, headers)
-                    assert answer["id"] == 7, row
-                    code = answer["error"]["code"] if "error" in answer else 0
-                    found[row] = (code, way.status)
-                    assert way.head.get("content-type", "application/json") == "application/json"
-            return found
-
-        found = run(go())
-        for row, (code, status) in found.items():
-            expected = LADDER[row][3:]
-            if door is Pipe:
-                expected = (ON_A_PIPE.get(row, expected[0]), None)
-            assert (code, status) == expected, row
-
-    def test_metadata_without_client_info_is_enough(self):
-        """basic/index#_meta: clientInfo is not required."""
-        msg = stateless(1, "tools/list")
-        del msg["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]
-        assert m.check_modern_request(msg).client_info == {}
-
-    @each_door
-    def test_methods_that_were_removed_or_are_not_the_clients_do_not_exist(self, door):
-        """streamable-http#protocol-version-header: 404 with -32601."""
-
-        async def go():
-            async with door(small_app()) as way:
-                for method in """
-                    ping logging/setLevel resources/subscribe resources/unsubscribe tasks/result
-                    tasks/list roots/list sampling/createMessage elicitation/create
-                    notifications/initialized
-                """.split():
-                    answer = await way.ask(stateless(3, method, level="info", uri="note://a"))
-                    assert (problem(answer), answer["id"]) == (-32601, 3), method
-                    assert way.status == (None if door is Pipe else 404)
-
-        run(go())
-
-    @each_door
-    def test_initialize_that_cannot_be_served_names_the_versions(self, door):
-        """basic/versioning#backward-compatibility-with-initialization-based-versions"""
-
-        async def go():
-            async with door(small_app()) as way:
-                return await way.ask(stateless(3, "initialize", protocolVersion="x"))
-
-        answer = run(go())
-        assert problem(answer) == -32601
-        for name in m.REVISIONS:
-            assert name in answer["error"]["message"]
-
-    @each_door
-    def test_unsupported_version_tells_which_are_supported(self, door):
-        """basic/versioning#protocol-version-negotiation"""
-
-        async def go():
-            async with door(small_app()) as way:
-                meta = {"io.modelcontextprotocol/protocolVersion": "1900-01-01"}
-                refused = await way.ask(stateless(1, "tools/list", meta=meta))
-                return refused, await way.ask(stateless(2, "server/discover"))
-
-        refused, discovered = run(go())
-        assert refused["error"]["data"]["requested"] == "1900-01-01"
-        supported = discovered["result"]["supportedVersions"]
-        assert refused["error"]["data"]["supported"] == supported
-        assert supported == ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
-
-    @each_door
-    @pytest.mark.parametrize("code, told, status", [
-        (-32002, -32602, 400), (-32042, -32603, 200), (-32050, -32603, 200), (-32021, -32021, 400),
-        (-32000, -32000, 200), (7, 7, 200),
-    ])  # fmt: skip
-    def test_codes_that_the_revision_does_not_define_are_not_sent(self, door, code, told, status):
-        """basic/index#error-codes: "MUST NOT emit these codes"; a legacy client gets them."""
-        app = m.Server("codes")
-
-        @app.tool
-        def fails():
-            raise m.RPCError(code, "because", {"x": 1})
-
-        async def go():
-            async with door(app) as way:
-                answer = await way.ask(calling(1, "fails"))
-            async with m.Client(app, revision=SESSIONS) as c:
-                with pytest.raises(m.RemoteError) as caught:
-                    await c.call("fails")
-            return answer["error"], way.status, caught.value.code
-
-        error = {"code": told, "message": "because", "data": {"x": 1}}
-        assert run(go()) == (error, None if door is Pipe else status, code)
-
-    @each_door
-    @pytest.mark.parametrize("method", ["tools/call", "resources/read", "prompts/get"])
-    @pytest.mark.parametrize("responses", [[1], "yes", 5, None])
-    def test_responses_that_are_no_object_are_refused(self, door, method, responses):
-        """patterns/mrtr#error-handling"""
-        params = {"tools/call": {"name": "add", "arguments": {"a": 1}},
-                  "resources/read": {"uri": "note://a"},
-                  "prompts/get": {"name": "greet", "arguments": {"name": "x"}}}[method]  # fmt: skip
-
-        async def go():
-            async with door(small_app()) as way:
-                answer = await way.ask(stateless(1, method, **params, inputResponses=responses))
-                return answer["error"], way.status
-
-        error, status = run(go())
-        assert error["code"] == -32602 and status == (None if door is Pipe else 400)
-        assert "inputResponses: expected object" in error["message"]
-
-    @pytest.mark.parametrize("door", [Web, Mounted], ids=["http", "asgi"])
-    @pytest.mark.parametrize("meta", [{}, {"progressToken": 1}])
-    def test_who_names_an_unknown_revision_in_the_header_alone_hears_of_ours(self, door, meta):
-        """streamable-http#protocol-version-header: "listing its supported versions"."""
-        msg = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
-
-        async def go():
-            async with door(small_app()) as way:
-                answer = await way.ask(msg, {"mcp-protocol-version": "2099-01-01"})
-                error = answer["error"]
-                return way.status, answer["id"], error["code"], error["data"]
-
-        ours = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
-        assert run(go()) == (400, 1, -32022, {"supported": ours, "requested": "2099-01-01"})
-
-    @each_door
-    def test_missing_capability_is_named_as_a_client_declares_it(self, door):
-        """basic/index#_meta: data.requiredCapabilities"""
-
-        async def go():
-            async with door(small_app()) as way:
-                return await way.ask(calling(1, "samples", capabilities={}))
-
-        answer = run(go())
-        assert problem(answer) == -32021
-        assert answer["error"]["data"] == {"requiredCapabilities": {"sampling": {}}}
-
-    @each_door
-    @pytest.mark.parametrize("method, declared, missing", [
-        ("roots/list", {"sampling": {}, "elicitation": {}}, {"roots": {}}),
-        ("sampling/createMessage", {"roots": {}, "sampling": {}}, {"sampling": {"tools": {}}}),
-        ("elicitation/create", {"roots": {}, "sampling": {"tools": {}}}, {"elicitation": {"url": {}}}),
-    ])  # fmt: skip
-    def test_the_capability_that_a_question_needs_is_named(self, door, method, declared, missing):
-        """basic/index#_meta: "data.requiredCapabilities lists the missing capabilities"."""
-        app = m.Server()
-        page = {"mode": "url", "message": "Pay", "url": "https://x.example/"}
-        text = {"messages": [], "maxTokens": 5, "tools": []}
-
-        @app.tool
-        async def asks(ctx: m.Context) -> None:
-            await ctx.ask(method, {"sampling/createMessage": text, "elicitation/create": page}.get(method))
-
-        async def go():
-            async with door(app) as way:
-                return await way.ask(calling(1, "asks", capabilities=declared)), way.status
-
-        answer, status = run(go())
-        assert (problem(answer), status) == (-32021, None if door is Pipe else 400)
-        assert answer["error"]["data"] == {"requiredCapabilities": missing}
-
-    @pytest.mark.parametrize("door", [Web, Mounted], ids=["http", "asgi"])
-    @pytest.mark.parametrize("body, code", [
-        ({"jsonrpc": "2.0", "id": 4, "method": 5}, -32600),
-        ({"jsonrpc": "2.0", "id": 4, "method": "tools/list", "params": [1]}, -32602),
-        ({"jsonrpc": "1.0", "id": 4, "method": "tools/list", "params": {}}, -32600),
-    ])  # fmt: skip
-    def test_a_malformed_request_is_refused_with_its_id(self, door, body, code):
-        """basic/index#error-responses: "MUST include the same ID" where it can be read."""
-
-        async def go():
-            async with door(small_app()) as way:
-                answer = await way.ask(body, {"mcp-protocol-version": STATELESS})
-                return answer["id"], answer["error"]["code"], way.status
-
-        assert run(go()) == (4, code, 400)
-
-    def test_responses_and_batches_of_a_modern_client_are_refused(self):
-        """streamable-http#sending-messages: "a single JSON-RPC request or notification"."""
-
-        async def go():
-            async with Web(small_app()) as way:
-                head = {"mcp-protocol-version": STATELESS}
-                answer = {"jsonrpc": "2.0", "id": 4, "result": {}}
-                for body in (answer, [stateless(1, "tools/list")]):
-                    wire = way.post({}, head)
-                    wire.body = json.dumps(body).encode()
-                    async with wire as post:
-                        await post.begin()
-                        assert post.status == 400, body
-
-        run(go())
-
-    def test_notifications_are_accepted_without_a_body(self):
-        """streamable-http#sending-messages: "202 Accepted with no body"."""
-
-        async def go():
-            async with Web(small_app()) as way:
-                msg = stateless(0, "notifications/acme")
-                del msg["id"]
-                async with way.post(msg) as post:
-                    await post.begin()
-                    return post.status, await post.read()
-
-        assert run(go()) == (202, b"")
-
-    def test_session_headers_are_ignored_and_none_is_made(self):
-        """streamable-http#earlier-streamable-http-revisions"""
-
-        async def go():
-            async with Web(small_app()) as way:
-                old = {"mcp-session-id": "made-up", "last-event-id": "1-1"}
-                assert said(await way.ask(calling(1, "add", {"a": 2}), old)) == "2"
-                assert "mcp-session-id" not in way.head
-                for method in ("GET", "DELETE"):
-                    head = {"mcp-protocol-version": STATELESS, "accept": "text/event-stream"}
-                    async with way.post(None, head, method=method) as post:
-                        await post.begin()
-                        assert (post.status, post.head["allow"]) == (405, "post, options"), method
-
-        run(go())
-
-
-class TestGivingUp:
-    """basic/patterns/cancellation: closing the response, or saying so, ends the work at once."""
-
-    def app(self):
-        app = m.Server()
-        app.began, app.ended = asyncio.Event(), asyncio.Event()
-        app.loop, app.released = asyncio.get_running_loop(), threading.Event()
-
-        @app.tool
-        async def forever(ctx: m.Context) -> str:
-            await ctx.report_progress(1)
-            app.began.set()
-            try:
-                await asyncio.get_running_loop().create_future()
-            finally:
-                app.ended.set()
-
-        @app.tool
-        def in_a_thread(ctx: m.Context) -> str:
-            app.loop.call_soon_threadsafe(app.began.set)
-            deadline = time.monotonic() + 20
-            while not ctx.cancelled and time.monotonic() < deadline:
-                app.released.wait(0.001)
-            app.loop.call_soon_threadsafe(app.ended.set)
-
-        return app
-
-    @pytest.mark.parametrize("meta", [{}, {"progressToken": 5}], ids=["JSON", "stream"])
-    @pytest.mark.parametrize("tool", ["forever", "in_a_thread"])
-    def test_closing_the_response_cancels_the_handler(self, tool, meta):
-        """streamable-http#cancellation: "MUST be treated by the server as cancellation"."""
-
-        async def go():
-            app = self.app()
-            async with Web(app) as way:
-                async with way.post(calling(1, tool, meta=meta)) as post:
-                    await app.began.wait()
-                    if meta and tool == "forever":
-                        assert (await post.take())["method"] == "notifications/progress"
-                await app.ended.wait()
-                await way.ask(stateless(2, "tools/list"))  # the server lives
-
-        run(go())
-
-    @pytest.mark.parametrize("tool", ["forever", "in_a_thread"])
-    def test_an_asgi_servers_disconnect_cancels_the_handler(self, tool):
-        async def go():
-            app = self.app()
-            asked = [{"type": "http.request", "body": json.dumps(calling(1, tool)).encode()}]
-
-            async def receive():
-                if asked:
-                    return asked.pop()
-                await app.began.wait()
-                return {"type": "http.disconnect"}
-
-            async def send(event):
-                raise AssertionError(f"nobody is there to read {event}")
-
-            async with Mounted(app) as way:
-                await way.call(calling(1, tool), None, receive, send)
-                await app.ended.wait()
-
-        run(go())
-
-    @pytest.mark.parametrize("tool", ["forever", "in_a_thread"])
-    def test_on_a_pipe_the_client_says_so_and_gets_no_answer(self, tool):
-        """stdio#cancellation: "MUST NOT send any further messages for it"."""
-
-        async def go():
-            app = self.app()
-            async with Pipe(app) as way:
-                await way.send(calling("a", tool))
-                await app.began.wait()
-                await way.send(m.notification("notifications/cancelled", {"requestId": "a"}))
-                await app.ended.wait()
-                await way.ask(stateless("b", "tools/list"))
-                assert way.heard == []
-
-        run(go())
-
-    def test_clients_may_use_the_same_ids(self):
-        async def go():
-            app = self.app()
-            async with Web(app) as way:
-                async with way.post(calling(1, "forever")):
-                    await app.began.wait()
-                    assert "result" in await way.ask(stateless(1, "tools/list"))
-
-        run(go())
-
-    def test_giving_up_a_call_closes_only_its_own_response(self):
-        async def go():
-            app = self.app()
-            async with Web(app) as way, m.Client(way.url) as c:
-                assert c.revision == STATELESS
-                call = asyncio.ensure_future(c.call("forever"))
-                await app.began.wait()
-                call.cancel()
-                await app.ended.wait()
-                assert [tool["name"] for tool in await c.list_tools()] == ["forever", "in_a_thread"]
-
-        run(go())
-
-
-# What an annotation of the value `bad` makes invalid: property schema, beside a right one of name R.
-BAD_MIRRORS = {
-    "empty": {"a": {"type": "string", "x-mcp-header": ""}},
-    "with a space": {"a": {"type": "string", "x-mcp-header": "My Region"}},
-    "with a colon": {"a": {"type": "string", "x-mcp-header": "a:b"}},
-    "with a line break": {"a": {"type": "string", "x-mcp-header": "a\r\nb"}},
-    "beyond ASCII": {"a": {"type": "string", "x-mcp-header": "Größe"}},
-    "no text": {"a": {"type": "string", "x-mcp-header": 5}},
-    "twice": {"a": {"type": "string", "x-mcp-header": "r"},
-              "b": {"type": "string", "x-mcp-header": "R"}},
-    "of a number": {"a": {"type": "number", "x-mcp-header": "R"}},
-    "of an object": {"a": {"type": "object", "x-mcp-header": "R"}},
-    "of an array": {"a": {"type": "array", "x-mcp-header": "R"}},
-    "of null": {"a": {"type": "null", "x-mcp-header": "R"}},
-    "of no type": {"a": {"x-mcp-header": "R"}},
-    "inside items": {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "R"}}},
-    "inside anyOf": {"a": {"anyOf": [{"type": "string", "x-mcp-header": "R"}]}},
-    "inside not": {"a": {"not": {"type": "string", "x-mcp-header": "R"}}},
-    "below items": {"a": {"items": {"properties": {"b": {"type": "string", "x-mcp-header": "R"}}}}},
-}  # fmt: skip
-# spec: basic/transports/streamable-http#value-encoding
-ENCODED = [
-    ("us-west1", "us-west1"),
-    ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
-    (" padded ", "=?base64?IHBhZGRlZCA=?="),
-    ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
-    ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
-    ("us west 1", "us west 1"),
-    ("", ""),
-    ("a\tb", "=?base64?YQli?="),
-]
-
-
-class TestMirroring:
-    """streamable-http#request-metadata: headers repeat the body, for whoever reads only those."""
-
-    @pytest.mark.parametrize("value, header", ENCODED)
-    def test_values_travel_as_the_page_shows(self, value, header):
-        assert m.encode_header_value(value) == header
-        assert m.decode_header_value(header) == value
-
-    @pytest.mark.parametrize("header", [
-        "=?base64?%%%?=", "=?base64?a?=", "=?base64?/w==?=", "\xe9", "a\x7f",
-    ])  # fmt: skip
-    def test_values_that_cannot_be_read_are_a_mismatch(self, header):
-        with pytest.raises(m.RPCError) as caught:
-            m.decode_header_value(header)
-        assert caught.value.code == -32020
-
-    @pytest.mark.parametrize("header", ["=?BASE64?YQ==?=", "=?base64?YQ==", "base64?YQ==?="])
-    def test_markers_are_exact(self, header):
-        assert m.decode_header_value(header) == header
-
-    def test_arbitrary_texts_survive_the_header(self):
-        dice = rng("header values")
-        for _ in range(500):
-            text = "".join(dice.choices("aB =?b64/\t\r\n\x00é世\U0001f600", k=dice.randint(0, 12)))
-            header = m.encode_header_value(text)
-            assert re.fullmatch(r"[\x20-\x7e]*", header) and header == header.strip(" ")
-            assert m.decode_header_value(header) == text
-
-    @pytest.mark.parametrize("what", BAD_MIRRORS)
-    def test_an_annotation_that_breaks_the_rules_is_invalid(self, what):
-        schema = {"type": "object", "properties": BAD_MIRRORS[what]}
-        with pytest.raises(m.SchemaError):
-            m.mirrors_of(schema)
-        with pytest.raises(m.SchemaError):
-            m.Server().add_tool(lambda **a: 1, name="x", input_schema=schema)
-
-    @pytest.mark.parametrize("keyword", ["$defs", "if", "then", "else", "additionalProperties"])
-    def test_an_annotation_beside_the_chain_of_properties_is_invalid(self, keyword):
-        marked = {"type": "string", "x-mcp-header": "R"}
-        schema = {"properties": {}, keyword: {"properties": {"a": marked}}}
-        with pytest.raises(m.SchemaError):
-            m.mirrors_of(schema)
-
-    def test_an_argument_may_be_called_like_the_keyword(self):
-        schema = {
-            "properties": {"x-mcp-header": {"type": "string"}, "properties": {"type": "string"}}
-        }
-        assert m.mirrors_of(schema) == []
-
-    @pytest.mark.parametrize("number, fits", [
-        (2**53 - 1, True), (-(2**53) + 1, True), (2**53, False), (-(2**53), False), (1e300, False),
-    ])  # fmt: skip
-    def test_an_integer_in_a_header_is_one_that_everybody_reads_alike(self, number, fits):
-        """streamable-http#schema-extension: "within the safe range for JavaScript"."""
-        app, heard = m.Server("big"), []
-
-        @app.tool
-        def count(n: typing.Annotated[int, m.Header("N")]) -> None:
-            heard.append(n)
-
-        async def go():
-            async with Web(app) as way:
-                msg = calling(1, "count", {"n": number})
-                unknown = stateless(1, "tools/call", meta={OF_MCP + "protocolVersion": "v999"}, **msg["params"])
-                answer = await way.ask(unknown)
-                assert answer["error"]["code"] == -32022
-                answer = await way.ask(msg, {"mcp-param-n": f"{number:.0f}"})
-                async with m.Client(way.url) as c:
-                    await c.list_tools()
-                    with contextlib.nullcontext() if fits else pytest.raises(m.RPCError, match="9007199"):
-                        await c.call("count", {"n": number})
-                async with m.Client(app) as c:  # where there are no headers, all integers pass
-                    await c.call("count", {"n": number})
-                return answer.get("error", {}).get("code"), way.status
-
-        assert run(go()) == ((None, 200) if fits else (-32020, 400))
-        assert heard == [number] * (3 if fits else 1)
-
-    @pytest.mark.parametrize("arguments, header, fine", [
-        ({"n": 42}, "42", True), ({"n": 42}, "42.0", True), ({"n": 42.0}, "42", True),
-        ({"n": 42}, "042", True), ({"n": -7}, "-7", True), ({"n": 42}, "43", False),
-        ({"n": 42}, "42.5", False), ({"n": 42}, "x", False), ({"n": 42}, None, False),
-        ({"n": None}, None, True), ({}, None, True), ({"n": None}, "42", False), ({}, "42", False),
-        ({"n": 2**53 - 1}, str(2**53 - 1), True), ({"n": 2**53 - 1}, str(2**53 - 2), False),
-        ({"b": True}, "true", True), ({"b": False}, "false", True), ({"b": True}, "True", False),
-        ({"b": True}, "1", False), ({"s": "a"}, "a", True), ({"s": "a"}, "A", False),
-        ({"s": "é"}, "=?base64?w6k=?=", True), ({"s": "é"}, "\xe9", False),
-        ({"s": ""}, "", True), ({"s": ""}, None, False), ({"s": "42"}, "42.0", False),
-        ({"o": {"p": "q"}}, "q", True), ({"o": {"p": "q"}}, "r", False), ({"o": {}}, None, True),
-        ({"o": None}, None, True), ({"o": "text"}, None, True), ({"o": {"p": {}}}, None, True),
-    ])  # fmt: skip
-    def test_server_compares_header_and_argument(self, arguments, header, fine):
-        """streamable-http#server-behavior-for-custom-headers: the table, and numbers as numbers."""
-        path = ("o", "p") if "o" in arguments else (next(iter(arguments), "n"),)
-        tools = {"x": types.SimpleNamespace(mirrors=[("mcp-param-x", path)])}
-        msg = calling(1, "x", arguments)
-        given = http_head(msg, {"mcp-param-x": header})
-        if fine:
-            m.check_modern_post(msg, given, {}, tools)
-        else:
-            with pytest.raises(m.RPCError) as caught:
-                m.check_modern_post(msg, given, {}, tools)
-            assert caught.value.code == -32020
-
-    @pytest.mark.parametrize("door", [Web, Mounted], ids=["http", "asgi"])
-    def test_header_class_marks_an_argument(self, door):
-        """server/tools#x-mcp-header; `Annotated[str, Header("Region")]`"""
-
-        async def go():
-            async with door(small_app()) as way:
-                listed = (await way.ask(stateless(1, "tools/list")))["result"]["tools"]
-                found = [await way.ask(calling(2, "where", {"region": "eu"}), head) for head in (
-                    {"mcp-param-region": "eu"}, {"Mcp-Param-REGION": "eu"},
-                    {"mcp-param-region": "us"}, {}, {"mcp-param-region": "=?base64?ZXU=?="},
-                )]  # fmt: skip
-                other = await way.ask(calling(3, "where"), {"mcp-param-other": "forwarded"})
-                return listed, found, other
-
-        listed, found, other = run(go())
-        schema = next(tool for tool in listed if tool["name"] == "where")["inputSchema"]
-        assert schema["properties"]["region"]["x-mcp-header"] == "Region"
-        codes = [item["error"]["code"] if "error" in item else said(item) for item in found]
-        assert codes == ["eu 0", "eu 0", -32020, -32020, "eu 0"]
-        assert said(other) == "none 0"
-
-    def test_legacy_requests_need_no_mirrors(self):
-        async def go():
-            async with m.Client(small_app(), revision=SESSIONS) as c:
-                assert await c.call("where", {"region": "eu"}) == "eu 0"
-            async with Web(small_app()) as way, m.Client(way.url, revision=SESSIONS) as c:
-                assert await c.call("where", {"region": "eu"}) == "eu 0"
-
-        run(go())
-
-    def test_client_repeats_what_is_marked_and_nothing_else(self):
-        """streamable-http#client-behavior"""
-        seen = []
-
-        def serve(head, msg):
-            seen.append({k: v for k, v in head.items() if k.startswith("mcp-")})
-            properties = {
-                "s": {"type": "string", "x-mcp-header": "S"},
-                "n": {"type": "integer", "x-mcp-header": "N"},
-                "b": {"type": "boolean", "x-mcp-header": "B"},
-                "o": {"properties": {"p": {"type": "string", "x-mcp-header": "Deep"}}},
-                "plain": {"type": "string"},
-            }
-            tool = {"name": "tüte", "inputSchema": {"type": "object", "properties": properties}}
-            return {"tools": [tool], "content": []}
-
-        async def go():
-            async with fake_http(serve) as url, m.Client(url) as c:
-                await c.list_tools()
-                for arguments in (
-                    {"s": "é", "n": 42, "b": False, "o": {"p": "q"}, "plain": "x"},
-                    {"s": None, "o": {}}, {"n": 42.0, "s": ""}, {},
-                ):  # fmt: skip
-                    await c.call_tool("tüte", arguments)
-                await c.read_resource("file:///a%20b/ü")
-                await c.get_prompt("x")
-
-        run(go())
-        name = "=?base64?dMO8dGU=?="
-        called = {"mcp-protocol-version": STATELESS, "mcp-method": "tools/call", "mcp-name": name}
-        assert seen[0] == {"mcp-protocol-version": STATELESS, "mcp-method": "server/discover"}
-        assert [{k: v for k, v in head.items() if k not in called} for head in seen[2:6]] == [
-            {"mcp-param-s": "=?base64?w6k=?=", "mcp-param-n": "42", "mcp-param-b": "false",
-             "mcp-param-deep": "q"},
-            {}, {"mcp-param-n": "42", "mcp-param-s": ""}, {},
-        ]  # fmt: skip
-        assert all(called.items() <= head.items() for head in seen[2:6])
-        assert seen[6]["mcp-name"] == "=?base64?ZmlsZTovLy9hJTIwYi/DvA==?="
-        assert seen[7]["mcp-name"] == "x"
-
-    def test_client_leaves_out_invalid_tools_with_a_warning(self, caplog):
-        """streamable-http#schema-extension: "MUST exclude", "SHOULD log a warning"."""
-        bad = [{"name": f"bad {what}", "inputSchema": {"type": "object", "properties": properties}}
-               for what, properties in BAD_MIRRORS.items()]  # fmt: skip
-        good = {"name": "good", "inputSchema": {"type": "object"}}
-        legacy = []
-
-        def serve(head, msg):
-            if msg["method"] == "server/discover" and legacy:
-                return -32601
-            return {"tools": [*bad, good], "protocolVersion": SESSIONS, "serverInfo": {}}
-
-        async def names(target):
-            async with m.Client(target) as c:
-                return [tool["name"] for tool in await c.list_tools()]
-
-        async def go():
-            async with fake_http(serve) as url:
-                assert await names(url) == ["good"]
-                for tool in bad:
-                    assert f"{tool['name']!r} is left out" in caplog.text
-                legacy.append(1)
-                # What older servers mean by that keyword is theirs.
-                assert len(await names(url)) == len(bad) + 1
-                legacy.clear()
-            # Where there are no headers, nothing is wrong with them.
-            assert (
-                len(await names(Script(lambda msg: [answer_to(msg, serve({}, msg))])))
-                == len(bad) + 1
-            )
-
-        run(go())
-
-    def test_header_mismatch_reads_the_tools_again_and_retries_once(self):
-        """streamable-http#client-behavior: "SHOULD call tools/list ... then retry"."""
-
-        async def go(changes):
-            log, marks = [], []
-
-            def serve(head, msg):
-                log.append(msg["method"])
-                mark = {"x-mcp-header": "Region"} if marks else {}
-                properties = {"region": {"type": "string", **mark}}
-                tools = [{"name": "x", "inputSchema": {"type": "object", "properties": properties}}]
-                if msg["method"] == "tools/call":
-                    marks.append(1) if changes else None
-                    if not changes or head.get("mcp-param-region") != "eu":
-                        return -32020
-                hints = {"ttlMs": 60_000, "cacheScope": "public"}
-                return {"tools": tools, "content": [], **hints}
-
-            async with fake_http(serve) as url, m.Client(url) as c:
-                await c.list_tools()
-                try:
-                    await c.call_tool("x", {"region": "eu"})
-                    return log, "fine"
-                except m.RemoteError as exc:
-                    return log, exc.code
-
-        path = ["server/discover", "tools/list", "tools/call", "tools/list", "tools/call"]
-        assert run(go(True)) == (path, "fine")
-        assert run(go(False)) == (path, -32020)
-
-
-# The issue's headline: a tool that asks twice and counts its side effects, in a file, since the
-# server may be another process.
-ASKS_TWICE = f"""
-import sys
-sys.path.insert(0, {str(HERE)!r})
-import mcp_lite as m
-
-def count(path):
-    with open(path, "a") as file:
-        file.write("x")
-    with open(path) as file:
-        return len(file.read())
-
-def make(path, key=None):
-    app = m.Server("twice", state_key=key)
-
-    @app.tool
-    async def awaits(ctx: m.Context) -> str:
-        name = await ctx.elicit("Name?", str)
-        number = await ctx.once(count, path)
-        size = await ctx.elicit("Size?", int)
-        return f"{{name.data}} {{number}} {{size.data}}"
-
-    @app.tool
-    def blocks(ctx: m.Context) -> str:
-        name = ctx.elicit("Name?", str)
-        number = ctx.once(count, path)
-        return f"{{name.data}} {{number}} {{ctx.elicit('Size?', int).data}}"
-
-    return app
-"""
-make_asking_twice = {}
-exec(ASKS_TWICE, make_asking_twice)
-
-
-def kinds(msgs):
-    """Return the last words of the methods of notifications."""
-    return [msg["method"].replace("notifications/", "") for msg in msgs]
-
-
-# What comes of the first modern request -> what the server is. basic/versioning, stdio, HTTP.
-ERAS = [
-    ({"supportedVersions": [STATELESS], "capabilities": {}}, "modern"),
-    ({"supportedVersions": []}, "retry"), ({"supportedVersions": [SESSIONS]}, "retry"),
-    ({"supportedVersions": "all"}, "legacy"), ({}, "legacy"),
-    (m.RemoteError(-32022, "no", {"supported": [STATELESS]}), "retry"),
-    (m.RemoteError(-32022, "no"), "retry"), (m.RemoteError(-32020, "no"), "modern"),
-    (m.RemoteError(-32021, "no"), "modern"), (m.RemoteError(-32601, "no"), "legacy"),
-    (m.RemoteError(-32602, "no"), "legacy"), (m.RemoteError(-32600, "no"), "legacy"),
-    (m.RemoteError(-32000, "no"), "legacy"), (m.RemoteError(-32001, "no"), "legacy"),
-    (m.RemoteError(-32002, "no"), "legacy"), (m.RemoteError(-32603, "no"), "legacy"),
-    (m.RemoteError(0, "no"), "legacy"), (m.RequestTimeout("silence"), "legacy"),
-    (m.ConnectionClosed("404"), "legacy"), (m.ProtocolError("nonsense"), "legacy"),
-]  # fmt: skip
 
 #######################################
 # T93. One server, many clients
