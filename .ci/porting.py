@@ -12,7 +12,6 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "peers"))
 from install import Missing, install_python
 
 from mcp_lite import Client, MCPError, ToolError
@@ -65,7 +64,7 @@ def main():
     failed = len(programs) != 2 * len(LIBRARIES)
     for library, requirement in LIBRARIES.items():
         try:
-            python = install_python(library, requirement)
+            python = install_python(requirement)
         except Missing as exc:
             print(f"SKIPPED: {exc}")
             return 1

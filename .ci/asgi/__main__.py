@@ -36,12 +36,9 @@ def serve(server, app, folder, more=()):
 
 def conformance(server):
     command = f"{sys.executable} -m {SERVERS[server].replace('PORT', '$PORT')}"
-    environ = {
-        "PYTHON": sys.executable,
-        "PYTHONPATH": str(ROOT / "examples"),
-        "SERVER_CMD": f"exec {command} everything_server:app.asgi",
-    }
-    return run([str(HERE.parent / "conformance"), "server"], 300, **environ)
+    suite = [sys.executable, str(HERE.parent / "conformance.py"), "server"]
+    suite += ["--server", f"{command} everything_server:app.asgi"]
+    return run(suite, 300, PYTHONPATH=str(ROOT / "examples"))
 
 
 def contract(server):

@@ -5,17 +5,14 @@ a Python of 3.10 or newer is needed. Prints how many tools each converter takes;
 refuses is a failure, but for objects with any members, which OpenAI's strict mode cannot express.
 """
 
-import os
 import pathlib
-import re
 import subprocess
 import sys
-import venv
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from install import group, install_python
 
 HERE = pathlib.Path(__file__).resolve().parent
-CACHE = pathlib.Path(os.environ.get("MCP_LITE_CI_CACHE", "~/.cache/mcp-lite-ci")).expanduser()
-PYPROJECT = (HERE.parents[1] / "pyproject.toml").read_text()
-PINS = re.findall('"(.+)"', re.search(r"(?ms)^hosts = \[(.*?)^\]", PYPROJECT)[1])
 OPEN = {"open_objects", "open_more"}
 
 
@@ -63,14 +60,7 @@ def main():
         refused = asyncio.run(convert())
         print(*refused, sep="\n")
         return bool(refused)
-    folder = CACHE / f"hosts-{sys.version_info[0]}.{sys.version_info[1]}"
-    python, done = str(folder / "bin/python"), folder / ".done"
-    if not done.exists() or done.read_text() != " ".join(PINS):
-        print("installing", *PINS, flush=True)
-        venv.create(folder, with_pip=True, clear=True)
-        pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-        subprocess.run([*pip, *PINS], check=True, timeout=600)
-        done.write_text(" ".join(PINS))
+    python = install_python(*group("hosts"))
     return subprocess.run([python, str(HERE), "--inside"], timeout=300).returncode
 
 

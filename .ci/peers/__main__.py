@@ -16,9 +16,8 @@ import signal
 import sys
 import time
 
-from install import CACHE, Missing, command, install_python
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from install import Missing, install_node, install_python
 from processes import ROOT, Failed, free_port, run, serving
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -39,24 +38,6 @@ PAIR_SECONDS = 300  # for one pair; most take two
 AT_ONCE = 2  # pairs
 SECOND_TRIES = 3  # pairs
 QUIET = {"FASTMCP_SHOW_SERVER_BANNER": "false", "FASTMCP_CHECK_FOR_UPDATES": "off"}
-
-
-def install_node():
-    """Return node and the folder with the packages of NODE_PEERS, installing them if need be."""
-    os.environ["PYTHON"] = sys.executable
-    where = command("Node", str(HERE.parent / "node"))
-    os.environ["PATH"] = where + os.pathsep + os.environ["PATH"]
-    packages = [f"{name}@{version}" for name, version in NODE_PEERS.items()]
-    folder = CACHE / "node-peers"
-    done = folder / ".done"
-    if not done.exists() or done.read_text() != " ".join(packages):
-        print("installing", *packages, flush=True)
-        folder.mkdir(exist_ok=True)
-        (folder / "package.json").write_text('{"private": true}')
-        options = ["--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund"]
-        command("npm", "npm", "install", *options, *packages)
-        done.write_text(" ".join(packages))
-    return os.path.join(where, "node"), str(folder)
 
 
 def pair(client, server, transport):
@@ -122,7 +103,7 @@ def pairs():
     add(("our client", our_client("contract")), ours, "stdio", HTTP, SSE)
     for name, requirement in PYTHON_PEERS.items():
         try:
-            python = install_python(name, requirement)
+            python = install_python(requirement)
         except Missing as exc:
             missing.append(exc)
             continue
@@ -153,7 +134,7 @@ def pairs():
             add(("our client", our_client("contract")), theirs, SSE)
             add(client, ours, SSE)
     try:
-        node, folder = install_node()
+        node, folder = install_node("node-peers", NODE_PEERS)
     except Missing as exc:
         add_gateways(add, clients, servers)
         return found, [*missing, exc]
@@ -223,7 +204,6 @@ def told(title, talk, *what):
 
 def main(words):
     """Run all pairs; return an exit status."""
-    CACHE.mkdir(parents=True, exist_ok=True)
     found, missing = pairs()
     found = [item for item in found if all(word in item[0] for word in words)]
     failed = []

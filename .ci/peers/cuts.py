@@ -11,9 +11,8 @@ import subprocess
 import sys
 import tempfile
 
-from install import CACHE, Missing, install_python
-
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from install import Missing, install_python
 from processes import ROOT, Failed, free_port, run, serving
 
 SDK = "mcp==2.3.0"
@@ -132,9 +131,8 @@ def make(name, command, folder):
 
 def main():
     """Try all cuts; return an exit status."""
-    CACHE.mkdir(parents=True, exist_ok=True)
     try:
-        sdk = install_python("sdk", SDK)
+        sdk = install_python(SDK)
     except Missing as exc:
         print(f"SKIPPED: {exc}")
         return 1
