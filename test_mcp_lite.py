@@ -443,6 +443,11 @@ INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
+def result_of(asked, **result):
+    """Return the response to a request."""
+    return {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+
+
 class Lines(m.Transport):
     """The channel to a server on which this test says what it likes, and reads when it likes."""
 
@@ -1559,48 +1564,64 @@ def conversations(text, make_server=demo, doors=tuple(DOORS)):
     return test
 
 
-class ScriptedServer(m.Transport):
-    """The other end of a Client: says what a conversation tells it to say."""
+ANSWERED = {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "prompts": {},
+            "logging": {}, "completions": {}}  # fmt: skip
+
+
+class ScriptedServer(Lines):
+    """The other end of a Client: what stands in `answers` by method is answered with it, a result or a
+    function from the request to messages; all else is for the test to take and to answer.
+    """
 
     name = "the scripted server"
 
-    def __init__(self, revision, options):
-        self.revision, self.options, self.transcript = revision, options, []
-        self.sent, self.inbox = asyncio.Queue(), asyncio.Queue()
+    def __init__(self, answers):
+        super().__init__()
+        self.answers, self.sent, self.transcript = answers, [], []
 
-    def put(self, msg):
-        self.transcript.append(f"<-- {msg if isinstance(msg, str) else json.dumps(msg)}")
-        text = msg if isinstance(msg, str) else json.dumps(msg)
-        self.inbox.put_nowait([text.encode()])
-
-    async def read(self):
-        return await self.inbox.get()
+    def put(self, *lines):
+        self.transcript += [f"<-- {line if isinstance(line, (str, bytes)) else json.dumps(line)}" for line in lines]
+        super().put(*lines)
 
     async def write(self, msg):
         self.transcript.append(f"--> {json.dumps(msg)}")
-        method = msg.get("method") if isinstance(msg, dict) else None
-        every = {"tools": {"listChanged": True}, "prompts": {}, "logging": {}, "completions": {},
-                 "resources": {"subscribe": True, "listChanged": True}}  # fmt: skip
-        every = self.options.get("capabilities", every)
-        info = {"name": "scripted", "version": "1"}
-        if self.options["bare"] or method not in ("initialize", "server/discover", "notifications/initialized"):
-            self.sent.put_nowait(json.loads(json.dumps(msg)))
-        elif method == "initialize":
-            result = {"protocolVersion": self.revision, "capabilities": every, "serverInfo": info}
-            self.put({"jsonrpc": "2.0", "id": msg["id"], "result": result})
-        elif method == "server/discover":
-            result = {"resultType": "complete", "supportedVersions": [self.revision],
-                      "capabilities": every, "_meta": {META + "serverInfo": info}}  # fmt: skip
-            self.put({"jsonrpc": "2.0", "id": msg["id"], "result": result})
+        every = msg if isinstance(msg, list) else [msg]
+        self.sent += every
+        if not any(each.get("method") in self.answers for each in every):
+            await super().write(msg)
+        for each in every:
+            answer = self.answers.get(each.get("method"))
+            if answer is not None:
+                self.put(*(answer(each) if callable(answer) else [result_of(each, **answer)]))
 
-    async def close(self):
-        self.inbox.put_nowait([])
+    def methods(self):
+        return [msg.get("method") for msg in self.sent]
+
+
+def greetings(revision, capabilities=ANSWERED):
+    """Return the answers of a ScriptedServer to what a client says first."""
+    info = {"name": "scripted", "version": "1"}
+    return {
+        "initialize": {"protocolVersion": revision, "capabilities": capabilities, "serverInfo": info},
+        "notifications/initialized": lambda msg: [],
+        "server/discover": {"resultType": "complete", "supportedVersions": [revision],
+                            "capabilities": capabilities, "_meta": {META + "serverInfo": info}},
+    }  # fmt: skip
+
+
+@contextlib.asynccontextmanager
+async def scripted_client(answers=None, *, revision=V4, **options):
+    """Give a Client, and the ScriptedServer that it is connected to."""
+    end = ScriptedServer({**greetings(revision), "ping": {}, **(answers or {})})
+    async with m.Client(end, **{"revision": revision, "timeout": 20, **options}) as c:
+        yield c, end
 
 
 async def with_client(conversation, revision, options):
     """Have a Client hold a conversation with a server that says what is written."""
     names, asked = {}, None
-    end = ScriptedServer(revision, conversation.options)
+    bare = conversation.options["bare"]
+    end = ScriptedServer({} if bare else greetings(revision, conversation.options.get("capabilities", ANSWERED)))
     leap = time_machine() if any(x.startswith("later") for x in conversation.lines) else None
     pinned = None if conversation.options["unpinned"] else revision
     c = m.Client(end, revision=pinned, **options)
@@ -1608,10 +1629,10 @@ async def with_client(conversation, revision, options):
     wire = lambda: "\n".join(end.transcript)  # noqa: E731
 
     def nothing_more(line):
-        if not end.sent.empty():
+        if not end.said.empty():
             fail_at(line, "the client says more than is written", wire())
 
-    if not conversation.options["bare"]:
+    if not bare:
         await c.connect()
         await idle()
     try:
@@ -1623,7 +1644,7 @@ async def with_client(conversation, revision, options):
             elif word == "-->":
                 wanted = spelled(rest)
                 try:
-                    msg = await asyncio.wait_for(end.sent.get(), 15)
+                    msg = await asyncio.wait_for(end.said.get(), 15)
                 except asyncio.TimeoutError:
                     fail_at(line, "the client does not say this", wire())
                 if not said_as(wanted, msg, names):
@@ -1631,7 +1652,7 @@ async def with_client(conversation, revision, options):
             elif word == "<--":
                 msg = spelled(rest)
                 modern = revision in MODERN_DATES and isinstance(msg, dict) and "result" in msg
-                if modern and not conversation.options["bare"]:
+                if modern and not bare:
                     msg["result"] = {"resultType": "complete", **msg["result"]}
                 end.put(filled(msg, names))
             elif word == "later":
@@ -2804,51 +2825,24 @@ class TestAsking:
     test_it_goes_as_written = client_conversations(ASKING)
 
     async def test_progress_after_the_answer_does_not_cancel_its_caller_later(self):
-        app, reports = m.Server(), []
-
-        @app.tool
-        async def work(ctx: m.Context) -> str:
-            for n in range(5):
-                await ctx.report_progress(n)
-            return "done"
-
-        async with m.Client(app, timeout=5) as c:
+        reports = []
+        async with m.Client(demo(), timeout=5) as c:
             leap = time_machine()
-            assert await c.call("work", progress=lambda *report: reports.append(report[0])) == "done"
-            assert reports == sorted(reports) and reports[-1] == 4, "before the call returned"
+            assert await c.call("progress", {"n": 5}, progress=lambda *report: reports.append(report[0])) == "done"
+            assert reports == sorted(reports) and reports[-1] == 5, "before the call returned"
             leap(6)
             await idle()
 
     async def test_async_callbacks_of_progress_end_before_the_call_returns(self):
-        app, reports = m.Server(), []
-
-        @app.tool
-        async def work(ctx: m.Context) -> str:
-            for n in range(5):
-                await ctx.report_progress(n)
-            return "done"
+        reports = []
 
         async def slow(progress, total, message):
             await idle()
             reports.append(progress)
 
-        async with m.Client(app) as c:
-            assert await c.call("work", progress=slow) == "done"
-            assert sorted(reports) == [0, 1, 2, 3, 4]
-
-    @staticmethod
-    @contextlib.asynccontextmanager
-    async def client_of_lines(**options):
-        """Give a Client, and the Lines on which this test is its server, after the handshake."""
-        lines = Lines()
-        c = m.Client(lines, revision=V4, **options)
-        connecting = asyncio.ensure_future(c.connect())
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "t", "version": "1"}}
-        lines.put({"jsonrpc": "2.0", "id": (await lines.take())["id"], "result": hello})
-        await connecting
-        assert (await lines.take())["method"] == "notifications/initialized"
-        yield c, lines
-        await c.close()
+        async with m.Client(demo()) as c:
+            assert await c.call("progress", {"n": 5}, progress=slow) == "done"
+            assert sorted(reports) == [1, 2, 3, 4, 5]
 
     async def test_a_hundred_callbacks_of_progress_run_at_most(self):
         begun, gate = [], asyncio.Event()
@@ -2857,7 +2851,7 @@ class TestAsking:
             begun.append(progress)
             await gate.wait()
 
-        async with self.client_of_lines() as (c, lines):
+        async with scripted_client() as (c, lines):
             call = asyncio.ensure_future(c.call_tool("work", progress=slow))
             asked = await lines.take()
             for n in range(150):
@@ -2871,7 +2865,7 @@ class TestAsking:
         assert begun == [*range(100)]
 
     async def test_a_peer_that_has_stopped_reading_is_given_up_after_the_timeout(self):
-        async with self.client_of_lines(timeout=5) as (c, lines):
+        async with scripted_client(timeout=5) as (c, lines):
             leap = time_machine()
             lines.reading.clear()
             call = asyncio.ensure_future(c.call_tool("work"))
@@ -2882,7 +2876,7 @@ class TestAsking:
             lines.reading.set()
 
     async def test_progress_that_comes_after_a_timeout_cancels_nothing(self):
-        async with self.client_of_lines(timeout=5) as (c, lines):
+        async with scripted_client(timeout=5) as (c, lines):
             leap = time_machine()
             lines.reading.clear()
             call = asyncio.ensure_future(c.call_tool("work"))
@@ -2897,7 +2891,7 @@ class TestAsking:
             lines.reading.set()
 
     async def test_a_timeout_in_spite_of_progress_names_the_limit_that_was_reached(self):
-        async with self.client_of_lines(timeout=5, max_timeout=8) as (c, lines):
+        async with scripted_client(timeout=5, max_timeout=8) as (c, lines):
             leap = time_machine()
             call = asyncio.ensure_future(c.call_tool("work"))
             token = (await lines.take())["params"]["_meta"]["progressToken"]
@@ -2910,7 +2904,7 @@ class TestAsking:
                 await call
 
     async def test_each_request_that_a_lost_connection_fails_gets_an_error_of_its_own(self):
-        async with self.client_of_lines() as (c, lines):
+        async with scripted_client() as (c, lines):
             calls = [asyncio.ensure_future(c.call_tool("work")) for _ in range(2)]
             for _ in calls:
                 await lines.take()
@@ -2920,7 +2914,7 @@ class TestAsking:
 
     async def test_callbacks_that_wait_for_a_response_do_not_keep_it_from_being_read(self):
         done = []
-        async with self.client_of_lines() as (c, lines):
+        async with scripted_client() as (c, lines):
             @c.on("notifications/acme")
             async def ask(params):
                 await c.call_tool("work")
@@ -2934,7 +2928,7 @@ class TestAsking:
 
     async def test_a_callback_may_close_its_client_and_go_on(self):
         ended = asyncio.Event()
-        async with self.client_of_lines() as (c, lines):
+        async with scripted_client() as (c, lines):
             @c.on("notifications/acme")
             async def leave(params):
                 await c.close()
@@ -2962,7 +2956,7 @@ class TestAsking:
             assert await c.call("work", progress=hear) == "done"
 
     async def test_a_number_as_text_is_the_id_of_a_request(self):
-        async with self.client_of_lines() as (c, lines):
+        async with scripted_client() as (c, lines):
             call = asyncio.ensure_future(c.call_tool("work"))
             lines.put({"jsonrpc": "2.0", "id": str((await lines.take())["id"]), "result": {"content": []}})
             assert (await call)["content"] == []
@@ -2976,14 +2970,14 @@ class TestAsking:
             await asyncio.get_running_loop().run_in_executor(None, elsewhere)
 
     async def test_a_client_does_not_answer_a_line_of_json_that_is_not_a_message(self):
-        async with self.client_of_lines() as (c, lines):
+        async with scripted_client() as (c, lines):
             lines.put({"level": "info", "msg": "ready"})
             lines.put({"jsonrpc": "2.0", "id": 7, "method": "ping"})
             assert await lines.take() == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
     @pytest.mark.skipif(sys.version_info < (3, 11), reason="cancellations are not counted")
     async def test_who_is_cancelled_when_its_time_is_over_is_cancelled(self):
-        async with self.client_of_lines(timeout=5) as (c, lines):
+        async with scripted_client(timeout=5) as (c, lines):
             leap = time_machine()
             call = asyncio.ensure_future(c.call_tool("work"))
             await lines.take()
@@ -2994,7 +2988,7 @@ class TestAsking:
 
     @pytest.mark.skipif(sys.version_info < (3, 11), reason="cancellations are not counted")
     async def test_a_timeout_takes_its_cancellation_back(self):
-        async with self.client_of_lines(timeout=5) as (c, lines):
+        async with scripted_client(timeout=5) as (c, lines):
             leap = time_machine()
             asyncio.get_running_loop().call_soon(leap, 6)
             with pytest.raises(m.RequestTimeout):
@@ -7566,48 +7560,6 @@ m.Server("t17", lifespan=lifespan).run()
 
 SUBSCRIPTION = META + "subscriptionId"
 TASKS_EXTENSION = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-ANSWERED = {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "prompts": {},
-            "logging": {}, "completions": {}}  # fmt: skip
-
-
-class FakeServer(m.Transport):
-    """A server that answers from a table, whatever it says there: results, or functions.
-
-    A function of the message gives a list of what comes back: messages, or bytes.
-    """
-
-    name = "fake"
-
-    def __init__(self, answers=None, revision=V4):
-        hello = {"protocolVersion": revision, "capabilities": ANSWERED, "serverInfo": {"name": "fake"}}
-        self.answers = {"initialize": hello, "ping": {}, **(answers or {})}
-        self.sent, self.inbox = [], asyncio.Queue()
-
-    def say(self, *items):
-        """Let messages or bytes come from the server."""
-        self.inbox.put_nowait([x if isinstance(x, bytes) else json.dumps(x).encode() for x in items])
-
-    async def read(self):
-        return await self.inbox.get()
-
-    async def write(self, msg):
-        for each in msg if isinstance(msg, list) else [msg]:
-            self.sent.append(each)
-            answer = self.answers.get(each.get("method"))
-            if callable(answer):
-                self.say(*answer(each))
-            elif answer is not None and "id" in each:
-                self.say({"jsonrpc": "2.0", "id": each["id"], "result": answer})
-
-    async def close(self):
-        self.say()
-
-    def methods(self):
-        return [msg.get("method") for msg in self.sent]
-
-
-def client_of_fake(fake, **options):
-    return m.Client(fake, **{"revision": "2025-11-25", "timeout": 20, **options})
 
 
 class TestFindingTheEra:
@@ -8023,15 +7975,14 @@ max_timeout counts all rounds of a call together.
         pages = itertools.count()
 
         def page(msg):
-            result = {"prompts": [], "nextCursor": str(next(pages))}
-            return [{"jsonrpc": "2.0", "id": msg["id"], "result": result}]
+            return [result_of(msg, prompts=[], nextCursor=str(next(pages)))]
 
-        async with client_of_fake(FakeServer({"prompts/list": page})) as c:
+        async with scripted_client({"prompts/list": page}) as (c, _):
             with pytest.raises(m.LimitExceeded, match="more than 1000 pages"):
                 await c.list_prompts()
 
     async def test_whatever_a_server_answers_is_a_value_or_an_error_of_ours(self):
-        dice, fake = rng("answers"), FakeServer()
+        dice = rng("answers")
         keys = ["tools", "content", "contents", "messages", "completion", "values", "name", "type",
                 "text", "blob", "uri", "structuredContent", "isError", "result", "nextCursor"]  # fmt: skip
 
@@ -8046,9 +7997,8 @@ max_timeout counts all rounds of a call together.
         def react(msg):
             return [{"jsonrpc": "2.0", "id": msg["id"], "result": anything()}]
 
-        for method in ("tools/list", "tools/call", "resources/read", "prompts/get", "completion/complete"):
-            fake.answers[method] = react
-        async with client_of_fake(fake) as c:
+        methods = ("tools/list", "tools/call", "resources/read", "prompts/get", "completion/complete")
+        async with scripted_client(dict.fromkeys(methods, react)) as (c, _):
             for _ in range(100):
                 for work in (c.list_tools, lambda: c.call("x"), lambda: c.read("a://b"),
                              lambda: c.get_prompt("x"), lambda: c.complete("x", "y", "z")):  # fmt: skip
@@ -8057,8 +8007,7 @@ max_timeout counts all rounds of a call together.
             assert await c.ping() < 20
 
     async def test_a_batch_is_sent_whole_or_not_at_all(self):
-        fake = FakeServer(revision="2025-03-26")
-        async with client_of_fake(fake, revision="2025-03-26") as c:
+        async with scripted_client(revision=V2) as (c, fake):
             before = len(fake.sent)
             with pytest.raises(TypeError):
                 await c.batch([("ping", None), ("acme/x", {"x": object()})])
@@ -8534,11 +8483,11 @@ A subscription ends with its connection.
 """)
 
     async def test_a_function_hears_whatever_it_is_told_to_hear(self):
-        fake, heard = FakeServer(), asyncio.Queue()
-        async with client_of_fake(fake, log=lambda *args: heard.put_nowait(args)) as c:
+        heard = asyncio.Queue()
+        async with scripted_client(log=lambda *args: heard.put_nowait(args)) as (c, fake):
             c.on("notifications/acme")(heard.put_nowait)
             log = {"level": "info", "data": {"a": 1}, "logger": "db"}
-            fake.say({"jsonrpc": "2.0", "method": "notifications/message", "params": log},
+            fake.put({"jsonrpc": "2.0", "method": "notifications/message", "params": log},
                      {"jsonrpc": "2.0", "method": "notifications/acme", "params": {"x": 1}})  # fmt: skip
             assert [await heard.get(), await heard.get()] == [("info", {"a": 1}, "db"), {"x": 1}]
 
@@ -8563,13 +8512,13 @@ A subscription ends with its connection.
             assert heard.empty()
 
     async def test_two_who_want_the_same_both_ask_and_the_last_one_ends_it(self):
-        fake, heard = FakeServer({"resources/subscribe": {}, "resources/unsubscribe": {}}), []
-        async with client_of_fake(fake) as c:
+        heard = []
+        async with scripted_client({"resources/subscribe": {}, "resources/unsubscribe": {}}) as (c, fake):
             with pytest.raises(TypeError, match="not JSON serializable"):
                 c.subscribe(pathlib.Path("a"), heard.append)
             one = await c.subscribe("a://b", heard.append)
             two = await c.subscribe("a://b", heard.append)
-            fake.say({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "a://b"}})
+            fake.put({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "a://b"}})
             await until(lambda: len(heard) == 2)
             await one.close()
             assert "resources/unsubscribe" not in fake.methods()
@@ -8581,7 +8530,7 @@ A subscription ends with its connection.
         def refuse(msg):
             return [{"jsonrpc": "2.0", "id": msg["id"], "error": {"code": -32602, "message": "no"}}]
 
-        async with client_of_fake(FakeServer({"resources/subscribe": refuse})) as c:
+        async with scripted_client({"resources/subscribe": refuse}) as (c, _):
             subscription = c.subscribe("a://b")
             for _ in range(2):
                 with pytest.raises(m.RemoteError):
@@ -8590,23 +8539,21 @@ A subscription ends with its connection.
                 await c.subscribe("a://b")
 
     async def test_a_slow_reader_loses_the_oldest_updates_and_no_memory(self):
-        fake = FakeServer({"resources/subscribe": {}, "resources/unsubscribe": {}})
-        async with client_of_fake(fake) as c:
+        async with scripted_client({"resources/subscribe": {}, "resources/unsubscribe": {}}) as (c, fake):
             updates = await c.subscribe("a://b")
             for n in range(1001):
                 params = {"uri": "a://b", "n": n}
-                fake.say({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params})
+                fake.put({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params})
             await c.ping()
             assert (await updates.__anext__())["n"] == 1
 
     async def test_a_listener_that_raises_is_logged_and_harms_nothing(self, caplog):
-        fake = FakeServer()
-        async with client_of_fake(fake) as c:
+        async with scripted_client() as (c, fake):
             @c.on("notifications/acme")
             async def fail(params):
                 raise RuntimeError("callback broke")
 
-            fake.say({"jsonrpc": "2.0", "method": "notifications/acme"})
+            fake.put({"jsonrpc": "2.0", "method": "notifications/acme"})
             await c.ping()
         assert "callback broke" in caplog.text
 
@@ -10955,10 +10902,6 @@ def sse(msg, id=None):
     return (f"id: {id}\n" if id else "").encode() + f"data: {json.dumps(msg)}\n\n".encode()
 
 
-def result_of(msg, **result):
-    return {"jsonrpc": "2.0", "id": msg["id"], "result": result}
-
-
 #: What a server answers a request with; ANSWER is a message with its answer, SIZE the length of that.
 GOOD_ANSWERS = [
     JSON_OK + b"Content-Length: SIZE\r\n\r\nANSWER",
@@ -11816,9 +11759,8 @@ class TestMirroring:
         # What older servers mean by that keyword is theirs; where there are no headers, nothing is wrong with them.
         async with talking(answering(lambda head, msg: {"tools": tools})) as c:
             assert len(await c.list_tools()) == len(tools)
-        known = {"resultType": "complete", "supportedVersions": [V5], "capabilities": ANSWERED}
-        fake = FakeServer({"server/discover": known, "tools/list": {"resultType": "complete", "tools": tools}})
-        async with client_of_fake(fake, revision=V5) as c:
+        answers = {"tools/list": {"resultType": "complete", "tools": tools}}
+        async with scripted_client(answers, revision=V5) as (c, _):
             assert len(await c.list_tools()) == len(tools)
 
     @pytest.mark.parametrize("changes", [True, False])
