@@ -8971,7 +8971,7 @@ class TestChildEnds:
     def test_a_server_ends_when_its_client_is_killed(self):
         code = PRELUDE + f"""
 async def main():
-    async with m.Client([sys.executable, "-c", {PID!r}], revision=V4) as c:
+    async with m.Client([sys.executable, "-c", {PID!r}], revision={V4!r}) as c:
         print(await c.call("x"), flush=True)
         await asyncio.sleep(3600)
 asyncio.run(main())
