@@ -163,6 +163,7 @@ import typing
 import weakref
 from asyncio import get_running_loop
 from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
 from contextlib import (
     AsyncExitStack,
     ExitStack,
@@ -182,9 +183,7 @@ from typing import (
     Generator,
     Generic,
     Iterable,
-    Mapping,
     Optional,
-    Sequence,
     TypeVar,
     Union,
     cast,
@@ -1501,6 +1500,15 @@ class MemoryMessage(bytes):
     caller: Caller = NOBODY  # on whose behalf it was written
 
 
+def call_on(loop: Any, fn: Function, *args: Any) -> None:
+    """Call fn(*args) on a loop: at once if that is the running one; never if it has ended."""
+    if asyncio._get_running_loop() is loop:
+        fn(*args)
+    else:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(fn, *args)
+
+
 class Inbox:
     """Messages that wait for one reader. Writers, of any thread, wait for room."""
 
@@ -1538,9 +1546,9 @@ class Inbox:
 
     def _wake(self) -> None:
         while self.sleepers:
-            with suppress(IndexError, RuntimeError):  # woken by another thread; its loop has ended
+            with suppress(IndexError):  # another thread has taken it
                 future = self.sleepers.popleft()
-                future.get_loop().call_soon_threadsafe(settle_future, future)
+                call_on(future.get_loop(), settle_future, future)
 
 
 class MemoryTransport(Transport):
@@ -3884,11 +3892,6 @@ class ServerExchange(Exchange):
     _unfinished: frozenset[Any] = frozenset()  # calls of once(), which end before the response
     _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
 
-    @property
-    def busy(self) -> bool:
-        """Whether finish() has work to do."""
-        return bool(self._held or self._unfinished or self._waiting)
-
     def release(self) -> None:
         """End what waits for the client."""
         for task in self._waiting:
@@ -3898,7 +3901,8 @@ class ServerExchange(Exchange):
         """Wait for the calls of once(), after the handler; send the progress that was held back."""
         while running := {call for call in self._unfinished if not call.done()}:
             await asyncio.wait(running)
-        await self._flush()
+        if self._held is not None:
+            await self._flush()
         self.release()
 
     async def _flush(self) -> None:
@@ -3993,7 +3997,7 @@ class Context(ServerExchange):
 
     def _on_loop(self, coro: Any) -> Any:
         """Return a coroutine on the loop; in another thread, its result."""
-        if threading.get_ident() == self.conversation.thread:
+        if asyncio._get_running_loop() is self.conversation.loop:
             return coro
         import concurrent.futures
 
@@ -4227,7 +4231,7 @@ class Context(ServerExchange):
         """
         journal = self.journal if self._in_rounds else Journal({}, {})
         key, kept = journal.claim(call_key(fn, args)), journal.kept
-        if is_async(fn) or threading.get_ident() == self.conversation.thread:
+        if is_async(fn) or asyncio._get_running_loop() is self.conversation.loop:
             return self._on_loop(self._once(kept, key, fn, *args))  # type: ignore
         if key not in kept:
             kept[key] = to_json(fn(*args))  # in this thread, as sqlite3 wants it
@@ -4288,6 +4292,11 @@ def is_result(value: Any) -> bool:
     return is_content and len(value) + len(content) > 1
 
 
+async def call_in_thread(server: Server, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
+    job = partial(contextvars.copy_context().run, fn, *args, **kwargs)
+    return await maybe_await(await server.call_sync(job))
+
+
 class Entry:
     """A registered function: how it is called, and how it is listed."""
 
@@ -4340,7 +4349,8 @@ class Entry:
                 f"{self.what} {self.name!r} returned {type(value).__name__}: {exc}"))
 
     def run(self, ctx: Context, kwargs: Msg) -> Awaitable[Any]:
-        work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
+        call = self.fn if self.is_async else partial(call_in_thread, ctx.server, self.fn)
+        work = call(**kwargs)
         if self.timeout is None:
             return work
         return within(self.timeout, work, ToolError(
@@ -4610,12 +4620,11 @@ class Conversation(Peer):
         super().__init__(name, self.answer_request, self.take_notification)
         self.server, self.limit = server, server.max_in_flight
         self.exit_callbacks: dict[Any, Action] = {}  # functions to call when the client has gone
-        self.loop, self.thread = get_running_loop(), threading.get_ident()
+        self.loop = get_running_loop()
         #: announcements; they wait for listen()
         self.outbox = Outbox(self.tasks.spawn, self._too_slow)
         self.state: dict[str, Any] = {}  # ctx.state
         self.life = server.lifespans[self.loop]
-        self._admitted: dict[str, str] = {}  # methods that were let in, for a revision
 
     async def answer_request(self, ctx: Any) -> Msg:
         """Check a request, pass it through the middlewares, and fit the result to the revision.
@@ -4641,7 +4650,7 @@ class Conversation(Peer):
                 raise
         finally:
             CURRENT.reset(token)
-            if ctx.busy and ctx.job is None:
+            if ctx.job is None:
                 await ctx.finish()
         answer = ctx.input_required() if ctx.suspended else answer
         answer = fit_result(ctx.method, answer, rev)
@@ -4666,10 +4675,8 @@ class Conversation(Peer):
     async def answer(self, ctx: Context) -> Any:
         """Answer a request after all middlewares."""
         rev, server = ctx.facts.rev, self.server
-        if self._admitted.get(ctx.method) != rev:
-            agreed = {} if rev >= MODERN else self.session.server_capabilities
-            admit(ctx.method, CLIENT, rev, agreed or server.declared, server.methods)
-            self._admitted[ctx.method] = rev
+        agreed = {} if rev >= MODERN else self.session.server_capabilities
+        admit(ctx.method, CLIENT, rev, agreed or server.declared, server.methods)
         if "requestState" in ctx.params or "inputResponses" in ctx.params:
             _ = ctx.journal  # refuses a forged one, even if the handler does not ask
         handler = HANDLERS.get(ctx.method)
@@ -4702,14 +4709,6 @@ class Conversation(Peer):
 
     # Announcements.
 
-    def call_on_loop(self, fn: Function, *args: Any) -> None:
-        """Call fn(*args) on the loop of this conversation."""
-        if threading.get_ident() == self.thread:
-            fn(*args)
-        else:
-            with suppress(RuntimeError):  # the loop has ended
-                self.loop.call_soon_threadsafe(fn, *args)
-
     def listen(self, send: Send) -> None:
         """Send announcements here, from the end of the handshake on."""
         self.listener = send
@@ -4729,7 +4728,7 @@ class Conversation(Peer):
         # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
         if session.state is not START and declares(session.server_capabilities, capability):
             if subject is None or subject in session.subscriptions:
-                self.call_on_loop(self.outbox.put, msg)
+                call_on(self.loop, self.outbox.put, msg)
 
 #######################################
 # 19. Server
@@ -4943,7 +4942,7 @@ class Server:
         self.lifespans: dict[Any, Lifespan] = {}  # by event loop
         self.rate_limit = rate_limit and RateLimit(*rate_limit)
         self.threads = Threads(threads)
-        self._call_sync = call_sync or self.threads.run
+        self.call_sync = call_sync or self.threads.run
         if access_log:
             self.middlewares.append(log_access)
             if not access_logger.hasHandlers():
@@ -5126,11 +5125,10 @@ class Server:
     # Serving.
 
     async def call(self, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
-        """Return what a function gives, on the loop or in a thread."""
+        """Return what a function returns: it runs on the loop if it is async, else in a thread."""
         if is_async(fn):
             return await fn(*args, **kwargs)
-        job = partial(contextvars.copy_context().run, fn, *args, **kwargs)
-        return await maybe_await(await self._call_sync(job))
+        return await call_in_thread(self, fn, *args, **kwargs)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
@@ -5159,8 +5157,11 @@ class Server:
         end the process ends, even if a handler blocks the loop. If it cannot listen, SystemExit
         says why.
         """
-        with suppress(RuntimeError):
+        try:
             get_running_loop()
+        except RuntimeError:
+            pass  # as it should be
+        else:
             raise CannotServe(errno.EBUSY, "an event loop runs already: await app.serve_http() or "
                               "app.serve_stdio(), or call app.start_in_thread()")
         modules = {x for x in [*sys.modules.values()] if isinstance(x, types.ModuleType)}
@@ -5372,11 +5373,11 @@ class Job:
     def update(self, responses: Msg) -> None:
         for name, answer in responses.items():
             if name in self.questions and isinstance(answer, dict):
-                self.loop.call_soon_threadsafe(settle_future, self.questions[name][1], answer)
+                call_on(self.loop, settle_future, self.questions[name][1], answer)
 
     def cancel(self) -> None:
         if self.call is not None:
-            self.loop.call_soon_threadsafe(self.call.cancel)
+            call_on(self.loop, self.call.cancel)
         self.change("cancelled")
 
     def fail(self, exc: BaseException) -> None:
@@ -5585,7 +5586,7 @@ class Feed:
 
     def announce(self, capability: str, msg: Msg) -> None:
         if subject_of(msg) in self.subjects:
-            self.ctx.conversation.call_on_loop(self.outbox.put, msg)
+            call_on(self.ctx.conversation.loop, self.outbox.put, msg)
 
     async def send(self, msg: Msg) -> None:
         mark = {"_meta": {SUBSCRIPTION_ID: self.ctx.req_id}}

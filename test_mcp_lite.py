@@ -5183,7 +5183,8 @@ A client that listens for its task is told how the task ends.
             task = await self.until(send, made["taskId"], "completed")
             assert task["result"]["content"][0]["text"] == "1 2 3"
 
-    def test_an_answer_that_comes_on_another_loop_wakes_the_task_on_its_own(self):
+    def test_an_answer_that_comes_on_another_loop_wakes_the_task_on_its_own(self, monkeypatch):
+        monkeypatch.setenv("PYTHONASYNCIODEBUG", "1")  # a loop that another thread touches raises
         app = m.Server()
 
         @app.tool(task="required")
@@ -15071,7 +15072,7 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "",
-        m.Context: "busy facts finish input_required job journal over release suspended title",
+        m.Context: "facts finish input_required job journal over release suspended title",
         m.Client: "catch_up modern",
     }
 
@@ -16521,6 +16522,7 @@ FOREIGN_NAMES = 0
 #: What Python itself offers under such a name and has no other name for.
 PYTHONS_OWN = {
     "os._exit", "sys._current_frames",  # both are documented
+    "asyncio._get_running_loop",  # asyncio exports it
     "value._value_",  # the value of a member of an Enum, also where the class redefines `value`
 }  # fmt: skip
 
