@@ -354,6 +354,16 @@ async def idle():
         await asyncio.sleep(0)
 
 
+async def arrived():
+    """Let what was sent over loopback arrive, and all that it causes run.
+
+    On POSIX it is there when it has been sent; the loop of Windows hears of it a little later.
+    """
+    for _ in range(5):
+        await asyncio.sleep(0.02 if os.name == "nt" else 0)
+        await idle()
+
+
 async def until(condition, *, seconds=20):
     """Let the loop run until a condition holds."""
     deadline = time.monotonic() + seconds
@@ -9304,7 +9314,7 @@ class TestHTTPMessages:
                     data[at : at + dice.randint(0, 2)] = dice.choice([b"", b"\r", b"\n", b" ", b":", b"\0", b"5"])
                 async with await Wire.open(server.url) as wire:
                     wire.send(bytes(data))
-                    await asyncio.sleep(0.01)
+                    await arrived()
                     leap(80)  # what is missing does not come
                     text = await wire.everything()
                 assert re.match(rb"(HTTP/1\.1 (200|4\d\d|50[15]) |$)", text), (data, text)
@@ -9561,11 +9571,11 @@ class TestTimeOnConnections:
             await idle()
             for piece, share in zip(pieces, [0.9, 0.1, 0] if len(pieces) > 1 else [1]):
                 wire.send(piece)
-                await asyncio.sleep(0.01)
+                await arrived()
                 if piece is NEXT:
                     await wire.answer()
                 leap((seconds - 3) * share)  # what comes after the first piece comes late
-                await asyncio.sleep(0.01)
+                await arrived()
             assert not wire.reader.at_eof() and not wire.reader._buffer
             leap(6)
             if status is not None:
@@ -9606,18 +9616,18 @@ class TestTimeOnConnections:
                     wire.send(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
                     await wire.read_head()
                     wire.writer.transport.pause_reading()
-                    await asyncio.sleep(0.05)
+                    await arrived()
                     for _ in range(3):
                         leap(12)
-                        await asyncio.sleep(0.02)
+                        await arrived()
                         if reads:
                             wire.writer.transport.resume_reading()
                             for _ in range(20):
                                 wire.left -= len(await wire.reader.read(200_000))
                             wire.writer.transport.pause_reading()
-                            await asyncio.sleep(0.02)
+                            await arrived()
                     leap(12)
-                    await asyncio.sleep(0.05)
+                    await arrived()
                     wire.writer.transport.resume_reading()
                     if reads:
                         assert len(await wire.reader.readexactly(wire.left)) == wire.left
@@ -9627,7 +9637,7 @@ class TestTimeOnConnections:
     async def test_a_tls_handshake_that_does_not_come_is_not_waited_for(self, certificate):
         async with pages().http(port=0, ssl=certificate) as server, await Wire.open(server.url) as wire:
             leap = time_machine()
-            await asyncio.sleep(0.05)
+            await arrived()
             leap(6)
             assert await wire.everything() == b""
 
@@ -9638,7 +9648,7 @@ class TestTimeOnConnections:
                 wire = await stack.enter_async_context(await Wire.open(caller.url))
                 wire.send(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                           b"Content-Length: 1000000\r\n\r\n" + b" " * 90_000)  # fmt: skip
-                await asyncio.sleep(0.01)
+                await arrived()
             for _ in range(5):
                 assert await caller.status("POST", PING) == 200
 
@@ -9654,7 +9664,7 @@ class TestTimeOnConnections:
             for _ in range(5):
                 wire = await stack.enter_async_context(await Wire.open(server.url))
                 wire.send(b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
-                await asyncio.sleep(0.01)
+                await arrived()
             assert (await get(server.url, target="/a"))[0] == 200
 
     async def test_responses_that_nobody_reads_are_bounded_and_the_oldest_are_cut_off(self, monkeypatch):
@@ -9668,7 +9678,7 @@ class TestTimeOnConnections:
             for wire in wires:
                 await wire.read_head()
                 wire.writer.transport.pause_reading()
-            await asyncio.sleep(0.2)
+            await arrived()
             whole = 0
             for wire in wires:
                 wire.writer.transport.resume_reading()
@@ -9678,7 +9688,7 @@ class TestTimeOnConnections:
             assert 0 < whole < 6
 
     async def test_a_client_that_does_not_read_does_not_keep_a_server_that_is_to_end(self):
-        ended = []
+        begun, ended = [], []
 
         @contextlib.asynccontextmanager
         async def lifespan(app):
@@ -9689,6 +9699,7 @@ class TestTimeOnConnections:
 
         @app.tool(structured=False)
         async def big() -> str:
+            begun.append(1)
             return "x" * 12_000_000
 
         async with app.http(port=0, grace=0.3) as server, Caller(server.url) as caller:
@@ -9696,7 +9707,8 @@ class TestTimeOnConnections:
             wires = [await caller.begin("POST", call_of(n, "big")) for n in range(5)]
             for wire in wires:
                 wire.writer.transport.pause_reading()
-            await asyncio.sleep(0.3)
+            await until(lambda: len(begun) == 5)
+            await arrived()
             since = time.monotonic()
             await server.__aexit__(None, None, None)
             assert time.monotonic() - since < 2 and ended == [1]
@@ -9717,7 +9729,8 @@ class TestTimeOnConnections:
             app.sent = 0
             events = await caller.events("POST", call_of(1, "flood"))
             events.answer.writer.transport.pause_reading()
-            await asyncio.sleep(0.05)
+            await until(lambda: app.sent)
+            await arrived()
             assert app.sent < 199
             events.answer.writer.transport.resume_reading()
             found = await events.messages()
@@ -9776,7 +9789,7 @@ class TestLostConnections:
             wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
             await until(lambda: app.log)
             wire.drop()
-            await asyncio.sleep(0.01)
+            await arrived()
             app.gate_of("g").set_result(None)
             await eventually(lambda: app.log == ["g begins", "g ends"])
 
@@ -10135,12 +10148,12 @@ class TestSessionsOverHTTP:
                 leap = time_machine()
                 for _ in range(3):
                     leap(60)
-                    await asyncio.sleep(0.01)
+                    await arrived()
                     assert await caller.status("POST", PING) == 200
                 assert await other.status("POST", PING) == 404
                 stream = await caller.events("GET")  # whoever reads a stream uses it
                 leap(200)
-                await asyncio.sleep(0.01)
+                await arrived()
                 assert await caller.status("POST", PING) == 200
                 stream.drop()
 
@@ -10332,9 +10345,9 @@ class TestStreamsOverHTTP:
             await caller.status("POST", INITIALIZED, where)
             events.answer.writer.transport.pause_reading()
             await caller.status("POST", call_of(1, "big"), where)
-            await asyncio.sleep(0.1)
+            await arrived()
             stuck = asyncio.ensure_future(caller.status("POST", PING, where))
-            await asyncio.wait([stuck], timeout=0.05)
+            await arrived()
             assert not stuck.done()
             events.answer.writer.transport.resume_reading()
             assert (await events.message())["id"] == 1 and await stuck == 202
@@ -10477,7 +10490,7 @@ class TestWhoMayComeIn:
                 wire = await caller.begin(method, body, authorization="Bearer x", **more)
                 await until(lambda: begun)
                 wire.reset() if more else wire.drop()
-                await asyncio.sleep(0.01)
+                await arrived()
                 begun.pop().set_result(None)
                 await idle()
             assert app.log in ([], ["g begins", "g cancelled"])
@@ -10596,7 +10609,7 @@ class TestRunningAPort:
         async with sample_app().http(port=0, ssl=certificate, grace=100) as server:
             wire = await Wire.open(server.url, ssl=context)
             wire.reset()
-            await asyncio.sleep(0.05)  # the server hears of it before it ends
+            await arrived()  # the server hears of it before it ends
 
     async def test_new_work_is_refused_and_what_runs_finishes_within_the_grace(self):
         app = sample_app()
@@ -11212,9 +11225,11 @@ class TestClientOverHTTP:
             wire.writer.close()
 
         async with talking(Scripted(None, on_get=on_get)):
+            await eventually(lambda: gets)
+            await arrived()
             leap = time_machine()
             leap(55)
-            await asyncio.sleep(0.05)
+            await arrived()
             assert len(gets) == 1
             await eventually(lambda: leap(1) or len(gets) == 2)
 
@@ -11356,7 +11371,7 @@ class TestClientOverHTTP:
             leap = time_machine()
             for _ in range(5):
                 leap(20)
-                await asyncio.sleep(0.005)
+                await arrived()
             await client.request("acme/x")
         assert (1 < len(gets) < 12) == again  # and not without a pause
 
@@ -15398,7 +15413,7 @@ class TestLifespans:
         assert log == ["left"]
 
     async def test_a_thread_that_looks_at_cancelled_can_clean_up_when_the_client_goes(self):
-        app, log = m.Server(), []
+        app, log, gate = m.Server(), [], threading.Event()
 
         @app.tool
         def poll(ctx: m.Context) -> str:
@@ -15407,13 +15422,14 @@ class TestLifespans:
                 while not ctx.cancelled:
                     time.sleep(0.001)
             finally:
-                time.sleep(0.05)
+                gate.wait(20)
                 log.append("cleaned up")
             return "done"
 
         async with lines_to(app) as lines:
             lines.call(1, "poll")
             await until(lambda: log)
+            asyncio.get_running_loop().call_later(0.05, gate.set)
         await until(lambda: log == ["begun", "cleaned up"])
 
 
