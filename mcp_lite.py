@@ -4182,7 +4182,7 @@ class Context(ServerExchange):
         elif "tools" in params or "toolChoice" in params:
             capability, known = "sampling.tools", rev >= RICH
         why = "" if known else f"the client speaks revision {rev}, which has no {capability}"
-        if rev < MODERN and not self.client_info:
+        if rev < MODERN and not self.facts.server_capabilities:  # no handshake
             why = f"without sessions, clients before {MODERN} cannot be asked"
         if not known or lacks(declared, capability, rev):
             raise CapabilityMissing("client", capability, why)
@@ -5641,7 +5641,7 @@ async def tell_end(ctx: Context) -> None:
 class LineDecoder:
     """Split a byte stream, cut anywhere, into lines without their CRLF or LF.
 
-    In place of a line that is too long stands a LimitExceeded. Blank lines are dropped.
+    A line that is too long is replaced by a LimitExceeded. Blank lines are dropped.
 
     >>> decoder = LineDecoder()
     >>> decoder.feed(b'{"id":1}\\r\\n\\n{"id"'), decoder.feed(b":2}\\n")
@@ -5677,7 +5677,7 @@ def in_thread(work: Action) -> Future:
 
 
 def copy_bytes(read: Callable[[int], bytes], write: Callable[[Any], int]) -> None:
-    """Copy bytes until there are no more, or nobody takes them."""
+    """Copy bytes until there are no more, or the other end is closed."""
     with suppress(OSError, ValueError):
         while data := read(BUFFER_BYTES):
             left = memoryview(data)
@@ -5697,8 +5697,8 @@ class LineTransport(Transport):
         self._batch: list[bytes] = []  # lines that this turn of the loop will write in one piece
         #: by the loop's clock, when read() began to wait for input; inf while it does not
         self.idle_since = float("inf")
-        self.end_input: Action = nothing  # takes in no more; what has come can still be read
-        self.written: Future  # is done when the other end has all, or takes no more
+        self.end_input: Action = nothing  # stops reading; what has come can still be read
+        self.written: Future  # is done when all is written, or the other end is closed
 
     async def use(self, source: io.FileIO, sink: io.FileIO) -> None:
         """Read from one file and write to another; both are ours to close from now on."""
@@ -5765,7 +5765,7 @@ class LineTransport(Transport):
     async def write(self, msg: Payload) -> None:
         if self.writer.transport.get_write_buffer_size() > BUFFER_BYTES:
             async with self._lock:  # before 3.10.6 only one task may wait in drain()
-                with suppress(OSError):  # is_closing() tells it as well
+                with suppress(OSError):  # is_closing() is true then
                     await self.writer.drain()
         data = encode(msg) + b"\n"
         if self.writer.is_closing() or self.written.done():
@@ -5923,30 +5923,30 @@ RUNNERS["stdio"] = serve_stdio
 #######################################
 # 24. Answers and announcements
 #######################################
-# Problem.  A server answers with anything, and asks, and announces. A connection breaks while a
-#           program waits for updates of a resource.
-# Rules.    1. Results are checked for their shape: a server can make a call fail with an MCPError,
-#              and do nothing else to the program.
+# Problem.  A server sends results of any shape, asks questions, and announces changes. Its
+#           connection may break while a program waits for updates of a resource.
+# Rules.    1. The shape of results is checked: a malformed one fails its call with an MCPError, and
+#              harms nothing else in the program.
 #           2. A subscription outlives its connection where the channel does: it is opened again
 #              when the server is back.
-# Limits.   Of updates that nobody has read, a subscription keeps the newest 1000. Schemas with
-#           regular expressions are not applied: some of these take years for some texts.
+# Limits.   A subscription keeps the newest 1000 updates that nobody has read. A schema with
+#           patterns checks nothing: for some texts, some patterns take years.
 
-Callback = Optional[Function]  # of the user's
+Callback = Optional[Function]  # of the program's
 
 
-def member(answer: Msg, key: str, kind: type) -> Any:
-    """Return a member of a result; ProtocolError if it is not of this kind."""
-    value = answer.get(key)
+def member(result: Msg, key: str, kind: type) -> Any:
+    """Return a member of a result; raise ProtocolError if it is not of this type."""
+    value = result.get(key)
     if type(value) is not kind:
         raise ProtocolError(f"the server sent a malformed result: {key} should be "
                             f"{kind_of(kind())}, not {kind_of(value)}")
     return value
 
 
-def check_objects(answer: Msg, key: str) -> None:
+def check_objects(result: Msg, key: str) -> None:
     """Raise ProtocolError unless `key` is a list of objects."""
-    for item in member(answer, key, list):
+    for item in member(result, key, list):
         if type(item) is not dict:
             raise ProtocolError(f"the server sent {kind_of(item)} as one of its {key}")
 
@@ -5961,41 +5961,37 @@ async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
             task.cancel()
 
 
-BOM = b"\xef\xbb\xbf"  # the byte order mark
-
-
 def is_message(data: bytes) -> bool:
-    """Return whether data begins like an object, or an array of these: "[INFO]" does not."""
+    """Return whether data begins like an object, or an array of objects: "[INFO]" does not."""
     return re.match(
         rb'(\xef\xbb\xbf|\x1b\[[\d;?]*[A-Za-z])*\s*(\[\s*)?\{\s*"', data) is not None
 
 
 async def value_from(source: Any) -> Any:
-    """Return a value, or what it gives if it is a function, plain or async."""
+    """Return a value, or what it returns if it is a function, plain or async."""
     return await maybe_await(source() if callable(source) else source)
 
 
-def answer_of(answer: Any, schema: Msg | None) -> Msg:
-    """Return the result of an elicitation, made of the value that a callback returned.
+def elicit_result(value: Any, schema: Msg | None) -> Msg:
+    """Return the result of an elicitation, made of what a callback returned.
 
-    That is "decline", None or False; "cancel"; True to accept; the content, where defaults of the
-    schema stand for what is missing; or the result as on the wire, if the form has no "action".
+    That is None, False, "decline" or "cancel"; True to accept; the content of the form, which may
+    lack fields with a default; or the result as on the wire. For a page, `schema` is None.
     """
-    fields = object_of(schema or {}, "properties")
-    if isinstance(answer, dict) and "action" in answer and "action" not in fields:
-        accepts = answer["action"] == "accept"
-        answer = object_of(answer, "content") if accepts else answer["action"]
-    if answer in (None, False, "decline", "cancel"):
-        return {"action": answer or "decline"}
+    properties = object_of(schema or {}, "properties")
+    if isinstance(value, dict) and "action" in value and "action" not in properties:
+        value = object_of(value, "content") if value["action"] == "accept" else value["action"]
+    if value in (None, False, "decline", "cancel"):
+        return {"action": value or "decline"}
     if schema is None:
-        if answer not in (True, "accept", {}):
-            raise SchemaError("", f"expected True or False, got {show_json(answer)}")
+        if value not in (True, "accept", {}):
+            raise SchemaError("", f"expected True or False, got {show_json(value)}")
         return {"action": "accept"}
-    fields = {name: object_of(fields, name) for name in fields}
-    if answer is True:  # consent; and the value, where a form has but one boolean
-        asked = [field.get("type") for field in fields.values()]
-        answer = dict.fromkeys(fields, True) if asked == ["boolean"] else {}
-    content = to_json(answer)
+    fields = {name: object_of(properties, name) for name in properties}
+    if value is True:  # consent; and the value, if the form is a single boolean
+        types = [field.get("type") for field in fields.values()]
+        value = dict.fromkeys(fields, True) if types == ["boolean"] else {}
+    content = to_json(value)
     if isinstance(content, dict):
         defaults = {name: field["default"] for name, field in fields.items() if "default" in field}
         content = {**defaults, **content}
@@ -6004,26 +6000,29 @@ def answer_of(answer: Any, schema: Msg | None) -> Msg:
 
 
 def checker_of(schema: Msg) -> Callable[[JSON], None]:
-    """Return what checks by a schema, unless that has patterns; SchemaError for a bad schema."""
-    if re.search('"pattern(": "|Properties)', json.dumps(schema)):  # no property of that name
+    """Return a function that checks a value by a schema; SchemaError if the schema is wrong.
+
+    For a schema with patterns, it checks nothing.
+    """
+    if re.search('"pattern(": "|Properties)', json.dumps(schema)):  # not a property of that name
         return nothing
     return compile_schema(schema).check
 
 
 class Answers:
-    """Answers a server's questions by `ask`, or by the program's `callbacks`: {capability: fn}."""
+    """Answers a server's questions with `ask`, or with the `callbacks`: {capability: function}."""
 
     def __init__(
         self, model: str, callbacks: dict[str, Any], ask: Callback, capabilities: Msg | None
     ):
-        self.model = model  # that has sampled, unless an answer names another
+        self.model = model  # the name of the model, unless the answer has one
         self.callbacks, self.ask = callbacks, ask
         every: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
         #: declared besides those that follow from the callbacks
         self.capabilities = (every if ask else {}) if capabilities is None else capabilities
 
     def declare(self, rev: str) -> Msg:
-        """Return our capabilities: {"sampling": {}, "elicitation": {"form": {}}} for callbacks."""
+        """Return our capabilities, such as {"sampling": {}, "elicitation": {"form": {}}}."""
         ours: Msg = {}
         for path in self.callbacks:
             name, _, mode = path.partition(".")
@@ -6077,31 +6076,41 @@ class Answers:
             url = params["url"]
             if not re.fullmatch(r"(?i)https?://[^\s\x00-\x20\x7f-\x9f]+", url):
                 raise RPCError(INVALID_PARAMS, "only http and https URLs are opened")
-            return answer_of(await self._put("elicitation.url", message, url), None)
+            return elicit_result(await self._put("elicitation.url", message, url), None)
         schema = {"type": "object", **params["requestedSchema"]}
         checker_of(schema)  # a bad form is refused before it is shown
         answer = await self._put("elicitation.form", message, params["requestedSchema"])
         try:
-            return answer_of(answer, schema)
+            return elicit_result(answer, schema)
         except SchemaError as exc:
             logger.error("what elicit= returned does not fit the form: %s", exc)
             raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
 
 
 class Backoff:
-    """How long to wait before a stream is reopened: never less than the server says.
+    """How long to wait before a stream is opened again: never less than the server says.
 
-    After a stream that brought nothing, each wait is twice the last, up to STALL_SECONDS.
+    After each stream that was short and brought nothing, the wait doubles, up to STALL_SECONDS.
     """
 
-    failures = 0  # streams in a row that brought nothing
+    failures = 0  # such streams, in a row
+    since = float("inf")  # when the last wait ended
 
-    async def wait(self, good: bool, retry_ms: int | None = None) -> None:
+    async def wait(self, good: bool = False, retry_ms: int | None = None) -> None:
         """Wait; `good`: the last stream brought something; `retry_ms`: what the server says."""
+        good = good or time.monotonic() - self.since > PROBE_SECONDS
         self.failures = 0 if good else self.failures + 1
-        least = (RETRY_MS if retry_ms is None else retry_ms) / 1000
+        least = (retry_ms or RETRY_MS) / 1000
         doubled = max(least, RETRY_MS / 1000) * 2 ** min(self.failures, 16)
         await asyncio.sleep(max(least, 0.1 if good else min(doubled, STALL_SECONDS)))
+        self.since = time.monotonic()
+
+
+def may_pass(problem: MCPError) -> bool:
+    """Return whether the same request may succeed later."""
+    if isinstance(problem, ConnectionClosed) and problem.code < 0:  # it has no status of HTTP
+        return True
+    return problem.code in (409, TOO_FAST) or problem.code >= 500
 
 
 class Subscription:
@@ -6111,42 +6120,40 @@ class Subscription:
     refuses it. Over HTTP it survives a restart of the server.
     """
 
-    news: Any = None  # an Event, for whoever waits for an update, or the end
-    #: modern: the request that brings the updates, its id, and a future of the server's consent
+    news: Any = None  # an Event: there is an update, or the end
+    acknowledged: Any = None  # a future, from open() on
+    #: modern: the request that brings the updates, and its id
     task: Task | None = None
     req_id: ReqId = ""
-    agreed: Any = None
 
     def __init__(self, client: ClientSession, wanted: Msg, callback: Callback, whole: bool):
         encode(wanted)  # raises where the program sees it
         self.client, self.wanted, self.callback = client, wanted, callback
-        self.whole = whole  # give out messages, not only their parameters
+        self.whole = whole  # whether an update is the message, not only its parameters
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
         self.methods = {FILTERS[name][0] for name in wanted}
-        self.backoff = Backoff()
-        #: those that nobody has read: of too many, the oldest is lost
         self.updates: deque[Msg] = deque(maxlen=MAX_ITEMS)
 
     async def open(self) -> Subscription:
-        """Subscribe, and wait until the server has agreed; a second call does not wait."""
-        if self.agreed is not None:
+        """Subscribe, and wait for the server's consent; a second call does not wait."""
+        if self.acknowledged is not None:
             return self
         client = self.client
         if self.uris:
             check_capability("server", client.server_capabilities, "resources.subscribe", NEWEST)
-        self.news, self.agreed = asyncio.Event(), get_running_loop().create_future()
+        self.news, self.acknowledged = asyncio.Event(), get_running_loop().create_future()
         client.subscriptions.append(self)
         try:
             if client.modern:
                 self.task = client.tasks.spawn(self._listen())
-                await within(client.timeout, self.agreed, RequestTimeout(
+                await within(client.timeout, self.acknowledged, RequestTimeout(
                     f"{client.peer.name} did not agree to a subscription"))
             else:
                 for uri in self.uris:
                     await client.request("resources/subscribe", {"uri": uri})
         except BaseException:
             self.end()
-            self.agreed = None  # the next open() asks again
+            self.acknowledged = None  # the next open() asks again
             raise
         return self
 
@@ -6183,7 +6190,7 @@ class Subscription:
             await self.news.wait()
         return self.updates.popleft()
 
-    def take(self, msg: Msg) -> None:
+    def receive(self, msg: Msg) -> None:
         method, params, peer = msg["method"], msg.get("params", {}), self.client.peer
         uri = params.get("uri")
         known = tuple(canonical_uri(each).rstrip("/") + "/" for each in self.uris)
@@ -6192,8 +6199,8 @@ class Subscription:
             peer.conclude(self.req_id, ProtocolError(
                 f"{peer.name} cancelled it: {params.get('reason')}"))
         elif method == "notifications/subscriptions/acknowledged":
-            self._agree(object_of(params, "notifications"))
-        # An update may be of a part of the resource that is watched: x://a/1 for x://a.
+            self._acknowledge(object_of(params, "notifications"))
+        # Servers may announce a part of a resource: x://a/1 for x://a.
         elif method in self.methods and (uri is None or canonical_uri(f"{uri}/").startswith(known)):
             item = msg if self.whole else params
             if self.callback is not None:
@@ -6202,18 +6209,18 @@ class Subscription:
                 self.updates.append(item)
                 self.news.set()
 
-    def _agree(self, notifications: Msg) -> None:
+    def _acknowledge(self, notifications: Msg) -> None:
         refused = ", ".join(self.wanted.keys() - notifications.keys())
         if refused:
             logger.warning("%s does not announce %s", self.client.peer.name, refused)
-        if self.agreed.done():  # the stream had been lost
+        if self.acknowledged.done():  # the stream had been lost
             self.client.catch_up()
-        settle_future(self.agreed)
-        self.backoff = Backoff()
+        settle_future(self.acknowledged)
 
     async def _listen(self) -> None:
         """Modern: keep a subscriptions/listen open; open it again when its stream is lost."""
         client, method, params = self.client, "subscriptions/listen", {"notifications": self.wanted}
+        backoff = Backoff()
         while True:
             try:
                 await client.request(method, params, timeout=float("inf"), send=self._send)
@@ -6222,15 +6229,14 @@ class Subscription:
                 problem: MCPError = kind(f"{client.peer.name} ended the subscription")
             except MCPError as exc:
                 problem = exc
-            temporary = isinstance(problem, ConnectionClosed) or problem.code == TOO_BUSY
-            if client.lost is not None or not (temporary and self.agreed.done()):
+            if client.lost is not None or not (self.acknowledged.done() and may_pass(problem)):
                 break
-            if self.backoff.failures == 1:
+            if backoff.failures == 1:
                 logger.warning("announcements are missed until it is back: %s", problem)
-            await self.backoff.wait(False)
-        if self.agreed.done() and client.lost is None:
+            await backoff.wait()
+        if self.acknowledged.done() and client.lost is None:
             logger.warning("a subscription has ended: %s", problem)
-        settle_future(self.agreed, None, problem)
+        settle_future(self.acknowledged, None, problem)
         self.end()
 
     async def _send(self, msg: Msg) -> None:
@@ -6246,17 +6252,17 @@ class Subscription:
 #              wrapped: it is not if a text beside it begins as that object does.
 
 
-def value_of(answer: Msg) -> Any:
+def value_of(result: Msg) -> Any:
     """Return what a tool's result says, as a Python value; raise ToolError if it failed.
 
     >>> value_of({"content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}})
     3
     """
-    values = [value_of_block(block) for block in answer.get("content") or []]
-    if answer.get("isError"):
+    values = [value_of_block(block) for block in result.get("content") or []]
+    if result.get("isError"):
         raise ToolError("\n".join(value for value in values if isinstance(value, str))
-                        or "the tool failed without a message", answer)
-    out: JSON = answer.get("structuredContent")
+                        or "the tool failed without a message", result)
+    out: JSON = result.get("structuredContent")
     if out is None and values != ["null"]:  # JSON for None; some servers write null for no output
         return values[0] if len(values) == 1 else values or None
     wrapped = isinstance(out, dict) and out.keys() == {"result"} and (
@@ -6287,33 +6293,34 @@ def text_or_bytes(item: Msg) -> str | bytes:
 #######################################
 # 26. Sessions of a client
 #######################################
-# Problem.  A program wants to reach a server, ask it, and answer it; a session may end at any time.
-# Rules.    1. Client and server speak the newest revision that both know, of any era; a client that
+# Problem.  A program connects to a server, sends requests and answers questions. It cannot know
+#           which era the server speaks, and the server may forget a session at any time.
+# Rules.    1. Client and server speak the newest revision that both know, of any era. A client that
 #              was made for one revision speaks no other.
-#           2. What the server did not declare is not asked for.
-#           3. A session that the server has forgotten is begun anew, once for all who notice. What
-#              may have changed in a gap is announced as if the server had said so.
-#           4. max_timeout bounds a request with its progress, its questions, the looks at its task.
-#              A session that is begun anew begins its time anew.
-# Limits.   No results are kept but the output schemas of tools. A listener hears a change once for
-#           each subscription that brings it. No task is left alone for more than STALL_SECONDS.
+#           2. A request that the server did not declare is not sent.
+#           3. A session that the server has forgotten is renewed, once for all requests. What may
+#              have changed meanwhile is announced as if the server had announced it.
+#           4. max_timeout bounds a request with its progress, its questions and its task. It starts
+#              again when the request is repeated in a renewed session.
+# Limits.   Of results, only the output schemas of tools are kept. A listener is called once for
+#           each subscription that brings a change.
 
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
-#: By kind of target: whether one is of this kind, and what makes a Transport or a Server of it.
-#: Later sections add theirs.
+#: For each kind of target: whether it is one, and what makes a Transport or a Server of it.
 CONNECTORS: list[tuple[Function, Function]] = [
     (lambda target: isinstance(target, (Server, Transport)), lambda target: target)
 ]
 
 
-def way_to(target: Any, options: Any, owner: Any) -> Action:
-    """Return what gives the Transport or Server of a target; TypeError for unknown options."""
+def connector_of(target: Any, options: Any, owner: Any) -> Action:
+    """Return what makes the Transport or Server of a target, each time; wrong options raise now."""
     for takes, make in CONNECTORS:
         if takes(target):
             check_options(f"Client({target!r:.200})", options, owner, make)
-            with suppress(MCPError):  # what is wrong with an option is raised at once
-                make(target, **options)
-            return partial(make, target, **options)
+            connector = partial(make, target, **options)
+            with suppress(MCPError):  # only for what is wrong with the options
+                connector()
+            return connector
     raise TypeError(f"cannot connect to {target!r}: pass a Server, a command, a path, "
                     "an http(s):// URL or a Transport")
 
@@ -6326,10 +6333,10 @@ async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
     answered: set[str] = set()
     try:
         while True:
-            told = task.get("pollIntervalMs")
-            told_ms = told if type(told) is int else RETRY_MS
-            # 50 ms: nobody can make us look without a pause
-            await asyncio.sleep(min(max(told_ms, 50), 1000 * STALL_SECONDS) / 1000)
+            interval = task.get("pollIntervalMs")
+            interval = interval if type(interval) is int else RETRY_MS
+            # 50 ms: no server makes us poll without a pause
+            await asyncio.sleep(min(max(interval, 50), 1000 * STALL_SECONDS) / 1000)
             task = await client.request("tasks/get", handle)
             asked = without(object_of(task, "inputRequests"), *answered)
             if asked:
@@ -6338,18 +6345,18 @@ async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
                 answered.update(asked)
             elif (status := task.get("status")) not in ("working", "input_required"):
                 break
-    except BaseException:  # nobody follows it any more
+    except BaseException:  # nobody polls it any more
         client.tasks.spawn(client.request("tasks/cancel", handle))
         raise
     if status == "completed":
         return object_of(task, "result")
-    usual = {"code": INTERNAL_ERROR, "message": f"the task is {status}"}
-    problem = {**usual, **object_of(task, "error")}
-    raise RemoteError(problem["code"], problem["message"], problem.get("data"))
+    problem = object_of(task, "error")
+    raise RemoteError(problem.get("code", INTERNAL_ERROR),
+                      problem.get("message", f"the task is {status}"), problem.get("data"))
 
 
 class ClientSession:
-    """A client's conversation with one server: what was agreed, requests, questions, news."""
+    """A client's conversation with one server."""
 
     #: these four as they were passed to Client()
     timeout: float
@@ -6359,13 +6366,13 @@ class ClientSession:
     instructions: str | None = None
     log_level: str | None = None  #: as passed to set_log_level()
     state = START  #: READY when it is connected, DONE when the program has closed it
-    _connecting: Task | None = None  # what connect() waits for, and close() ends
     transport: Any = None  #: the Transport, once there is one
-    _renewal: Task | None = None  # what has begun a session anew, or does
+    _connecting: Task | None = None  # what connect() waits for, and close() ends
+    _renewal: Task | None = None  # the newest renewal of the session
 
-    def __init__(self, target: Any, reach: Action, revision: str | None, info: Msg):
-        self.target, self.reach, self.pinned, self.info = target, reach, revision, info
-        self.listeners: dict[str, list[Function]] = {}  # by notification, of its parameters
+    def __init__(self, target: Any, connector: Action, revision: str | None, info: Msg):
+        self.target, self.connector, self.pinned, self.info = target, connector, revision, info
+        self.listeners: dict[str, list[Function]] = {}  # fn(params), by notification
         self.server_info: Msg = {}  #: what the server says of itself, as are the instructions
         self.server_capabilities: Msg = {}
         self.peer = Peer("the server", self._serve, self._on_notification)
@@ -6377,7 +6384,7 @@ class ClientSession:
 
     @property
     def revision(self) -> str:
-        """The protocol revision that was agreed on, a date."""
+        """The negotiated protocol revision, a date."""
         return self.peer.session.rev
 
     @property
@@ -6391,7 +6398,7 @@ class ClientSession:
         return self.peer.lost
 
     async def connect(self) -> None:
-        """Connect and agree on a revision; done by `async with`."""
+        """Connect and negotiate a revision; done by `async with`."""
         if self._connecting is not None or self.state is DONE:
             raise RuntimeError("a Client connects once; make another")
         self._connecting = asyncio.ensure_future(self._connect())
@@ -6406,15 +6413,15 @@ class ClientSession:
 
     async def _connect(self) -> None:
         await self._open()
-        await self._agree()
+        await self._negotiate()
         await self._listen_to_changes()
         self.state = READY
 
     async def _open(self) -> None:
-        self.transport = made = self.reach()
+        self.transport = made = self.connector()
         if isinstance(made, Server):
             self.transport, theirs = memory_transports()
-            theirs.grace = 0  # when we are gone, nobody can hear an answer
+            theirs.grace = 0  # when we are gone, nobody reads a response
             self.tasks.spawn(self._serve_here(made, theirs))
         self.transport.interrupted = self._interrupted
         self.peer.name = self.transport.name
@@ -6451,10 +6458,10 @@ class ClientSession:
         await self.tasks.drain(GRACE_SECONDS)
         await self.tasks.close()
 
-    # What is agreed on.
+    # Negotiation.
 
-    async def _agree(self) -> None:
-        """Find out which era the server speaks: ask as a modern client first, then as a legacy one.
+    async def _negotiate(self) -> None:
+        """Find a revision that both ends speak: in the modern era first, then by a handshake.
 
         spec: basic/transports/stdio#backward-compatibility, and the same of streamable-http
         """
@@ -6464,22 +6471,14 @@ class ClientSession:
         try:
             return await self._discover(probe)
         except MCPError as exc:
-            # The server is modern. Or a login has failed: 401 and 403 may be a gateway's.
-            told = exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY) or (
-                isinstance(exc, AuthError) and exc.code == INTERNAL_ERROR)
-            # A Transport that has ended cannot be reopened, and a Server here is not an old one.
-            final = self.pinned or self.lost and isinstance(self.target, (Server, Transport))
-            # A program that crashed crashes again, unless it did so for want of `initialize`.
-            crash = r'(?m)  File "|^ +at |status 2\b|was killed'
-            failed = re.search(crash, str(exc)) and "nitializ" not in str(exc)
-            if told or (final or failed) and isinstance(exc, ConnectionClosed):
+            if self._is_final(exc):
                 raise
             if self.pinned:
-                problem = f"{self.peer.name} does not speak revision {self.pinned}: {exc}"
-                raise ProtocolError(problem) from exc
+                raise ProtocolError(f"{self.peer.name} does not speak revision {self.pinned}: "
+                                    f"{exc}") from exc
             slow = isinstance(exc, RequestTimeout)
         if self.lost is not None:
-            logger.warning("%s exited at the first request, as some old servers do, and programs "
+            logger.warning("%s ended at the first request, as some old servers do, and programs "
                            "without app.run(): it is started again", self.peer.name)
             self.peer = Peer("the server", self._serve, self._on_notification)
             await self._open()
@@ -6490,63 +6489,80 @@ class ClientSession:
                 raise
             await self._discover(self.timeout)  # a modern server that was slow to start?
 
+    def _is_final(self, exc: MCPError) -> bool:
+        """Return whether a handshake would fail like the probe."""
+        if isinstance(exc, AuthError):  # of a login; 401 and 403 may be a gateway's
+            return exc.code == INTERNAL_ERROR
+        if not isinstance(exc, ConnectionClosed):  # these two are only of modern servers
+            return exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
+        if self.pinned:
+            return True
+        if self.lost is None:  # over HTTP, only this request has failed
+            return False
+        # A program that ended in order, or for want of `initialize`, is started again.
+        return not re.search("status 0|nitializ", str(exc))
+
     async def _discover(self, patience: float) -> None:
+        """Begin the modern era."""
         session = self.peer.session
         session.resume(NEWEST)
         session.client_capabilities = self.answers.declare(NEWEST)
         self.transport.agreed(NEWEST)
         ask = partial(self.request, "server/discover", timeout=patience)
         try:
-            answer = await ask()
+            result = await ask()
         except RemoteError as exc:
             # spec: basic/versioning#protocol-version-negotiation -- retry with one that is listed
             if exc.code != UNSUPPORTED_VERSION or NEWEST not in str(exc.data):
                 raise
-            answer = await ask()
-        theirs = member(answer, "supportedVersions", list)
+            result = await ask()
+        theirs = member(result, "supportedVersions", list)
         if NEWEST not in theirs:
             raise ProtocolError(f"{self.peer.name} speaks revision {theirs!r:.200}")
-        self._learn(answer, object_of(object_of(answer, "_meta"), SERVER_INFO))
+        self._learn(result, object_of(object_of(result, "_meta"), SERVER_INFO))
 
     async def _handshake(self, wanted: str, patience: float) -> None:
+        """Begin a session of the legacy era."""
         self.peer.session = session = Session()
         self.transport.agreed(None)
         session.client_capabilities = self.answers.declare(wanted)
         params = {"protocolVersion": wanted, "capabilities": session.client_capabilities,
                   "clientInfo": self.info}
-        answer = await self.peer.ask("initialize", params, self.send, patience=patience)
+        result = await self.peer.ask("initialize", params, self.send, patience=patience)
         # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
-        rev: Any = answer.get("protocolVersion")
-        known = [self.pinned] if self.pinned else LEGACY
-        if rev not in known:
-            raise ProtocolError(f"{self.peer.name} speaks revision {rev!r:.200}; "
-                                f"we speak {', '.join(known)}")
+        rev: Any = result.get("protocolVersion")
+        if rev not in ([self.pinned] if self.pinned else LEGACY):
+            raise ProtocolError(f"{self.peer.name} speaks revision {rev!r:.200}; the client wants "
+                                f"revision={wanted!r}")
         session.rev = rev
-        self._learn(answer, object_of(answer, "serverInfo"))
+        self._learn(result, object_of(result, "serverInfo"))
         self.transport.agreed(rev)
         session.state = READY
         await self.notify("notifications/initialized")
 
-    def _learn(self, answer: Msg, info: Msg) -> None:
-        instructions = answer.get("instructions")
+    def _learn(self, result: Msg, info: Msg) -> None:
+        instructions = result.get("instructions")
         self.server_info = info
-        self.server_capabilities = member(answer, "capabilities", dict)
+        self.server_capabilities = member(result, "capabilities", dict)
         self.instructions = instructions if isinstance(instructions, str) else None
 
+    # Legacy: the server may forget a session.
+
     async def _renew(self, expired: Session) -> None:
-        """Shake hands again, once for all requests that found the same session gone."""
+        """Begin a new session, once for all requests that found the same one expired."""
         session, renewal = self.peer.session, self._renewal
         if renewal is None or (renewal.done() and (session is expired or session.state != READY)):
-            self._renewal = renewal = self.tasks.spawn(self._begin_again(expired.rev))
+            self._renewal = renewal = self.tasks.spawn(self._restore(expired.rev))
         await asyncio.wait({renewal})
         exc = renewal.exception()
-        if exc is not None:  # each who waits raises its own
+        if exc is not None:  # each request raises its own
             raise SessionExpired(f"the session could not be renewed: {exc}") from exc
 
-    async def _begin_again(self, rev: str) -> None:
+    async def _restore(self, rev: str) -> None:
+        """Begin a session with the subscriptions and the log level of the last one."""
         await self._handshake(rev, self.timeout)
-        uris = [uri for item in self.subscriptions for uri in item.uris]
-        asks = [("resources/subscribe", {"uri": uri}) for uri in uris]
+        asks = [("resources/subscribe", {"uri": uri})
+                for item in self.subscriptions for uri in item.uris]
         if self.log_level is not None:
             asks.append(("logging/setLevel", {"level": self.log_level}))
         for method, params in asks:
@@ -6557,7 +6573,7 @@ class ClientSession:
         self.catch_up()
 
     def _interrupted(self, expired: bool) -> None:
-        if expired:  # if that fails, the next request tries again
+        if expired:  # if the renewal fails, the next request tries again
             self.tasks.spawn(self._renew(self.peer.session))
         else:
             self.catch_up()
@@ -6569,7 +6585,7 @@ class ClientSession:
         for uri in {uri for item in self.subscriptions for uri in item.uris}:
             self._on_notification(notification("notifications/resources/updated", {"uri": uri}))
 
-    # Asking.
+    # Requests.
 
     async def request(
         self, method: str, params: Msg | None = None, *, timeout: float | None = None,
@@ -6596,18 +6612,18 @@ class ClientSession:
         ask = partial(self.peer.ask, method, send=send or self.send, patience=patience,
                       longest=longest, on_progress=progress or self.progress)
         try:
-            if session.state is not READY:  # it could not be renewed before
+            if session.state is not READY:  # the last renewal failed
                 raise SessionExpired(f"there is no session with {self.peer.name}")
-            answer = await ask(params)
+            result = await ask(params)
         except SessionExpired:
             # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
             await self._renew(session)
-            answer = await ask(params)
-        if self.modern and answer.get("resultType") not in (None, "complete"):
+            result = await ask(params)
+        if self.modern and result.get("resultType") not in (None, "complete"):
             late = RequestTimeout(f"{self.peer.name} did not end {method} in {longest:g} seconds")
-            rest = self._finish(method, ask, params, answer)
-            answer = await within(since + longest - clock(), rest, late)
-        return answer
+            rest = self._finish(method, ask, params, result)
+            result = await within(since + longest - clock(), rest, late)
+        return result
 
     def _check(self, method: str) -> None:
         if self.transport is None:
@@ -6620,28 +6636,28 @@ class ClientSession:
             # spec 2025-11-25: basic/lifecycle#operation
             check_capability("server", self.server_capabilities, row.capability, rev)
 
-    async def _finish(self, method: str, ask: Any, params: Msg, answer: Msg) -> Msg:
+    async def _finish(self, method: str, ask: Any, params: Msg, result: Msg) -> Msg:
         """Answer the server's questions, or follow its task, until there is a result."""
         for _ in range(MAX_TRIES):
-            kind = answer["resultType"]
+            kind = result["resultType"]
             if kind == "task":
-                return await follow_task(self, method, answer)
-            state = without_none(requestState=answer.get("requestState"))
-            asked = object_of(answer, "inputRequests")
+                return await follow_task(self, method, result)
+            state = without_none(requestState=result.get("requestState"))
+            asked = object_of(result, "inputRequests")
             if kind != "input_required" or not (asked or state):
                 # spec: basic/index#resulttype -- "MUST be considered invalid"
                 raise ProtocolError(f"{self.peer.name} sent a {kind!r} result that asks nothing")
             # spec: basic/patterns/mrtr#client-requirements-basic-workflow -- the state as it came
             params = without(params, "requestState")
             params.update(state, inputResponses=await self.answers.to_all(asked, self.peer.session))
-            answer = await ask(params)
-            if answer.get("resultType") in (None, "complete"):
-                return answer
+            result = await ask(params)
+            if result.get("resultType") in (None, "complete"):
+                return result
         raise ProtocolError(f"{self.peer.name} asked more than {MAX_TRIES} times in one request; "
                             "does a question change?")
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
-        """Send any notification; it waits for a session that is begun anew."""
+        """Send any notification; it waits for a renewal of the session."""
         if self.transport is None:
             raise ConnectionClosed(NOT_CONNECTED)
         if self._renewal is not None and self._renewal is not asyncio.current_task():
@@ -6651,7 +6667,7 @@ class ClientSession:
     # Announcements.
 
     def on(self, method: str) -> Function:
-        """Hear a notification of the server: fn(params), plain or async."""
+        """Decorate fn(params), plain or async: it is called for each such notification."""
 
         def decorate(fn: Any) -> Any:
             self.listeners.setdefault(method, []).append(fn)
@@ -6678,7 +6694,7 @@ class ClientSession:
         # spec: basic/patterns/subscriptions#receiving-notifications -- unmarked: for all
         items = [x for x in self.subscriptions if mark is None or str(x.req_id) == str(mark)]
         for item in items:
-            item.take(msg)
+            item.receive(msg)
         if mark is None or items:
             if method == "notifications/tools/list_changed":
                 self.outputs.clear()
@@ -6699,14 +6715,14 @@ class ClientSession:
 # 27. Client
 #######################################
 # Problem.  A program wants one line for each thing to do: list, call, read, subscribe.
-# Rules.    1. The callbacks that were given say which capabilities are declared.
+# Rules.    1. The callbacks that are passed decide which capabilities are declared.
 #           2. Lists are read to their last page. Tools whose headers are invalid (section 33) are
 #              left out.
-# Limits.   A list has 1000 pages. The output of a tool is checked only after its tool was listed.
+# Limits.   A list has 1000 pages. The output of a tool is checked only after the tool was listed.
 
 __all__ += ["Client"]
 
-if TYPE_CHECKING:  # at run time, way_to() and request() check these options
+if TYPE_CHECKING:  # at run time, connector_of() and request() check these options
 
     class ClientOptions(TypedDict, total=False):
         env: Fields | None
@@ -6736,27 +6752,25 @@ class Client(ClientSession):
 
     The target is a Server, a command (string or list), a path to a .py file, a URL or a Transport.
     Callbacks are plain or async functions. What one raises is an error for the server, and in the
-    modern era for the caller. A command or a file has more options: env, cwd, stderr,
-    max_message_bytes, exit_seconds (StdioTransport explains them); so has a URL: headers, token,
-    auth, ssl (see HTTPTransport).
+    modern era for the caller. Further options are those of StdioTransport, or of HTTPTransport.
 
     Args:
         name, version: of this program, for the server
         revision: a protocol revision, a date, in place of the newest that both know
-        elicit: answers a form: elicit(message, schema) gives the fields as a dict, None to decline,
-            "cancel", or the whole result: {"action": ..., "content": {...}}
-        elicit_url: opens a page for the user: elicit_url(message, url) gives whether it did
-        sample: asks a model: sample(params) gives a text, or a whole message
+        elicit: fills in a form: elicit(message, schema) returns the fields as a dict, None to
+            decline, "cancel", or the whole result: {"action": ..., "content": {...}}
+        elicit_url: opens a page for the user: elicit_url(message, url) returns whether it did
+        sample: asks a model: sample(params) returns a text, or a whole message
         roots: a list of the folders in which we work (paths, file: URIs or dicts), or a function
-            that gives it
-        ask: answers every question as it came, in place of these four: ask(method, params) gives
+            that returns it
+        ask: answers every question as it came, in place of these four: ask(method, params) returns
             the result, a dict. `capabilities` says which may be asked; without it, all
-        log: hears the server's log: log(level, data, logger)
-        progress: hears of running requests: progress(done, total, message)
-        on_tools_changed, on_resources_changed, on_prompts_changed: hears that a list has changed
-        on_resource_updated: hears of a resource to which we subscribed: fn(params)
-        timeout: seconds without an answer or progress until a request fails with RequestTimeout
-        max_timeout: seconds until it fails, whatever progress there is
+        log: is called with the server's log: log(level, data, logger)
+        progress: is called while requests run: progress(done, total, message)
+        on_tools_changed, on_resources_changed, on_prompts_changed: called when a list has changed
+        on_resource_updated: called when a resource that we watch was updated: fn(params)
+        timeout: seconds without a response or progress until a request fails with RequestTimeout
+        max_timeout: seconds until it fails in spite of progress
         capabilities: declared besides those that follow from the callbacks
     """
 
@@ -6781,7 +6795,7 @@ class Client(ClientSession):
             "elicitation.form": elicit, "elicitation.url": elicit_url})
         if ask is not None and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
-        super().__init__(target, way_to(target, options, type(self)), revision,
+        super().__init__(target, connector_of(target, options, type(self)), revision,
                          {"name": name, "version": version})
         self.answers = Answers(name, callbacks, ask, capabilities)
         self.timeout, self.max_timeout = min(timeout, max_timeout), max_timeout
@@ -6833,7 +6847,7 @@ class Client(ClientSession):
         return await together(one(*call) for call in calls)
 
     async def ping(self) -> float:
-        """Return how many seconds the server took to answer."""
+        """Return how many seconds the server took to respond."""
         start = time.monotonic()
         await self.request("server/discover" if self.modern else "ping")
         return time.monotonic() - start
@@ -6845,18 +6859,18 @@ class Client(ClientSession):
         params: Msg = {}
         size = 0
         while size <= HELD_BYTES:
-            answer = await self.request(method, params)
+            result = await self.request(method, params)
             key, needs = LISTED[method]
-            for item in member(answer, key, list):
+            for item in member(result, key, list):
                 if isinstance(item, dict) and isinstance(item.get(needs), str):
                     items.append(item)
                 else:
                     self.peer.warn("%s sent a malformed item of %s: %.200r", key, item)
             # spec: server/utilities/pagination#implementation-guidelines -- no cursor, no more
-            if answer.get("nextCursor") in (None, params.get("cursor")):  # the same one: a loop
+            if result.get("nextCursor") in (None, params.get("cursor")):  # the same one: a loop
                 return items
-            params = {"cursor": member(answer, "nextCursor", str)}
-            size += len(encode(answer)) + HELD_BYTES // MAX_ITEMS  # a page counts, too
+            params = {"cursor": member(result, "nextCursor", str)}
+            size += len(encode(result)) + HELD_BYTES // MAX_ITEMS  # a page counts, too
         raise LimitExceeded(f"{method}: more than {MAX_ITEMS} pages, or {HELD_BYTES} bytes")
 
     async def list_tools(self) -> list[Msg]:
@@ -6913,29 +6927,29 @@ class Client(ClientSession):
             raise TypeError(f"the arguments of a tool are a dict, not {arguments!r:.100}")
         call = partial(self.request, "tools/call", params, **options)
         try:
-            answer = await call()
+            result = await call()
         except RemoteError as exc:
             if exc.code != HEADER_MISMATCH:
                 raise
             # spec: basic/transports/streamable-http#client-behavior -- the tool may have changed
             await self.list_tools()
-            answer = await call()
+            result = await call()
         # Some servers leave out the content, or write null.
-        if answer.get("content") is not None or answer.get("structuredContent") is None:
-            check_objects(answer, "content")
-        if name in self.outputs and not answer.get("isError"):
+        if result.get("content") is not None or result.get("structuredContent") is None:
+            check_objects(result, "content")
+        if name in self.outputs and not result.get("isError"):
             # spec: server/tools#output-schema -- "Clients SHOULD validate structured results"
             try:
-                self.outputs[name](answer.get("structuredContent"))
+                self.outputs[name](result.get("structuredContent"))
             except SchemaError as exc:
                 raise ProtocolError(f"tool {name!r} broke its own output schema: {exc}") from exc
-        return answer
+        return result
 
     async def read_resource(self, uri: str) -> Msg:
         """Read a resource; return the result as sent: {"contents": [...]}."""
-        answer = await self.request("resources/read", {"uri": uri})
-        check_objects(answer, "contents")
-        return answer
+        result = await self.request("resources/read", {"uri": uri})
+        check_objects(result, "contents")
+        return result
 
     async def read(self, uri: str) -> Any:
         """Read a resource; return str or bytes, or a list of them if it has several contents."""
@@ -6946,9 +6960,9 @@ class Client(ClientSession):
         """Return a prompt: {"messages": [{"role", "content"}], "description"?}."""
         texts = {key: value if isinstance(value, str) else _to_json(to_json(value))
                  for key, value in (arguments or {}).items()}
-        answer = await self.request("prompts/get", {"name": name, "arguments": texts})
-        check_objects(answer, "messages")
-        return answer
+        result = await self.request("prompts/get", {"name": name, "arguments": texts})
+        check_objects(result, "messages")
+        return result
 
     async def complete(
         self, ref: str, argument: str, value: str, context: Fields | None = None
@@ -6959,20 +6973,20 @@ class Client(ClientSession):
             ref={"type": f"ref/{kind}", key: ref}, argument={"name": argument, "value": value},
             context={"arguments": dict(context)} if context else None
         )
-        found: Msg = member(await self.request("completion/complete", params), "completion", dict)
-        return [*map(str, member(found, "values", list))]
+        result = await self.request("completion/complete", params)
+        return [*map(str, member(member(result, "completion", dict), "values", list))]
 
     def subscribe(self, uri: str, callback: Callback = None) -> Subscription:
-        """Hear of updates: `await` it with a callback, or iterate over it; its close() ends it."""
+        """Subscribe to a resource: `await` this with a callback, or iterate over it."""
         return Subscription(self, {"resourceSubscriptions": [uri]}, callback, False)
 
     def listen(
         self, *, tools: bool = False, prompts: bool = False, resources: bool = False,
         uris: Iterable[str] = (), callback: Callback = None
     ) -> Subscription:
-        """Hear of changed lists, and of updates of `uris`: `async for msg in c.listen(tools=True)`.
+        """Subscribe to lists and to `uris`: `async for msg in c.listen(tools=True)`.
 
-        `resources` is about the list of resources.
+        `resources` is for the list of resources.
         """
         watched = [uris] if isinstance(uris, str) else list(uris)
         return Subscription(self, {  # the arguments stand in the order of FILTERS
@@ -6981,14 +6995,14 @@ class Client(ClientSession):
         }, callback, True)
 
     async def set_log_level(self, level: str) -> None:
-        """Say how severe a log message must be to be sent: "debug" to "emergency"."""
+        """Set how severe a log message must be to be sent: "debug" to "emergency"."""
         check_level(level)
         self.log_level = level
         if not self.modern:  # there, every request says it
             await self.request("logging/setLevel", {"level": level})
 
     async def roots_changed(self, roots: Any = None) -> None:
-        """Replace the roots, if new ones are given, and tell the server."""
+        """Replace the roots, if new ones are passed, and notify the server."""
         session = self.peer.session
         check_capability("client", session.client_capabilities, "roots", session.rev)
         if roots is not None:
@@ -7004,7 +7018,7 @@ class Client(ClientSession):
 # Rules.    1. The child is in a process group of its own, with all that it starts. The client ends
 #              the whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
 #           2. Threads wait for the child's exit and for its stderr: that works on any loop.
-#           3. An error tells what has ended the conversation: exit status, signal, last words.
+#           3. An error says what ended the conversation: exit status, signal, last words.
 # Limits.   A proxy whose address has a password is not passed on. A client whose loop is closed
 #           without close() leaves its server running for as long as the program runs. On Windows,
 #           children of a server that has ended by itself go on.
@@ -7060,10 +7074,10 @@ class StdioTransport(LineTransport):
     Args:
         env: further variables for it: an API key, PYTHONPATH
         cwd: its working directory
-        stderr: a function of each line; without one, the lines go to our stderr
-        max_message_bytes: of a message that it sends
-        exit_seconds: for it to end by itself when its input is closed, if it has ever sent a
-            message, and then by SIGTERM
+        stderr: is called with each line; without it, the lines go to our stderr
+        max_message_bytes: of a message that it sends, up to 16 MiB
+        exit_seconds: how long it may take to exit when its input is closed (0.2 if it has never
+            sent a message), and again after SIGTERM
     """
 
     _group_lives = True
@@ -7081,13 +7095,15 @@ class StdioTransport(LineTransport):
         program = next((part for part in argv if part.endswith(".py")), argv[0])
         self.name = f"the server {os.path.basename(program)!r}"
         self.env = {**inherited(os.environ), **(env or {})}
+        for name, value in self.env.items():
+            if not isinstance(value, str):
+                raise TypeError(f"env=: {name} must be a str, not {value!r:.200}")
         self.stderr = stderr or (lambda line: print(line, file=sys.stderr, flush=True))
         self.exit_seconds = exit_seconds
         self.process: Any = None  # a Popen
         self.garbage = ""  # the first line of its stdout that was not a message
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
         self._room = threading.Semaphore(MAX_FEW)  # for lines on their way to the loop
-        # Until the child has sent a message, it has nothing to bring in order.
         self._patience = min(exit_seconds, MOMENT_SECONDS)
 
     async def open(self) -> None:
@@ -9288,15 +9304,15 @@ ENGINES["asgi"] = ASGIApp
 #######################################
 # 41. HTTP client
 #######################################
-# Problem. A client wants its request answered, over connections that are kept alive, through
-#          proxies and TLS, by servers that may close at any moment.
-# Rules.   1. A request is sent once: without an answer, nobody knows whether it was served.
+# Problem. A client sends requests over connections that are kept alive, through proxies and TLS,
+#          to servers that may close at any moment.
+# Rules.   1. A request is sent once: without a response, nobody knows whether it was served.
 #          2. Redirects stay within the origin; so do credentials.
 #          3. An idle connection that is old, lost, or brought unsolicited data is not used again.
 # Limits.  Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
 
 def client_ssl(ssl: Any) -> Any:
-    """Return an SSLContext: the one given, or one of a CA file, or of the system's roots."""
+    """Return an SSLContext: the one passed, or one that trusts a CA file or the system's roots."""
     from ssl import SSLContext, create_default_context
 
     if isinstance(ssl, SSLContext):
@@ -9309,8 +9325,8 @@ def client_ssl(ssl: Any) -> Any:
         raise ValueError(f"ssl={ssl!r} is not a PEM file of certificates: {exc}") from exc
 
 
-class HTTPAnswer(Wire):
-    """A connection to a server, and the answer that is read from it."""
+class HTTPResponse(Wire):
+    """A connection to a server, and the response that is read from it."""
 
     url: URL
     head: ResponseHead
@@ -9324,7 +9340,7 @@ class HTTPAnswer(Wire):
         self.url = url
         self.transport.write(data)
         status = 100
-        while status < 200:  # RFC 9110 §15.2 -- interim answers
+        while status < 200:  # RFC 9110 §15.2 -- interim responses
             head = parse_response_head(await self.until(b"\r\n\r\n", MAX_HEAD_BYTES, "the head"))
             status = head.status
             if status == 101:
@@ -9332,7 +9348,7 @@ class HTTPAnswer(Wire):
             coding = head.headers.get("content-encoding", "identity")
             if coding != "identity":
                 raise ProtocolError(f"the server sent {coding!r:.40}, which was not requested")
-        # RFC 9112 §6.3 -- what follows an answer to CONNECT is the tunnel
+        # RFC 9112 §6.3 -- what follows a response to CONNECT is the tunnel
         bare = status in (204, 304) or (method == "CONNECT" and status < 300)
         self.expect(0 if bare else body_size(head.headers, head.minor, UNTIL_CLOSE))
         self.head = head
@@ -9348,7 +9364,7 @@ class HTTPAnswer(Wire):
 
     @property
     def reusable(self) -> bool:
-        # RFC 9112 §9.2 -- data that nobody asked for "MUST NOT" be taken for an answer
+        # RFC 9112 §9.2 -- unsolicited data "MUST NOT" be taken for a response
         clean = self.complete and not (self.buffer or self.ended or self.transport.is_closing())
         return clean and is_keep_alive(self.head.headers, self.head.minor)
 
@@ -9376,56 +9392,57 @@ class HTTPClient:
         #: looks at the address that was reached, unless by a proxy, and may raise ConnectionClosed
         self.admit = admit
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
-        self.idle: list[HTTPAnswer] = []
-        self.busy: set[HTTPAnswer] = set()
+        self.idle: list[HTTPResponse] = []
+        self.busy: set[HTTPResponse] = set()
 
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes, patience: float,
         redirects: int = MAX_RETRIES
-    ) -> HTTPAnswer:
-        """Send a request; return its answer when the head is there."""
+    ) -> HTTPResponse:
+        """Send a request; return its response when the head is there."""
         fields = {"host": self.url.authority, "user-agent": f"mcp_lite/{__version__}"}
         forwarder = self.proxy if self.url.scheme == "http" else None  # for TLS it is a tunnel
         if forwarder is not None:
             fields.update(forwarder.headers)
-        # Without a coding: a small answer must not unfold into a large one.
-        fields = {**fields, **headers, "accept-encoding": "identity"}
+        # Without a coding: a small response must not unfold into a large one.
+        fields.update(headers, **{"accept-encoding": "identity"})
         for _ in range(redirects + 1):
             url = self.url.replace(target=target)
             data = encode_request(method, str(url) if forwarder else target, fields, body)
-            late = ConnectionClosed(f"{url} sent no answer within {patience:g} seconds")
-            answer = await self._connection()
-            self.busy.add(answer)
+            late = ConnectionClosed(f"{url} sent no response within {patience:g} seconds")
+            response = await self._connection()
+            self.busy.add(response)
             try:
                 trace_head(">", f"{method} {url}", fields)
-                await within(patience, answer.ask(url, method, data), late)
-                head = answer.head
+                await within(patience, response.ask(url, method, data), late)
+                head = response.head
                 trace_head("<", f"{head.status}, to {method} {url}", head.headers)
             except BaseException as exc:
-                answer.abort()
+                response.abort()
                 if isinstance(exc, (OSError, ProtocolError)):
                     raise ConnectionClosed(f"{url}: {exc}") from exc
                 raise
             status, where = head.status, head.headers.get("location")
             if where is None or status not in (301, 302, 303, 307, 308):
-                return answer
-            answer.close()
+                return response
+            response.close()
             there = url.join(where)
-            if there is None or (method != "GET" and status < 307):  # RFC 9110 §15.4
-                raise ConnectionClosed(f"{url} redirects to another origin, "
-                                       f"or a {method} elsewhere: {where}")
+            if there is None:
+                raise ConnectionClosed(f"{url} redirects to another origin: {where}")
+            if method != "GET" and status < 307:  # RFC 9110 §15.4 -- it would become a GET
+                raise ConnectionClosed(f"{url} redirects a {method} to {where} by {status}")
             target = there.target
         raise ConnectionClosed(f"{self.url} redirects more than {redirects} times")
 
-    async def _connection(self) -> HTTPAnswer:
+    async def _connection(self) -> HTTPResponse:
         if self.idle:  # the loop needs a round to notice what the server has closed or sent
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         while self.idle:
-            answer = self.idle.pop()
-            if answer.reusable and time.time() - answer.since < STALL_SECONDS:
-                return answer
-            answer.abort()
+            conn = self.idle.pop()
+            if conn.reusable and time.time() - conn.since < STALL_SECONDS:
+                return conn
+            conn.abort()
         late = ProtocolError(f"no connection within {CONNECT_SECONDS:g} seconds")
         try:
             return await within(CONNECT_SECONDS, self._open(), late)
@@ -9436,45 +9453,45 @@ class HTTPClient:
         through = f" through the proxy {self.proxy.url}" if self.proxy else ""
         raise ConnectionClosed(f"cannot reach {self.url}{through}: {reason}")
 
-    async def _open(self) -> HTTPAnswer:
-        answer, proxy = HTTPAnswer(self), self.proxy
+    async def _open(self) -> HTTPResponse:
+        conn, proxy = HTTPResponse(self), self.proxy
         url, ssl = (proxy.url, None) if proxy else (self.url, self.ssl)
         # RFC 8305 §5 -- of two addresses, one may be dead
         delay = None if is_loopback(url.host) else 0.25
         await get_running_loop().create_connection(
-            lambda: asyncio.StreamReaderProtocol(answer), url.host, url.port, ssl=ssl,
+            lambda: asyncio.StreamReaderProtocol(conn), url.host, url.port, ssl=ssl,
             happy_eyeballs_delay=delay
         )
         try:
-            keep_watch(answer.transport.get_extra_info("socket"))
+            keep_watch(conn.transport.get_extra_info("socket"))
             if proxy is not None and self.ssl:
-                await self._tunnel(answer, proxy)
+                await self._tunnel(conn, proxy)
             if proxy is None and self.admit is not None:
-                self.admit(answer.transport.get_extra_info("peername")[0])
+                self.admit(conn.transport.get_extra_info("peername")[0])
         except BaseException:
-            answer.abort()
+            conn.abort()
             raise
-        return answer
+        return conn
 
-    async def _tunnel(self, answer: HTTPAnswer, proxy: Proxy) -> None:
+    async def _tunnel(self, conn: HTTPResponse, proxy: Proxy) -> None:
         """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
         host = f"[{self.url.host}]" if ":" in self.url.host else self.url.host
         target = f"{host}:{self.url.port}"
-        await answer.ask(proxy.url, "CONNECT", encode_request(
+        await conn.ask(proxy.url, "CONNECT", encode_request(
             "CONNECT", target, {"host": target, **proxy.headers}))
-        if answer.head.status >= 300:
-            raise ConnectionClosed(f"the proxy {proxy.url} refused: status {answer.head.status}")
-        if answer.buffer:  # it would be taken for the server's answer
+        if conn.head.status >= 300:
+            raise ConnectionClosed(f"the proxy {proxy.url} refused: status {conn.head.status}")
+        if conn.buffer:  # it would be taken for the server's response
             raise ConnectionClosed(f"the proxy {proxy.url} sent something before TLS began")
-        protocol = asyncio.StreamReaderProtocol(answer)
+        protocol = asyncio.StreamReaderProtocol(conn)
         inside: Any = await get_running_loop().start_tls(
-            answer.transport, protocol, self.ssl, server_hostname=self.url.host
+            conn.transport, protocol, self.ssl, server_hostname=self.url.host
         )
         protocol.connection_made(inside)
 
     async def close(self) -> None:
-        for answer in [*self.busy, *self.idle]:
-            answer.abort()
+        for conn in [*self.busy, *self.idle]:
+            conn.abort()
         self.idle.clear()
         await asyncio.sleep(0)  # lets the transports go before the loop does
 
@@ -9489,26 +9506,26 @@ def keep_watch(sock: Any) -> None:
 
 
 class Authorizer:
-    """Adds to our requests what a server wants to see: here a bearer token, if there is one.
+    """Adds to our requests what authorizes them: here a bearer token, if there is one.
 
-    That is a text, or what a function gives each time. OAuth (section 46) derives from this.
+    `token` is a str, or a function that returns one. Login (section 46) derives from this.
     """
 
     def __init__(self, http: HTTPClient, token: Any = None):
         self.http, self.token = http, token if callable(token) else sendable_token(token)
-        self.closing = False  # whether nobody is to be asked any more
+        self.closing = False  # whether the user is not to be asked any more
 
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
         """Return what to send with a request; the user may be asked if `ask`."""
         token = sendable_token(await value_from(self.token))
         return {} if token is None else {"authorization": f"Bearer {token}"}  # RFC 6750 §2.1
 
-    async def settle(self, answer: HTTPAnswer, sent: Fields, steps: list[str]) -> bool:
-        """Look at the answer to a request that had the headers `sent`; True to send it once more.
+    async def settle(self, response: HTTPResponse, sent: Fields, steps: list[str]) -> bool:
+        """Handle a refusal of a request that had the headers `sent`; return whether to repeat it.
 
-        `steps` notes what was done about it so far. Raises AuthError.
+        `steps` lists what was done about it so far. Raises AuthError.
         """
-        if answer.head.status != 401 or steps or not callable(self.token):
+        if response.head.status != 401 or steps or not callable(self.token):
             return False
         steps.append("repeat")  # the token may have been renewed
         return await self.headers("", "", False) != sent
@@ -9519,19 +9536,19 @@ class Authorizer:
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes = b"",
         patience: float = REQUEST_SECONDS
-    ) -> HTTPAnswer:
+    ) -> HTTPResponse:
         """Send a request with what authorizes it; once more if settle() has mended a refusal."""
         steps: list[str] = []
         while True:
             own = await self.headers(method, target, not self.closing)
             fields = {**headers, **own}
-            answer = await self.http.send(method, target, fields, body, patience)
+            response = await self.http.send(method, target, fields, body, patience)
             with ExitStack() as discard:
                 # A login takes minutes, and servers close what is idle for seconds.
-                discard.callback(answer.abort)
-                if self.closing or not await self.settle(answer, own, steps):
+                discard.callback(response.abort)
+                if self.closing or not await self.settle(response, own, steps):
                     discard.pop_all()
-                    return answer
+                    return response
 
 
 class Proxy(Row):
@@ -9565,25 +9582,25 @@ def proxy_for(url: URL) -> Proxy | None:
 #######################################
 # 42. Streamable HTTP, the client's end
 #######################################
-# Problem. Every message is a POST, responses are JSON or events, and connections may be cut.
-#          HTTPExchange is all that the modern era needs. HTTPTransport adds what the legacy era has
-#          besides: a session, a standalone stream, streams that are resumed, and HTTP+SSE.
-# Rules.   1. A stream that was cut is resumed after its last event, if the revision can.
-#          2. Each request is answered or failed, whatever becomes of its connection. One that may
-#             have been served is not sent again, unless it only reads.
-# Limits.  Beginning a session anew is the Client's.
+# Problem. Every message is a POST, the response is JSON or a stream of events, and connections may
+#          be cut. HTTPExchange is all that the modern era needs. HTTPTransport adds what the legacy
+#          era has besides: a session, a standalone stream, streams that are resumed, and HTTP+SSE.
+# Rules.   1. A legacy stream that was cut is resumed after its last event. A modern one fails.
+#          2. Every request gets a response or an error, whatever happens to its connection. It is
+#             sent again only if it just reads: the server may have served it.
+# Limits.  A forgotten session is an error here; ClientSession begins a new one.
 
 
 warn_once = lru_cache(MAX_FEW)(logger.warning)
 
 
 class HTTPExchange(Transport):
-    """A request is a POST, and its response answers it."""
+    """A request is a POST, and what it returns is in the response."""
 
     outlives_server = True
-    rev = ""  # that was agreed on
+    rev = ""  # the revision, once it is negotiated
     session: Fields = types.MappingProxyType({})  # legacy: the header that names it
-    #: makes an Authorizer of what `auth=` was given, or None; section 47 puts one here
+    #: returns an Authorizer for the value of `auth=`, or None; section 47 puts one here
     authorizer_of: Any = nothing
 
     def __init__(
@@ -9602,11 +9619,11 @@ class HTTPExchange(Transport):
                             'pass "oauth", an OAuth(...), a token, or a function that returns one')
         self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
-        #: tasks that see to our requests, and which of these have no response yet
+        #: by task that sends requests: the ids of those without a response
         self.running: dict[Any, set[ReqId]] = {}
 
     async def write(self, msg: Payload) -> None:
-        """POST a message. What goes wrong with a request is reported to `failed`, by its id."""
+        """POST a message. If it is a request, errors go to `failed`, with its id."""
         if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.reason}")
         data = encode(msg)  # here, where the program learns of what JSON cannot say
@@ -9617,14 +9634,14 @@ class HTTPExchange(Transport):
             await self._post(msg, data, ids)
 
     async def _exchange(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
-        """POST a message or a batch, and see to it that each of `ids` is answered or failed."""
+        """POST a message or a batch; each of `ids` gets a response or an error."""
         task = asyncio.current_task()
         self.running[task] = ids
         try:
             await self._post(msg, data, ids)
         except Exception as exc:
             problem = exc if isinstance(exc, MCPError) else ConnectionClosed(f"{self.url}: {exc!r}")
-            for req_id in ids:  # those that are not answered by now
+            for req_id in ids:  # those without a response
                 self.failed(req_id, problem)
         finally:
             del self.running[task]
@@ -9636,14 +9653,14 @@ class HTTPExchange(Transport):
             ids.discard(req_id)
         return self.rev >= MODERN
 
-    async def fields(self, more: Fields) -> Fields:
+    async def fields(self, more: Fields) -> dict[str, str]:
         out = {**sendable_headers(await value_from(self._headers)), **more, **self.session}
         if self.rev >= VERSION_HEADERS:
             out[VERSION_HEADER] = self.rev
         return out
 
     async def _post(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
-        """POST a message or a batch, and read until `ids` are answered."""
+        """POST a message or a batch, and read until `ids` is empty."""
         more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         if self.rev >= MODERN and isinstance(msg, dict) and "method" in msg:
             for name, value in repeated(msg, self.tools).items():
@@ -9653,45 +9670,45 @@ class HTTPExchange(Transport):
         patience = NEVER if ids else REQUEST_SECONDS
         send = partial(self.auth.send, "POST", self.where, headers, data, patience)
         try:
-            answer = await send()
+            response = await send()
         except ConnectionClosed:
             # The server may have ended an idle connection: what only reads is sent once more.
             if not getattr(METHODS.get(method_of(msg)), "cacheable", False):
                 raise
-            answer = await send()
-        with closing(answer):
-            await self.receive(msg, answer, ids)
+            response = await send()
+        with closing(response):
+            await self.receive(msg, response, ids)
 
-    async def receive(self, msg: Payload, answer: HTTPAnswer, ids: set[ReqId]) -> None:
-        """Read the response to a message, until `ids` are answered."""
-        if answer.head.status >= 400:
-            raise await self.problem_of(answer)
-        kind = media_type(answer.head.headers)
+    async def receive(self, msg: Payload, response: HTTPResponse, ids: set[ReqId]) -> None:
+        """Read the response to a message, until `ids` is empty."""
+        status, kind = response.head.status, media_type(response.head.headers)
+        if status >= 400:
+            raise await self.problem_of(response)
         if ids and kind == EVENT_TYPE:
-            await self.follow(answer, ids)
+            await self.follow(response, ids)
         elif ids:
-            body = await answer.body()
+            body = await response.body()
             if kind != JSON_TYPE:
-                odd = f"{answer.url} answered {answer.head.status} with {kind or 'no content type'}"
+                odd = f"{response.url} answered {status} with {kind or 'no content type'}"
                 if not is_message(body):
                     raise ConnectionClosed(f"{odd}: {first_line(body)}")
                 warn_once("%s, and the body is JSON", odd)
             await self.take(body, ids)
         if ids:
-            raise ConnectionClosed(f"{answer.url} ended its response without answering the request")
-        if not answer.complete:  # read to its end, the connection can be used again
+            raise ConnectionClosed(f"{self.url} ended its response without answering the request")
+        if not response.complete:  # read to its end, the connection can be used again
             with suppress(asyncio.TimeoutError, MCPError):
-                await asyncio.wait_for(answer.body(), PROBE_SECONDS)
+                await asyncio.wait_for(response.body(), PROBE_SECONDS)
 
-    async def follow(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
-        await self.read_events(answer, SSEDecoder(), ids)
+    async def follow(self, response: HTTPResponse, ids: set[ReqId]) -> None:
+        await self.read_events(response, SSEDecoder(), ids)
 
     async def read_events(
-        self, answer: HTTPAnswer, events: SSEDecoder, ids: set[ReqId] | None
+        self, response: HTTPResponse, events: SSEDecoder, ids: set[ReqId] | None
     ) -> None:
-        """Deliver the messages of a stream, until it ends or all of `ids` are answered."""
+        """Deliver the messages of a stream until it ends, or `ids` is empty (None never is)."""
         with suppress(ConnectionClosed):
-            while (ids is None or ids) and (data := await answer.next_piece()):
+            while (ids is None or ids) and (data := await response.next_piece()):
                 for event in events.feed(data):
                     await self.take_event(event, ids)
 
@@ -9701,37 +9718,40 @@ class HTTPExchange(Transport):
             await self.take(data, ids)
 
     async def take(self, data: bytes, ids: set[ReqId] | None) -> None:
-        """Deliver a message, noting which of our requests it answers."""
+        """Deliver a message; remove the id of a response from `ids`."""
         try:
-            msg = decode(data.removeprefix(BOM))
+            msg = decode(data)
         except ProtocolError as exc:
-            raise ProtocolError(f"{self.url} sent: {first_line(data)}: {exc}") from None
-        # Some servers answer with an array whatever the revision: its messages are taken singly.
+            msg = ProtocolError(f"{self.url} sent: {first_line(data)}: {exc}")
+            if ids is not None:  # of the other streams, only this message is lost
+                raise msg from None
+        # Some servers send an array whatever the revision: its messages are taken singly.
         for item in as_list(msg):
             await self.inbox.put(item)
             if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
                 ids.discard(item["id"])
 
-    async def problem_of(self, answer: HTTPAnswer) -> MCPError:
-        """Return the error that a status stands for; a JSON-RPC error in the body goes first."""
-        head, body, problem = answer.head, b"", Msg()
+    async def problem_of(self, response: HTTPResponse) -> MCPError:
+        """Return the error for a status: the one of JSON-RPC in the body, or one with its code."""
+        head, body, sent = response.head, b"", Msg()
         with suppress(ConnectionClosed, ProtocolError):  # cut short; too long; not JSON
-            body = await answer.body()
+            body = await response.body()
             msg = decode(body)
-            problem = msg["error"] if classify(msg) is ERROR else {}
+            sent = msg["error"] if classify(msg) is ERROR else {}
         wait = head.headers.get("retry-after")
         what = f"{head.status} {head.reason}".rstrip() + (f", retry after {wait}" if wait else "")
-        said = problem.get("message") or first_line(body)
-        text = f"{answer.url} answered {what}" + (f": {said}" if said else "")
-        if head.status in (401, 403):  # whatever the body says
-            refused = AuthError(text)
-            refused.code = head.status
-            return refused
-        if not problem:
-            return ConnectionClosed(text)
-        if msg.get("id") is None or wait:  # it may come from whatever stands between
-            said += f" (HTTP {what}, from {answer.url})"
-        return RemoteError(problem["code"], said, problem.get("data"))
+        said = sent.get("message") or first_line(body)
+        kind = AuthError if head.status in (401, 403) else self.error_class(head.status, said)
+        if sent and kind is ConnectionClosed:
+            if msg.get("id") is None or wait:  # it may come from whatever stands between
+                said += f" (HTTP {what}, from {response.url})"
+            return RemoteError(sent["code"], said, sent.get("data"))
+        problem = kind(f"{response.url} answered {what}" + (f": {said}" if said else ""))
+        problem.code = head.status
+        return problem
+
+    def error_class(self, status: int, said: str) -> type[MCPError]:
+        return ConnectionClosed
 
     def agreed(self, rev: str | None) -> None:
         self.rev = rev or ""
@@ -9776,101 +9796,92 @@ class HTTPTransport(HTTPExchange):
         if method == "notifications/initialized" and self._endpoint is None:
             if self._listening is not None:
                 self._listening.cancel()
-            self._listening = self.tasks.spawn(self._resume(SSEDecoder(), None))
+            self._listening = self.tasks.spawn(self._listen())
 
-    async def receive(self, msg: Payload, answer: HTTPAnswer, ids: set[ReqId]) -> None:
-        status = answer.head.status
+    async def receive(self, msg: Payload, response: HTTPResponse, ids: set[ReqId]) -> None:
         if method_of(msg) == "initialize" and self._endpoint is None:
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "400", "404" or "405"
-            if status >= 400 and await self._open_pair():
+            if response.head.status >= 400 and await self._open_pair():
                 return await self._post(msg, encode(msg), ids)
-            headers = answer.head.headers
+            headers = response.head.headers
             self.session = without_none(**{SESSION_HEADER: headers.get(SESSION_HEADER)})
             self.has_sessions = SESSION_HEADER in headers
-        # What answers a request of HTTP+SSE comes on its stream.
-        await super().receive(msg, answer, ids if self._endpoint is None else set())
+        # With HTTP+SSE, the response to a request comes on the one stream.
+        await super().receive(msg, response, ids if self._endpoint is None else set())
 
-    async def problem_of(self, answer: HTTPAnswer) -> MCPError:
-        problem = await super().problem_of(answer)
+    def error_class(self, status: int, said: str) -> type[MCPError]:
         # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
-        forgotten = answer.head.status == 404 or "session" in str(problem).lower()
-        if self.has_sessions and forgotten and not isinstance(problem, AuthError):
-            return SessionExpired(str(problem))
-        return problem
+        forgotten = status == 404 or status < 500 and "session" in said.lower()
+        return SessionExpired if self.has_sessions and forgotten else ConnectionClosed
 
-    async def _get_stream(self, last_id: str, patience: float) -> HTTPAnswer:
-        """Ask for a stream, from the event after `last_id` on."""
-        more = {"last-event-id": last_id.encode().decode("latin-1")} if sendable(last_id) else {}
-        return await self.auth.send(
-            "GET", self.url.target, await self.fields({"accept": EVENT_TYPE, **more}), b"", patience
-        )
+    async def _get_stream(self, last_id: str, patience: float = NEVER) -> HTTPResponse:
+        """GET a stream of the events after `last_id`; raise the error if there is none."""
+        fields = await self.fields({"accept": EVENT_TYPE})
+        if sendable(last_id):
+            fields["last-event-id"] = last_id.encode().decode("latin-1")
+        response = await self.auth.send("GET", self.url.target, fields, b"", patience)
+        if response.head.status == 200 and media_type(response.head.headers) == EVENT_TYPE:
+            return response
+        with closing(response):
+            problem = await self.problem_of(response)
+        problem.code = response.head.status
+        raise problem
 
-    async def follow(self, answer: HTTPAnswer, ids: set[ReqId]) -> None:
-        events = SSEDecoder()
-        await self.read_events(answer, events, ids)
-        # spec: basic/transports/streamable-http#receiving-messages -- "not supported", any more
-        if self.rev < MODERN:
-            await self._resume(events, ids)
-
-    async def _resume(self, events: SSEDecoder, ids: set[ReqId] | None) -> None:
-        """Read on after the last of `events`, as often as the stream is cut, until `ids` are
-        answered. None are those of the standalone stream, for what belongs to no request of ours.
-        """
-        backoff, alone = Backoff(), ids is None
-        heard = not alone  # whether the stream was ever there
-        good = None if alone else True  # whether it brought something; None before it is opened
-        # `closed` is read each time, since wait_for() may swallow a cancellation before 3.12.
-        while not self.inbox.closed and (alone or ids and sendable(events.last_id)):
-            if good is not None:
-                # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
-                await backoff.wait(good, events.retry_ms)
-            if backoff.failures > MAX_RETRIES and not alone:
+    async def follow(self, response: HTTPResponse, ids: set[ReqId]) -> None:
+        """Read a response that is a stream. One that is cut is resumed after its last event."""
+        events, last, backoff = SSEDecoder(), "", Backoff()
+        await self.read_events(response, events, ids)
+        # `closed` is read each time: before Python 3.12, wait_for() may swallow a cancellation.
+        while ids and not self.inbox.closed and sendable(events.last_id):
+            # spec: basic/transports/streamable-http#receiving-messages -- "not supported", any more
+            if self.rev >= MODERN or backoff.failures >= MAX_RETRIES:
                 return
-            since, last = time.monotonic(), events.last_id
-            final: MCPError | None = None  # why it is not to be had any more
+            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
+            await backoff.wait(events.last_id != last, events.retry_ms)
+            last = events.last_id
             try:
-                with closing(await self._get_stream(last, NEVER)) as answer:
-                    status = answer.head.status
-                    if alone and heard and status == 200 and not sendable(last):
-                        self.interrupted(False)  # nobody knows where it was cut
-                    if status == 200:
-                        heard, events = True, SSEDecoder(last, events.retry_ms)
-                        await self.read_events(answer, events, ids)
-                    elif alone and status == 400 and last:  # what we have not seen is lost
-                        events = SSEDecoder(retry_ms=events.retry_ms)
-                    elif status not in (409, 429) and status < 500:  # those will pass
-                        final = await self.problem_of(answer)
+                with closing(await self._get_stream(last)) as rest:
+                    events = SSEDecoder(last, events.retry_ms)
+                    await self.read_events(rest, events, ids)
             except MCPError as exc:
-                if isinstance(exc, AuthError) or not (alone or isinstance(exc, ConnectionClosed)):
-                    final = exc
-                if backoff.failures == 1:
-                    logger.warning("announcements are missed until it is back: %s", exc)
-            if final is not None:
-                return self._give_up(final, heard, alone)
-            good = events.last_id != last or time.monotonic() - since >= PROBE_SECONDS
+                if not may_pass(exc):  # and not SessionExpired, which would repeat the request
+                    raise ConnectionClosed(f"{exc}: the answer is lost; call again, if doing it "
+                                           "twice does no harm") from exc
 
-    def _give_up(self, problem: MCPError, heard: bool, alone: bool) -> None:
-        if not alone:  # not SessionExpired, after which the request would be sent once more
-            raise ConnectionClosed(f"{problem}: the answer is lost; call again, if doing it twice "
-                                   "does no harm")
-        if heard and isinstance(problem, SessionExpired):
-            self.interrupted(True)
-        elif heard or isinstance(problem, AuthError):  # others never had the stream: 405, mostly
-            logger.warning("%s sends no announcements any more: %s", self.url, problem)
+    async def _listen(self) -> None:
+        """Read the standalone stream: what belongs to no request of ours."""
+        events, heard, backoff = SSEDecoder(), False, Backoff()
+        while not self.inbox.closed:
+            last = events.last_id
+            try:
+                with closing(await self._get_stream(last)) as stream:
+                    if heard and not sendable(last):
+                        self.interrupted(False)  # nobody knows what came in between
+                    heard, events = True, SSEDecoder(last, events.retry_ms)
+                    await self.read_events(stream, events, None)
+            except MCPError as exc:
+                if last and exc.code == 400:  # events after `last` are no longer kept
+                    events = SSEDecoder(retry_ms=events.retry_ms)
+                elif not may_pass(exc):
+                    if heard and isinstance(exc, SessionExpired):
+                        self.interrupted(True)
+                    elif heard or exc.code not in (400, 404, 405):  # there is no such stream
+                        logger.warning("%s sends no announcements: %s", self.url, exc)
+                    return
+                elif backoff.failures == 1:
+                    logger.warning("announcements are missed until it is back: %s", exc)
+            await backoff.wait(events.last_id != last, events.retry_ms)
 
     # HTTP+SSE, the transport of the first revision: one stream on which everything comes.
 
     async def _open_pair(self) -> bool:
         """Open the stream; return whether the server has one, and so speaks that revision."""
         try:
-            answer = await self._get_stream("", CONNECT_SECONDS)
-        except ConnectionClosed:
-            return False
-        if answer.head.status != 200 or media_type(answer.head.headers) != EVENT_TYPE:
-            answer.close()
+            stream = await self._get_stream("", CONNECT_SECONDS)
+        except MCPError:
             return False
         self._endpoint = get_running_loop().create_future()
-        self.tasks.spawn(self._read_pair(answer))
+        self.tasks.spawn(self._read_pair(stream))
         self.where = await within(CONNECT_SECONDS, self._endpoint, ConnectionClosed(
             f"{self.url} sent no endpoint event"))
         return True
@@ -9883,11 +9894,11 @@ class HTTPTransport(HTTPExchange):
             settle_future(self._endpoint, url.target)
         await super().take_event(event, ids)
 
-    async def _read_pair(self, answer: HTTPAnswer) -> None:
+    async def _read_pair(self, stream: HTTPResponse) -> None:
         self.reason = "ended its stream"
         try:
-            with closing(answer):
-                await self.read_events(answer, SSEDecoder(), None)
+            with closing(stream):
+                await self.read_events(stream, SSEDecoder(), None)
         except MCPError as exc:
             self.reason = f"sent a stream that cannot be read: {exc}"
         settle_future(self._endpoint, None, ConnectionClosed(f"{self.url} {self.reason}"))
@@ -9908,7 +9919,7 @@ def method_of(msg: Payload) -> str:
 
 
 def sendable(event_id: str) -> bool:
-    # A header loses blanks at its ends, and is short.
+    """Return whether a header can carry the id of an event: it loses blanks at its ends."""
     return not re.search(r"^$|.{8192}|[\x00-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$", event_id)
 
 
@@ -10687,7 +10698,7 @@ class Login(Authorizer):
         token = self.usable()
         return {"authorization": f"{self.oauth.scheme} {token}"} if token else {}
 
-    async def settle(self, answer: HTTPAnswer, sent: Fields, steps: list[str]) -> bool:
+    async def settle(self, answer: HTTPResponse, sent: Fields, steps: list[str]) -> bool:
         """Handle a refusal if a token may help; return whether to send the request again."""
         # spec: basic/authorization/index#error-handling
         status, fields = answer.head.status, answer.head.headers
