@@ -6000,10 +6000,7 @@ def elicit_result(value: Any, schema: Msg | None) -> Msg:
 
 
 def checker_of(schema: Msg) -> Callable[[JSON], None]:
-    """Return a function that checks a value by a schema; SchemaError if the schema is wrong.
-
-    For a schema with patterns, it checks nothing.
-    """
+    """Return a function that checks a value by a schema; SchemaError if the schema is wrong."""
     if re.search('"pattern(": "|Properties)', json.dumps(schema)):  # not a property of that name
         return nothing
     return compile_schema(schema).check
@@ -6769,7 +6766,7 @@ class Client(ClientSession):
         progress: is called while requests run: progress(done, total, message)
         on_tools_changed, on_resources_changed, on_prompts_changed: called when a list has changed
         on_resource_updated: called when a resource that we watch was updated: fn(params)
-        timeout: seconds without a response or progress until a request fails with RequestTimeout
+        timeout: seconds without response or progress until a request fails
         max_timeout: seconds until it fails in spite of progress
         capabilities: declared besides those that follow from the callbacks
     """
@@ -9429,7 +9426,7 @@ class HTTPClient:
             there = url.join(where)
             if there is None:
                 raise ConnectionClosed(f"{url} redirects to another origin: {where}")
-            if method != "GET" and status < 307:  # RFC 9110 §15.4 -- it would become a GET
+            if method != "GET" and status < 307:  # RFC 9110 §15.4
                 raise ConnectionClosed(f"{url} redirects a {method} to {where} by {status}")
             target = there.target
         raise ConnectionClosed(f"{self.url} redirects more than {redirects} times")
@@ -9588,14 +9585,13 @@ def proxy_for(url: URL) -> Proxy | None:
 # Rules.   1. A legacy stream that was cut is resumed after its last event. A modern one fails.
 #          2. Every request gets a response or an error, whatever happens to its connection. It is
 #             sent again only if it just reads: the server may have served it.
-# Limits.  A forgotten session is an error here; ClientSession begins a new one.
 
 
 warn_once = lru_cache(MAX_FEW)(logger.warning)
 
 
 class HTTPExchange(Transport):
-    """A request is a POST, and what it returns is in the response."""
+    """Each message is a POST."""
 
     outlives_server = True
     rev = ""  # the revision, once it is negotiated
@@ -9623,7 +9619,7 @@ class HTTPExchange(Transport):
         self.running: dict[Any, set[ReqId]] = {}
 
     async def write(self, msg: Payload) -> None:
-        """POST a message. If it is a request, errors go to `failed`, with its id."""
+        """POST a message. The errors of a request go to `failed`, with its id."""
         if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.reason}")
         data = encode(msg)  # here, where the program learns of what JSON cannot say
@@ -9641,7 +9637,7 @@ class HTTPExchange(Transport):
             await self._post(msg, data, ids)
         except Exception as exc:
             problem = exc if isinstance(exc, MCPError) else ConnectionClosed(f"{self.url}: {exc!r}")
-            for req_id in ids:  # those without a response
+            for req_id in ids:
                 self.failed(req_id, problem)
         finally:
             del self.running[task]
@@ -9723,7 +9719,7 @@ class HTTPExchange(Transport):
             msg = decode(data)
         except ProtocolError as exc:
             msg = ProtocolError(f"{self.url} sent: {first_line(data)}: {exc}")
-            if ids is not None:  # of the other streams, only this message is lost
+            if ids is not None:  # else only this message is lost
                 raise msg from None
         # Some servers send an array whatever the revision: its messages are taken singly.
         for item in as_list(msg):
@@ -9734,7 +9730,7 @@ class HTTPExchange(Transport):
     async def problem_of(self, response: HTTPResponse) -> MCPError:
         """Return the error for a status: the one of JSON-RPC in the body, or one with its code."""
         head, body, sent = response.head, b"", Msg()
-        with suppress(ConnectionClosed, ProtocolError):  # cut short; too long; not JSON
+        with suppress(ConnectionClosed, ProtocolError):
             body = await response.body()
             msg = decode(body)
             sent = msg["error"] if classify(msg) is ERROR else {}
@@ -9844,7 +9840,7 @@ class HTTPTransport(HTTPExchange):
                     events = SSEDecoder(last, events.retry_ms)
                     await self.read_events(rest, events, ids)
             except MCPError as exc:
-                if not may_pass(exc):  # and not SessionExpired, which would repeat the request
+                if not may_pass(exc):  # a SessionExpired would repeat the request
                     raise ConnectionClosed(f"{exc}: the answer is lost; call again, if doing it "
                                            "twice does no harm") from exc
 

@@ -2888,16 +2888,22 @@ class TestAsking:
     async def test_progress_that_comes_after_a_timeout_cancels_nothing(self):
         async with scripted_client(timeout=5) as (c, lines):
             leap = time_machine()
+            # The server does not read, and sends progress while it is told of the timeout.
             lines.reading.clear()
-            call = asyncio.ensure_future(c.call_tool("work"))
+            lines.abandon = lambda token: lines.put({
+                "jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
+
+            async def work():
+                with pytest.raises(m.RequestTimeout):
+                    await c.call_tool("work")
+                leap(6)
+                await idle()
+                return "not cancelled"
+
+            work = asyncio.ensure_future(work())
             await idle()
             leap(6)
-            with pytest.raises(m.RequestTimeout):
-                await call
-            lines.put({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 2, "progress": 1}})
-            await idle()
-            leap(6)
-            await idle()
+            assert await work == "not cancelled"
             lines.reading.set()
 
     async def test_a_timeout_in_spite_of_progress_names_the_limit_that_was_reached(self):
@@ -8841,6 +8847,10 @@ class TestChild:
         assert "secret" not in seen.get("HTTPS_PROXY", "")
         assert (await environment(env={"LANG": "D"}))["LANG"] == "D"
 
+    def test_a_variable_that_is_not_a_text_is_named(self):
+        with pytest.raises(TypeError, match="env=: PORT must be a str, not 8000"):
+            m.Client("server", env={"PORT": 8000})
+
     async def test_the_folder_is_chosen_by_cwd(self, tmp_path):
         async with child(RAW + "serve(lambda msg: text(msg['id'], os.getcwd()))", cwd=tmp_path) as c:
             assert await c.call("x") == str(tmp_path.resolve())
@@ -11126,7 +11136,7 @@ class TestClientOverHTTP:
                 async with client:
                     assert seen[1].startswith("/b")
             else:
-                with pytest.raises(m.MCPError, match="redirects to"):
+                with pytest.raises(m.MCPError, match="redirects to another origin|redirects a POST to /b by 302"):
                     await client.connect()
                 assert seen == ["/"]
 
@@ -11183,6 +11193,26 @@ class TestClientOverHTTP:
             with pytest.raises(error, match=match):
                 await client.request("tools/call", {"name": "x"})
         assert script.methods().count("tools/call") == 1 and script.methods().count("initialize") == 1
+
+    async def test_a_response_that_is_resumed_in_vain_is_not_reported_as_missed_announcements(self, caplog):
+        async def on_call(wire, head, msg):
+            wire.send(STREAM + b"retry: 1\nid: e1\ndata:\n\n")
+            wire.writer.close()
+
+        async def on_get(wire, head):
+            if "last-event-id" in head.headers:
+                wire.drop()
+            else:
+                wire.send(NOT_HERE)
+
+        script = Scripted(on_call, on_get=on_get)
+        async with talking(script) as client:
+            leap = time_machine()
+            call = asyncio.ensure_future(client.request("tools/call", {"name": "x"}, timeout=3000))
+            await eventually(lambda: leap(5) or call.done())
+            with pytest.raises(m.ConnectionClosed, match="without answering"):
+                await call
+        assert script.methods().count("GET") == 7 and "announcements" not in caplog.text
 
     async def test_an_id_that_no_header_can_carry_is_not_sent(self):
         asked = []
@@ -11374,6 +11404,108 @@ class TestClientOverHTTP:
                 await arrived()
             await client.request("acme/x")
         assert (1 < len(gets) < 12) == again  # and not without a pause
+
+    @pytest.mark.parametrize("answer", [
+        framed("text/html", b"<html>", "200 OK"), b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
+    ])  # fmt: skip
+    async def test_what_is_not_a_standalone_stream_is_reported_once_and_not_asked_for_again(self, answer, caplog):
+        gets, changed = [], []
+
+        async def on_get(wire, head):
+            gets.append(1)
+            wire.send(answer)
+
+        async def on_call(wire, head, msg):
+            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
+
+        async with talking(Scripted(on_call, on_get=on_get), on_tools_changed=lambda: changed.append(1)) as client:
+            leap = time_machine()
+            await eventually(lambda: gets)
+            for _ in range(5):
+                leap(40)
+                await client.request("acme/x")
+        assert (len(gets), changed, caplog.text.count("sends no announcements")) == (1, [], 1)
+
+    async def test_a_malformed_message_on_the_standalone_stream_loses_itself_alone(self, caplog):
+        heard = asyncio.Event()
+
+        async def on_get(wire, head):
+            wire.send(STREAM + b"data: {\"x\": 1e999}\n\n" + sse({"jsonrpc": "2.0", "method": "acme/n"}))
+            await wire.reader.read()
+
+        script = Scripted(None, on_get=on_get)
+        async with talking(script) as client:
+            client.on("acme/n")(lambda params: heard.set())
+            await heard.wait()
+        assert "not JSON" in caplog.text and script.methods().count("GET") == 1
+
+    async def test_a_refusal_of_http_says_its_status_and_when_to_try_again(self):
+        """Of an error in JSON-RPC, the code is that of JSON-RPC."""
+        answers = [
+            b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 4\r\n\r\nslow",
+            b"HTTP/1.1 503 Away\r\nContent-Length: 0\r\n\r\n",
+            framed("application/json", b'{"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "slow"}}',
+                   "429 X\r\nRetry-After: 7"),
+        ]  # fmt: skip
+
+        async def on_call(wire, head, msg):
+            wire.send(answers.pop(0))
+
+        async with talking(Scripted(on_call)) as client:
+            for kind, code, text in [
+                (m.ConnectionClosed, 429, "answered 429 Too Many Requests, retry after 7: slow"),
+                (m.ConnectionClosed, 503, "answered 503 Away"), (m.RemoteError, -32000, "slow .HTTP 429 X, retry after 7"),
+            ]:  # fmt: skip
+                with pytest.raises(kind, match=text) as caught:
+                    await client.request("acme/x")
+                assert caught.value.code == code
+
+    @pytest.mark.parametrize("status", [500, 502])
+    async def test_a_call_that_failed_in_the_server_is_not_repeated_because_it_speaks_of_a_session(self, status):
+        async def on_call(wire, head, msg):
+            wire.send(framed("text/plain", b"database session lost", f"{status} X"))
+
+        script = Scripted(on_call)
+        async with talking(script) as client:
+            with pytest.raises(m.ConnectionClosed, match="database session lost"):
+                await client.request("tools/call", {"name": "x"})
+        assert script.methods().count("tools/call") == 1
+
+    async def test_a_path_with_the_word_session_in_it_is_not_about_a_session(self):
+        async def on_call(wire, head, msg):
+            wire.send(framed("text/plain", b"busy", "409 Conflict"))
+
+        script = Scripted(on_call)
+        async with scripted(script) as url:
+            async with m.Client(url.rstrip("/") + "/session/mcp", revision=V4) as client:
+                with pytest.raises(m.ConnectionClosed, match="409"):
+                    await client.request("tools/call", {"name": "x"})
+        assert script.methods().count("tools/call") == 1
+
+    async def test_a_subscription_that_http_refuses_for_good_is_not_opened_again(self):
+        asked = []
+
+        async def on_call(wire, head, msg):
+            if msg["method"] == "server/discover":
+                found = {"supportedVersions": [V5], "capabilities": {"tools": {"listChanged": True}}}
+                wire.send(framed("application/json", json.dumps(result_of(msg, **found)).encode()))
+                return
+            asked.append(msg["id"])
+            if len(asked) == 1:
+                granted = {"_meta": {META + "subscriptionId": msg["id"]}, "notifications": msg["params"]["notifications"]}
+                wire.send(STREAM + sse({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": granted}))
+                wire.writer.close()
+            else:
+                wire.send(framed("text/plain", b"gone", "410 Gone"))
+
+        async with talking(Scripted(on_call), revision=V5) as client:
+            subscription = await client.listen(tools=True)
+            leap = time_machine()
+            ended = asyncio.ensure_future(subscription.__anext__())
+            await eventually(lambda: leap(1) or ended.done())
+            with pytest.raises(StopAsyncIteration):
+                await ended
+        assert len(asked) == 2
 
     async def test_an_abandoned_modern_request_closes_its_connection(self):
         closed = []
