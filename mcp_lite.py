@@ -9986,15 +9986,15 @@ def show(value: JSON) -> str:
 
 def said(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
     """Return the text of an error of OAuth, without the secrets that it may repeat."""
-    words = ", ".join(show(doc[name]) for name in ("error", "error_description") if name in doc)
+    words = ", ".join(show(doc[name]) for name in ("error", "error_description") if doc.get(name))
     for secret in filter(None, secrets):
         words = words.replace(secret, "...")
-    return words or "no reason"
+    return words or "no JSON that says why"
 
 
 def strings(value: JSON) -> list[str]:
-    """Return the strings in a list; [] for any other value."""
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    """Return the strings in a list; some servers send one without a list."""
+    return [item for item in as_list(value) if isinstance(item, str)]
 
 
 class UnsafeURL(AuthError, ValueError):
@@ -10046,8 +10046,8 @@ def server_metadata_urls(issuer: str) -> list[str]:
     if "?" in url.target:  # RFC 8414 §2
         raise UnsafeURL(f"the issuer is {show(issuer)}: it must have no query")
     root, path = url.origin, url.target.rstrip("/")
-    found = [root + SERVER_METADATA + path, root + OPENID_METADATA + path]
-    return [*found, root + path + OPENID_METADATA] if path else found
+    places = root + SERVER_METADATA + path, root + OPENID_METADATA + path
+    return [*dict.fromkeys((*places, root + path + OPENID_METADATA))]  # without a path, two
 
 
 def same_issuer(given: JSON, asked: str) -> bool:
@@ -10071,7 +10071,7 @@ def default_server(server: URL) -> Msg:
         "token_endpoint": root + "/token", "registration_endpoint": root + "/register",
         # That revision requires PKCE, so nobody announces it.
         "code_challenge_methods_supported": ["S256"],
-        "token_endpoint_auth_methods_supported": [*KNOWN_METHODS]
+        "token_endpoint_auth_methods_supported": KNOWN_METHODS
     }
 
 
@@ -10096,10 +10096,11 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
 
 def read_client(doc: Msg, where: str) -> Msg:
     """Return the client that a registration made of us; AuthError. RFC 7591 §3.2.1"""
-    if not isinstance(doc.get("client_id"), str) or not doc["client_id"]:
+    names = ("client_id", "client_secret", "token_endpoint_auth_method")
+    client = {name: doc[name] for name in names if isinstance(doc.get(name), str)}
+    if not client.get("client_id"):
         raise AuthError(f"{where}: client_id is {show(doc.get('client_id'))}, not a name")
-    return {name: doc.get(name)
-            for name in ("client_id", "client_secret", "token_endpoint_auth_method")}
+    return client
 
 
 def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
@@ -10170,11 +10171,9 @@ def code_of(params: Fields, server: Msg) -> str:
     promised = server.get("authorization_response_iss_parameter_supported") is True
     # spec: basic/authorization/index#authorization-response-validation -- an `iss` that was
     # promised must be there, and any must be right, before anything else is read
-    if promised and "iss" not in params:
-        raise AuthError(f"the redirect lacks iss, which {issuer} promises to send")
-    if params.get("iss", issuer) != issuer:
-        raise AuthError("the redirect is from another server: "
-                        f"iss is {show(params['iss'])}, not {issuer}")
+    sender = params.get("iss", "missing" if promised else issuer)
+    if sender != issuer:
+        raise AuthError(f"the redirect may be from another server: iss is {sender!r}, not {issuer}")
     if "error" in params:
         raise AuthError(f"{issuer} refused: {said(params, (params['state'],))}")
     if not params.get("code"):
@@ -10182,7 +10181,7 @@ def code_of(params: Fields, server: Msg) -> str:
     return params["code"]
 
 
-def read_tokens(doc: Msg, scope: str, scheme: str, where: str) -> Msg:
+def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
     """Check a token response; return what is kept of it. RFC 6749 §5.1"""
     token, kind = doc.get("access_token"), doc.get("token_type")
     if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
@@ -10191,7 +10190,7 @@ def read_tokens(doc: Msg, scope: str, scheme: str, where: str) -> Msg:
     # RFC 6749 §7.1 -- "The client MUST NOT use an access token if it does not understand the type"
     if str(kind).lower() != scheme.lower():
         raise AuthError(f"{where}: token_type is {show(kind)}, not {scheme}")
-    kept: Msg = {"access_token": token, "scope": doc.get("scope") or scope}
+    kept: Msg = {"access_token": token}
     refresh, life = doc.get("refresh_token"), doc.get("expires_in")
     if isinstance(refresh, str) and refresh:
         kept["refresh_token"] = refresh
@@ -10293,20 +10292,19 @@ def signed_with_rsa(n: int, e: int, bits: str, data: bytes, signature: bytes) ->
     return pow(number, e, n) == int.from_bytes(wanted, "big")
 
 
-def signed_by(jwk: Msg, alg: str, data: bytes, signature: bytes) -> bool:
-    """Return whether a signature was made with the private part of a JWK. RFC 7518 §3"""
-
-    def number(name: str) -> int:
-        return int.from_bytes(from_base64url(jwk.get(name)), "big")
-
-    try:
-        if alg == "ES256":
-            return jwk.get("crv") == "P-256" and signed_with_p256(
-                number("x"), number("y"), data, signature
-            )
-        return signed_with_rsa(number("n"), number("e"), alg[2:], data, signature)
-    except AuthError:  # a set may hold keys for others
-        return False
+def signed_by(jwks: Sequence[Msg], alg: str, data: bytes, signature: bytes) -> bool:
+    """Return whether one of these keys has made a signature. RFC 7518 §3"""
+    for jwk in jwks:
+        with suppress(AuthError):  # a set may hold keys for others
+            one, two = [int.from_bytes(from_base64url(jwk.get(name)), "big")
+                        for name in ("xy" if alg == "ES256" else "ne")]
+            if alg != "ES256":
+                right = signed_with_rsa(one, two, alg[2:], data, signature)
+            else:
+                right = jwk.get("crv") == "P-256" and signed_with_p256(one, two, data, signature)
+            if right:
+                return True
+    return False
 
 
 def read_jwt(token: str, algorithms: Sequence[str]) -> tuple[Msg, Msg, bytes, bytes]:
@@ -10352,14 +10350,13 @@ def check_claims(claims: Msg, issuer: str, audience: list[str], now: float) -> N
     aud = claims.get("aud")
     if not any(x in audience for x in as_list(aud)):
         raise AuthError(f"aud is {show(aud)}, not {' or '.join(audience)}")
-    times = {name: claims[name] for name in ("exp", "nbf", "iat") if name in claims}
-    for name, value in times.items():
+    for name, default in (("exp", 0), ("nbf", now), ("iat", now)):
+        value = claims.get(name, default)
         if type(value) not in (int, float) or not abs(value) < 1e15:
             raise AuthError(f"{name} is {show(value)}, not a time")
-    if now >= times.get("exp", 0) + CLOCK_SECONDS:
-        raise AuthError("it has expired, or does not say when it will")
-    if max(times.get("nbf", now), times.get("iat", now)) > now + CLOCK_SECONDS:
-        raise AuthError("nbf or iat is in the future")
+        ahead = value - now
+        if ahead <= -CLOCK_SECONDS if name == "exp" else ahead > CLOCK_SECONDS:
+            raise AuthError(f"{name} is {value:.0f}, and now it is {now:.0f}")
 
 #######################################
 # 45. Fetching
@@ -10391,9 +10388,6 @@ def is_public(address: str) -> bool:
     return bool(found.is_global and not found.is_multicast)
 
 
-Answered = tuple[int, Fields, Msg]  # status, headers, and the document, or {}
-
-
 class Fetcher:
     """Fetches documents that a server names, and posts to endpoints that they name."""
 
@@ -10420,7 +10414,10 @@ class Fetcher:
         with suppress(ValueError):  # a name is judged when we connect
             self.forbid_private("127.0.0.1" if is_loopback(url.host) else url.host)
 
-    async def fetch(self, method: str, url: URL, headers: Fields, data: bytes = b"") -> Answered:
+    async def fetch(
+        self, method: str, url: URL, headers: Fields, data: bytes = b""
+    ) -> tuple[int, Fields, Msg]:
+        """Return the status, the headers, and the document that came, or {}."""
         self.check(url)
         sent = {"accept": JSON_TYPE, **headers}
         http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
@@ -10432,8 +10429,6 @@ class Fetcher:
                 answer = await http.send(method, url.target, sent, data, NEVER, redirects)
                 with closing(answer):
                     body = await answer.body(MAX_DOCUMENT_BYTES)
-        except LimitExceeded as exc:
-            raise ConnectionClosed(str(exc)) from None
         finally:
             await http.close()
         head = answer.head
@@ -10442,7 +10437,7 @@ class Fetcher:
             doc = decode(body)
         return head.status, head.headers, doc if isinstance(doc, dict) else {}
 
-    async def post_form(self, url: URL, headers: Fields, form: Fields) -> Answered:
+    async def post_form(self, url: URL, headers: Fields, form: Fields) -> tuple[int, Fields, Msg]:
         from urllib.parse import urlencode
 
         return await self.fetch("POST", url, {
@@ -10533,11 +10528,10 @@ class TokenStore:
     @asynccontextmanager
     async def lock(self, key: Key) -> AsyncIterator[None]:
         """Be the only one who changes a value, of all processes that share the store."""
-        until = time.monotonic() + STALL_SECONDS
-        while (release := self.try_lock(key)) is None:
-            if time.monotonic() > until:
-                raise AuthError(f"another program has held the login for {STALL_SECONDS:g} seconds")
-            await asyncio.sleep(0.02)  # no event loop can wait for a lock of a file
+        late = AuthError(f"another program has held the login for {STALL_SECONDS:g} seconds")
+        async with Deadline(STALL_SECONDS, late):
+            while (release := self.try_lock(key)) is None:
+                await asyncio.sleep(0.02)  # no event loop can wait for a lock of a file
         try:
             yield
         finally:
@@ -10632,27 +10626,19 @@ async def write_whole(path: str, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        await move(beside, path)
+        for _ in range(30):
+            with suppress(PermissionError):  # on Windows, while another process reads the old file
+                return os.replace(beside, path)
+            await asyncio.sleep(0.02)
+        os.replace(beside, path)
     finally:
         with suppress(OSError):  # it was moved; else it holds tokens
             os.unlink(beside)
 
 
-async def move(new: str, old: str) -> None:
-    for _ in range(30):
-        with suppress(PermissionError):  # on Windows, while another process reads the old file
-            return os.replace(new, old)
-        await asyncio.sleep(0.02)
-    os.replace(new, old)
-
-
-class Refusal(Row):
-    """A response that refused a request, and what was done about it."""
-
-    challenge: Fields
-    token: str  # that the request had; ""
-    steps: Sequence[str]  # that the request has behind it
-    lacks_scope: bool  # whether the token is valid, but not for this
+def lacks_scope(challenge: Fields) -> bool:
+    """Return whether the token of a request is valid, but not for this request."""
+    return challenge.get("error") == "insufficient_scope"
 
 
 class Login(Authorizer):
@@ -10699,15 +10685,15 @@ class Login(Authorizer):
         # spec: basic/authorization/index#error-handling
         status, fields = answer.head.status, answer.head.headers
         challenge = challenge_of(fields.get("www-authenticate", ""), self.oauth.scheme.lower())
-        lacks = status == 403 and challenge.get("error") == "insufficient_scope"
         if status == 401 and "login" in steps:
-            raise AuthError(f"{self.url} refused the token that it was just given; python3 "
-                            f"mcp_lite.py logout {self.url} removes the login")
+            raise AuthError(f"{self.url} refused the token of a new login; python3 mcp_lite.py "
+                            f"logout {self.url} removes the login")
         # spec: basic/authorization/index#step-up-authorization-flow -- "no more than a few times"
-        if (status != 401 and not lacks) or len(steps) >= 3:
+        may_help = status == 401 or status == 403 and lacks_scope(challenge)
+        if not may_help or len(steps) >= 3:
             return False
         token = sent.get("authorization", "").partition(" ")[2]
-        steps.append(await self.once(self.reauthorize, Refusal(challenge, token, steps, lacks)))
+        steps.append(await self.once(self.reauthorize, challenge, token, steps))
         return True
 
     async def once(self, fn: Function, *args: Any) -> Any:
@@ -10716,17 +10702,21 @@ class Login(Authorizer):
             self.work = self.transport.tasks.spawn(fn(*args))
         return await asyncio.shield(self.work)
 
-    async def reauthorize(self, refusal: Refusal) -> str:
-        """Get another token than the refused one, the cheapest way; return which way that was."""
-        if self.usable() not in ("", refusal.token):
+    async def reauthorize(self, challenge: Fields, token: str, steps: Sequence[str]) -> str:
+        """Get another token than the refused one, the cheapest way; return which way that was.
+
+        `steps` are the ways that the refused request has tried.
+        """
+        if self.usable() not in ("", token):
             return "repeat"  # it came meanwhile
-        may_refresh = not refusal.lacks_scope and "refresh" not in refusal.steps
-        if may_refresh and await self.refresh(refusal.token):
-            return "refresh"
+        may_refresh = "refresh" not in steps and not lacks_scope(challenge)
+        step = await self.refresh(token) if may_refresh else ""
+        if step:
+            return step
         self.transport.waits_for_person = self.oauth.person
         try:
-            await self.log_in(refusal)
-        except ConnectionClosed as exc:  # that would be tried again, and ask the user again
+            await self.log_in(challenge)
+        except (ConnectionClosed, LimitExceeded) as exc:  # else the user would be asked again
             raise AuthError(str(exc)) from exc
         finally:
             self.transport.waits_for_person = False
@@ -10745,14 +10735,15 @@ class Login(Authorizer):
         login = await self.store.load(self.place)
         if login is None:
             return None
-        try:
-            tokens, issuer = login["tokens"], login["server"]["issuer"]
-            client = login["client"]["client_id"]
-            _ = tokens["access_token"]
-        except (LookupError, TypeError) as exc:
-            logger.warning("the login to %s that was kept is damaged: %r", self.url, exc)
+        tokens, client = object_of(login, "tokens"), object_of(login, "client")
+        issuer: Any = object_of(login, "server").get("issuer")
+        end = tokens.get("expires_at", NEVER)
+        texts = (tokens.get("access_token"), client.get("client_id"), issuer,
+                 client.get("client_secret") or "", login.get("asked", ""))
+        if not (all(isinstance(text, str) for text in texts) and isinstance(end, (int, float))):
+            logger.warning("the saved login to %s is damaged, and not used", self.url)
             return None
-        if self.oauth.client_id not in (None, client) or not self.oauth.takes(issuer):
+        if self.oauth.client_id not in (None, client["client_id"]) or not self.oauth.takes(issuer):
             return None
         self.oauth.pin(issuer)
         return login
@@ -10765,40 +10756,38 @@ class Login(Authorizer):
         """Revoke the tokens if the server can, and forget them; return whether there were any."""
         async with self.store.lock(self.place):  # not during a refresh, which would save new ones
             login = await self.load()
-            if login is None:
-                return False
-            server, client, tokens = login["server"], login["client"], login["tokens"]
-            form = {"token": tokens.get("refresh_token") or tokens["access_token"]}
-            with suppress(MCPError):  # RFC 7009 -- forgotten here, whatever happens there
-                await self.token_request(server, client, form, "revocation_endpoint")
-            await self.store.save(self.place, None)
-            return True
+            if login:
+                token = login["tokens"].get("refresh_token") or login["tokens"]["access_token"]
+                with suppress(MCPError):  # RFC 7009 -- forgotten here, whatever happens there
+                    await self.token_request(login["server"], login["client"], {"token": token},
+                                             "revocation_endpoint")
+                await self.store.save(self.place, None)
+            return login is not None
 
     # Tokens: refresh() asks nobody. In log_in(), discover() finds out who issues tokens, and then
     # the OAuth obtains some.
 
-    async def refresh(self, used: str) -> bool:
-        """Find or get another access token without the user; return whether there is one."""
+    async def refresh(self, used: str) -> str:
+        """Get another access token without the user; return the step that did, "" if none."""
         async with self.store.lock(self.place):
             known = used, self.tokens.get("access_token")
             login = self.kept = await self.load()
             if login is None:
-                return False
+                return ""
             old = login["tokens"]
             if old["access_token"] not in known:  # another process was faster
-                return True
+                return "repeat"
             if "refresh_token" not in old:
-                return False
+                return ""
             form = {"grant_type": "refresh_token", "refresh_token": old["refresh_token"],
                     **without_none(resource=login.get("resource"))}
             try:
-                new = await self.ask_tokens(
-                    login["server"], login["client"], form, old.get("scope", ""))
+                new = await self.ask_tokens(login["server"], login["client"], form)
             except AuthError as exc:
                 logger.warning("the login to %s cannot be refreshed: %s", self.url, exc)
-                return False
+                return ""
             await self.keep({**login, "tokens": {"refresh_token": old["refresh_token"], **new}})
-        return True
+        return "refresh"
 
     async def token_request(
         self, server: Msg, client: Msg, fields: Fields, where: str = "token_endpoint"
@@ -10815,25 +10804,25 @@ class Login(Authorizer):
             }
         form = {**fields, **more}
         status, _, doc = await self.fetcher.post_form(url, headers, form)
-        if 200 <= status < 300 and doc and "error" not in doc:
+        if 200 <= status < 300 and doc and doc.get("error") is None:
             return doc
         words = said(doc, [form.get(name, "") for name in SECRET_FIELDS])
         error = AuthError if status < 500 and status != 429 else ConnectionClosed
         raise error(f"{url} answered {status}: {words}")
 
-    async def ask_tokens(self, server: Msg, client: Msg, form: Fields, scope: str) -> Msg:
-        return read_tokens(await self.token_request(server, client, form), scope,
-                           self.oauth.scheme, server["token_endpoint"])
+    async def ask_tokens(self, server: Msg, client: Msg, form: Fields) -> Msg:
+        doc = await self.token_request(server, client, form)
+        return read_tokens(doc, self.oauth.scheme, server["token_endpoint"])
 
-    async def log_in(self, refusal: Refusal) -> None:
+    async def log_in(self, challenge: Fields) -> None:
         """Find out who issues tokens for this server, and get one; of more scope, if that lacks."""
         oauth = self.oauth
-        before = self.kept.get("asked", "") if self.kept and refusal.lacks_scope else ""
+        before = self.kept.get("asked", "") if self.kept and lacks_scope(challenge) else ""
         if oauth.person and not oauth.interactive:
             raise AuthError(f"{self.url} needs a token: pass it by --token or token=, or run "
                             f"python3 mcp_lite.py login {self.url}")
-        resource, scopes, server = await self.discover(refusal.challenge.get("resource_metadata"))
-        scope = oauth.wanted_scope(refusal.challenge.get("scope", ""), scopes, server, before)
+        resource, scopes, server = await self.discover(challenge.get("resource_metadata"))
+        scope = oauth.wanted_scope(challenge.get("scope", ""), scopes, server, before)
         if before and set(scope.split()) == set(before.split()):
             raise AuthError(f"{self.url} needs scope {show(scope)}, which was requested before")
         if oauth.resource is not FROM_METADATA:
@@ -10887,56 +10876,56 @@ __all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
 
 PAGE_HEADERS = {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"}
 DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
-<p>You are logged in. You can close this page and return to the program."""
+<p>You can close this page and return to the program."""
+OTHER_PAGE = b"""The program waits for another login: the state of this one is missing or different.
+Go back to the page of the login, or start the program again."""
 
 
-class Redirect:
-    """Waits on this machine for a browser to come back. RFC 8252 §7.3"""
+@asynccontextmanager
+async def redirect_for(
+    state: str, given: str | None
+) -> AsyncIterator[tuple[str, asyncio.Future[Fields] | None]]:
+    """Listen at the URI that is `given`, else at any port; yield it, and what a browser brings.
 
-    def __init__(self, state: str):
-        self.state, self.path = state, ""
-        self.answer: asyncio.Future[Fields] = get_running_loop().create_future()
-        self.listener: Listener | None = None
+    That is None for a URI of another machine. RFC 8252 §7.3
+    """
+    url = parse_url(given or "http://127.0.0.1/callback")
+    if given and (url.scheme != "http" or not is_loopback(url.host)):
+        yield given, None
+        return
+    path = url.target.partition("?")[0]
+    came: asyncio.Future[Fields] = get_running_loop().create_future()
 
-    async def open(self, given: str | None) -> str:
-        """Listen at the URI that is passed, else at any port; return the URI."""
-        url = parse_url(given or "http://127.0.0.1/callback")
-        if url.scheme != "http" or not is_loopback(url.host):
-            return str(given)  # open_browser= returns where the browser ended up
-        self.listener = listener = Listener(self.serve)
-        try:
-            root = await listener.start(url.host, url.port if given else 0)
-        except OSError as exc:
-            raise AuthError(f"cannot listen on port {url.port} for the redirect: {exc}; pass "
-                            "OAuth(redirect_uri=) with another port") from exc
-        listener.stopping = True  # each connection ends with its response
-        self.path = url.target.partition("?")[0]
-        return given or root + self.path
-
-    async def serve(self, request: HTTPRequest, response: Response) -> None:
+    async def serve(request: HTTPRequest, response: Response) -> None:
         """Respond with a page that repeats nothing of the request."""
-        found, status, page = None, 404, b"This is not the expected redirect."
-        if request.path == self.path and request.method == "GET":
-            found = answer_in(request.query, self.state)
-        if found is not None and not self.answer.done():
-            status, page = 200, DONE_PAGE
-            self.answer.set_result(found)
-        await response.send(status, PAGE_HEADERS, page)
+        found = None
+        if request.path == path and request.method == "GET":
+            found = answer_in(request.query, state)
+        if found is None or came.done():
+            await response.send(404, PAGE_HEADERS, OTHER_PAGE)
+        else:
+            came.set_result(found)
+            await response.send(200, PAGE_HEADERS, DONE_PAGE)
 
-    async def close(self) -> None:
-        if self.listener is not None:
-            await self.listener.stop(PROBE_SECONDS)
+    listener = Listener(serve)
+    try:
+        root = await listener.start(url.host, url.port if given else 0)
+    except OSError as exc:
+        raise AuthError(f"cannot listen on port {url.port} for the redirect: {exc}; pass "
+                        "OAuth(redirect_uri=) with another port") from exc
+    listener.stopping = True  # each connection ends with its response
+    try:
+        yield given or root + path, came
+    finally:
+        await listener.stop(PROBE_SECONDS)
 
 
-def open_browser(url: str) -> None:
-    """Open the user's browser, if there is one, in a thread: some block until they end."""
+async def open_browser(url: str) -> None:
+    """Open the user's browser, if there is one; some commands for it end with the browser."""
     import webbrowser
 
-    def work() -> None:
-        with suppress(Exception):  # the URL was printed, too
-            webbrowser.open(url)
-
-    threading.Thread(target=work, daemon=True).start()
+    with suppress(Exception):  # the URL was printed, too
+        await in_thread(partial(webbrowser.open, url))
 
 
 async def typed_line() -> str:
@@ -11052,9 +11041,7 @@ class OAuth:
                             f"{show(methods)}, without S256: a code could be stolen. If you know "
                             "that it checks PKCE: OAuth(assume_pkce=True)")
         state, verifier = token_urlsafe(32), token_urlsafe(48)  # 64 characters: RFC 7636 §4.1
-        redirect = Redirect(state)
-        try:
-            uri = await redirect.open(self.redirect_uri)
+        async with redirect_for(state, self.redirect_uri) as (uri, came):
             client = await self.client_for(login, server, uri, scope)
             page = authorization_url(server, {
                 **self.extra, "response_type": "code", "client_id": client["client_id"],
@@ -11062,30 +11049,31 @@ class OAuth:
                 "code_challenge_method": "S256", **without_none(scope=scope or None), **about
             })
             login.fetcher.check(parse_url(page))
-            answer = await within(self.timeout, self.ask_user(page, redirect), AuthError(
+            answer = await within(self.timeout, self.ask_user(page, state, came), AuthError(
                 f"nobody logged in within {self.timeout:g} seconds"))
-        finally:
-            await redirect.close()
         form = {"grant_type": "authorization_code", "code": code_of(answer, server),
                 "redirect_uri": uri, "code_verifier": verifier, **about}
-        return client, await login.ask_tokens(server, client, form, scope)
+        return client, await login.ask_tokens(server, client, form)
 
-    async def ask_user(self, page: str, redirect: Redirect) -> Fields:
+    async def ask_user(
+        self, page: str, state: str, came: asyncio.Future[Fields] | None
+    ) -> Fields:
         """Show a page; return the parameters with which the browser comes back."""
         write_stderr(f"To log in, open this page:\n\n    {page}\n\nWaiting for the browser to come "
                      f"back, for {self.timeout:g} seconds at most; Ctrl-C gives up.\n")
         showing = asyncio.ensure_future(maybe_await(self.open_browser(page)))
         try:
-            await asyncio.wait([showing, redirect.answer], return_when=asyncio.FIRST_COMPLETED)
-            address = "" if redirect.answer.done() else await showing
+            await asyncio.wait(
+                {showing, came or showing}, return_when=asyncio.FIRST_COMPLETED)
+            address = "" if came and came.done() else await showing
         finally:
             showing.cancel()
         if not isinstance(address, str) or not address.strip():
-            if redirect.listener is None:
+            if came is None:
                 raise AuthError(f"redirect_uri={self.redirect_uri} is not on this machine: "
                                 "open_browser= must return where the browser ended up")
-            return await redirect.answer
-        answer = answer_in(address.strip().partition("#")[0].rpartition("?")[2], redirect.state)
+            return await came
+        answer = answer_in(address.strip().partition("#")[0].rpartition("?")[2], state)
         if answer is None:
             raise AuthError("this redirect belongs to another login: its state is different")
         return answer
@@ -11123,9 +11111,7 @@ class ClientCredentials(OAuth):
     ) -> tuple[Msg, Msg]:
         form = {**await self.grant(login, server, about), **without_none(scope=scope or None),
                 **about}
-        tokens = await login.ask_tokens(server, self.client, form, scope)
-        # RFC 6749 §4.4.3 -- it is not needed: the secret gives a new token at any time
-        return self.client, without(tokens, "refresh_token")
+        return self.client, await login.ask_tokens(server, self.client, form)
 
     async def grant(self, login: Login, server: Msg, about: Fields) -> Fields:
         """Return the fields that say why we get a token."""
@@ -11134,7 +11120,7 @@ class ClientCredentials(OAuth):
 
 def make_authorizer(transport: HTTPTransport, auth: Any) -> Authorizer | None:
     """Return an Authorizer from "oauth", an OAuth(...), a token, or a function."""
-    auth = OAuth() if auth == "oauth" else auth
+    auth = OAuth() if auth in ("oauth", OAuth) else auth
     if isinstance(auth, OAuth):
         return auth.state(auth, transport)
     return Authorizer(transport.http, auth) if isinstance(auth, str) or callable(auth) else None
@@ -11193,7 +11179,7 @@ class Principal:
 def principal_of(claims: Msg, issuer: str) -> Principal:
     # RFC 9068 §2.2: `client_id`; OpenID Connect: `azp`. RFC 8693 §4.2: `scope`; others: `scp`
     client = claims.get("client_id") or claims.get("azp") or ""
-    scopes = " ".join(strings(as_list(claims.get("scope", claims.get("scp"))))).split()
+    scopes = " ".join(strings(claims.get("scope", claims.get("scp")))).split()
     subject = claims.get("sub") or client
     if not (isinstance(subject, str) and isinstance(client, str) and subject):
         raise AuthError("it has neither sub nor client_id")
@@ -11242,7 +11228,7 @@ def jwt_verifier(
 
     The keys come from `keys` (JWKs), `jwks_uri`, or the issuer's metadata. RFC 9068 §4, RFC 8725
     """
-    meant: list[str] = [*as_list(audience)]
+    meant, algorithms = as_list(audience), as_list(algorithms)
     # spec: basic/authorization/security-considerations#access-token-privilege-restriction
     if not meant or not all(meant):
         raise ValueError("audience= is required: without it, tokens for other servers are valid")
@@ -11258,9 +11244,7 @@ def jwt_verifier(
             found = keys_for(header, await key_set.get(anew) if keys is None else keys)
             if len(found) > 1 and header.get("kid") is None:  # work for whoever forges tokens
                 raise AuthError(f"it has no kid, and {len(found)} keys fit")
-            if found == tried or not await thread.run(
-                signed_by_any, found, header["alg"], *signed
-            ):
+            if found == tried or not await thread.run(signed_by, found, header["alg"], *signed):
                 tried = found
                 continue
             check_claims(claims, issuer, meant, time.time())
@@ -11278,10 +11262,6 @@ def jwt_verifier(
             return None
 
     return verify
-
-
-def signed_by_any(keys: list[Msg], *signed: Any) -> bool:
-    return any(signed_by(jwk, *signed) for jwk in keys)
 
 
 class Guard(Entrance):
@@ -11304,13 +11284,14 @@ class Guard(Entrance):
         resource_url: str | None = None, scopes: Names = (), offered: Names = ()
     ):
         super().__init__(None, verify)
-        for issuer in issuers:
+        self.issuers = as_list(issuers)
+        for issuer in self.issuers:
             server_metadata_urls(issuer)  # UnsafeURL
         if resource_url:
             oauth_url(resource_url, "resource_url")
         self.scopes = scope_list(scopes)
         self.offered = [*self.scopes, *scope_list(offered)]
-        self.url, self.issuers = resource_url or "", list(issuers)
+        self.url = resource_url or ""
         #: by the hash of a token: until when it need not be verified again, and whose it is
         self.cache: dict[bytes, tuple[float, Identity | None]] = {}
 
@@ -11334,14 +11315,16 @@ class Guard(Entrance):
     def pages(self, path: str) -> dict[str, Function]:
         """Return the page with our metadata, at each place where it may be looked for."""
         self.path, places = path, [RESOURCE_METADATA + path, RESOURCE_METADATA]
+        if not self.issuers:
+            return {}
         if self.url:
-            url, own = parse_url(self.url), parse_url(self.url).target.rstrip("/")
+            url = parse_url(self.url)
+            own = url.target.rstrip("/")
             # Behind a prefix the well-known place may be another program's; this one is ours.
             self.below = self.url.rstrip("/") + RESOURCE_METADATA
-            usual = resource_metadata_urls(url)[0] if own == path else self.below
-            self.metadata = usual if self.issuers else ""
+            self.metadata = resource_metadata_urls(url)[0] if own == path else self.below
             places += [path + RESOURCE_METADATA, RESOURCE_METADATA + own]
-        return dict.fromkeys(places if self.issuers else (), self.page)
+        return dict.fromkeys(places, self.page)
 
     async def page(self, request: HTTPRequest) -> Any:
         """Say who issues tokens for us, to pages of any origin, too. RFC 9728 §3.2"""

@@ -12282,7 +12282,7 @@ class TestLoggingIn:
         ("/register", "307 location=/r2", "redirects"),
         ("redirect", '{"iss": "https://evil.example"}', "iss is"),
         ("redirect", '{"iss": "{root}/"}', "iss is"),
-        ("redirect", '{"iss": null}', "lacks iss"),
+        ("redirect", '{"iss": null}', "iss is 'missing'"),
         ("redirect", '{"code": null, "error": "access_denied"}', "access_denied"),
         ("redirect", '{"code": null}', "neither"),
         ("redirect", '{"code": null, "error": "evil", "iss": "https://evil.example"}', "iss is"),
@@ -12667,7 +12667,9 @@ class TestWhoWeAre:
     async def test_a_token_may_come_with_201_and_a_challenge_may_name_a_page_that_is_not_there(self):
         async with World().running() as world:
             world.challenge = 'Bearer resource_metadata="{root}/nowhere"'
-            world.pages["/token"] = lambda request: (201, world.token(request)[1])
+            world.resource["authorization_servers"] = world.root  # no list
+            world.server["code_challenge_methods_supported"] = "S256"
+            world.pages["/token"] = lambda request: (201, {**world.token(request)[1], "error": None, "scope": ["a"]})
             await world.log_in()
             assert f"GET {RESOURCE_PAGE}" in world.seen
 
@@ -12753,6 +12755,7 @@ class TestWhoWeAre:
     async def test_a_program_logs_in_with_its_secret_or_what_its_platform_gives(self, keys, later):
         async with World().running() as world:
             del world.server["authorization_endpoint"], world.server["code_challenge_methods_supported"]
+            world.refreshes = False
             async with world.client(m.ClientCredentials("me", "s", scopes="a", issuer=world.root)) as client:
                 later(3600)
                 await client.request("tools/list")
@@ -12799,7 +12802,7 @@ class TestWhoWeAre:
             claims = json.loads(base64.urlsafe_b64decode(signed.split(".")[1] + "=="))
             assert (claims["aud"], claims["iss"], claims["sub"]) == (world.root, "me", "me")
             right = base64.urlsafe_b64decode(signature + "==")
-            assert m.signed_by(EC_JWK, "ES256", signed.encode(), right)
+            assert m.signed_by([EC_JWK], "ES256", signed.encode(), right)
             assert second["client_assertion"] == f"for {world.root}" and "client_id" not in first
 
     async def test_a_login_by_dpop_proves_its_key_with_each_request(self, keys):
@@ -12815,7 +12818,7 @@ class TestWhoWeAre:
             def claims_of(request):
                 signed, _, signature = request.headers["dpop"].rpartition(".")
                 header, claims = (json.loads(base64.urlsafe_b64decode(part + "==")) for part in signed.split("."))
-                assert m.signed_by(header["jwk"], "ES256", signed.encode(), base64.urlsafe_b64decode(signature + "=="))
+                assert m.signed_by([header["jwk"]], "ES256", signed.encode(), base64.urlsafe_b64decode(signature + "=="))
                 return claims
 
             world.challenge, world.pages["/token"] = "DPoP", token
@@ -12978,7 +12981,9 @@ class TestTokensInUse:
             assert len(world.asked) == 2 and world.asked[1]["scope"] == "now", "the challenge says what is needed"
 
     @pytest.mark.parametrize("change", [
-        {"tokens": {}}, {"server": None}, {"client": {}}, {"tokens": None}, {"tokens": []},
+        {"tokens": {}}, {"server": None}, {"client": {}}, {"tokens": None}, {"tokens": []}, {"asked": ["a"]},
+        {"tokens": {"access_token": "a", "expires_at": "soon"}}, {"tokens": {"access_token": 7}},
+        {"client": {"client_id": "c", "client_secret": 7}}, {"server": {"issuer": ["x"]}},
     ])  # fmt: skip
     async def test_a_damaged_login_costs_a_warning_and_a_login(self, change, tmp_path, caplog):
         async with World().running() as world:
@@ -13605,6 +13610,10 @@ class TestGuard:
         with pytest.raises(ValueError, match="resource_url="):
             async with guarded_app().http(host="0.0.0.0", port=0, auth=guard_of()):
                 pass
+
+    def test_one_issuer_and_one_algorithm_need_no_list(self):
+        assert guard_of(issuers="https://as.example").issuers == ["https://as.example"]
+        assert callable(m.jwt_verifier("https://as.example", audience="us", algorithms="RS256"))
 
     @pytest.mark.parametrize("options, why", [
         ({"scopes": ['a"b']}, "scope"),
