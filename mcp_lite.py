@@ -895,7 +895,8 @@ def text_of(block: Msg) -> str:
     data = held.get("blob", held.get("data"))
     if data is None:  # the call of a tool, or its result
         return _to_json(block)
-    return f"[{kind}, {held.get('mimeType')}, {len(str(data))} characters of base64]"
+    name = held.get("uri") or kind
+    return f"[{name}, {held.get('mimeType')}, {len(str(data))} characters of base64]"
 
 
 def fit_message(message: Msg, rev: str) -> Msg:
@@ -6280,12 +6281,17 @@ def value_of_block(block: Msg) -> Any:
 def text_or_bytes(item: Msg) -> str | bytes:
     if item.get("blob") is None:
         return str(member(item, "text", str))
+    return bytes_of(member(item, "blob", str))
+
+
+def bytes_of(text: str) -> bytes:
+    """Return the bytes that a server sent in Base64; ProtocolError for other text."""
     # Some servers break lines, leave out the padding, or use the alphabet for URLs.
-    text = re.sub(r"[\s=]", "", member(item, "blob", str)).replace("-", "+").replace("_", "/")
+    text = re.sub(r"[\s=]", "", text).replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except ValueError:
-        raise ProtocolError(f"the server's blob of {item.get('uri')} is not Base64") from None
+        raise ProtocolError("the server's binary data is not Base64") from None
 
 #######################################
 # 26. Sessions of a client
@@ -11368,6 +11374,11 @@ CONTROLS = (
 )
 
 
+#: The keywords of a schema that a user sees as they are.
+BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
+          "maxLength", "pattern", "format", "minItems", "maxItems")
+
+
 class UsageError(MCPError):
     """The command line is wrong; the message says what would be right."""
 
@@ -11392,62 +11403,57 @@ def pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
     return known[name]
 
 
-def inlined(value: JSON, defs: Msg) -> JSON:
-    """Return a schema whose references to `defs` are followed, once.
-
-    >>> inlined({"items": {"$ref": "#/$defs/X"}}, {"X": {"enum": [1]}})
-    {'items': {'enum': [1]}}
-    """
-    if isinstance(value, list):
-        return [inlined(each, defs) for each in value]
-    if not isinstance(value, dict):
-        return value
-    target = object_of(defs, str(value.get("$ref")).rpartition("/")[2])
-    return target or {name: inlined(each, defs) for name, each in value.items()}
-
-
-def type_words(schema: JSON) -> str:
-    """Return a schema as a short type.
+def type_words(schema: JSON, defs: JSON = None) -> str:
+    """Return a schema as a short type; references to `defs` are followed, but once.
 
     >>> type_words({"type": ["array", "null"], "items": {"enum": ["a", "b"]}})
     '["a" | "b"] | null'
     """
     if not isinstance(schema, dict):
         return "any"
+    if defs and "$ref" in schema:
+        return type_words(object_of(defs, str(schema["$ref"]).rpartition("/")[2]))
     options = schema.get("anyOf") or schema.get("oneOf")
-    if "enum" in schema or "const" in schema:
+    if schema.keys() == {"const", "title"}:  # a choice of a form, and its name for the user
+        words = [f"{json.dumps(schema['const'])} ({schema['title']})"]
+    elif "enum" in schema or "const" in schema:
         words = [json.dumps(value) for value in schema.get("enum", [schema.get("const")])]
     elif options:
-        words = [type_words(option) for option in options]
+        words = [type_words(option, defs) for option in options]
     else:
-        array, members = f"[{type_words(schema.get('items'))}]", ", ".join(parameters(schema))
+        members = ", ".join(parameters({**schema, "$defs": defs}))
+        array = f"[{type_words(schema.get('items'), defs)}]"
         shapes = {"array": array, "object": f"{{{members}}}" if members else "object"}
         words = [shapes.get(kind, kind) for kind in as_list(schema.get("type", "any"))]
     return " | ".join(words[:9]) + " | ..." * (len(words) > 9)
 
 
+def about(field: Msg) -> str:
+    """Return the description of a value, and its bounds."""
+    bounds = ", ".join(f"{word} {field[word]}" for word in BOUNDS if word in field)
+    return f"{field.get('description') or ''} {f'({bounds})' * bool(bounds)}".strip()
+
+
 def parameters(schema: Msg) -> Fields:
-    """Return the properties of an object as parameters, each with its description.
+    """Return the properties of an object as parameters, each with what is said about it.
 
     >>> [*parameters({"properties": {"a": {"type": "integer"}, "b": {"default": 0}}})]
     ['a?: integer', 'b: any = 0']
     """
-    shown = {}
+    shown, defs = {}, schema.get("$defs")
     for name, field in object_of(schema, "properties").items():
         field = field if isinstance(field, dict) else {}  # a schema may be `true`, too
         mark, value = "" if name in (schema.get("required") or ()) else "?", ""
         if "default" in field:
             mark, value = "", f" = {json.dumps(field['default'], ensure_ascii=False)}"
-        shown[f"{name}{mark}: {type_words(field)}{value}"] = field.get("description") or ""
+        shown[f"{name}{mark}: {type_words(field, defs)}{value}"] = about(field)
     return shown
 
 
 def takes_of(item: Msg) -> Msg:
     """Return the schema of a tool's arguments, or of a prompt's, which are texts."""
     if "inputSchema" in item:
-        schema: Msg = item["inputSchema"]
-        fields = inlined(object_of(schema, "properties"), object_of(schema, "$defs"))
-        return {**schema, "properties": fields}
+        return object_of(item, "inputSchema")
     asked = item.get("arguments") or ()
     return {"properties": {each["name"]: {**each, "type": "string"} for each in asked},
             "required": [each["name"] for each in asked if each.get("required")]}
@@ -11495,18 +11501,7 @@ def binary_of(block: Msg) -> bytes | None:
     """Return the bytes in a content block, or in one of a resource's contents; None for text."""
     inner = block.get("resource", block)
     data = inner.get("data", inner.get("blob"))
-    return base64.b64decode(data) if isinstance(data, str) else None
-
-
-def content_text(block: Msg) -> str:
-    """Return a content block, or one of a resource's contents, as text; of bytes, their number."""
-    inner = block.get("resource", block)
-    if "text" in inner:
-        return str(inner["text"])
-    if block.get("type") == "resource_link":
-        return one_line(f"[{block['name']}: {block['uri']}]")
-    what = f"{inner.get('uri') or block.get('type')} {inner.get('mimeType', '')}"
-    return one_line(f"[{what}, {len(binary_of(block) or b''):,} bytes]")
+    return None if data is None else bytes_of(data)
 
 #######################################
 # 50. The trace
@@ -11562,34 +11557,33 @@ class TraceView:
 
     def __call__(self, direction: str, name: str, msg: JSON) -> None:
         """Show a message, a batch or a head of HTTP that goes out (">") or comes in ("<")."""
-        now = time.monotonic()
-        head = isinstance(msg, dict) and "http" in msg
-        shaft = "==" if head else "--"
+        shaft = "==" if isinstance(msg, HTTPHead) else "--"
         arrow = f"{shaft}>" if direction == ">" else f"<{shaft}"
-        titles = [self.title(direction, name, item, now) for item in as_list(msg)]
-        line = f"{now - self.began:8.3f} {arrow} {redact(', '.join(titles))}"
-        if self.full and not (head or isinstance(msg, Exception)):
-            text = f"{one_line(line)}\n{json.dumps(redact(msg), indent=2, ensure_ascii=False)}"
+        titles = ", ".join(self.title(direction, name, item) for item in as_list(msg))
+        text = f"{time.monotonic() - self.began:8.3f} {arrow} {redact(one_line(titles))}"
+        if self.full:
+            shown = json.dumps(redact(msg), indent=2, ensure_ascii=False, default=str)
+            text = f"{text}\n{shown}"
         else:
-            text = one_line(f"{line}  {self.gist(msg)}")[: columns()]
+            text = f"{text} {self.gist(msg)}"[: columns()].rstrip()
         with suppress(OSError, ValueError, AttributeError):  # the stream is closed
             self.stream.write(plain(text) + "\n")
             self.stream.flush()
 
-    def title(self, direction: str, name: str, msg: JSON, now: float) -> str:
+    def title(self, direction: str, name: str, msg: JSON) -> str:
         """Return the method of a message, or the request that it answers and its duration."""
+        now = time.monotonic()
         if not isinstance(msg, dict):
             return f"not a message: {msg}"
         if "http" in msg:
             return str(msg["http"])
-        req_id, params = json.dumps(msg.get("id")), msg.get("params")
+        req_id, params = json.dumps(msg.get("id")), object_of(msg, "params")
         if "method" not in msg:
             title, since = self.asked.pop((name, "<" if direction == ">" else ">", req_id),
                                           ("an unknown request", now))
             kind = "error for" if "error" in msg else "result of"
             return f"{kind} {title}, {1000 * (now - since):.1f} ms"
-        named = isinstance(params, dict) and (params.get("name") or params.get("uri"))
-        title = f"{msg['method']} {named or ''}".strip()
+        title = f"{msg['method']} {params.get('name') or params.get('uri') or ''}".strip()
         if "id" in msg:
             title += f" #{req_id}"
             self.asked[name, direction, req_id] = (title, now)
@@ -11636,9 +11630,7 @@ def pairs(words: Iterable[str], sign: str = "=") -> dict[str, str]:
     """Return the texts before and after the sign in each word."""
     found = {}
     for word in words:
-        key, there, value = word.partition(sign)
-        if not there:
-            raise UsageError(f"{word!r} is not NAME{sign}VALUE")
+        key, _, value = word.partition(sign)
         found[key] = value.strip()
     return found
 
@@ -11691,6 +11683,7 @@ class Person:
         """Set the answers in advance for the next line of a session."""
         self.answers, self.yes = pairs(answers), yes
         self.problem = ""  # with one of them
+        self.asked: Msg = {}  # the fields of all forms, by name
 
     def say(self, text: object, end: str = "\n") -> None:
         """Write a line, without control sequences."""
@@ -11701,7 +11694,8 @@ class Person:
         """Show progress: on a terminal in one line, which is written over."""
         text = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
         if at_terminal(sys.stderr):
-            self.say(text[: columns() - 1], end="")
+            # A character has as many bytes as columns, or more.
+            self.say(text.encode()[: columns() - 1].decode(errors="ignore"), end="")
             self.bar = True
         else:
             self.say(text)
@@ -11728,9 +11722,11 @@ class Person:
     async def elicit(self, message: str, schema: Msg) -> Msg | None:
         """Let the user fill in a form, or agree where it has no fields; None declines."""
         self.quote(message, "The server asks:")
-        fields = object_of(schema, "properties")
         content: Msg = {}
-        for name, field in (fields or {"agree": {"type": "boolean"}}).items():
+        fields = object_of(schema, "properties")
+        asked = fields or {"agree": {"type": "boolean"}}
+        self.asked.update(asked)
+        for name, field in asked.items():
             required = not fields or name in schema.get("required", ()) and "default" not in field
             if not await self.fill_in(content, name, field, required):
                 self.say(f"declined; to answer in advance: --answer {name}=..., or --yes to agree")
@@ -11744,14 +11740,16 @@ class Person:
             ready = "yes"
         if ready is None and not required and (self.yes or self.answers):
             return True
-        label = f"{field.get('title') or name}: {field.get('description') or ''}"
+        label = f"{field.get('title') or name}: {about(field)}"
         kind = f"{'y/n' if boolean else type_words(field)} [{field.get('default', '')}]"
         while True:
-            text: Any = ready
+            text = ready
             if ready is None:
                 text = await self.ask(one_line(f"{label} {kind} (Ctrl-D declines)"))
-                if text is None or not (text or required):
-                    return text is not None
+            if text is None:
+                return False
+            if not (text or required) and ready is None:
+                return True
             try:
                 content[name] = convert(text, field)
                 checker_of(field)(content[name])
@@ -11841,7 +11839,7 @@ def arguments(args: Any, item: Msg) -> Msg:
                              f"{headline(item)}")
         if fields and key not in fields and not schema.get("additionalProperties"):
             pick("argument", key, fields)
-        given[key] = convert(text, object_of(fields, key))
+        given[key] = convert(text, {**object_of(fields, key), "$defs": schema.get("$defs", {})})
     return given
 
 
@@ -11850,7 +11848,7 @@ def contents(blocks: Sequence[Msg], args: Any) -> str | bytes:
     binary = [data for data in map(binary_of, blocks) if data is not None]
     if binary and (args.o or len(blocks) == 1 and not at_terminal(sys.stdout)):
         return binary[0]
-    return "\n".join(map(content_text, blocks))
+    return "\n".join(map(text_of, blocks))
 
 
 async def do_call(c: Client, args: Any) -> Shown:
@@ -11866,7 +11864,7 @@ async def do_call(c: Client, args: Any) -> Shown:
     if args.verb == "call":
         return result, contents(result.get("content", ()), args)
     return result, "\n".join(
-        f"{each['role']}: {content_text(each['content'])}" for each in result["messages"])
+        f"{each['role']}: {text_of(each['content'])}" for each in result["messages"])
 
 
 async def do_read(c: Client, args: Any) -> Shown:
@@ -11881,9 +11879,9 @@ async def do_login(c: Client, args: Any) -> Shown:
 
 def do_logout(args: Any) -> None:
     if not is_url(args.target):
-        raise UsageError(f"a login needs an https address, not {args.target}")
+        raise UsageError(f"a login needs a URL, not {args.target}")
     print(f"logged out of {args.target}" if asyncio.run(logout(args.target))
-          else f"there was no login to {args.target}")
+          else f"not logged in to {args.target}")
 
 
 def load_file(path: str) -> types.ModuleType:
@@ -11922,10 +11920,8 @@ def do_serve(args: Any) -> None:
         load_app(args.target).run()
         return
     host, _, port = args.http.rpartition(":")
-    if not port.isdigit() or int(port) > 65535:
-        raise UsageError(f"--http {args.http}: expected PORT or HOST:PORT")
-    if args.token == "":  # from a variable that is not set: it must not open a server to all
-        raise UsageError("the token is empty")
+    if args.token == "":  # it must not open a server to all
+        raise UsageError(f"${TOKEN_VARIABLE} is empty: unset it, or put a token into it")
     os.dup2(os.open(os.devnull, 0), 0)  # so that an app.run() without a guard ends
     load_app(args.target).run("http", host=host.strip("[]") or "127.0.0.1", port=int(port),
                               token=args.token)
@@ -11946,40 +11942,46 @@ VERBS: dict[str, tuple[Function, str, str]] = {
 #######################################
 # 53. Options and main
 #######################################
-# Problem. A wrong command line deserves one sentence that says what is wrong. A script needs to
-#          know how it ended, and that no process is left.
+# Problem. A user who mistypes a command line needs one sentence that says what to type. A script
+#          needs to know how a call ended, and that no process is left.
 # Rules.   1. The target is the last word, or the command after `--`.
-#          2. Status 0: done, also where a question was declined. 1: the tool failed, or a server
-#             cannot begin. 2: a wrong command line. 3: connection, protocol, an error of the
-#             server. 130: interrupted.
-#          3. A verb that is not here is a program: mcp_VERB.py, with `main(argv)`, beside this file
-#             or in examples/programs.
-# Limits.  An option that a verb has no use for is taken, and does nothing.
+#          2. The status is 0 for success, also if a question was declined; 1 if the tool failed, or
+#             a server cannot start; 2 for a wrong command line; 3 for an error of the connection,
+#             the protocol or the server; 130 after Ctrl-C.
+#          3. Any other verb is a program: mcp_VERB.py, with `main(argv)`, beside this file or in
+#             examples/programs.
+# Limits.  An option that a verb does not use is accepted, and has no effect.
 
 __all__ += ["VERBS", "parse_line", "client_of", "perform", "complain", "main"]
 
-TARGETS = "TARGET is the last word: a URL, FILE.py or FILE.py:APP; or at the end -- COMMAND ..."
+TARGET = r"(?i)https?://.*|.+\.py(:\w+)?"
+TARGETS = "TARGET is a URL, FILE.py or FILE.py:APP; or end the line with -- COMMAND ..."
 PROGRAMS = ("complete", "doctor", "gateway", "install", "reload", "shell")  # examples/programs
-#: By option: its default, and what it does. False is a switch; [] collects several values.
-OPTIONS: dict[str, tuple[Any, str]] = {
-    "json": (False, "print the result, and an error, as JSON"),
-    "o": (None, "FILE for the result; binary data is written as it is"),
-    "answer": ([], "KEY=VALUE, the answer if the server asks for KEY"),
-    "yes": (False, "agree to what the server asks"),
-    "timeout": (REQUEST_SECONDS, "seconds to wait for a response; progress grants more"),
-    "max_timeout": (LONGEST_SECONDS, "seconds to wait in all, whatever the progress"),
-    "header": ([], "NAME:VALUE, to send to a URL"),
-    "token": (None, f"a bearer token, for a URL or to ask for; ${TOKEN_VARIABLE} is safer"),
-    "ca": (None, "FILE of certificates in PEM, to trust for a URL"),
-    "client_id": (None, "for a login, where clients cannot register themselves"),
-    "no_browser": (False, "for a login: print the address only"),
-    "env": ([], "KEY=VALUE for a command, which otherwise sees only PATH and the like"),
-    "cwd": (None, "the folder in which to start a command"),
-    "root": ([], "a folder to name to the server"),
-    "revision": (None, f"the one to speak: {', '.join(REVISIONS)}"),
-    "log": (None, f"the lowest of {', '.join(LOG_LEVELS)} to show"),
-    "trace": (None, "show every message in a line; --trace=full shows all of it"),
-    "http": (None, "[HOST:]PORT on which to serve")
+#: By option: its default, its value, and what it does. False is a switch; a list collects values.
+OPTIONS: dict[str, tuple[Any, str, str]] = {
+    "--json": (False, "", "print the result, or the error, as JSON"),
+    "-o": (None, "FILE", "write the result to a file, binary data as it is"),
+    "--answer": ([], "NAME=VALUE", "answer in advance what the server will ask for by NAME"),
+    "--yes": (False, "", "agree to what the server asks; accept its defaults"),
+    "--timeout": (REQUEST_SECONDS, "SECONDS", "wait so long for a response, or for more progress"),
+    "--max-timeout": (LONGEST_SECONDS, "SECONDS", "wait so long in all, whatever the progress"),
+    "--header": ([], "NAME:VALUE", "send a header to a URL"),
+    "--token": (None, "TOKEN", f"bearer token to send or to require; ${TOKEN_VARIABLE} is safer"),
+    "--ca": (None, "FILE", "trust the certificates in a PEM file"),
+    "--client-id": (None, "ID", "log in as this client, where clients cannot register"),
+    "--no-browser": (False, "", "print the address for a login; do not open a browser"),
+    "--env": ([], "NAME=VALUE", "set a variable for a command: it inherits PATH and a few others"),
+    "--cwd": (None, "FOLDER", "start a command in this folder"),
+    "--root": ([], "FOLDER", "name a folder to the server"),
+    "--revision": (None, "DATE", f"speak this revision only: {NEWEST}, or an older one"),
+    "--log": (None, "LEVEL", "show the server's log from this level up: debug, info, ..."),
+    "--trace": (None, "[=full]", "show each message in a line, or in full"),
+    "--http": (None, "[HOST:]PORT", "serve over HTTP, not on stdin and stdout")
+}
+#: By the name of a value: what its text must match; of others, it must not be empty.
+VALUES = {
+    "": "", "[=full]": "(full)?", "SECONDS": r"\d+\.?\d*|\.\d+", "[HOST:]PORT": r"(.*:)?\d+",
+    "NAME=VALUE": "[^=]+=.*", "NAME:VALUE": "[^:]+:.*"
 }
 
 
@@ -11992,9 +11994,8 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     verb, *rest = words
     form = pick("verb", verb, VERBS)[1]
     args = types.SimpleNamespace(verb=verb, words=[], target="")
-    options = vars(args)
-    options.update({name: default for name, (default, _) in OPTIONS.items()})
-    args.token = os.environ.get(TOKEN_VARIABLE)
+    options = {option: default for option, (default, _, _) in OPTIONS.items()}
+    options["--token"] = os.environ.get(TOKEN_VARIABLE)
     while rest:
         word = rest.pop(0)
         option, equals, value = word.partition("=")
@@ -12003,23 +12004,27 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
         elif not re.match("--?[a-z]", word):
             args.words.append(word)
         else:
-            name = option.strip("-").replace("-", "_")
-            default = pick("option", name, OPTIONS)[0]
-            is_flag = default is False or word == "--trace"
-            if is_flag if equals else not (is_flag or rest):
-                raise UsageError(f"{option} {'takes no' if is_flag else 'needs a'} value")
-            if not equals:
-                value = "1" if is_flag else rest.pop(0)
-            options[name] = [*options[name], value] if default == [] else value
+            default, wanted, _ = pick("option", option, OPTIONS)
+            pattern = VALUES.get(wanted, ".+")
+            if rest and not equals and not re.fullmatch(pattern, ""):
+                value = rest.pop(0)
+            if not re.fullmatch(pattern, value, re.ASCII | re.DOTALL):
+                raise UsageError(f"{option}={value}: expected {wanted or 'no value'}")
+            options[option] = [*options[option], value] if default == [] else value or "1"
+    vars(args).update({name.strip("-").replace("-", "_"): options[name] for name in options})
     if target and not args.target and args.words:
         args.target = args.words.pop()
-    least = len(form.split("[")[0].split())
-    if not least <= len(args.words) <= (MAX_ITEMS if "..." in form else least):
-        raise UsageError("a word is missing, or one too many; usage: " + one_line(
-            f"mcp_lite.py {verb} {form} [options] {'TARGET' * target}"))
-    if target and isinstance(args.target, str) and not re.match(r".*\.py|https?:", args.target):
-        raise UsageError(f"{args.target!r} is not a target: it must begin with http:// or "
-                         "https://, or be a FILE.py; write a command after --")
+    required = form.partition("[")[0].split()
+    surplus, wrong = len(args.words) - len(required), ""
+    if surplus < 0:
+        wrong = f"{required[surplus]} is missing"
+    elif surplus and "..." not in form:
+        wrong = f"{args.words[-1]!r} is one word too many"
+    elif target and isinstance(args.target, str) and not re.fullmatch(TARGET, args.target):
+        wrong = f"{args.target!r} is not a target" if args.target else "TARGET is missing"
+    if wrong:
+        usage = one_line(f"{verb} {form} [options] {f'TARGET. {TARGETS}' * target}")
+        raise UsageError(f"{wrong}; usage: mcp_lite.py {usage}")
     if args.trace:
         start_trace(args.trace)
     return args
@@ -12032,16 +12037,19 @@ def program_of(verb: str) -> str:
         if os.path.isfile(path):
             return path
     pick("verb", verb, {**VERBS, **dict.fromkeys(PROGRAMS)})
-    raise UsageError(f"{verb} is a program of its own: put mcp_{verb}.py beside {__file__}")
+    raise UsageError(f"{verb} is a separate program: copy examples/programs/mcp_{verb}.py of the "
+                     f"repository to {here}")
 
 
 def help_text() -> str:
-    lines = [f"  {verb + ' ' + form:<40} {about}" for verb, (_, form, about) in VERBS.items()]
-    lines += ["", *(f"  {'--'[:len(name)]}{name.replace('_', '-'):<14} {about}"
-                    for name, (_, about) in OPTIONS.items())]
-    title = "usage: python3 mcp_lite.py VERB ... [options] TARGET"
-    more = f"mcp_VERB.py beside this file is a verb, too: {', '.join(PROGRAMS)}."
-    return "\n".join([title, "", *lines, "", TARGETS, more])
+    rows = [(verb, form, about) for verb, (_, form, about) in VERBS.items()]
+    rows += [("", "", ""), *((name, form, about) for name, (_, form, about) in OPTIONS.items())]
+    lines = [f"  {f'{name} {form}'.replace(' [=', '[='):<28} {about}".rstrip()
+             for name, form, about in rows]
+    return "\n".join([
+        "usage: python3 mcp_lite.py VERB ... [options] TARGET", "", *lines, "", TARGETS,
+        f"More verbs, each a file mcp_VERB.py to copy beside this one: {', '.join(PROGRAMS)}."
+    ])
 
 
 def version_text() -> str:
@@ -12086,9 +12094,7 @@ def auth_of(args: Any, headers: Msg) -> Any:
     if args.token:
         return args.token
     terminal = at_terminal(sys.stdin, sys.stderr)
-    show: Any = open_browser
-    if args.no_browser:
-        show = paste_redirect
+    show: Any = paste_redirect if args.no_browser else open_browser
     return OAuth(client_id=args.client_id, interactive=args.verb == "login" or terminal,
                  open_browser=show)
 
@@ -12106,12 +12112,14 @@ async def perform(client: Client, args: Any, person: Person) -> int:
         person.say("", end="")  # wipes a line of progress
     if person.problem:
         raise UsageError(person.problem)
-    failed = args.verb == "call" and result.get("isError") is True
+    failed = result.get("isError") is True
     shown = json.dumps(result, indent=2) if args.json else shown
     if failed and not args.json:
         person.say(f"error: {shown!s}")
     else:
         write_answer(shown, args.o)
+    for name in person.answers if person.asked else ():
+        pick("question", name, person.asked)
     return int(failed)
 
 
@@ -12146,12 +12154,17 @@ async def interruptible(work: Awaitable[int]) -> int:
     return task.result()
 
 
+MISSING_FILE = "No module named 'mcp_lite'"  # this one is in another folder than the server
+
+
 def complain(exc: Exception, as_json: bool = False) -> int:
     """Write what went wrong on stderr, in one line or as JSON; return the exit status."""
     status = 2 if isinstance(exc, UsageError) else 3
     # The last words of a child were shown already, line by line.
-    text = f"error: {one_line(exc).partition('; its last words: ')[0][:1000]}"
+    problem, _, last_words = one_line(exc).partition("; its last words: ")
+    text = f"error: {problem[:1000]}"
     text += "; --timeout N waits longer" * isinstance(exc, RequestTimeout)
+    text += "; put mcp_lite.py beside it, or write FILE.py:APP" * (MISSING_FILE in last_words)
     if as_json:
         text = json.dumps({"error": {"message": one_line(exc), "code": getattr(exc, "code", None),
                                      "status": status}})
@@ -12194,10 +12207,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         set_trace(former)
 
 
-def is_app(target: Any) -> bool:
-    return isinstance(target, str) and bool(re.fullmatch(r".*\.py:\w+", target))
-
-
 @wraps(StdioTransport)
 def reach_app(target: str, **options: Any) -> StdioTransport:
     """Start this file as a server of FILE.py:APP."""
@@ -12207,7 +12216,9 @@ def reach_app(target: str, **options: Any) -> StdioTransport:
     return transport
 
 
-CONNECTORS.insert(0, (is_app, reach_app))
+CONNECTORS.insert(0, (
+    lambda target: isinstance(target, str) and re.fullmatch(r".*\.py:\w+", target), reach_app
+))
 
 if __name__ == "__main__":
     sys.exit(main())

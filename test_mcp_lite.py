@@ -13724,9 +13724,9 @@ class TestGuard:
 CLI_FILES = {
     "quiet.py": "import sys\nsys.stdin.read()\n",
     "shop.py": f"""
-import asyncio, json, os, sys
+import asyncio, json, os, sys, types
 sys.path.insert(0, {str(HERE)!r})
-from typing import List, Literal, Optional
+from typing import Annotated, List, Literal, Optional
 from mcp_lite import Audio, Context, Image, Server, ToolError
 
 app = Server("shop", version="2.1", instructions="Ask \\x1b[31mnicely\\x1b[0m.")
@@ -13765,6 +13765,18 @@ async def order(ctx: Context) -> str:
     return json.dumps((await ctx.elicit("Your \\x1b]0;x\\x07order?", schema)).data, sort_keys=True)
 
 @app.tool
+async def paint(ctx: Context, coats: Annotated[int, types.SimpleNamespace(ge=1, le=5)] = 1) -> str:
+    '''Paint it.
+
+    Args:
+        coats: how many
+    '''
+    schema = {{"type": "object", "required": ["colour", "coats"], "properties": {{
+        "colour": {{"type": "string", "oneOf": [{{"const": "r", "title": "Red"}}, {{"const": "g", "title": "Green"}}]}},
+        "coats": {{"type": "integer", "minimum": 1, "maximum": 5, "description": "How many?"}}}}}}
+    return json.dumps((await ctx.elicit("What?", schema)).data, sort_keys=True)
+
+@app.tool
 async def leave(ctx: Context) -> str:
     return (await ctx.elicit("Really?", None)).action
 
@@ -13794,6 +13806,10 @@ def sign() -> str:
 @app.resource("shop://logo", mime_type="image/png")
 def logo() -> bytes:
     return b"\\x89PNG\\r\\n"
+
+@app.resource("shop://urlsafe")
+def urlsafe() -> dict:
+    return {{"contents": [{{"uri": "shop://urlsafe", "blob": "-_8"}}]}}
 
 @app.resource("shop://item/{{id}}")
 def item(id: str) -> str:
@@ -13847,6 +13863,8 @@ if __name__ == "__main__":
     # A server that cannot begin, and needs what is not there.
     "missing.py": "import no_such_module",
     "closed.py": "open('/no/such/file')",
+    # A server whose folder has no copy of the library.
+    "lonely.py": """raise ModuleNotFoundError("No module named 'mcp_lite'")""",
     # A server of something else, which answers everything with an error.
     "refuser.py": """
 import json, sys
@@ -13877,11 +13895,19 @@ A tool that is named is told whole, each argument with its description.
           the first
       b: integer = 0
 
+The bounds of an argument are shown with its description.
+    $ tools paint shop.py
+    paint(coats: integer = 1) -> string
+        Paint it.
+      coats: integer = 1
+          how many (minimum 1, maximum 5)
+
 Resources, templates and prompts are listed, too.
     $ resources shop.py
     shop://sign
         What the sign says.
     shop://logo image/png
+    shop://urlsafe
     $ templates shop.py
     shop://item/{id}
     $ prompts offer shop.py
@@ -13960,6 +13986,10 @@ A file that cannot be imported shows where, as Python does.
     ! | ModuleNotFoundError: No module named 'no_such_module'
     ! error: the server 'missing.py:app' exited with status 1
     [3]
+    $ tools lonely.py
+    ...
+    ! error: the server 'lonely.py' exited with status 1; put mcp_lite.py beside it, or write FILE.py:APP
+    [3]
     $ tools closed.py:app
     ...
     ! | FileNotFoundError: [Errno 2] No such file or directory: '/no/such/file'
@@ -13980,16 +14010,16 @@ What does not exist is told with the nearest that does.
     ! error: no verb 'tols'; did you mean tools?
     [2]
     $ tools --jsn shop.py
-    ! error: no option 'jsn'; did you mean json?
+    ! error: no option '--jsn'; did you mean --json?
     [2]
     $ tools --token 'Bearer x' http://127.0.0.1/mcp
     ! error: token= must be visible ASCII, without blanks or line breaks
     [2]
     $ tools --env A shop.py
-    ! error: 'A' is not NAME=VALUE
+    ! error: --env=A: expected NAME=VALUE
     [2]
     $ logout shop.py
-    ! error: a login needs an https address, not shop.py
+    ! error: a login needs a ..., not shop.py
     [2]
     $ tools shop.py:ap
     ! | error: no Server in shop.py that is named 'ap'; did you mean app?
@@ -14004,17 +14034,26 @@ What does not exist is told with the nearest that does.
 
 A wrong command line is one sentence that says what is wrong.
     $ tools localhost:80/mcp
-    ! error: 'localhost:80/mcp' is not a target: it must begin with http:// or https://, or be a FILE.py; write a command after --
+    ! error: 'localhost:80/mcp' is not a target; usage: mcp_lite.py tools [NAME ...] [options] TARGET. TARGET is a ..., FILE.py or FILE.py:APP; or end the line with -- COMMAND ...
     [2]
     $ call add shop.py a=1
-    ! error: 'a=1' is not a target: ...
+    ! error: 'a=1' is not a target; usage: ...
+    [2]
+    $ tools shop.pyc
+    ! error: 'shop.pyc' is not a target; usage: ...
     [2]
     $ read shop.py
-    ! error: a word is missing, or one too many; usage: mcp_lite.py read URI [options] TARGET
+    ! error: URI is missing; usage: mcp_lite.py read URI [options] TARGET. ...
+    [2]
+    $ read shop://sign again shop.py
+    ! error: 'again' is one word too many; usage: mcp_lite.py read URI [options] TARGET. ...
     [2]
     $ tools
-    ! error: '' is not a target: ...
+    ! error: TARGET is missing; usage: ...
     [2]
+    $ tools HTTP://127.0.0.1:1/mcp
+    ! error: cannot reach http://127.0.0.1:1/mcp: ...
+    [3]
     $ call add '{"a": 1' shop.py
     ! error: '{"a": 1' is neither KEY=VALUE nor a JSON object; as in add(a: integer, b: integer = 0) -> integer
     [2]
@@ -14025,19 +14064,34 @@ A wrong command line is one sentence that says what is wrong.
     ! error: '1' is neither KEY=VALUE nor a JSON object; as in add(a: integer, b: integer = 0) -> integer
     [2]
     $ tools --timeout x shop.py
-    ! error: ...'x'
+    ! error: --timeout=x: expected SECONDS
     [2]
     $ tools shop.py --timeout
-    ! error: --timeout needs a value
+    ! error: --timeout=: expected SECONDS
+    [2]
+    $ tools --json=1 shop.py
+    ! error: --json=1: expected no value
+    [2]
+    $ tools --trace=all shop.py
+    ! error: --trace=all: expected [=full]
+    [2]
+    $ tools --token= URL
+    ! error: --token=: expected TOKEN
     [2]
     $ tools --revision 1999 shop.py
     ! error: revision '1999' is not one of 2024-11-05, ...
     [2]
     $ serve shop.py --http 0.0.0.0
-    ! error: --http 0.0.0.0: expected PORT or HOST:PORT
+    ! error: --http=0.0.0.0: expected [HOST:]PORT
+    [2]
+    $ serve shop.py --http=²
+    ! error: --http=²: expected [HOST:]PORT
+    [2]
+    $ serve shop.py --http=
+    ! error: --http=: expected [HOST:]PORT
     [2]
     $ serve shop.py --http 0 --token ''
-    ! error: the token is empty
+    ! error: --token=: expected TOKEN
     [2]
     $ tools --log warn shop.py
     ! error: no log level 'warn'; did you mean warning?
@@ -14099,6 +14153,11 @@ A question can be answered in advance; what a form does not need takes its defau
     ! declined; ...
     ! error: --answer count: ...
     [2]
+    $ call order --answer count=3 --answer sise=l --yes shop.py
+    {"count": 3, "gift": true, "size": "s"}
+    ! The server asks: Your order?
+    ! error: no question 'sise'; did you mean size?
+    [2]
     $ call leave --yes shop.py
     accept
     ! The server asks: Really?
@@ -14143,9 +14202,12 @@ The help of all, and of a verb.
     $ --help
     usage: python3 mcp_lite.py VERB ... [options] TARGET
     ...
-      call NAME [KEY=VALUE ...]                call a tool; '{...}' gives arguments as JSON
+      call NAME [KEY=VALUE ...]    call a tool; '{...}' gives arguments as JSON
     ...
-      --json           print the result, and an error, as JSON
+      --json                       print the result, or the error, as JSON
+      -o FILE                      write the result to a file, binary data as it is
+    ...
+      --trace[=full]               show each message in a line, or in full
     ...
     $ call --help
     usage: python3 mcp_lite.py VERB ... [options] TARGET
@@ -14230,6 +14292,8 @@ class TestTranscripts:
         path = counter / "logo.png"
         assert m.main(["read", "shop://logo", "-o", str(path), stall]) == 0
         assert (path.read_bytes(), capfdbinary.readouterr().out) == (b"\x89PNG\r\n", b"")
+        assert m.main(["read", "shop://urlsafe", "-o", str(path), stall]) == 0
+        assert path.read_bytes() == b"\xfb\xff", "as Client.read() returns it"
 
     def test_a_pipe_gets_text_as_it_is(self, cli, stall):
         assert cli("read", "shop://item/7", stall)[1] == "item \x1b[2J7\n"
@@ -14237,8 +14301,8 @@ class TestTranscripts:
     def test_a_verb_that_is_not_in_the_file_is_a_program_beside_it(self, cli, counter, monkeypatch):
         monkeypatch.setattr(m, "__file__", str(counter / "mcp_lite.py"))
         assert cli("greet", "a", "--json") == (2, "hello a --json\n", "")
-        problem = "error: shell is a program of its own: put mcp_shell.py beside "
-        assert cli("shell", "shop.py")[::2] == (2, f"{problem}{m.__file__}\n")
+        problem = "error: shell is a separate program: copy examples/programs/mcp_shell.py of the repository to "
+        assert cli("shell", "shop.py")[::2] == (2, f"{problem}{counter}\n")
         assert "did you mean serve?" in cli("server", "shop.py")[2]
 
     def test_the_version_has_the_digest_of_the_file(self, cli):
@@ -14366,13 +14430,20 @@ class TestTerminals:
     def test_a_form_is_filled_in(self, counter):
         with Typist("call", "order", "shop.py", cwd=counter) as person:
             person.types(b"", b"The server asks: Your order?")
-            person.types(b"", b"How many: integer [] (Ctrl-D declines)")
+            person.types(b"", b"How many: (maximum 9) integer [] (Ctrl-D declines)")
             person.types(b"many\n", b"expected integer")
             person.types(b"12\n", b"must be at most 9")
             person.types(b"3\n", b"gift: y/n []")
             person.types(b"\n", b'size: "s" | "l" [s]')
             person.types(b"l\n", b'{"count": 3, "gift": false, "size": "l"}')
         assert person.status == 0 and b"\x1b]0;" not in person.seen and b"\x1b[2J" not in person.seen
+
+    def test_a_choice_is_shown_with_its_title_and_a_number_with_its_bounds(self, counter):
+        with Typist("call", "paint", "shop.py", cwd=counter) as person:
+            person.types(b"", b'colour: "r" (Red) | "g" (Green)')
+            person.types(b"g\n", b"coats: How many? (minimum 1, maximum 5)")
+            person.types(b"2\n", b'{"coats": 2, "colour": "g"}')
+        assert person.status == 0
 
     def test_ctrl_d_declines(self, counter):
         with Typist("call", "order", "shop.py", cwd=counter) as person:
@@ -14562,7 +14633,7 @@ class TestLogins:
         assert (status, out.splitlines()[-1]) == (0, f"{url} lets us in") and "/authorize?" in err
         assert (await verb("call", "notes", url))[0] == 0
         assert (await verb("logout", url))[:2] == (0, f"logged out of {url}\n")
-        assert (await verb("logout", url))[:2] == (0, f"there was no login to {url}\n")
+        assert (await verb("logout", url))[:2] == (0, f"not logged in to {url}\n")
         assert (await verb("call", "notes", url))[0] == 3
 
 
@@ -15284,7 +15355,7 @@ class TestReadme:
         for verb in m.VERBS:
             assert re.search(f"`{verb}[ `]", self.SHEET), verb
         for option in m.OPTIONS:
-            assert "-" + option.replace("_", "-") in self.SHEET, option
+            assert option in self.SHEET, option
 
     def test_every_option_is_in_the_reference(self):
         shown = {*re.findall(r"\b(\w+)=", self.SHEET)}
