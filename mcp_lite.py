@@ -9948,13 +9948,13 @@ CONNECTORS.append((is_url, HTTPTransport))
 # Problem.  After a 401 the client must find out who issues tokens for this server, and get one that
 #           is valid for nothing else. On the way it reads documents of strangers, which may name
 #           another server's resource, or an issuer that collects codes.
-# Rules.    1. Metadata counts only if it names the resource or the issuer that it was asked for.
-#           2. Names are compared exactly, but for one slash: see same_issuer().
+# Rules.    1. Metadata is used only if it names the resource or the issuer whose metadata it is.
+#           2. Names are compared exactly, except for one slash: see same_issuer().
 #           3. Anybody can send a browser to us: `state` and `iss` of a redirect are checked first.
-# Limits.   Of a challenge one scheme is read. A scope with quotes is ignored.
+# Limits.   One scheme of a challenge is read. A scope with quotes is ignored.
 
 ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{1,8192}"  # no quotes, no commas
-#: A parameter, plain or quoted, or else a scheme, perhaps with a text of its own. RFC 9110 §11.2
+#: A parameter, plain or quoted, or else a scheme, perhaps with a token68. RFC 9110 §11.2
 CHALLENGE_PART = (
     rf'(?a)[ \t,]*(?:({TOKEN})[ \t]*=[ \t]*(?:({TOKEN})|"((?:[^"\\]|\\.)*)")(?=[ \t]*(?:,|$))'
     rf"|({TOKEN})(?: +[\w.~+/-]+=*(?=[ \t]*(?:,|$)))?(?=[ \t,]|$))"
@@ -9986,16 +9986,16 @@ def challenge_of(text: str, scheme: str = "bearer") -> Fields:
 
 
 def show(value: JSON) -> str:
-    """Return a value of the other side for a message: one short line, no control characters."""
+    """Return a value of the peer for a message: one short line without control characters."""
     return json.dumps(value, default=str)[:200]
 
 
 def said(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
-    """Return the text of an error of OAuth, without the secrets that it may repeat."""
+    """Return the text of an OAuth error, without the secrets that it may repeat."""
     words = ", ".join(show(doc[name]) for name in ("error", "error_description") if doc.get(name))
     for secret in filter(None, secrets):
         words = words.replace(secret, "...")
-    return words or "no JSON that says why"
+    return words or "the body gives no reason"
 
 
 def strings(value: JSON) -> list[str]:
@@ -10008,7 +10008,7 @@ class UnsafeURL(AuthError, ValueError):
 
 
 def oauth_url(value: JSON, what: str) -> URL:
-    """Return a URL that a document or the user named, as `what`; UnsafeURL."""
+    """Return the URL that a document or the user names as `what`; UnsafeURL."""
     # spec: basic/authorization/security-considerations#communication-security
     try:
         url = parse_url(value if isinstance(value, str) else "")
@@ -10031,7 +10031,7 @@ def resource_metadata_urls(server: URL) -> list[str]:
 def covers(resource: URL, server: URL) -> bool:
     """Return whether a resource is the server's URL, or a parent of it on the same origin.
 
-    RFC 9728 §3.3 requires equal URLs. MCP servers also publish parents; /mcp is none of /mcp2.
+    RFC 9728 §3.3 requires equal URLs. MCP servers also publish parents; /mcp does not cover /mcp2.
     """
     path = server.target.partition("?")[0].rstrip("/") + "/"
     inside = resource.target == server.target or path.startswith(resource.target.rstrip("/") + "/")
@@ -10059,7 +10059,7 @@ def server_metadata_urls(issuer: str) -> list[str]:
 def same_issuer(given: JSON, asked: str) -> bool:
     """Return whether metadata names the issuer that was asked: identical, RFC 8414 §3.3.
 
-    After an issuer without a path a slash does not count: Google's resources name it with a slash,
+    A slash after an issuer without a path is ignored: Google's resources name it with a slash,
     Google's metadata without. Both forms have the same well-known URL.
     """
     root = asked.rstrip("/")
@@ -10069,13 +10069,13 @@ def same_issuer(given: JSON, asked: str) -> bool:
 
 
 def default_server(server: URL) -> Msg:
-    """Return metadata for a server without any: it is its own authorization server."""
+    """Return the metadata of a server that has none: it is its own authorization server."""
     # spec 2025-03-26: basic/authorization#fallbacks-for-servers-without-metadata-discovery
     root = server.origin
     return {
         "issuer": root, "authorization_endpoint": root + "/authorize",
         "token_endpoint": root + "/token", "registration_endpoint": root + "/register",
-        # That revision requires PKCE, so nobody announces it.
+        # That revision requires PKCE, so servers do not announce it.
         "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": KNOWN_METHODS
     }
@@ -10101,11 +10101,11 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
 
 
 def read_client(doc: Msg, where: str) -> Msg:
-    """Return the client that a registration made of us; AuthError. RFC 7591 §3.2.1"""
+    """Return the client that a registration has created; AuthError. RFC 7591 §3.2.1"""
     names = ("client_id", "client_secret", "token_endpoint_auth_method")
     client = {name: doc[name] for name in names if isinstance(doc.get(name), str)}
     if not client.get("client_id"):
-        raise AuthError(f"{where}: client_id is {show(doc.get('client_id'))}, not a name")
+        raise AuthError(f"{where}: client_id is {show(doc.get('client_id'))}, not a text")
     return client
 
 
@@ -10123,7 +10123,7 @@ def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
     method = client.get("token_endpoint_auth_method")
     method = method or next((each for each in known if each in can), can[0])
     if method == "client_secret_basic":
-        # A client_id in the form as well would be a second method to strict servers.
+        # Strict servers take a client_id in the form for a second method.
         pair = f"{quote_plus(id)}:{quote_plus(secret)}".encode()
         return {"authorization": f"Basic {base64.b64encode(pair).decode()}"}, {}
     return {}, without_none(client_id=id, client_secret=None if method == "none" else secret)
@@ -10144,18 +10144,18 @@ def digest(bits: str, data: bytes) -> bytes:
 
 
 def code_challenge(verifier: str) -> str:
-    """Return what is sent of a verifier, before the verifier itself. RFC 7636 §4.2"""
+    """Return what is sent before a verifier, to be compared with it later. RFC 7636 §4.2"""
     return base64url(digest("256", verifier.encode()))
 
 
 def authorization_url(server: Msg, params: Fields) -> str:
-    """Return the URL that a browser opens, made of parsed parts and safe characters."""
+    """Return the URL for the browser, made of parsed parts and safe characters."""
     from urllib.parse import quote, urlencode
 
     url = oauth_url(server.get("authorization_endpoint"), "authorization_endpoint")
     path, _, query = url.target.partition("?")
     query = "&".join(filter(None, (query, urlencode(params))))
-    # CVE-2025-6514 -- whatever opens it must see no quote, no blank, and no option
+    # CVE-2025-6514 -- a command that opens it must see no quote, no blank, and no option
     return quote(f"{url.origin}{path}?{query}", safe="%/?:@!&*+,;=~[]")
 
 
@@ -10168,7 +10168,7 @@ def answer_in(query: str, state: str) -> Fields | None:
     pairs = parse_qsl(query, keep_blank_values=True)
     found = dict(pairs)
     right = compare_digest(found.get("state", "").encode(), state.encode())
-    return found if right and len(found) == len(pairs) else None  # none is there twice
+    return found if right and len(found) == len(pairs) else None  # none occurs twice
 
 
 def code_of(params: Fields, server: Msg) -> str:
@@ -10176,7 +10176,7 @@ def code_of(params: Fields, server: Msg) -> str:
     issuer = server["issuer"]
     promised = server.get("authorization_response_iss_parameter_supported") is True
     # spec: basic/authorization/index#authorization-response-validation -- an `iss` that was
-    # promised must be there, and any must be right, before anything else is read
+    # promised must be present, and any must be right, before anything else is read
     sender = params.get("iss", "missing" if promised else issuer)
     if sender != issuer:
         raise AuthError(f"the redirect may be from another server: iss is {sender!r}, not {issuer}")
@@ -10209,29 +10209,29 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
 #######################################
 # 44. Keys and tokens
 #######################################
-# Problem.  A token is worth what its signature is worth, and the standard library verifies none.
+# Problem.  A token is only as good as its signature, and the standard library verifies none.
 # Rules.    1. A token is checked in one order: its form, the algorithm (from our list, fitting the
 #              key), the signature, the claims. RFC 8725 §3
-#           2. Nothing is done because a token says so: no key that it brings, no address that it
-#              names, no algorithm that we did not choose.
+#           2. A token is not believed about itself: its keys, its addresses, and an algorithm that
+#              we did not choose are not used.
 #           3. Signatures are never made here. To verify one takes no secret, so Python's integers
 #              need not be constant-time.
-# Limits.   RS256, RS384, RS512 and ES256. No EdDSA, ES384 or PS256, no encryption, no certificates:
-#           `verify=` takes any function for those. RFC 7515, 7517, 7518 and 7519 give the names.
+# Limits.   RS256, RS384, RS512 and ES256. For EdDSA, ES384, PS256, encryption and certificates pass
+#           a function of your own as `verify=`. The names are those of RFC 7515 and 7517 to 7519.
 
 RSA_BITS = range(2048, 8193)  # RFC 7518 §3.3 "MUST be used"; verifying with 8192 takes 3 ms
-ALGORITHMS = ("RS256", "ES256")  # that are believed unless somebody says otherwise
+ALGORITHMS = ("RS256", "ES256")  # that are accepted by default
 KEY_KINDS = {"RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "ES256": "EC"}
 
 
 def from_base64url(text: JSON) -> bytes:
     """Return the bytes of which base64url() makes this text; AuthError for others. RFC 7515 §2"""
-    with suppress(TypeError, ValueError):  # of no text; of a length that no bytes give
+    with suppress(TypeError, ValueError):  # not a text; not a possible length
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        # Python skips what is no base64url, and bits that no byte needs: one form is right.
+        # Python ignores other characters and surplus bits: only one form is valid.
         if base64url(data) == text:
             return data
-    raise AuthError("something in it is not base64url")
+    raise AuthError("a part of it is not base64url")
 
 
 # P-256, also called prime256v1 or secp256r1. FIPS 186-4 §D.1.2.3
@@ -10239,8 +10239,8 @@ def from_base64url(text: JSON) -> bytes:
 P = 2**256 - 2**224 + 2**192 + 2**96 - 1
 N = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # points of the curve
 B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B  # y^2 = x^3 - 3x + B
-#: X, Y and Z of a point x = X / Z, y = Y / Z; Z = 0 is infinity. With divisions a token would hold
-#: up the event loop several times as long.
+#: X, Y and Z of a point x = X / Z, y = Y / Z; Z = 0 is infinity. Divisions
+#: would take several times as long.
 Point = tuple[int, int, int]
 G: Point = (
     0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
@@ -10278,7 +10278,7 @@ def signed_with_p256(x: int, y: int, data: bytes, signature: bytes) -> bool:
     return bool(total[2]) and total[0] * pow(total[2], -1, P) % P % N == r
 
 
-#: The bytes of a signature that name the hash which was signed. RFC 8017 §9.2, note 1
+#: The bytes of a signature that name its hash. RFC 8017 §9.2, note 1
 DIGEST_INFO = {
     "256": "3031300d060960864801650304020105000420",
     "384": "3041300d060960864801650304020205000430",
@@ -10292,7 +10292,7 @@ def signed_with_rsa(n: int, e: int, bits: str, data: bytes, signature: bytes) ->
     fine = n.bit_length() in RSA_BITS and n % 2 and e % 2 and 3 <= e < 2**32
     if not fine or len(signature) != size or number >= n:
         return False
-    # The right encoding is made, not the given one parsed: a parser could be talked into another.
+    # The right encoding is built and compared: a parser could be made to accept another.
     end = bytes.fromhex(DIGEST_INFO[bits]) + digest(bits, data)
     wanted = b"\0\1" + b"\xff" * (size - 3 - len(end)) + b"\0" + end
     return pow(number, e, n) == int.from_bytes(wanted, "big")
@@ -10314,9 +10314,9 @@ def signed_by(jwks: Sequence[Msg], alg: str, data: bytes, signature: bytes) -> b
 
 
 def read_jwt(token: str, algorithms: Sequence[str]) -> tuple[Msg, Msg, bytes, bytes]:
-    """Return header, claims, signed bytes and signature of a token, none of them believed yet.
+    """Return header, claims, signed bytes and signature of a token, none of them verified yet.
 
-    AuthError for another form, or a header that must not count. RFC 8725 §3.1, §3.10
+    AuthError for another form, or a header that is not acceptable. RFC 8725 §3.1, §3.10
     """
     parts = token.split(".")
     if len(token) > MAX_TOKEN_BYTES or len(parts) != 3:
@@ -10327,13 +10327,13 @@ def read_jwt(token: str, algorithms: Sequence[str]) -> tuple[Msg, Msg, bytes, by
     except ProtocolError as exc:
         raise AuthError(f"its JSON cannot be read: {exc}") from None
     if not isinstance(header, dict) or not isinstance(claims, dict):
-        raise AuthError("its header and its claims are not both objects")
+        raise AuthError("its header or its claims are not an object")
     alg, kind = header.get("alg"), header.get("typ", "JWT")
     if not isinstance(alg, str) or alg not in algorithms:
         raise AuthError(f"alg is {show(alg)}, not one of {', '.join(algorithms)}")
-    if "crit" in header:  # RFC 7515 §4.1.11 -- we understand no extension
-        raise AuthError("its header has crit")
-    # RFC 8725 §3.11, RFC 9068 §4 -- another kind of JWT must not pass for an access token
+    if "crit" in header:  # RFC 7515 §4.1.11
+        raise AuthError("its header has crit, and no extension is supported")
+    # RFC 8725 §3.11, RFC 9068 §4 -- another kind of JWT is not an access token
     if str(kind).lower().replace("application/", "") not in ("jwt", "at+jwt"):
         raise AuthError(f"typ is {show(kind)}, not at+jwt")
     return header, claims, token.rpartition(".")[0].encode(), signature
@@ -10359,10 +10359,10 @@ def check_claims(claims: Msg, issuer: str, audience: list[str], now: float) -> N
     for name, default in (("exp", 0), ("nbf", now), ("iat", now)):
         value = claims.get(name, default)
         if type(value) not in (int, float) or not abs(value) < 1e15:
-            raise AuthError(f"{name} is {show(value)}, not a time")
+            raise AuthError(f"{name} is {show(value)}, not a number of seconds")
         ahead = value - now
         if ahead <= -CLOCK_SECONDS if name == "exp" else ahead > CLOCK_SECONDS:
-            raise AuthError(f"{name} is {value:.0f}, and now it is {now:.0f}")
+            raise AuthError(f"{name} is {show(claims.get(name))}, and the time is {now:.0f}")
 
 #######################################
 # 45. Fetching
@@ -10371,7 +10371,7 @@ def check_claims(claims: Msg, issuer: str, audience: list[str], now: float) -> N
 #           where a cloud keeps its keys.
 # Rules.    1. A fetch is bounded in bytes, time and redirects. The address is judged where the
 #              socket connects: a name may resolve to another address the next time.
-#           2. A public server leads us to no private address.
+#           2. A public server cannot refer us to a private address.
 
 
 def is_public(address: str) -> bool:
@@ -10384,11 +10384,11 @@ def is_public(address: str) -> bool:
 
     found: Any = ip_address(address.partition("%")[0])
     if isinstance(found, IPv6Address):
-        inner: Any = found.ipv4_mapped  # it leads there
+        inner: Any = found.ipv4_mapped  # the address that is reached
         if int(found) >> 32 == 0x64FF9B << 64:  # 64:ff9b::/96, RFC 6052 §2.1
             inner = ip_address(int(found) & 0xFFFFFFFF)
         tunnel = found.sixtofour or found.teredo  # to an IPv4 address, perhaps a private one
-        if inner is None and (int(found) >> 125 != 1 or tunnel):  # 2000::/3 is the Internet so far
+        if inner is None and (int(found) >> 125 != 1 or tunnel):  # 2000::/3: the Internet
             return False
         found = inner or found
     return bool(found.is_global and not found.is_multicast)
@@ -10407,23 +10407,23 @@ class Fetcher:
         self.public = is_public(address)
 
     def forbid_private(self, address: str) -> None:
-        """Raise ConnectionClosed if a public server leads us to a private address. RFC 9728 §7.7"""
+        """Raise ConnectionClosed if a public server refers us to a private one. RFC 9728 §7.7"""
         if self.public and not self.allow_private and not is_public(address):
-            raise ConnectionClosed(f"{self.server} leads to the private address {address}; to "
-                                   "allow that, pass allow_private=True")
+            raise ConnectionClosed(f"{self.server} refers us to the private address {address}; "
+                                   "to allow that, pass allow_private=True")
 
     def check(self, url: URL) -> None:
-        """Raise MCPError for a URL to which the server may not lead us or the browser."""
+        """Raise MCPError for a URL to which the server must not refer us or the browser."""
         # spec: basic/authorization/security-considerations#communication-security
         if self.server.scheme == "https" != url.scheme and not self.allow_private:
-            raise AuthError(f"{self.server} leads to {url}: it must begin with https://")
+            raise AuthError(f"{self.server} refers us to {url}: it must begin with https://")
         with suppress(ValueError):  # a name is judged when we connect
             self.forbid_private("127.0.0.1" if is_loopback(url.host) else url.host)
 
     async def fetch(
         self, method: str, url: URL, headers: Fields, data: bytes = b""
     ) -> tuple[int, Fields, Msg]:
-        """Return the status, the headers, and the document that came, or {}."""
+        """Return the status, the headers, and the document, or {}."""
         self.check(url)
         sent = {"accept": JSON_TYPE, **headers}
         http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
@@ -10469,8 +10469,8 @@ class Fetcher:
     async def first_of(self, urls: Iterable[str], what: str) -> tuple[str, Msg]:
         """Return the first document, and where it was; ("", {}) if all are 4xx or pages.
 
-        Some servers have one page for all unknown URLs. Any other response is an error: an outage
-        must not lead to guesses.
+        Some servers answer unknown URLs with a page and 200. Any other response is an error: an
+        outage must not lead to guesses.
         """
         for text in urls:
             url = oauth_url(text, what)
@@ -10485,13 +10485,13 @@ class Fetcher:
 #######################################
 # 46. Logins
 #######################################
-# Problem.  The user must agree to a login, in a browser, which may take minutes; and nobody wants
-#           to be asked again tomorrow. A login must be neither lost nor read by others.
+# Problem.  The user must agree to a login in a browser, which may take minutes, and does not want
+#           to do so again tomorrow. A login must be neither lost nor read by others.
 # Rules.    1. A token goes to the origin of its server, in one header, and nowhere else: into no
 #              URL, log, trace, exception or repr().
-#           2. A login is kept by a hash of the whole URL of its server, with its issuer and its
+#           2. A login is saved under a hash of the whole URL of its server, with its issuer and its
 #              client. A file is whole or absent, and only its owner can read it. CVE-2026-51996
-#           3. One refresh at a time, across tasks and processes. Its result is kept before it is
+#           3. One refresh at a time, across tasks and processes. Its result is saved before it is
 #              used: a refresh token that is sent twice may end the login.
 #           4. Any refusal of a refresh leads to a new login. A network that fails loses nothing.
 
@@ -10518,14 +10518,14 @@ class TokenStore:
         return self.kept.get(key)
 
     async def save(self, key: Key, value: Msg | None) -> None:
-        """Keep a value, safely once this returns; None forgets it."""
+        """Save a value, safely once this returns; None deletes it."""
         if value is None:
             self.kept.pop(key, None)
         else:
             self.kept[key] = value
 
     def try_lock(self, key: Key) -> Action | None:
-        """Return a function that releases the lock; None if somebody else holds it."""
+        """Return a function that releases the lock; None if it is held elsewhere."""
         if key in self.locked:
             return None
         self.locked.add(key)
@@ -10533,11 +10533,11 @@ class TokenStore:
 
     @asynccontextmanager
     async def lock(self, key: Key) -> AsyncIterator[None]:
-        """Be the only one who changes a value, of all processes that share the store."""
-        late = AuthError(f"another program has held the login for {STALL_SECONDS:g} seconds")
+        """Lock a value against the other tasks and processes that share the store."""
+        late = AuthError(f"another program has locked the login for {STALL_SECONDS:g} seconds")
         async with Deadline(STALL_SECONDS, late):
             while (release := self.try_lock(key)) is None:
-                await asyncio.sleep(0.02)  # no event loop can wait for a lock of a file
+                await asyncio.sleep(0.02)  # an event loop cannot wait for a lock of a file
         try:
             yield
         finally:
@@ -10568,9 +10568,9 @@ class FileStore(TokenStore):
         try:
             with open(path, "rb") as file:
                 doc = json.load(file)
-                # Else whoever can write into the folder logs us in as somebody else.
+                # Else a user who can write into the folder could log us in as somebody else.
                 if hasattr(os, "getuid") and os.fstat(file.fileno()).st_uid != os.getuid():
-                    raise PermissionError("another user has written it")
+                    raise PermissionError("another user wrote it")
             if doc["key"] != list(key):
                 raise ValueError("it belongs to another server")
             return kept or dict(doc["value"])
@@ -10590,11 +10590,12 @@ class FileStore(TokenStore):
             elif os.path.exists(path):
                 os.unlink(path)
         except OSError as exc:
-            logger.warning("cannot keep logins in %s (%s): see %s", self.path, exc, STORE_VARIABLE)
+            logger.warning("cannot save logins in %s (%s); %s may name another folder",
+                           self.path, exc, STORE_VARIABLE)
             await super().save(key, value)
 
     def try_lock(self, key: Key) -> Action | None:
-        """Lock a file beside the login. The file stays; if we die, the system unlocks it."""
+        """Lock a file beside the login. The file stays; the system unlocks it if we die."""
         file = None
         try:
             os.makedirs(self.path, mode=0o700, exist_ok=True)
@@ -10610,7 +10611,7 @@ class FileStore(TokenStore):
 
 
 def lock_file(descriptor: int) -> None:
-    """Lock a file until it is closed; OSError if somebody else has."""
+    """Lock a file until it is closed; OSError if it is locked."""
     try:
         import fcntl
 
@@ -10622,10 +10623,10 @@ def lock_file(descriptor: int) -> None:
 
 
 async def write_whole(path: str, data: bytes) -> None:
-    """Write a file so that at any time a whole one is there, the old or the new; OSError."""
+    """Replace a file so that other programs see the old one or the new one whole; OSError."""
     import tempfile
 
-    # Others may write into the folder: this has a name that they cannot foresee, and mode 0600.
+    # Others may write into the folder, so this has a random name, and mode 0600.
     descriptor, beside = tempfile.mkstemp(dir=os.path.dirname(path))
     try:
         with open(descriptor, "wb") as file:
@@ -10709,7 +10710,7 @@ class Login(Authorizer):
         return await asyncio.shield(self.work)
 
     async def reauthorize(self, challenge: Fields, token: str, steps: Sequence[str]) -> str:
-        """Get another token than the refused one, the cheapest way; return which way that was.
+        """Get another token than the refused one, in the cheapest way; return the way.
 
         `steps` are the ways that the refused request has tried.
         """
@@ -10737,7 +10738,7 @@ class Login(Authorizer):
             await asyncio.wait([self.work])
 
     async def load(self) -> Msg | None:
-        """Return the login that is kept for this server, if it is for our client and issuer."""
+        """Return the saved login to this server, if it is for our client and issuer."""
         login = await self.store.load(self.place)
         if login is None:
             return None
@@ -10770,11 +10771,8 @@ class Login(Authorizer):
                 await self.store.save(self.place, None)
             return login is not None
 
-    # Tokens: refresh() asks nobody. In log_in(), discover() finds out who issues tokens, and then
-    # the OAuth obtains some.
-
     async def refresh(self, used: str) -> str:
-        """Get another access token without the user; return the step that did, "" if none."""
+        """Get another access token without the user; return the way, "" without success."""
         async with self.store.lock(self.place):
             known = used, self.tokens.get("access_token")
             login = self.kept = await self.load()
@@ -10805,7 +10803,7 @@ class Login(Authorizer):
         if assertion and client["client_id"] == self.oauth.client_id:
             headers, more = {}, {
                 "client_assertion_type": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
-                # Its audience is the issuer: metadata may name anybody's token endpoint.
+                # Its audience is the issuer: metadata can name a token endpoint of anybody.
                 "client_assertion": str(await maybe_await(assertion(server["issuer"])))
             }
         form = {**fields, **more}
@@ -10821,7 +10819,7 @@ class Login(Authorizer):
         return read_tokens(doc, self.oauth.scheme, server["token_endpoint"])
 
     async def log_in(self, challenge: Fields) -> None:
-        """Find out who issues tokens for this server, and get one; of more scope, if that lacks."""
+        """Find out who issues tokens for this server, and get one, with the scope that it needs."""
         oauth = self.oauth
         before = self.kept.get("asked", "") if self.kept and lacks_scope(challenge) else ""
         if oauth.person and not oauth.interactive:
@@ -10870,13 +10868,12 @@ class Login(Authorizer):
 #######################################
 # 47. Ways to a token
 #######################################
-# Problem.  A user logs in with a browser, which must find its way back to us. A program in a
-#           cluster has none: it gets a token for a secret of its own, or for another token.
-# Rules.    1. Any page can send a browser to us: only a redirect with the right `state` counts.
-#           2. An id or a secret is sent to its own issuer alone, whatever a server names.
-#           3. A way is a subclass of ClientCredentials: its grant() says what we send for a token.
+# Problem.  A user logs in with a browser, which must come back to this program. A program in a
+#           cluster has no user: it gets a token for a secret of its own, or for another token.
+# Rules.    1. An id or a secret is sent to its own issuer alone, whatever a server names.
+#           2. Other grants are subclasses of ClientCredentials: grant() returns what is sent.
 # Limits.   No device codes: the specification has none. Nothing is signed: for assertions and DPoP
-#           see examples/authorization/keys.py. We register anew for each login.
+#           see examples/authorization/keys.py. Each login registers a new client.
 
 __all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
 
@@ -10891,9 +10888,9 @@ Go back to the page of the login, or start the program again."""
 async def redirect_for(
     state: str, given: str | None
 ) -> AsyncIterator[tuple[str, asyncio.Future[Fields] | None]]:
-    """Listen at the URI that is `given`, else at any port; yield it, and what a browser brings.
+    """Listen at the URI that is `given`, else at any port; yield it, and a future redirect.
 
-    That is None for a URI of another machine. RFC 8252 §7.3
+    The future is None for a URI of another machine. RFC 8252 §7.3
     """
     url = parse_url(given or "http://127.0.0.1/callback")
     if given and (url.scheme != "http" or not is_loopback(url.host)):
@@ -10927,7 +10924,7 @@ async def redirect_for(
 
 
 async def open_browser(url: str) -> None:
-    """Open the user's browser, if there is one; some commands for it end with the browser."""
+    """Open the user's browser, if there is one; this may take as long as the browser runs."""
     import webbrowser
 
     with suppress(Exception):  # the URL was printed, too
@@ -10937,10 +10934,10 @@ async def open_browser(url: str) -> None:
 async def typed_line() -> str:
     """Return the next line that is typed at the terminal; "" at the end of input.
 
-    A wait that is cancelled takes no line from whoever reads next; on Windows it does.
+    A cancelled wait leaves the line to the next reader; not so on Windows.
     """
     loop, typed, fd = get_running_loop(), asyncio.Event(), sys.stdin.fileno()
-    # Not sys.stdin.readline(): CPython aborts when it ends while a thread waits in there.
+    # Not sys.stdin.readline(): CPython aborts if it exits while a thread waits there.
     read = partial(os.read, fd, BUFFER_BYTES)
     try:
         loop.add_reader(fd, typed.set)
@@ -10965,16 +10962,16 @@ class OAuth:
     Clients may share one: each has a Login of its own.
 
     Args:
-        client_id, client_secret: from the authorization server, if somebody registered us there
+        client_id, client_secret: of a client that is registered at the authorization server
         issuer: the URL of that server; required with a secret, else the first login fixes it
         client_metadata_url: https URL of a document, our client ID for servers that accept it
-        client_name: of this program, where we register ourselves
+        client_name: the name of this program, for servers that register clients automatically
         scopes, resource: instead of those that the server names; resource=None sends none
-        redirect_uri: for servers that compare it
+        redirect_uri: for servers that require a certain one
         store: where logins are kept
         open_browser: open_browser(url) shows the page; it may return the address where the browser
             ended up, which then need not be on this machine
-        extra: more parameters for the page
+        extra: more parameters of the authorization request
         assertion: assertion(issuer) returns a signed JWT, sent instead of a secret
         assume_pkce: whether to trust a server that does not announce PKCE
         allow_private: whether a public server may refer us to a private network
@@ -11004,15 +11001,15 @@ class OAuth:
         self.store = store or (FileStore() if self.person else TokenStore())
         self.open_browser, self.timeout, self.interactive = open_browser, timeout, interactive
         self.assume_pkce, self.allow_private, self.issuer = assume_pkce, allow_private, issuer
-        # Else any MCP server could name itself as the issuer.
+        # Else any MCP server could name an issuer of its own, and get the secret.
         if (client_secret or assertion or not self.person) and not (client_id and issuer):
-            raise ValueError("a secret needs client_id= and issuer=, the URL of the authorization "
-                             "server that it is for: it is sent to no other")
+            raise ValueError("a secret needs client_id= and issuer=, the URL of its authorization "
+                             "server: it is not sent to any other")
         if redirect_uri is not None:
             oauth_url(redirect_uri, "redirect_uri")
 
     def takes(self, issuer: str) -> bool:
-        """Return whether our client ID may be sent to an issuer."""
+        """Return whether an issuer may receive our client ID."""
         return self.issuer is None or same_issuer(issuer, self.issuer)
 
     def pin(self, issuer: str) -> None:
@@ -11037,7 +11034,7 @@ class OAuth:
     async def obtain(
         self, login: Login, server: Msg, scope: str, about: Fields
     ) -> tuple[Msg, Msg]:
-        """Get tokens with the user's consent; return the client that we are, and the tokens."""
+        """Get tokens with the user's consent; return our client and the tokens."""
         from secrets import token_urlsafe
 
         # spec: basic/authorization/security-considerations#authorization-code-protection
@@ -11045,7 +11042,7 @@ class OAuth:
         if "S256" not in methods and (methods or not self.assume_pkce):
             raise AuthError(f"{server['issuer']}: code_challenge_methods_supported is "
                             f"{show(methods)}, without S256: a code could be stolen. If you know "
-                            "that it checks PKCE: OAuth(assume_pkce=True)")
+                            "that it checks PKCE, pass OAuth(assume_pkce=True)")
         state, verifier = token_urlsafe(32), token_urlsafe(48)  # 64 characters: RFC 7636 §4.1
         async with redirect_for(state, self.redirect_uri) as (uri, came):
             client = await self.client_for(login, server, uri, scope)
@@ -11085,7 +11082,7 @@ class OAuth:
         return answer
 
     async def client_for(self, login: Login, server: Msg, uri: str, scope: str) -> Msg:
-        """Return the client that we are: the user's, that of a document, or one registered now."""
+        """Return our client: the configured one, that of a document, or one registered now."""
         # spec: basic/authorization/client-registration
         named, issuer = self.client_metadata_url, server["issuer"]
         if self.client_id:
@@ -11093,14 +11090,14 @@ class OAuth:
         if named and server.get("client_id_metadata_document_supported") is True:
             return {"client_id": named, "token_endpoint_auth_method": "none"}
         if not server.get("registration_endpoint"):
-            raise AuthError(f"{issuer} does not register clients by itself: register {uri} there, "
-                            f"and pass OAuth(client_id=..., issuer={issuer!r}, redirect_uri=...)")
+            raise AuthError(f"{issuer} does not register clients automatically: register {uri} "
+                            f"there, and pass OAuth(client_id=, issuer={issuer!r}, redirect_uri=)")
         url = oauth_url(server["registration_endpoint"], "registration_endpoint")
         asked = registration(server, self.client_name, uri, scope)
         status, _, doc = await login.fetcher.fetch("POST", url, JSON_HEADERS, encode(asked))
         if not 200 <= status < 300:
-            raise AuthError(f"{url} did not register us: {status}, {said(doc)}; if {login.url} has "
-                            "a fixed token, pass that: token=, or --token")
+            raise AuthError(f"{url} did not register this client: {status}, {said(doc)}; if "
+                            f"{login.url} accepts a fixed token, pass it: token= or --token")
         return read_client(doc, str(url))
 
 
@@ -11120,7 +11117,7 @@ class ClientCredentials(OAuth):
         return self.client, await login.ask_tokens(server, self.client, form)
 
     async def grant(self, login: Login, server: Msg, about: Fields) -> Fields:
-        """Return the fields that say why we get a token."""
+        """Return the fields that entitle us to a token."""
         return {"grant_type": "client_credentials"}
 
 
@@ -11146,23 +11143,23 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 #######################################
 # 48. Guarding a server
 #######################################
-# Problem.  A server accepts tokens of another issuer. It must know that they are genuine and meant
-#           for it, and what their owner may do; and tell clients where to get one.
+# Problem.  A server accepts tokens of another issuer. It must know whether they are genuine and
+#           meant for it, and what their owner may do. Clients must learn where to get one.
 # Rules.    1. In doubt a request is refused. The issuer and the audience of tokens are configured,
 #              never read from a request.
-#           2. A refusal says what RFC 6750 says. Our reasons are in the log.
-#           3. A token that cannot be verified now is 503. With 401 every client would log in again.
+#           2. A refusal contains what RFC 6750 requires. Our reasons are in the log.
+#           3. If tokens cannot be verified now, it is 503. After 401 all would log in again.
 #           4. Handlers see a Principal, never the token.
-# Limits.   A revoked token is valid for a minute more. examples/authorization shows how to issue
+# Limits.   A revoked token is accepted for a minute. examples/authorization shows how to issue
 #           tokens, and how to ask an issuer about one.
 
 __all__ += ["Guard", "Principal", "jwt_verifier"]
 
 
 class Principal:
-    """The sender of a request, by its token; equal by issuer, subject and client.
+    """The sender of a request, as its token says; equal by issuer, subject and client.
 
-    `scopes` are what it may do, `expires_at` is a time or None, `claims` all of the token.
+    `scopes` are what it may do, `expires_at` is a time or None, `claims` are those of the token.
     """
 
     def __init__(
@@ -11239,23 +11236,23 @@ def jwt_verifier(
     if not meant or not all(meant):
         raise ValueError("audience= is required: without it, tokens for other servers are valid")
     if not algorithms or not KEY_KINDS.keys() >= set(algorithms):
-        raise ValueError(f"algorithms={algorithms!r}: available are {', '.join(KEY_KINDS)}")
+        raise ValueError(f"algorithms={algorithms!r}: supported are {', '.join(KEY_KINDS)}")
     key_set, thread = KeySet(issuer, jwks_uri, ssl), Threads(1)
     warnings = RateLimit(*WARN_RATE)
 
     async def judge(token: str) -> Principal:
         header, claims, *signed = read_jwt(token, algorithms)  # before keys are fetched for it
         tried: Any = None
-        for anew in (False, True):  # a key may be new, or have another value
+        for anew in (False, True):  # a key may be new, or may have changed
             found = keys_for(header, await key_set.get(anew) if keys is None else keys)
-            if len(found) > 1 and header.get("kid") is None:  # work for whoever forges tokens
+            if len(found) > 1 and header.get("kid") is None:  # a forger could make us try them all
                 raise AuthError(f"it has no kid, and {len(found)} keys fit")
             if found == tried or not await thread.run(signed_by, found, header["alg"], *signed):
                 tried = found
                 continue
             check_claims(claims, issuer, meant, time.time())
-            if "cnf" in claims:  # RFC 7800 §3 -- whoever stole it could not prove possession
-                raise AuthError("it is bound to a key, and no proof is checked here")
+            if "cnf" in claims:  # RFC 7800 §3
+                raise AuthError("it is bound to a key (cnf), whose proof is not checked here")
             return principal_of(claims, issuer)
         raise AuthError(f"none of {len(found)} keys has signed it")
 
@@ -11276,13 +11273,13 @@ class Guard(Entrance):
     spec: basic/authorization/index#token-handling
 
     Args:
-        verify: judges a token, plain or async: verify(token) returns a Principal, or another value
-            that says who it is, or None. It is called again after a minute, or when a Principal
-            expires
+        verify: plain or async: verify(token) returns a Principal, or another value that identifies
+            the sender, or None for an invalid token. It is called again after a minute, or when
+            the Principal expires
         issuers: URLs of the authorization servers that issue the tokens
         resource_url: our URL as clients know it; optional if only this machine can reach us
         scopes: required by every request
-        offered: more scopes, to name in our metadata
+        offered: more scopes to name in our metadata
     """
 
     def __init__(
@@ -11319,7 +11316,7 @@ class Guard(Entrance):
         return who
 
     def pages(self, path: str) -> dict[str, Function]:
-        """Return the page with our metadata, at each place where it may be looked for."""
+        """Return the page with our metadata, at each path where clients look for it."""
         self.path, places = path, [RESOURCE_METADATA + path, RESOURCE_METADATA]
         if not self.issuers:
             return {}
@@ -11333,7 +11330,7 @@ class Guard(Entrance):
         return dict.fromkeys(places, self.page)
 
     async def page(self, request: HTTPRequest) -> Any:
-        """Say who issues tokens for us, to pages of any origin, too. RFC 9728 §3.2"""
+        """Return who issues our tokens, also to pages of any origin. RFC 9728 §3.2"""
         # On this machine clients may say 127.0.0.1 or localhost, and compare.
         here = f"{request.scheme}://{request.headers.get('host')}{request.root}{self.path}"
         headers = {
@@ -11358,7 +11355,7 @@ class Guard(Entrance):
 #          `ESC ]52;c;...` would write into the user's clipboard.
 # Rules.   1. All text of a server goes to a terminal through plain().
 #          2. A pipe gets the result as it is: a program needs every byte.
-# Limits.  A signature shows nine choices of an enum, and no `$ref` in another: --json shows all.
+# Limits.  A signature shows nine choices of an enum, and follows one `$ref`: --json shows all.
 
 __all__ += ["UsageError", "plain"]
 
@@ -11380,11 +11377,11 @@ BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipl
 
 
 class UsageError(MCPError):
-    """The command line is wrong; the message says what would be right."""
+    """The command line is wrong; the message says what is right."""
 
 
 def plain(text: object) -> str:
-    r"""Return text without what a terminal would obey.
+    r"""Return text without what controls a terminal.
 
     >>> plain("\x1b[2Jall \x1b]0;title\x07\x1b[31mred\x1b[0m\r\n")
     'all red\n'
@@ -11397,7 +11394,7 @@ def one_line(text: object) -> str:
 
 
 def pick(what: str, name: str, known: Mapping[str, Any]) -> Any:
-    """Return known[name]; UsageError names the nearest, or all."""
+    """Return known[name]; UsageError with the nearest name, or with all."""
     if name not in known:
         raise UsageError(no_such(what, name, known))
     return known[name]
@@ -11435,7 +11432,7 @@ def about(field: Msg) -> str:
 
 
 def parameters(schema: Msg) -> Fields:
-    """Return the properties of an object as parameters, each with what is said about it.
+    """Return the properties of an object as parameters, each with its description and bounds.
 
     >>> [*parameters({"properties": {"a": {"type": "integer"}, "b": {"default": 0}}})]
     ['a?: integer', 'b: any = 0']
@@ -11506,11 +11503,11 @@ def binary_of(block: Msg) -> bytes | None:
 #######################################
 # 50. The trace
 #######################################
-# Problem. Whoever learns the protocol, or looks for a fault, wants to see every message; and the
-#          trace goes into a bug report.
+# Problem. To learn the protocol, or to find a fault, one wants to see every message; and a trace is
+#          pasted into bug reports.
 # Rules.   1. A trace shows neither secrets nor pages of base64.
 #          2. It has no control characters, whatever was on the wire.
-# Limits.  A secret is recognized by its name. One that a tool calls `x` is shown.
+# Limits.  A secret is recognized by its name: a secret argument called `x` is shown.
 
 SECRET_WORDS = (
     "authorization|credential|pass(?:word|wd|phrase)|secret|(?:api|private|access)[-_]?key"
@@ -11532,7 +11529,7 @@ def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
     >>> redact({"password": "hunter2", "args": ["--token=abcdef"]})
     {'password': '[redacted]', 'args': ['--token=[redacted]']}
     """
-    # In a schema, `password` is the name of a field and describes a secret, but holds none.
+    # In a schema, `password` is a field, whose description is not a secret.
     described = parent == "properties" and isinstance(value, dict)
     if re.search(SECRET_KEY, key) and not described and value not in (None, True, False):
         return REDACTED
@@ -11590,7 +11587,7 @@ class TraceView:
         return title
 
     def gist(self, msg: JSON) -> str:
-        """Return what a message says besides its title."""
+        """Return the rest of a message: what its title does not show."""
         if not isinstance(msg, dict):
             return ""
         said = msg.get("headers") or msg.get("error") or msg.get("params", msg.get("result"))
@@ -11614,12 +11611,12 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 #######################################
 # 51. The user
 #######################################
-# Problem. While a verb is at work, the user wants to see its progress and what the server logs; and
-#          the server may ask: "Deploy to production?"
-# Rules.   1. All of it goes to stderr: stdout has the result alone.
+# Problem. While a verb runs, the user wants to see its progress and the server's log. The server
+#          may ask: "Deploy to production?"
+# Rules.   1. All of it goes to stderr: stdout contains nothing but the result.
 #          2. Without a terminal, a question is declined: a script never hangs.
 #          3. A word means what the schema says. `7` is text where a string is valid.
-# Limits.  A value is typed as it is sent: no menus.
+# Limits.  A value is typed as it is sent: there are no menus.
 
 __all__ += ["Person"]
 
@@ -11640,7 +11637,7 @@ def at_terminal(*streams: Any) -> bool:
 
 
 def read_json(text: str) -> JSON:
-    """Return the value that a text of JSON says, and any other text as it is."""
+    """Return the value of a text that is JSON, and any other text as it is."""
     try:
         return decode(text.encode("utf-8", "replace"))
     except ProtocolError:
@@ -11648,9 +11645,9 @@ def read_json(text: str) -> JSON:
 
 
 def convert(text: str, schema: Msg) -> JSON:
-    """Return the value that the user means by `text` where `schema` is asked for.
+    """Return the value that the user means by `text`, for a schema.
 
-    The first that is valid counts: the text, yes or no, JSON, a list with commas.
+    It is the first that is valid: the text, yes or no, JSON, a list with commas.
 
     >>> convert("null", {"type": ["string", "null"]}), convert("2", {"enum": [1, 2]})
     ('null', 2)
@@ -11675,7 +11672,7 @@ class Person:
 
     def __init__(self, answers: Iterable[str] = (), yes: bool = False):
         self.prepare(answers, yes)
-        self.bar = False  # whether the last line shows progress, and is to be wiped
+        self.bar = False  # whether the last line shows progress, and must be cleared
         self.lowest = 0  # of the log levels to show
         self.turn: Any = None  # a Lock: one question at a time
 
@@ -11691,7 +11688,7 @@ class Person:
         write_stderr(wipe + plain(text).rstrip("\n") + end)
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Show progress: on a terminal in one line, which is written over."""
+        """Show progress: on a terminal in one line, which the next output replaces."""
         text = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
         if at_terminal(sys.stderr):
             # A character has as many bytes as columns, or more.
@@ -11701,7 +11698,7 @@ class Person:
             self.say(text)
 
     def quote(self, text: str, mark: str = "|") -> None:
-        """Write a server's text, whose lines cannot pass for ours."""
+        """Write a server's text, its lines marked as not ours."""
         self.say(f"{mark} {text}".replace("\n", "\n| "))
 
     def log(self, level: str, data: JSON, source: str | None) -> None:
@@ -11777,9 +11774,9 @@ class Person:
 #          file; a script wants the same as JSON, with an exit status.
 # Rules.   1. A verb is a function: async fn(client, args) returns the result as it was sent, and
 #             what to show of it; fn(args) is for a verb that needs no connection.
-#          2. The server validates the arguments; only unknown names are reported here.
-# Limits.  Of several binary pieces the first is saved. A served file is imported here: what it
-#          prints meanwhile goes to stdout.
+#          2. The server validates the arguments; only unknown names are refused here.
+# Limits.  `-o` saves the first of several binary pieces. A served file is imported here: what it
+#          prints then goes to stdout.
 
 Shown = tuple[JSON, Union[str, bytes]]
 #: The lists of a server, by the verbs that show them, and the key of each in its result.
@@ -11791,7 +11788,7 @@ async def listed(c: Client, kind: str) -> list[Msg]:
     try:
         return list(await getattr(c, f"list_{kind}")())
     except (CapabilityMissing, RemoteError) as exc:
-        # Some servers declare resources, and do not know resources/templates/list.
+        # Some servers declare resources, but lack resources/templates/list.
         if isinstance(exc, RemoteError) and exc.code != METHOD_NOT_FOUND:
             raise
         return []
@@ -11825,7 +11822,7 @@ async def do_list(c: Client, args: Any) -> Shown:
 
 
 def arguments(args: Any, item: Msg) -> Msg:
-    """Return the arguments for a tool or a prompt: KEY=VALUE words, and objects of JSON."""
+    """Return the arguments for a tool or a prompt: of words KEY=VALUE, and of JSON objects."""
     schema, given = takes_of(item), {}
     fields = object_of(schema, "properties")
     for word in args.words[1:]:
@@ -11835,8 +11832,8 @@ def arguments(args: Any, item: Msg) -> Msg:
             continue
         key, equals, text = word.partition("=")
         if not equals:
-            raise UsageError(f"{word!r} is neither KEY=VALUE nor a JSON object; as in "
-                             f"{headline(item)}")
+            raise UsageError(f"{word!r} is neither KEY=VALUE nor a JSON object; "
+                             f"signature: {headline(item)}")
         if fields and key not in fields and not schema.get("additionalProperties"):
             pick("argument", key, fields)
         given[key] = convert(text, {**object_of(fields, key), "$defs": schema.get("$defs", {})})
@@ -11844,7 +11841,7 @@ def arguments(args: Any, item: Msg) -> Msg:
 
 
 def contents(blocks: Sequence[Msg], args: Any) -> str | bytes:
-    """Return content as text; but a binary piece as it is, for a file, or if alone for a pipe."""
+    """Return content as text; binary data as it is, for a file, or if alone for a pipe."""
     binary = [data for data in map(binary_of, blocks) if data is not None]
     if binary and (args.o or len(blocks) == 1 and not at_terminal(sys.stdout)):
         return binary[0]
@@ -11885,7 +11882,7 @@ def do_logout(args: Any) -> None:
 
 
 def load_file(path: str) -> types.ModuleType:
-    """Import a file; what it imports as mcp_lite is this module, not another copy."""
+    """Import a file; its `import mcp_lite` returns this module, not another copy."""
     import importlib.util
 
     if not os.path.isfile(path):
@@ -11912,7 +11909,7 @@ def load_app(target: str) -> Any:
     return pick(f"Server in {path} that is named", wanted, servers)
 
 
-TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a bearer token: a list of processes shows those of --token
+TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a list of processes shows those of --token
 
 
 def do_serve(args: Any) -> None:
@@ -11922,7 +11919,7 @@ def do_serve(args: Any) -> None:
     host, _, port = args.http.rpartition(":")
     if args.token == "":  # it must not open a server to all
         raise UsageError(f"${TOKEN_VARIABLE} is empty: unset it, or put a token into it")
-    os.dup2(os.open(os.devnull, 0), 0)  # so that an app.run() without a guard ends
+    os.dup2(os.open(os.devnull, 0), 0)  # so that an unguarded app.run() ends
     load_app(args.target).run("http", host=host.strip("[]") or "127.0.0.1", port=int(port),
                               token=args.token)
 
@@ -11931,7 +11928,7 @@ def do_serve(args: Any) -> None:
 VERBS: dict[str, tuple[Function, str, str]] = {
     "info": (do_info, "", "show the server, and all that it offers"),
     **{kind: (do_list, "[NAME ...]", f"list the {kind}, or show some in full") for kind in LISTS},
-    "call": (do_call, "NAME [KEY=VALUE ...]", "call a tool; '{...}' gives arguments as JSON"),
+    "call": (do_call, "NAME [KEY=VALUE ...]", "call a tool; arguments may be JSON, too: '{...}'"),
     "read": (do_read, "URI", "read a resource"),
     "prompt": (do_call, "NAME [KEY=VALUE ...]", "show the messages of a prompt"),
     "login": (do_login, "", "log in to a URL, in a browser, and keep the login"),
@@ -11961,16 +11958,16 @@ PROGRAMS = ("complete", "doctor", "gateway", "install", "reload", "shell")  # ex
 OPTIONS: dict[str, tuple[Any, str, str]] = {
     "--json": (False, "", "print the result, or the error, as JSON"),
     "-o": (None, "FILE", "write the result to a file, binary data as it is"),
-    "--answer": ([], "NAME=VALUE", "answer in advance what the server will ask for by NAME"),
-    "--yes": (False, "", "agree to what the server asks; accept its defaults"),
-    "--timeout": (REQUEST_SECONDS, "SECONDS", "wait so long for a response, or for more progress"),
-    "--max-timeout": (LONGEST_SECONDS, "SECONDS", "wait so long in all, whatever the progress"),
+    "--answer": ([], "KEY=VALUE", "answer a question of the server in advance"),
+    "--yes": (False, "", "agree to the server's questions, with the defaults of its forms"),
+    "--timeout": (REQUEST_SECONDS, "SECONDS", "limit for a response, or for the next progress"),
+    "--max-timeout": (LONGEST_SECONDS, "SECONDS", "limit for a response, whatever the progress"),
     "--header": ([], "NAME:VALUE", "send a header to a URL"),
     "--token": (None, "TOKEN", f"bearer token to send or to require; ${TOKEN_VARIABLE} is safer"),
     "--ca": (None, "FILE", "trust the certificates in a PEM file"),
     "--client-id": (None, "ID", "log in as this client, where clients cannot register"),
     "--no-browser": (False, "", "print the address for a login; do not open a browser"),
-    "--env": ([], "NAME=VALUE", "set a variable for a command: it inherits PATH and a few others"),
+    "--env": ([], "KEY=VALUE", "set a variable for a command: it inherits PATH and a few others"),
     "--cwd": (None, "FOLDER", "start a command in this folder"),
     "--root": ([], "FOLDER", "name a folder to the server"),
     "--revision": (None, "DATE", f"speak this revision only: {NEWEST}, or an older one"),
@@ -11981,7 +11978,7 @@ OPTIONS: dict[str, tuple[Any, str, str]] = {
 #: By the name of a value: what its text must match; of others, it must not be empty.
 VALUES = {
     "": "", "[=full]": "(full)?", "SECONDS": r"\d+\.?\d*|\.\d+", "[HOST:]PORT": r"(.*:)?\d+",
-    "NAME=VALUE": "[^=]+=.*", "NAME:VALUE": "[^:]+:.*"
+    "KEY=VALUE": "[^=]+=.*", "NAME:VALUE": "[^:]+:.*"
 }
 
 
@@ -12061,7 +12058,7 @@ def version_text() -> str:
 def client_of(args: Any, person: Person, **options: Any) -> Client:
     """Return a Client, not connected yet, for what parse_line() returned.
 
-    `options` are further ones of the Client. Raises UsageError for a target that cannot be used.
+    `options` are more options of the Client. Raises UsageError for a target that cannot be used.
     """
     try:
         levels = dict(zip(LOG_LEVELS, range(9)))
@@ -12082,14 +12079,14 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
 
 
 def auth_of(args: Any, headers: Msg) -> Any:
-    """Return what logs us in: the token of the line, or OAuth where that is safe."""
+    """Return the Client's auth=: a token, or OAuth where it is safe."""
     url = parse_url(args.target)
     if "authorization" in map(str.lower, headers):
         return None
     if url.scheme != "https" and not is_loopback(url.host):
         if args.token:
-            raise UsageError(f"{url} is not https, so no token of --token or ${TOKEN_VARIABLE} is "
-                             "sent; --header 'Authorization: Bearer ...' sends one all the same")
+            raise UsageError(f"{url} is not https: the token of --token or ${TOKEN_VARIABLE} is "
+                             "not sent. --header 'Authorization: Bearer ...' is, at your own risk")
         return None
     if args.token:
         return args.token
@@ -12109,7 +12106,7 @@ async def perform(client: Client, args: Any, person: Person) -> int:
     except (LookupError, TypeError, ValueError, AttributeError) as exc:
         raise ProtocolError(f"the server's response is malformed: {exc!r}") from exc
     finally:
-        person.say("", end="")  # wipes a line of progress
+        person.say("", end="")  # clears a line of progress
     if person.problem:
         raise UsageError(person.problem)
     failed = result.get("isError") is True
@@ -12126,7 +12123,7 @@ async def perform(client: Client, args: Any, person: Person) -> int:
 def write_answer(shown: str | bytes, path: str | None) -> None:
     if isinstance(shown, str):
         text = plain(shown) if not path and at_terminal(sys.stdout) else shown
-        shown = f"{text}\n".encode("utf-8", "backslashreplace")  # whatever Windows prefers
+        shown = f"{text}\n".encode("utf-8", "backslashreplace")  # whatever the encoding of stdout
     if path:
         with open(path, "wb") as file:
             file.write(shown)
@@ -12146,15 +12143,12 @@ async def talk(args: Any) -> int:
 
 
 async def interruptible(work: Awaitable[int]) -> int:
-    """Return the status that `work` ends with; a signal cancels it, a second one kills us."""
+    """Return the status of `work`; a signal cancels it, a second one kills us."""
     task = asyncio.ensure_future(work)
     number = await until_signalled(asyncio.wait([task]), task.cancel, 3 * GRACE_SECONDS)
     if task.cancelled() or not task.done():
         return 128 + number  # the shells' convention
     return task.result()
-
-
-MISSING_FILE = "No module named 'mcp_lite'"  # this one is in another folder than the server
 
 
 def complain(exc: Exception, as_json: bool = False) -> int:
@@ -12164,7 +12158,8 @@ def complain(exc: Exception, as_json: bool = False) -> int:
     problem, _, last_words = one_line(exc).partition("; its last words: ")
     text = f"error: {problem[:1000]}"
     text += "; --timeout N waits longer" * isinstance(exc, RequestTimeout)
-    text += "; put mcp_lite.py beside it, or write FILE.py:APP" * (MISSING_FILE in last_words)
+    if "No module named 'mcp_lite'" in last_words:
+        text += "; put mcp_lite.py beside it, or write FILE.py:APP"
     if as_json:
         text = json.dumps({"error": {"message": one_line(exc), "code": getattr(exc, "code", None),
                                      "status": status}})
@@ -12196,7 +12191,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run_words(words)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of our output has ended, as `head` does
+    except BrokenPipeError:  # the reader of our output has exited, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (MCPError, OSError) as exc:  # the disk is full, say

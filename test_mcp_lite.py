@@ -14016,7 +14016,7 @@ What does not exist is told with the nearest that does.
     ! error: token= must be visible ASCII, without blanks or line breaks
     [2]
     $ tools --env A shop.py
-    ! error: --env=A: expected NAME=VALUE
+    ! error: --env=A: expected KEY=VALUE
     [2]
     $ logout shop.py
     ! error: a login needs a ..., not shop.py
@@ -14055,13 +14055,13 @@ A wrong command line is one sentence that says what is wrong.
     ! error: cannot reach http://127.0.0.1:1/mcp: ...
     [3]
     $ call add '{"a": 1' shop.py
-    ! error: '{"a": 1' is neither KEY=VALUE nor a JSON object; as in add(a: integer, b: integer = 0) -> integer
+    ! error: '{"a": 1' is neither KEY=VALUE nor a JSON object; signature: add(a: integer, b: integer = 0) -> integer
     [2]
     $ call describe tags=[1 shop.py
     ! error: ...expected array...
     [1]
     $ call add 1 shop.py
-    ! error: '1' is neither KEY=VALUE nor a JSON object; as in add(a: integer, b: integer = 0) -> integer
+    ! error: '1' is neither KEY=VALUE nor a JSON object; signature: add(a: integer, b: integer = 0) -> integer
     [2]
     $ tools --timeout x shop.py
     ! error: --timeout=x: expected SECONDS
@@ -14202,7 +14202,7 @@ The help of all, and of a verb.
     $ --help
     usage: python3 mcp_lite.py VERB ... [options] TARGET
     ...
-      call NAME [KEY=VALUE ...]    call a tool; '{...}' gives arguments as JSON
+      call NAME [KEY=VALUE ...]    call a tool; arguments may be JSON, too: '{...}'
     ...
       --json                       print the result, or the error, as JSON
       -o FILE                      write the result to a file, binary data as it is
