@@ -277,7 +277,8 @@ MAX_FEW = 100  # items of a page, fields of a head, questions, reports of progre
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_IDLE = 32  # connections to one server that a client keeps
 MAX_TRIES = 16  # rounds of questions, keys for a token that names none
-MAX_RETRIES = 5  # redirects; attempts in a row to resume a stream; errors reported per value
+MAX_RETRIES = 5  # redirects; attempts in a row to resume a stream
+MAX_ERRORS = 5  # reported of one value
 LONGEST_SECONDS = 3600  # one request, even if it reports progress
 SESSION_SECONDS = 1800.0  # a session may be idle
 STATE_SECONDS = 900.0  # a requestState is good: people take their time to answer
@@ -1138,21 +1139,25 @@ def check_modern_request(msg: Msg) -> Facts:
 # Limits.   All callers share the threads alike: 40 calls of one that sleep delay the others.
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
+_COUNTED = sys.version_info >= (3, 11)  # whether a task counts its cancellations
+
+
+def nothing(*_: Any) -> Any:
+    """Do nothing."""
 
 
 class Deadline:
     """`async with Deadline(5, problem)` raises `problem` if its body takes more than 5 seconds.
 
-    renew() starts them again, up to `longest` in all. So does paused(), if it is true when they
-    run out.
+    renew() starts them again, up to `longest` in all. If paused() is true when they run out, they
+    start again, and do not count.
     """
 
-    late = False  # whether the body was cancelled for it
+    late = False  # whether the time ran out, and the body was cancelled
     timer: Any = None
 
     def __init__(
-        self, seconds: float, problem: MCPError, longest: float = 0,
-        paused: Callable[[], bool] = bool  # which gives False
+        self, seconds: float, problem: MCPError, longest: float = 0, paused: Action = nothing
     ):
         self.seconds, self.problem, self.paused = seconds, problem, paused
         self.loop = get_running_loop()
@@ -1160,8 +1165,7 @@ class Deadline:
         self.task: Any = asyncio.current_task()
 
     async def __aenter__(self) -> None:
-        # Since Python 3.11 a task counts its cancellations; before, `int` stands in and gives 0.
-        self.cancelling = getattr(self.task, "cancelling", int)()
+        self.cancelling = self.task.cancelling() if _COUNTED else 0  # by others
         self.renew()
 
     def renew(self) -> None:
@@ -1181,7 +1185,7 @@ class Deadline:
     async def __aexit__(self, kind: Any, exc: Any, trace: Any) -> None:
         self.timer.cancel()
         if self.late:
-            left = getattr(self.task, "uncancel", int)()
+            left = self.task.uncancel() if _COUNTED else 0
             if kind is asyncio.CancelledError and left <= self.cancelling:
                 raise self.problem from None
 
@@ -1204,10 +1208,6 @@ async def poll(busy: Action, seconds: float) -> None:
 async def maybe_await(value: Any) -> Any:
     """Return a value, awaited if it can be: callbacks may be plain or async."""
     return await value if inspect.isawaitable(value) else value
-
-
-def nothing(*_: Any) -> Any:
-    """Do nothing."""
 
 
 def hold(held: set[Any], future: Future) -> None:
@@ -1271,30 +1271,34 @@ class Threads:
 
         self.limit, self.most = limit, limit + 10 * TOOL_THREADS  # what blocked() adds has an end
         self.lock = threading.Lock()
-        self.jobs: Any = queue.SimpleQueue()
+        self.queue: Any = queue.SimpleQueue()
         self.threads = 0
-        self.free = 0  # threads that wait for a job, less the jobs that wait for a thread
+        self.jobs = 0  # that wait or run
 
     def run(self, fn: Function, *args: Any) -> Future:
         """Return a future of what fn(*args) returns in a thread, with our context variables; raise
-        RuntimeError if no thread can start."""
+        RuntimeError if there is no thread, and none can start."""
         future = get_running_loop().create_future()
         call = partial(contextvars.copy_context().run, fn, *args)
         with self.lock:
-            self._grow(1)
-            self.jobs.put((future, call))
-            self.free -= 1
+            self._grow(self.jobs + 1)
+            self.jobs += 1
+            self.queue.put((future, call))
         return future
 
-    def _grow(self, more: int) -> None:
-        """Start a thread if `more` jobs need one, and the limit allows it."""
-        if self.free < more and self.threads < min(self.limit, self.most):
+    def _grow(self, jobs: int) -> None:
+        """Start a thread if there are more jobs than threads, and the limit allows it."""
+        if self.threads >= min(jobs, self.limit, self.most):
+            return
+        try:
             threading.Thread(None, self._work, "mcp_lite", daemon=True).start()
             self.threads += 1
-            self.free += 1
+        except RuntimeError:  # the system gives no further one: the job waits for one of ours
+            if not self.threads:
+                raise
 
     def _work(self) -> None:
-        while (job := self.jobs.get()) is not None:
+        while (job := self.queue.get()) is not None:
             future, call = job
             value = exc = None
             try:  # a job that was cancelled before its turn is not called
@@ -1302,7 +1306,7 @@ class Threads:
             except BaseException as raised:  # the caller decides what to do about it
                 exc = raised
             with self.lock:  # before the caller can give us the next job
-                self.free += 1
+                self.jobs -= 1
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 future.get_loop().call_soon_threadsafe(settle_future, future, value, exc)
             # An idle thread would keep them alive.
@@ -1313,8 +1317,7 @@ class Threads:
         """Let another thread work while this one waits for the loop."""
         with self.lock:
             self.limit += 1
-            with suppress(RuntimeError):  # the next call of run() will say so
-                self._grow(0)
+            self._grow(self.jobs)
         try:
             yield
         finally:
@@ -1325,13 +1328,12 @@ class Threads:
     def shrink(self, most: int) -> None:
         """Let threads end when the jobs that wait are done, until so many are left."""
         while self.threads > most:
-            self.jobs.put(None)
+            self.queue.put(None)
             self.threads -= 1
-            self.free -= 1
 
     async def close(self, seconds: float) -> None:
         """Wait so long for all jobs to end, and let the threads end."""
-        await poll(lambda: self.free < self.threads, seconds)
+        await poll(lambda: self.jobs, seconds)
         with self.lock:
             self.shrink(0)
 
@@ -2094,8 +2096,8 @@ class Shape(Schema):
 
 
 # The metaschema: what the argument of each keyword looks like.
-ONE: Schema = {"$ref": "#"}
-MANY: Schema = {"type": "array", "items": ONE, "minItems": 1}
+A_SCHEMA: Schema = {"$ref": "#"}
+SCHEMAS: Schema = {"type": "array", "items": A_SCHEMA, "minItems": 1}
 _STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
 # Sums with an integer of 4,000 digits take a thousand times as long.
 _NUMBER: Schema = {
@@ -2106,14 +2108,14 @@ KEYWORDS: dict[str, Schema] = {
     word: form
     for words, form in {
         "not if then else contains propertyNames additionalProperties additionalItems "
-        "unevaluatedItems unevaluatedProperties": ONE,
-        "items": {"anyOf": [ONE, {"type": "array", "items": ONE}]},
-        "allOf anyOf oneOf prefixItems": MANY,
+        "unevaluatedItems unevaluatedProperties": A_SCHEMA,
+        "items": {"anyOf": [A_SCHEMA, {"type": "array", "items": A_SCHEMA}]},
+        "allOf anyOf oneOf prefixItems": SCHEMAS,
         "properties patternProperties $defs definitions":
-            {"type": "object", "additionalProperties": ONE},
+            {"type": "object", "additionalProperties": A_SCHEMA},
         "dependentSchemas dependentRequired dependencies":
-            {"type": "object", "additionalProperties": {"anyOf": [ONE, _STRINGS]}},
-        "type": {"anyOf": [_TYPE, {**MANY, "items": _TYPE}]},
+            {"type": "object", "additionalProperties": {"anyOf": [A_SCHEMA, _STRINGS]}},
+        "type": {"anyOf": [_TYPE, {**SCHEMAS, "items": _TYPE}]},
         "enum": {"type": "array"},
         "const": {},
         "minimum maximum exclusiveMinimum exclusiveMaximum": _NUMBER,
@@ -2160,22 +2162,22 @@ FLAT = {"type", "properties", "required", "additionalProperties", "items", "$def
 class Node:
     """A compiled schema: its keywords hold nodes where they held schemas.
 
-    `enum` and `const` hold a pair: the canonical texts of the values, and words for an error.
+    `enum` and `const` hold a pair: the canonical texts of the values, and their text for an error.
     """
 
-    def __init__(self, words: Schema, scope: str = "", read: Function | None = None):
-        self.words = {word: words[word] for word in words if word in KEYWORDS}
+    def __init__(self, keywords: Schema, scope: str = "", read: Function | None = None):
+        self.keywords = {word: keywords[word] for word in keywords if word in KEYWORDS}
         self.scope, self.read = scope, read
-        types = as_list(words.get("type", []))
+        types = as_list(keywords.get("type", []))
         #: the types that are admitted; all, if it is empty
-        self.kinds = {*types, *(["integer"] if "number" in types else [])}
+        self.types = {*types, *(["integer"] if "number" in types else [])}
         self.expected = " or ".join(types)
-        self.limits = [(*MEASURES[word], words[word]) for word in words if word in MEASURES]
-        self.is_flat = self.words.keys() <= FLAT
+        self.limits = [(*MEASURES[word], keywords[word]) for word in keywords if word in MEASURES]
+        self.is_flat = self.keywords.keys() <= FLAT
         #: the classes whose values are all valid, and are read as they are
-        self.plain = {cls for cls, kind in KINDS.items() if self.words.keys() <= {"type"}
-                      and (not types or kind in self.kinds) and read in (None, cls)}
-        self.cost = 4 + len(words.get("required", ())) + 60 * ("multipleOf" in words)
+        self.plain = {cls for cls, kind in KINDS.items() if self.keywords.keys() <= {"type"}
+                      and (not types or kind in self.types) and read in (None, cls)}
+        self.cost = 4 + len(keywords.get("required", ())) + 60 * ("multipleOf" in keywords)
 
 
 ANYTHING, NOTHING = Node({}), Node({"type": "nothing"})
@@ -2185,41 +2187,42 @@ def _mismatch(expected: str, got: str, path: str = "") -> SchemaError:
     return SchemaError(path, f"expected {expected}, got {got}", expected)
 
 
-def made_by(make: Function, value: Any) -> Any:
-    """Return make(value); an exception becomes a SchemaError."""
+def read_by(read: Function, value: Any) -> Any:
+    """Return read(value); an exception becomes a SchemaError."""
     try:
-        return make(value)
+        return read(value)
     except (SchemaError, LimitExceeded):
         raise
     except Exception as exc:
-        raise fault_of(exc) from None
+        raise _fault_from(exc) from None
 
 
-def within_budget(make: Function, value: Any) -> Any:
-    """Return made_by(make, value); a budget that is spent is a SchemaError then."""
+def within_budget(read: Function, value: Any) -> Any:
+    """Return read(value); any exception, also for a budget that is spent, becomes a SchemaError."""
     try:
-        return made_by(make, value)
+        return read_by(read, value)
     except LimitExceeded as exc:
         raise SchemaError("", f"is not usable: {exc}") from None
 
 
-def fault_at(step: str | int, fault: SchemaError) -> SchemaError:
+def _fault_under(step: str | int, fault: SchemaError) -> SchemaError:
+    """Return the error of a member, or of an item, as an error of the value that has it."""
     return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
 
 
-def fault_of(exc: Any) -> SchemaError:
+def _fault_from(exc: Any) -> SchemaError:
     """Return an exception that a value caused as an error of the value."""
     with suppress(Exception):
         first = exc.errors()[0]  # pydantic's, with the path
         fault = SchemaError("", first["msg"])
         for step in reversed(first["loc"]):
-            fault = fault_at(step, fault)
+            fault = _fault_under(step, fault)
         return fault
     return SchemaError("", f"is not usable: {exc}")
 
 
-def nearest(faults: Sequence[SchemaError]) -> SchemaError:
-    """Return one error for all alternatives: the one of the alternative that was probably meant."""
+def _nearest(faults: Sequence[SchemaError]) -> SchemaError:
+    """Return one error for all alternatives: that of the alternative that was probably meant."""
 
     def nearness(fault: SchemaError) -> tuple[Any, ...]:
         # An error of a member comes first, and the deepest of those. Where a member must be one
@@ -2234,7 +2237,7 @@ def nearest(faults: Sequence[SchemaError]) -> SchemaError:
     return _mismatch(" or ".join(wanted)[:400], best.message.rpartition(", got ")[2], best.path)
 
 
-@lru_cache(MAX_ITEMS)
+@lru_cache
 def pattern_of(text: str) -> re.Pattern[str]:
     """Compile a regular expression of ECMA 262, as far as Python understands it."""
     # Outside of escapes and classes, a dollar sign is the end of the text.
@@ -2242,15 +2245,20 @@ def pattern_of(text: str) -> re.Pattern[str]:
     return re.compile(ours, re.ASCII)
 
 
-def _any_of(values: Iterable[JSON]) -> str:
+def _show_choices(values: Iterable[JSON]) -> str:
     return " or ".join(show_json(value) for value in itertools.islice(values, 10))
 
 
 class Checking:
-    """One walk over a value: its budget, and the scopes of the schemas that are being applied."""
+    """One walk over a value: its budget, and the scopes of the schemas that are being applied.
+
+    To apply a schema to a value is to return the Python value, or to raise SchemaError. It adds
+    the names or indexes that the schema has evaluated to the set that it is passed.
+    """
 
     is_shape = False  # whether the schema is that of a type: the first alternative that fits wins
-    needed: set[str] | None = None  # the arguments that are required, where others may be absent
+    #: if the root is the arguments of a tool: the required ones; the others may be left empty
+    required: set[str] | None = None
 
     def __init__(self) -> None:
         self.steps = MAX_STEPS  # that are left
@@ -2261,65 +2269,69 @@ class Checking:
         if self.steps < 0 or len(self.scopes) > 2 * MAX_DEPTH:
             raise LimitExceeded("it takes too long, or is nested too deep: simplify it")
 
-    def apply(self, node: Node, value: JSON) -> tuple[set[Any], Any]:
-        """Return the names or indexes that a schema has evaluated, and the value as Python's."""
+    def apply(self, node: Node, value: JSON, evaluated: set[Any] | None = None) -> Any:
         kind = kind_of(value)
-        words = node.words
+        keywords = node.keywords
         size = len(value) if kind in ("object", "array") else 0
         work = value.bit_length() >> 6 if type(value) is int else size
         self.spend(node.cost + work)
-        if node.kinds and kind not in node.kinds:
+        if node.types and kind not in node.types:
             raise _mismatch(node.expected, kind)
         self.scopes.append(node.scope)
         try:
-            seen: set[Any] = set()
+            here: set[Any] = set()  # what this schema has evaluated
             made = value
             if kind == "object":
-                seen, made = self._object(words, value)
+                made = self._object(keywords, value, here)
             elif kind == "array":
-                seen, made = self._array(words, value)
+                made = self._array(keywords, value, here)
             if not node.is_flat:
-                self._apply_leaf_keywords(node, value, "number" if kind == "integer" else kind)
-                for read in self._apply_to_same_value(words, value, seen):
+                self._check_alone(node, value, "number" if kind == "integer" else kind)
+                for read in self._apply_to_same_value(keywords, value, here):
                     made = made if read is value else read
-                rest = words.get("unevaluatedItems" if kind == "array" else "unevaluatedProperties")
-                if rest is not None:
+                word = "unevaluatedItems" if kind == "array" else "unevaluatedProperties"
+                if word in keywords:
                     keys = value if kind == "object" else range(size)
-                    self._apply_to_parts(value, [(key, rest) for key in keys if key not in seen])
-                    seen.update(keys)
+                    self._apply_to_parts(
+                        value, [(key, keywords[word]) for key in keys if key not in here])
+                    here.update(keys)
         finally:
             self.scopes.pop()
-        return seen, made_by(node.read, made) if node.read else made
+        made = read_by(node.read, made) if node.read else made
+        if evaluated is not None:
+            evaluated |= here
+        return made
 
-    def _try(self, node: Node, value: JSON, seen: set[Any]) -> tuple[SchemaError | None, Any]:
-        """Return what is wrong, or None, and the value; add what was evaluated to `seen`."""
+    def _try(
+        self, node: Node, value: JSON, evaluated: set[Any] | None = None
+    ) -> tuple[SchemaError | None, Any]:
+        """Return what is wrong, or None, and the Python value."""
         try:
-            more, made = self.apply(node, value)
+            return None, self.apply(node, value, evaluated)
         except SchemaError as exc:
             self.spend(40)
             return exc.with_traceback(None), None  # its frames would live on, in a cycle
-        seen |= more
-        return None, made
 
-    def _apply_leaf_keywords(self, node: Node, value: JSON, kind: str) -> None:
-        """Apply the keywords that look at no member and no item."""
-        words = node.words
+    def _check_alone(self, node: Node, value: JSON, kind: str) -> None:
+        """Check the keywords that look at no member and no item."""
+        keywords = node.keywords
         for word in ("enum", "const"):
-            if word in words and canonical(value, self.spend) not in words[word][0]:
-                raise _mismatch(words[word][1], show_json(value))
+            if word in keywords and canonical(value, self.spend) not in keywords[word][0]:
+                raise _mismatch(keywords[word][1], show_json(value))
         for limited, holds, must, bound in node.limits:
             if limited == kind and not holds(value if kind == "number" else len(value), bound):
                 raise SchemaError("", f"must {must.format(show_json(bound))}")
-        if kind == "string" and "pattern" in words and not self._found(words["pattern"], value):
-            raise SchemaError("", f"must match {show_json(words['pattern'])}")
+        if kind == "string" and "pattern" in keywords:
+            if not self._matches(keywords["pattern"], value):
+                raise SchemaError("", f"must match {show_json(keywords['pattern'])}")
 
-    def _found(self, pattern: str, text: str) -> bool:
+    def _matches(self, pattern: str, text: str) -> bool:
         if len(text) > MAX_PATTERN_CHARS:
             raise LimitExceeded(f"a text of over {MAX_PATTERN_CHARS} characters is too long")
         self.spend(1 + (len(text) * len(text) >> 8))
         return pattern_of(pattern).search(text) is not None
 
-    def _apply_to_argument(self, node: Node, value: JSON) -> tuple[set[Any], Any]:
+    def _apply_to_argument(self, node: Node, value: JSON) -> Any:
         """Apply a schema; a text that it refuses is read as JSON.
 
         Models write "3" for 3, and prompts and URIs have only text.
@@ -2336,105 +2348,108 @@ class Checking:
             return self._apply_to_argument(node, meant)
 
     def _apply_to_parts(
-        self, value: Any, parts: Iterable[tuple[Any, Node]], faults: Sequence[SchemaError] = ()
+        self, value: Any, parts: Iterable[tuple[Any, Node]], faults: Iterable[SchemaError] = ()
     ) -> Any:
-        """Return a value with its parts as read; raise what is wrong with them, and `faults`."""
+        """Apply schemas to members or items; raise what is wrong with them, and `faults`."""
         found: list[SchemaError] = []
         made = value
-        needed = self.needed if len(self.scopes) == 2 else None  # 2: "", and that of the root
-        apply = self.apply if needed is None else self._apply_to_argument
+        required, self.required = self.required, None  # only members of the root are arguments
+        apply = self.apply if required is None else self._apply_to_argument
         for key, part in parts:
-            if type(value[key]) in part.plain or len(found) >= MAX_RETRIES:
+            if type(value[key]) in part.plain or len(found) >= MAX_ERRORS:
                 continue
             try:
-                _, read = apply(part, value[key])
+                read = apply(part, value[key])
             except SchemaError as exc:
-                if needed is not None and value[key] in (None, "") and key not in needed:
+                if required is not None and value[key] in (None, "") and key not in required:
                     made = without(made, key)  # it was not filled in
                 else:
-                    found += [fault_at(key, fault) for fault in (exc, *exc.others)]
+                    found += [_fault_under(key, fault) for fault in (exc, *exc.others)]
                 continue
             if read is not value[key]:
                 made = value.copy() if made is value else made
                 made[key] = read
-        if found or faults:
-            first, *others = [*found, *faults][:MAX_RETRIES]
-            raise SchemaError(first.path, first.message, first.expected, others)
+        found += faults
+        if found:
+            first = found[0]
+            raise SchemaError(first.path, first.message, first.expected, found[1:MAX_ERRORS])
         return made
 
-    def _object(self, words: Schema, value: Msg) -> tuple[set[Any], Any]:
-        named = words.get("properties", {})
-        rest = words.get("additionalProperties")
-        parts = [(name, named[name]) for name in value if name in named]
-        for pattern, part in words.get("patternProperties", {}).items():
-            parts += [(name, part) for name in value if self._found(pattern, name)]
-        seen = {name for name, _ in parts}
-        left = [name for name in value if name not in seen] if rest is not None else []
-        faults = []
-        if left and rest is NOTHING:
-            expected, unknown, left = _any_of(named) or "none", join_path(left[0]), []
-            faults.append(SchemaError(unknown, f"unexpected property: expected {expected}"))
-        faults += [SchemaError(join_path(name), "is required")
-                   for name in words.get("required", ()) if name not in value]
-        made = self._apply_to_parts(value, parts + [(name, rest) for name in left], faults)
-        seen.update(left)
-        for name in value if "propertyNames" in words else ():
-            if self._try(words["propertyNames"], name, set())[0]:
+    def _object(self, keywords: Schema, value: Msg, evaluated: set[Any]) -> Any:
+        properties = keywords.get("properties", {})
+        parts = [(name, properties[name]) for name in value if name in properties]
+        for pattern, part in keywords.get("patternProperties", {}).items():
+            parts += [(name, part) for name in value if self._matches(pattern, name)]
+        evaluated.update(name for name, _ in parts)
+        faults = [SchemaError(join_path(name), "is required")
+                  for name in keywords.get("required", ()) if name not in value]
+        if "additionalProperties" in keywords:
+            others = [name for name in value if name not in evaluated]
+            if others and keywords["additionalProperties"] is NOTHING:
+                expected = _show_choices(properties) or "none"
+                faults.insert(0, SchemaError(
+                    join_path(others[0]), f"unexpected property: expected {expected}"))
+            else:
+                parts += [(name, keywords["additionalProperties"]) for name in others]
+                evaluated.update(others)
+        made = self._apply_to_parts(value, parts, faults)
+        for name in value if "propertyNames" in keywords else ():
+            if self._try(keywords["propertyNames"], name)[0]:
                 raise SchemaError(join_path(name), "is not allowed as a name")
         for word in ("dependentSchemas", "dependentRequired", "dependencies"):
-            for name, part in words.get(word, {}).items():
+            for name, part in keywords.get(word, {}).items():
                 if name in value:
-                    seen |= self.apply(part, value)[0]
-        return seen, made
+                    self.apply(part, value, evaluated)
+        return made
 
-    def _array(self, words: Schema, value: list[Any]) -> tuple[set[Any], Any]:
-        parts = [*words.get("prefixItems", ())][: len(value)]
-        if "items" in words:
-            parts += [words["items"]] * (len(value) - len(parts))
+    def _array(self, keywords: Schema, value: list[Any], evaluated: set[Any]) -> Any:
+        parts = [*keywords.get("prefixItems", ())][: len(value)]
+        if "items" in keywords:
+            parts += [keywords["items"]] * (len(value) - len(parts))
         made = self._apply_to_parts(value, enumerate(parts))
-        seen = {*range(len(parts))}
-        if "contains" in words:
-            part = words["contains"]
-            fit = {i for i, item in enumerate(value) if not self._try(part, item, set())[0]}
-            seen |= fit
-            least, most = words.get("minContains", 1), words.get("maxContains", len(value))
-            if not least <= len(fit) <= most:
-                raise SchemaError("", f"has {len(fit)} items that match `contains`")
-        if words.get("uniqueItems"):
+        evaluated.update(range(len(parts)))
+        if "contains" in keywords:
+            part = keywords["contains"]
+            matching = {i for i, item in enumerate(value) if not self._try(part, item)[0]}
+            evaluated |= matching
+            least, most = keywords.get("minContains", 1), keywords.get("maxContains", len(value))
+            if not least <= len(matching) <= most:
+                raise SchemaError("", f"has {len(matching)} items that match `contains`")
+        if keywords.get("uniqueItems"):
             if len({canonical(item, self.spend) for item in value}) < len(value):
                 raise SchemaError("", "has two items that are the same")
-        return seen, made
+        return made
 
-    def _apply_to_same_value(self, words: Schema, value: JSON, seen: set[Any]) -> Iterable[Any]:
-        """Apply the keywords that hold further schemas for the value itself; yield it as read."""
-        parts = [*words.get("allOf", ())]
-        if "$dynamicRef" in words:
-            nodes = words["$dynamicRef"]  # by scope; under "*" the one that $ref would lead to
+    def _apply_to_same_value(
+        self, keywords: Schema, value: JSON, evaluated: set[Any]
+    ) -> Iterable[Any]:
+        """Apply the keywords that hold further schemas for this value; yield it as each made it."""
+        parts = [*keywords.get("allOf", ())]
+        if "$dynamicRef" in keywords:
+            nodes = keywords["$dynamicRef"]  # by scope; under "*" the one that $ref would lead to
             parts.append(nodes[next((scope for scope in self.scopes if scope in nodes), "*")])
-        if "if" in words:
-            fault, _ = self._try(words["if"], value, seen)
-            parts.append(words.get("else" if fault else "then", ANYTHING))
+        if "if" in keywords:
+            fault, _ = self._try(keywords["if"], value, evaluated)
+            parts.append(keywords.get("else" if fault else "then", ANYTHING))
         for part in parts:
-            more, read = self.apply(part, value)
-            seen |= more
-            yield read
-        if "not" in words and not self._try(words["not"], value, set())[0]:
+            yield self.apply(part, value, evaluated)
+        if "not" in keywords and not self._try(keywords["not"], value)[0]:
             raise SchemaError("", "matches what it must not match")
         for word in ("anyOf", "oneOf"):
-            faults, fit = [], []
-            for part in words.get(word, ()):
-                fault, read = self._try(part, value, seen)
+            faults, matches = [], []
+            for part in keywords.get(word, ()):
+                fault, read = self._try(part, value, evaluated)
                 if fault:
                     faults.append(fault)
                     continue
-                fit.append(read)
-                if self.is_shape:  # else each alternative that fits has evaluated something
+                matches.append(read)
+                if self.is_shape:  # else each alternative that matches has evaluated something
                     break
-            if faults and not fit:
-                raise nearest(faults)
-            if word == "oneOf" and len(fit) > 1:
+            if faults and not matches:
+                raise _nearest(faults)
+            if word == "oneOf" and len(matches) > 1:
                 raise SchemaError("", "matches more than one of the alternatives")
-            yield from fit[:1]
+            yield from matches[:1]
 
 
 # `$id` gives a schema a URI and makes it a scope: references and anchors in it are relative to it.
@@ -2466,35 +2481,35 @@ class Document(Checking):
         if isinstance(schema, bool):
             return ANYTHING if schema else NOTHING
         self.spend(20)
-        words: Schema = {"required": schema} if isinstance(schema, list) else schema
-        if isinstance(words.get("items"), list):  # in draft-07
-            rest = words.get("additionalItems", True)
-            words = {**words, "prefixItems": words["items"], "items": rest}
+        keywords: Schema = {"required": schema} if isinstance(schema, list) else schema
+        if isinstance(keywords.get("items"), list):  # in draft-07
+            rest = keywords.get("additionalItems", True)
+            keywords = {**keywords, "prefixItems": keywords["items"], "items": rest}
         if getattr(schema, "is_closed", False):
-            words = {**words, "additionalProperties": False}
-        uri, _, fragment = words.get("$id", "").partition("#")  # in draft-07, "#a" is an anchor
-        dynamic = words.get("$dynamicAnchor", "")
+            keywords = {**keywords, "additionalProperties": False}
+        uri, _, fragment = keywords.get("$id", "").partition("#")  # in draft-07, "#a" is an anchor
+        dynamic = keywords.get("$dynamicAnchor", "")
         scope = self._absolute(uri, scope)
-        node = self.nodes[id(schema)] = Node(words, scope, getattr(schema, "read", None))
+        node = self.nodes[id(schema)] = Node(keywords, scope, getattr(schema, "read", None))
         # The first schema in a scope is the one that has its $id: "" names it.
-        for name in ("", fragment, words.get("$anchor", ""), dynamic):
+        for name in ("", fragment, keywords.get("$anchor", ""), dynamic):
             self.names.setdefault((scope, name), schema)
         if dynamic:
             self.anchors.setdefault(dynamic, {})[scope] = node
-        for word, held in node.words.items():
-            node.words[word] = self._argument(node, word, held)
-        if node.words.keys() == {"anyOf"} and all(part.plain for part in node.words["anyOf"]):
-            node.plain = set().union(*(part.plain for part in node.words["anyOf"]))
+        for word, held in node.keywords.items():
+            node.keywords[word] = self._compile_argument(node, word, held)
+        if node.keywords.keys() == {"anyOf"} and all(part.plain for part in node.keywords["anyOf"]):
+            node.plain = set().union(*(part.plain for part in node.keywords["anyOf"]))
         return node
 
-    def _argument(self, node: Node, word: str, held: Any) -> Any:
+    def _compile_argument(self, node: Node, word: str, held: Any) -> Any:
         form, scope = KEYWORDS[word], node.scope
         for text in {"pattern": [held], "patternProperties": held}.get(word, ()):
             self.spend(50 * len(text))
             pattern_of(text)
-        if form is ONE or word == "items":
+        if form is A_SCHEMA or word == "items":
             return self.compile(held, scope)
-        if form is MANY:
+        if form is SCHEMAS:
             return [self.compile(part, scope) for part in held]
         if form.get("type") == "object":
             return {name: self.compile(part, scope) for name, part in held.items()}
@@ -2502,7 +2517,7 @@ class Document(Checking):
             self.later.append((node, word))
         if word in ("enum", "const"):
             values = held if word == "enum" else [held]
-            return {canonical(value, self.spend) for value in values}, _any_of(values)
+            return {canonical(value, self.spend) for value in values}, _show_choices(values)
         return held
 
     def _absolute(self, uri: str, base: str) -> str:
@@ -2517,7 +2532,7 @@ class Document(Checking):
         """Give a node what its reference leads to, once all names are known."""
         from urllib.parse import unquote
 
-        ref = node.words.pop(word)
+        ref = node.keywords.pop(word)
         uri, _, fragment = ref.partition("#")
         scope = self._absolute(uri, node.scope)
         anchor, *pointer = unquote(fragment).split("/")  # "#item", or "#/$defs/item"
@@ -2536,9 +2551,9 @@ class Document(Checking):
         target = self.nodes.get(id(schema)) or self.read(schema, scope)
         anchors = self.anchors.get(fragment, {})
         if word == "$dynamicRef" and anchors.get(target.scope) is target:
-            node.words[word] = {"*": target, **anchors}
+            node.keywords[word] = {"*": target, **anchors}
         else:
-            node.words["allOf"] = [*node.words.get("allOf", ()), target]
+            node.keywords["allOf"] = [*node.keywords.get("allOf", ()), target]
 
 
 @lru_cache(None)
@@ -2553,10 +2568,10 @@ class Validator:
         self._node = node = within_budget(Document(_metaschema()).read, schema)
         self._is_shape = isinstance(schema, Shape)
         # Members of most tools have a type and nothing else: to compare classes is much faster.
-        is_flat = node.is_flat and "object" in node.kinds and not node.read
-        parts = node.words.get("properties", {}) if is_flat else {}
+        is_flat = node.is_flat and "object" in node.types and not node.read
+        parts = node.keywords.get("properties", {}) if is_flat else {}
         self._plain = {name: part.plain for name, part in parts.items()}
-        self._needed = {*node.words.get("required", ())}
+        self._required = {*node.keywords.get("required", ())}
 
     def check(self, value: JSON) -> None:
         """Raise SchemaError for what is wrong with `value`."""
@@ -2571,11 +2586,11 @@ class Validator:
             return value
         checking = Checking()
         checking.is_shape = self._is_shape
-        checking.needed = self._needed if as_arguments else None
-        return within_budget(partial(checking.apply, self._node), value)[1]
+        checking.required = self._required if as_arguments else None
+        return within_budget(partial(checking.apply, self._node), value)
 
     def _is_plain(self, value: JSON) -> bool:
-        if not self._plain or type(value) is not dict or not self._needed <= value.keys():
+        if not self._plain or type(value) is not dict or not self._required <= value.keys():
             return False
         for name in value:
             if type(value[name]) not in self._plain.get(name, ()):
@@ -2662,7 +2677,7 @@ NOT_CARRIED = ("alias", "validation_alias", "strip_whitespace", "to_lower", "to_
 NO_DEFAULT = ("Ellipsis", "PydanticUndefined")
 
 
-def _words_of(note: Any, kinds: set[str]) -> Schema:
+def _keywords_of(note: Any, types: set[str]) -> Schema:
     """Return the keywords that a note in Annotated[] adds to a schema of these types."""
     if note is None or isinstance(note, dict):
         return note or {}
@@ -2670,23 +2685,23 @@ def _words_of(note: Any, kinds: set[str]) -> Schema:
         return {"x-mcp-header": note.name}
     if isinstance(note, str):
         return {"description": note}
-    words: Schema = {}
+    keywords: Schema = {}
     sizes = {"array": "Items", "object": "Properties", "string": "Length"}
-    measures = [sizes[kind] for kind in sizes if kind in kinds] or ["Length"]
+    measures = [sizes[kind] for kind in sizes if kind in types] or ["Length"]
     for part in getattr(note, "metadata", ()):  # of pydantic's: notes of annotated_types
-        words.update(_words_of(part, kinds))
-    words.update(getattr(note, "json_schema_extra", None) or {})
+        keywords.update(_keywords_of(part, types))
+    keywords.update(getattr(note, "json_schema_extra", None) or {})
     if isinstance(getattr(note, "discriminator", None), str):
-        words["discriminator"] = {"propertyName": note.discriminator}
+        keywords["discriminator"] = {"propertyName": note.discriminator}
     for name, word in NOTES.items():
         value = getattr(note, name, None)
         if value is not None:
-            words.update({word.format(measure): value for measure in measures})
+            keywords.update({word.format(measure): value for measure in measures})
     lost = any(getattr(note, name, None) for name in NOT_CARRIED)
-    if not words or lost or repr(getattr(note, "default", ...)) not in NO_DEFAULT:
+    if not keywords or lost or repr(getattr(note, "default", ...)) not in NO_DEFAULT:
         raise TypeError(f"{note!r:.200} in Annotated[] is not understood: write a default after =, "
                         'a bound as {"minimum": 1}, and all else in a model')
-    return words
+    return keywords
 
 
 def _types_in(schema: Schema) -> set[str]:
@@ -2697,8 +2712,8 @@ def _types_in(schema: Schema) -> set[str]:
     return set().union(*parts) if all(parts) else set()
 
 
-def _check_measures(bounds: Schema, value: Any) -> Any:
-    """Compare a value: no schema says that "-5" is too small for a Decimal."""
+def _hold_bounds(bounds: Schema, value: Any) -> Any:
+    """Compare what JSON has as a text: no schema says that "-5" is too small for a Decimal."""
     for word, bound in bounds.items():
         _, holds, must = MEASURES[word]
         if type(value) not in PLAIN and not holds(value, bound):  # else the schema has judged it
@@ -2767,22 +2782,18 @@ def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
 
 def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     """Return annotations with their strings evaluated; TypeError for one that cannot be."""
-
-    def holder() -> None: ...
-
     found: dict[str, Any] = {}
     for name, hint in hints.items():
         if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
             choices = re.sub(r"[|](?![^[]*])", ",", hint)
             hint = hint if choices == hint else f"__import__('typing').Union[{choices}]"
-        holder.__annotations__ = {name: hint}
+        holder = types.SimpleNamespace(__annotations__={name: hint})
         try:
             found.update(get_type_hints(holder, names, include_extras=True))
         except Exception as exc:
-            remedy = ": define it at module level, not under TYPE_CHECKING" * isinstance(
-                exc, NameError)
-            remedy += ": before Python 3.10, write Union[...] inside of [...]" * ("|" in str(exc))
-            raise TypeError(f"the annotation of {name!r}: {exc}{remedy}") from None
+            raise TypeError(
+                f"the annotation of {name!r}: {exc}: define its names at module level, not under "
+                "TYPE_CHECKING; before Python 3.10, write Union[...] inside of [...]") from None
     return found
 
 
@@ -2831,28 +2842,26 @@ class Shapes:
 
     def shape(self, annotation: Any) -> Shape:
         hint, notes = _unwrap(annotation)
-        shape, words, bounds = self._bare(hint), Shape({}), Shape({})
-        kinds = _types_in(shape)
-        reads = [part.read for part in (shape, *shape.get("anyOf", ())) if part.read]
+        shape, keywords = self._bare(hint), Shape({})
+        types = _types_in(shape)
         for note in notes:
-            words.update(_words_of(note, kinds))
-        for word in words.keys() & MEASURES.keys():
+            keywords.update(_keywords_of(note, types))
+        measures = keywords.keys() & MEASURES.keys()
+        bounds = {word: keywords[word] for word in measures if MEASURES[word][0] == "number"}
+        if bounds and "string" in types:
+            # A bound is read as its values are: the float 0.1 is above the Decimal 0.1.
+            read = Validator(Shape({"properties": dict.fromkeys(bounds, shape)})).read
+            keywords.read = partial(_hold_bounds, read(to_json(bounds)))
+        for word in measures:
             kind, _, _ = MEASURES[word]
-            # What is a text in JSON, and something else in Python, is compared when it is read.
-            if kinds and kind not in kinds and not (reads and "string" in kinds):
-                raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(kinds))}")
-            if kind == "number":
-                bound = words[word]
-                # The float 0.1 is above the Decimal 0.1: a bound is read as its values are.
-                is_json = reads and type(bound) in PLAIN and "string" in kinds
-                bounds[word] = within_budget(reads[0], bound) if is_json else bound
-                if hasattr(bound, "as_integer_ratio"):  # a Decimal, say
-                    words[word] = bound if type(bound) is int else float(bound)
-                elif kinds != {"number"}:  # a schema cannot say a bound that is a date
-                    del words[word]
-        if bounds and kinds != {"number"}:
-            words.read = partial(_check_measures, bounds)
-        return _merged(shape, words)
+            if types and kind not in types and keywords.read is None:
+                raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(types))}")
+        for word, bound in bounds.items():
+            if "number" in types:  # the bound may be a Decimal
+                keywords[word] = bound if type(bound) is int else float(bound)
+            elif "string" in types:  # no schema can say a bound that is a date
+                del keywords[word]
+        return _merged(shape, keywords)
 
     def _bare(self, hint: Any) -> Shape:
         origin, args = get_origin(hint) or hint, get_args(hint)

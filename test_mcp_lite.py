@@ -2655,6 +2655,35 @@ class TestThreads:
                 await lines.take()
         assert len(seen) == 1
 
+    @pytest.mark.skipif(sys.platform != "linux", reason="limits its memory")
+    def test_where_the_system_gives_no_further_thread_jobs_wait_for_those_there_are(self):
+        code = """
+            import asyncio, resource, threading, mcp_lite
+            app, gate = mcp_lite.Server(), threading.Event()
+
+            @app.tool
+            def work() -> str:
+                gate.wait(20)
+                return "done"
+
+            async def main():
+                async with mcp_lite.Client(app) as c:
+                    threading.stack_size(1 << 30)
+                    calls = [asyncio.ensure_future(c.call("work"))]
+                    while threading.active_count() < 2:
+                        await asyncio.sleep(0.001)
+                    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+                    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 29),) * 2)
+                    calls += [asyncio.ensure_future(c.call("work")) for _ in range(3)]
+                    await c.ping()
+                    gate.set()
+                    print(await asyncio.gather(*calls), threading.active_count())
+
+            asyncio.run(main())
+        """
+        ended = run_python("-c", textwrap.dedent(code), cwd=HERE)
+        assert ended.stdout == b"['done', 'done', 'done', 'done'] 2\n", ended.stderr.decode()
+
     async def test_an_idle_thread_keeps_no_result(self):
         class Large(dict):
             """To which a weak reference can be made."""
@@ -5531,10 +5560,10 @@ class TestServing:
 
     def test_a_bound_that_cannot_hold_is_an_error(self):
         for hint, why in (
-            (typing.Annotated[str, {"minimum": 3}], "minimum bounds a number, not string"),
+            (typing.Annotated[str, {"minimum": 3}], "minimum: expected string, got integer"),
             (typing.Annotated[int, {"minLength": 1}], "minLength bounds a string, not number"),
             (typing.Annotated[typing.List[int], {"maximum": 1}], "maximum bounds a number, not array"),
-            (typing.Annotated[datetime.date, {"minimum": 3}], "is not usable: expected string"),
+            (typing.Annotated[datetime.date, {"minimum": 3}], "minimum: expected string, got integer"),
         ):
 
             def pay(amount): ...
