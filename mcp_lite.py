@@ -45,8 +45,8 @@ THE NOUNS OF MCP
     era         legacy: a handshake opens a session, and both ends send requests. Modern: only the
                 client sends requests, and each carries everything that is needed to answer it
     session     what a handshake opens in the legacy era, and what belongs to it
-    round       one request of a call. A question of a modern server ends the request, and the
-                client sends it again with the answer: that call takes two rounds, or more
+    round       one request of a call. A modern server that asks ends the request, and the client
+                sends it again with the answer: that call takes two rounds, or more
     transport   the channel of a conversation: memory, a pipe (stdio), or HTTP
 
 ONE CALL ON THE WIRE   --> is what the client sends, <-- the server; on a pipe, each in one line.
@@ -97,18 +97,17 @@ THE MAP   A section uses only what stands above it; annotations may name a class
 THE LIFE OF ONE CALL
 
     A server on stdio: LineTransport cuts the bytes of a pipe into lines. Peer.receive() takes a
-    line; decode() checks its bounds and parses it; classify() says that it is a request.
-    Peer.accept() makes an Exchange of it, in a server a Context: from now on it can be cancelled.
-    Peer.reply(), in a task of its own, has it served by Conversation.answer_request(), which adds
-    the facts of the session or of the request, takes it through the author's middlewares, asks
-    whether this may be called, and calls call_tool(). Tool checks the arguments against the schema
-    and makes Python values of them. The function runs, on the loop or in a thread; its progress,
-    logs and, in the legacy era, questions go out by `send`. Tool makes content and structured
-    output of what it returns. Peer.reply() sends that, unless the request was cancelled.
+    line; decode() parses it; classify() says that it is a request. Peer.accept() makes an Exchange
+    of it, in a server a Context: from now on it can be cancelled. Peer.reply(), in a task of its
+    own, has it served by Conversation.answer_request(), which adds the facts of the session or of
+    the request, runs the author's middlewares, asks whether this may be called, and calls
+    call_tool(). Tool makes Python values of the arguments. The function runs, on the loop or in a
+    thread; its progress, logs and, in the legacy era, questions go out by `send`. Tool makes a
+    result of what it returns. Peer.reply() sends that, unless the request was cancelled.
 
     Its client: Client.call() checks that the server has declared what is needed. Peer.ask() gives
     the request an id, a deadline and a future, and writes it. Progress renews the deadline. The
-    answer, a result or a RemoteError, ends the wait, and call() makes a Python value of it.
+    response, a result or an error, ends the wait, and call() makes a Python value of it.
 
 NOTATION
 
@@ -193,10 +192,10 @@ from typing import (
     overload,
 )
 
-if TYPE_CHECKING:  # for checkers only: Python has the first since 3.11
-    from typing_extensions import dataclass_transform
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform  # in typing since Python 3.11
 
-    Space = object  # has every attribute
+    Space = object  # of a SimpleNamespace, a type checker believes every attribute
 else:
     dataclass_transform = lambda **_: lambda cls: cls  # noqa: E731
     Space = types.SimpleNamespace
@@ -262,6 +261,9 @@ MAX_STATE_BYTES = 256 * 1024  # a requestState; every round carries it both ways
 BUFFER_BYTES = 64 * 1024  # taken by one read(), or kept before the other side has to wait
 MAX_HEAD_BYTES = 32 * 1024  # a head of HTTP, or a line on stderr; nginx has 4 x 8 KiB, Node 16 KiB
 MAX_TOKEN_BYTES = 8192  # an access token: it goes into a head
+MAX_ID_CHARS = 65_536  # a request id: its response repeats it
+MAX_INFO_BYTES = 65_536  # what a client tells in a handshake
+MAX_LOG_CHARS = 65_536  # data of a log message that are not JSON
 MAX_PATTERN_CHARS = 10_000  # a text for a pattern, which may take the square of its length
 MAX_URI_CHARS = 2048  # a URI for templates, counted as it is sent
 SHOWN_CHARS = 200  # one string in a trace: a sentence or two, not an image
@@ -272,12 +274,20 @@ MAX_STEPS = 1_500_000  # of one check by a schema; a step takes a microsecond
 MAX_CLIENTS = 10_000  # connections, sessions, tokens, rates: a few KiB each
 MAX_WAITING = 2500  # changes that wait for one reader: all that it may watch, at once
 MAX_IN_FLIGHT = 1024  # requests of one peer that run at once; more wait for their turn
-MAX_ITEMS = 1000  # tasks; subscriptions, arguments, messages of a batch, pages of a list
-MAX_FEW = 100  # items of a page, fields of a head, questions, reports of progress that wait
+MAX_ITEMS = 1000  # of a list that a peer fills: arguments, a batch, subscriptions, updates
+MAX_TASKS = 1000  # of one client
+MAX_PAGES = 1000  # of a list
+PAGE_SIZE = 100  # entries of a list
+MAX_COMPLETIONS = 100  # spec: schema#completeresult
+MAX_QUESTIONS = 100  # of one round
+MAX_REPORTS = 100  # of progress that wait for a callback
+MAX_LINES = 100  # on stderr that wait for the loop
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_IDLE = 32  # connections to one server that a client keeps
-MAX_TRIES = 16  # rounds of questions, keys for a token that names none
-MAX_RETRIES = 5  # redirects; attempts in a row to resume a stream
+MAX_ROUNDS = 16  # of one call
+MAX_KEYS = 16  # that are tried on a token which names none
+MAX_REDIRECTS = 5
+MAX_RESUMES = 5  # of one stream, without an event between
 MAX_ERRORS = 5  # reported of one value
 LONGEST_SECONDS = 3600  # one request, even if it reports progress
 SESSION_SECONDS = 1800.0  # a session may be idle
@@ -298,16 +308,17 @@ FAREWELL_SECONDS = 1.0  # for last words: answers, cancellations, what a child s
 LOOK_SECONDS = 1.0  # between two looks at deadlines, or at the life of our parent
 MOMENT_SECONDS = 0.2  # for what is written already to leave, or to be read
 WINDOWS = os.name == "nt"
-RETRY_MS = 500  # between two looks at a task, or until a reader opens its stream again
+POLL_MS = 500  # between two looks at a task
+RETRY_MS = 500  # until a reader opens its stream again
 REPORT_RATE = (100, 1.0)  # of one request: reports of progress, log messages, in so many seconds
 WARN_RATE = (10, 60.0)  # warnings about one peer in so many seconds; any message may deserve one
 
 
 @dataclass_transform()
 class Row(Space):
-    """A few values under names, which a subclass annotates; a class attribute is a default.
+    """A plain record: a subclass annotates its fields, and a class attribute is a default.
 
-    A NamedTuple takes ten times as long to define.
+    It is defined ten times as fast as a dataclass, and every import waits for that.
 
     >>> class Point(Row):
     ...     x: int
@@ -320,11 +331,10 @@ class Row(Space):
         if len(values) > len(self.__annotations__):
             raise TypeError(f"too many values for a {type(self).__name__}: {values!r:.100}")
         vars(self).update(zip(self.__annotations__, values), **named)
-        for name in self.__annotations__:  # the missing ones, too
+        for name in self.__annotations__:  # also for a default; AttributeError without one
             setattr(self, name, getattr(self, name))
 
     def replace(self, **changes: Any) -> Any:
-        """Return a row that differs in these values."""
         return type(self)(**{**vars(self), **changes})
 
 # =====================================
@@ -502,11 +512,7 @@ FOR_THE_PEER = (RPCError, ProtocolError, SchemaError, CapabilityMissing, ToolErr
 
 
 def wire_error(exc: BaseException) -> Msg:
-    """Return the error object that tells the peer about `exc`: {"code", "message", "data"?}.
-
-    >>> wire_error(RPCError(-32602, "b is missing")), wire_error(KeyError("/etc/passwd"))["message"]
-    ({'code': -32602, 'message': 'b is missing'}, 'Internal error')
-    """
+    """Return the error object that tells the peer about `exc`: {"code", "message", "data"?}."""
     if not isinstance(exc, FOR_THE_PEER):
         return {"code": INTERNAL_ERROR, "message": "Internal error"}
     problem = {"code": exc.code, "message": exc.args[0]}
@@ -546,8 +552,8 @@ def error(req_id: ReqId | None, problem: Msg) -> Msg:
 
 def is_id(value: JSON) -> bool:
     """Return whether `value` may be a request id (or a progress token)."""
-    # a bool is an int to isinstance(); an error must have room for what it answers
-    return type(value) is int or type(value) is str and len(value) < BUFFER_BYTES
+    # a bool is an int to isinstance()
+    return type(value) is int or type(value) is str and len(value) < MAX_ID_CHARS
 
 
 def classify(msg: JSON) -> str:
@@ -879,7 +885,7 @@ def without(obj: Mapping[str, Any], *names: str) -> Msg:
     return {key: value for key, value in obj.items() if key not in names}
 
 
-def fit_content(block: Msg, rev: str) -> Msg:
+def adapt_content(block: Msg, rev: str) -> Msg:
     if CONTENT.get(block.get("type", ""), "") <= rev:
         return block
     return {"type": "text", "text": text_of(block)}
@@ -900,20 +906,22 @@ def text_of(block: Msg) -> str:
     return f"[{name}, {held.get('mimeType')}, {len(str(data))} characters of base64]"
 
 
-def fit_message(message: Msg, rev: str) -> Msg:
+def adapt_message(message: Msg, rev: str) -> Msg:
     """Return a message of a prompt or of sampling as `rev` knows it: older ones take one block."""
-    blocks = [fit_content(block, rev) for block in as_list(message["content"])]
+    blocks = [adapt_content(block, rev) for block in as_list(message["content"])]
     if len(blocks) != 1 and rev < RICH:
         blocks = [{"type": "text", "text": "\n".join(map(text_of, blocks))}]
     return {**message, "content": blocks[0] if len(blocks) == 1 else blocks}
 
 
-def fit_code(code: int, rev: str) -> int:
-    if rev >= MODERN and code == RESOURCE_NOT_FOUND:
+def adapt_code(code: int, rev: str) -> int:
+    if rev < MODERN:
+        return code
+    if code == RESOURCE_NOT_FOUND:
         return INVALID_PARAMS
     # spec: basic/index#error-codes -- "MUST NOT emit any code from this sub-range that is not
     # defined by this specification"
-    return INTERNAL_ERROR if rev >= MODERN and code in RESERVED_CODES else code
+    return INTERNAL_ERROR if code in RESERVED_CODES else code
 
 
 def is_modern(params: JSON) -> bool:
@@ -1067,8 +1075,7 @@ def admit(
 ) -> None:
     """Raise RPCError -32601 unless `sender` may call this method on us.
 
-    It may not if the method is not for `rev` or not for this sender, or if it needs a capability
-    that we did not declare: `capabilities` are ours. Methods of the author's `custom` are for all.
+    `capabilities` are those that we declared. Methods of the author's `custom` are for all.
     """
     row = METHODS.get(method)
     if row is None or row.kind != REQUEST:
@@ -1076,7 +1083,6 @@ def admit(
             return
         raise RPCError(METHOD_NOT_FOUND, f"unknown method: {method}")
     if rev not in row.revisions:
-        # A client whose `initialize` is refused should learn which revisions it can speak.
         # spec: basic/versioning#backward-compatibility-with-initialization-based-versions
         ours = f"; this server speaks {', '.join(SUPPORTED)}" if method == "initialize" else ""
         raise RPCError(METHOD_NOT_FOUND, f"{method} does not exist in revision {rev}{ours}")
@@ -1099,7 +1105,7 @@ METADATA = Method(
 def read_metadata(msg: Msg) -> Facts:
     """Return the facts in the `_meta` of a modern request; RPCError -32602 if some are missing.
 
-    check_version() must follow: over HTTP the headers are compared in between.
+    check_version() follows: over HTTP the headers are compared in between.
     spec: basic/index#_meta -- "A request missing any required field is malformed"
     """
     meta = object_of(msg.get("params") or {}, "_meta")
@@ -1133,8 +1139,8 @@ def check_modern_request(msg: Msg) -> Facts:
 #           2. CancelledError is caught only to clean up, and raised again; but Deadline, and Peer
 #              for its handlers, turn it into an error if nobody outside has asked for it. Python
 #              3.9 has no TaskGroup and no timeout(): hence Tasks and Deadline.
-#           3. Worker threads are daemons: those of concurrent.futures are joined at exit, and a
-#              tool that sleeps would keep Ctrl-C waiting.
+#           3. Worker threads are daemons: those of concurrent.futures are joined at exit, and
+#              Ctrl-C would wait for a tool that sleeps.
 #           4. While a thread waits for the loop, one more may run: the loop may wait for that one.
 # Limits.   All callers share the threads alike: 40 calls of one that sleep delay the others.
 
@@ -1199,25 +1205,25 @@ async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
 
 
 async def poll(busy: Action, seconds: float) -> None:
-    """Wait while busy() is true, where nothing tells of its end; for so long at most."""
+    """Wait while busy() is true, for so long at most."""
     until = time.monotonic() + seconds
     while busy() and time.monotonic() < until:
         await asyncio.sleep(0.01)
 
 
 async def maybe_await(value: Any) -> Any:
-    """Return a value, awaited if it can be: callbacks may be plain or async."""
+    """Return a value, awaited if it can be."""
     return await value if inspect.isawaitable(value) else value
 
 
 def hold(held: set[Any], future: Future) -> None:
-    """Keep a future in a set until it is done; the loop does not keep it."""
+    """Keep a future in a set until it is done: the loop does not."""
     held.add(future)
     future.add_done_callback(held.discard)
 
 
 class Tasks:
-    """The owner of some tasks: it reports their failures, and can end them all."""
+    """The owner of some tasks: it logs their failures, and can end them all."""
 
     def __init__(self) -> None:
         self.running: set[Task] = set()
@@ -1352,7 +1358,7 @@ def settle_future(future: Future, value: Any = None, exc: BaseException | None =
 
 
 def watchdog(seconds: float, status: int = 1) -> threading.Timer:
-    """Return a timer that ends the process: a handler may ignore its cancellation."""
+    """Return a timer that ends the process, for handlers that ignore their cancellation."""
 
     def bite() -> None:
         logger.error("a handler did not end in time: the process ends without waiting for it")
@@ -1726,7 +1732,7 @@ class Requester:
             return
         asked.progress = progress
         asked.deadline.renew()
-        if asked.on_progress is not None and len(asked.reports) < MAX_FEW:
+        if asked.on_progress is not None and len(asked.reports) < MAX_REPORTS:
             total, message = params.get("total"), params.get("message")
             total = total if type(total) in (int, float) else None
             message = message if isinstance(message, str) else None
@@ -2090,8 +2096,8 @@ class Shape(Schema):
     #: because google-genai fails on a boolean there (python-genai #2393).
     is_closed = False
 
-    def __init__(self, words: Schema, read: Function | None = None):
-        super().__init__(words)
+    def __init__(self, schema: Schema, read: Function | None = None):
+        super().__init__(schema)
         self.read = read
 
 
@@ -2099,7 +2105,7 @@ class Shape(Schema):
 A_SCHEMA: Schema = {"$ref": "#"}
 SCHEMAS: Schema = {"type": "array", "items": A_SCHEMA, "minItems": 1}
 _STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
-# Sums with an integer of 4,000 digits take a thousand times as long.
+# Sums with 4,000 digits take a thousand times as long.
 _NUMBER: Schema = {
     "type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max
 }
@@ -2159,25 +2165,25 @@ MEASURES: dict[str, tuple[str, Function, str]] = {
 FLAT = {"type", "properties", "required", "additionalProperties", "items", "$defs", "$schema"}
 
 
-class Node:
+class Node(Schema):
     """A compiled schema: its keywords hold nodes where they held schemas.
 
     `enum` and `const` hold a pair: the canonical texts of the values, and their text for an error.
     """
 
-    def __init__(self, keywords: Schema, scope: str = "", read: Function | None = None):
-        self.keywords = {word: keywords[word] for word in keywords if word in KEYWORDS}
+    def __init__(self, schema: Schema, scope: str = "", read: Function | None = None):
+        super().__init__((word, schema[word]) for word in schema if word in KEYWORDS)
         self.scope, self.read = scope, read
-        types = as_list(keywords.get("type", []))
+        types = as_list(schema.get("type", []))
         #: the types that are admitted; all, if it is empty
         self.types = {*types, *(["integer"] if "number" in types else [])}
         self.expected = " or ".join(types)
-        self.limits = [(*MEASURES[word], keywords[word]) for word in keywords if word in MEASURES]
-        self.is_flat = self.keywords.keys() <= FLAT
+        self.limits = [(*MEASURES[word], schema[word]) for word in schema if word in MEASURES]
+        self.is_flat = self.keys() <= FLAT
         #: the classes whose values are all valid, and are read as they are
-        self.plain = {cls for cls, kind in KINDS.items() if self.keywords.keys() <= {"type"}
+        self.plain = {cls for cls, kind in KINDS.items() if self.keys() <= {"type"}
                       and (not types or kind in self.types) and read in (None, cls)}
-        self.cost = 4 + len(keywords.get("required", ())) + 60 * ("multipleOf" in keywords)
+        self.cost = 4 + len(schema.get("required", ())) + 60 * ("multipleOf" in schema)
 
 
 ANYTHING, NOTHING = Node({}), Node({"type": "nothing"})
@@ -2198,7 +2204,7 @@ def read_by(read: Function, value: Any) -> Any:
 
 
 def within_budget(read: Function, value: Any) -> Any:
-    """Return read(value); any exception, also for a budget that is spent, becomes a SchemaError."""
+    """Return read(value); an exception or a spent budget becomes a SchemaError."""
     try:
         return read_by(read, value)
     except LimitExceeded as exc:
@@ -2206,12 +2212,12 @@ def within_budget(read: Function, value: Any) -> Any:
 
 
 def _fault_under(step: str | int, fault: SchemaError) -> SchemaError:
-    """Return the error of a member, or of an item, as an error of the value that has it."""
+    """Return the error of a part as an error of the whole."""
     return SchemaError(join_path(step, fault.path), fault.message, fault.expected)
 
 
 def _fault_from(exc: Any) -> SchemaError:
-    """Return an exception that a value caused as an error of the value."""
+    """Return an exception of a reader as an error of the value."""
     with suppress(Exception):
         first = exc.errors()[0]  # pydantic's, with the path
         fault = SchemaError("", first["msg"])
@@ -2222,11 +2228,11 @@ def _fault_from(exc: Any) -> SchemaError:
 
 
 def _nearest(faults: Sequence[SchemaError]) -> SchemaError:
-    """Return one error for all alternatives: that of the alternative that was probably meant."""
+    """Return the error of the alternative that was probably meant."""
 
     def nearness(fault: SchemaError) -> tuple[Any, ...]:
-        # An error of a member comes first, and the deepest of those. Where a member must be one
-        # certain text, "cat", it is a tag: another alternative was meant.
+        # An error of a member comes first, and the deepest of those. But a member that must be
+        # one text, "cat", is a tag: another alternative was meant.
         tag = re.fullmatch('"[^"]*"', fault.expected)
         return bool(fault.path or not fault.expected), not tag, len(fault.path)
 
@@ -2252,8 +2258,8 @@ def _show_choices(values: Iterable[JSON]) -> str:
 class Checking:
     """One walk over a value: its budget, and the scopes of the schemas that are being applied.
 
-    To apply a schema to a value is to return the Python value, or to raise SchemaError. It adds
-    the names or indexes that the schema has evaluated to the set that it is passed.
+    To apply a schema is to return the Python value, or to raise SchemaError. The names or indexes
+    that the schema has evaluated are added to a set, if one is passed.
     """
 
     is_shape = False  # whether the schema is that of a type: the first alternative that fits wins
@@ -2271,7 +2277,6 @@ class Checking:
 
     def apply(self, node: Node, value: JSON, evaluated: set[Any] | None = None) -> Any:
         kind = kind_of(value)
-        keywords = node.keywords
         size = len(value) if kind in ("object", "array") else 0
         work = value.bit_length() >> 6 if type(value) is int else size
         self.spend(node.cost + work)
@@ -2282,18 +2287,18 @@ class Checking:
             here: set[Any] = set()  # what this schema has evaluated
             made = value
             if kind == "object":
-                made = self._object(keywords, value, here)
+                made = self._object(node, value, here)
             elif kind == "array":
-                made = self._array(keywords, value, here)
+                made = self._array(node, value, here)
             if not node.is_flat:
                 self._check_alone(node, value, "number" if kind == "integer" else kind)
-                for read in self._apply_to_same_value(keywords, value, here):
+                for read in self._apply_to_same_value(node, value, here):
                     made = made if read is value else read
                 word = "unevaluatedItems" if kind == "array" else "unevaluatedProperties"
-                if word in keywords:
+                if word in node:
                     keys = value if kind == "object" else range(size)
                     self._apply_to_parts(
-                        value, [(key, keywords[word]) for key in keys if key not in here])
+                        value, [(key, node[word]) for key in keys if key not in here])
                     here.update(keys)
         finally:
             self.scopes.pop()
@@ -2314,16 +2319,15 @@ class Checking:
 
     def _check_alone(self, node: Node, value: JSON, kind: str) -> None:
         """Check the keywords that look at no member and no item."""
-        keywords = node.keywords
         for word in ("enum", "const"):
-            if word in keywords and canonical(value, self.spend) not in keywords[word][0]:
-                raise _mismatch(keywords[word][1], show_json(value))
+            if word in node and canonical(value, self.spend) not in node[word][0]:
+                raise _mismatch(node[word][1], show_json(value))
         for limited, holds, must, bound in node.limits:
             if limited == kind and not holds(value if kind == "number" else len(value), bound):
                 raise SchemaError("", f"must {must.format(show_json(bound))}")
-        if kind == "string" and "pattern" in keywords:
-            if not self._matches(keywords["pattern"], value):
-                raise SchemaError("", f"must match {show_json(keywords['pattern'])}")
+        if kind == "string" and "pattern" in node:
+            if not self._matches(node["pattern"], value):
+                raise SchemaError("", f"must match {show_json(node['pattern'])}")
 
     def _matches(self, pattern: str, text: str) -> bool:
         if len(text) > MAX_PATTERN_CHARS:
@@ -2375,69 +2379,69 @@ class Checking:
             raise SchemaError(first.path, first.message, first.expected, found[1:MAX_ERRORS])
         return made
 
-    def _object(self, keywords: Schema, value: Msg, evaluated: set[Any]) -> Any:
-        properties = keywords.get("properties", {})
+    def _object(self, node: Node, value: Msg, evaluated: set[Any]) -> Any:
+        properties = node.get("properties", {})
         parts = [(name, properties[name]) for name in value if name in properties]
-        for pattern, part in keywords.get("patternProperties", {}).items():
+        for pattern, part in node.get("patternProperties", {}).items():
             parts += [(name, part) for name in value if self._matches(pattern, name)]
         evaluated.update(name for name, _ in parts)
         faults = [SchemaError(join_path(name), "is required")
-                  for name in keywords.get("required", ()) if name not in value]
-        if "additionalProperties" in keywords:
+                  for name in node.get("required", ()) if name not in value]
+        if "additionalProperties" in node:
             others = [name for name in value if name not in evaluated]
-            if others and keywords["additionalProperties"] is NOTHING:
+            if others and node["additionalProperties"] is NOTHING:
                 expected = _show_choices(properties) or "none"
                 faults.insert(0, SchemaError(
                     join_path(others[0]), f"unexpected property: expected {expected}"))
             else:
-                parts += [(name, keywords["additionalProperties"]) for name in others]
+                parts += [(name, node["additionalProperties"]) for name in others]
                 evaluated.update(others)
         made = self._apply_to_parts(value, parts, faults)
-        for name in value if "propertyNames" in keywords else ():
-            if self._try(keywords["propertyNames"], name)[0]:
+        for name in value if "propertyNames" in node else ():
+            if self._try(node["propertyNames"], name)[0]:
                 raise SchemaError(join_path(name), "is not allowed as a name")
         for word in ("dependentSchemas", "dependentRequired", "dependencies"):
-            for name, part in keywords.get(word, {}).items():
+            for name, part in node.get(word, {}).items():
                 if name in value:
                     self.apply(part, value, evaluated)
         return made
 
-    def _array(self, keywords: Schema, value: list[Any], evaluated: set[Any]) -> Any:
-        parts = [*keywords.get("prefixItems", ())][: len(value)]
-        if "items" in keywords:
-            parts += [keywords["items"]] * (len(value) - len(parts))
+    def _array(self, node: Node, value: list[Any], evaluated: set[Any]) -> Any:
+        parts = [*node.get("prefixItems", ())][: len(value)]
+        if "items" in node:
+            parts += [node["items"]] * (len(value) - len(parts))
         made = self._apply_to_parts(value, enumerate(parts))
         evaluated.update(range(len(parts)))
-        if "contains" in keywords:
-            part = keywords["contains"]
+        if "contains" in node:
+            part = node["contains"]
             matching = {i for i, item in enumerate(value) if not self._try(part, item)[0]}
             evaluated |= matching
-            least, most = keywords.get("minContains", 1), keywords.get("maxContains", len(value))
+            least, most = node.get("minContains", 1), node.get("maxContains", len(value))
             if not least <= len(matching) <= most:
                 raise SchemaError("", f"has {len(matching)} items that match `contains`")
-        if keywords.get("uniqueItems"):
+        if node.get("uniqueItems"):
             if len({canonical(item, self.spend) for item in value}) < len(value):
                 raise SchemaError("", "has two items that are the same")
         return made
 
     def _apply_to_same_value(
-        self, keywords: Schema, value: JSON, evaluated: set[Any]
+        self, node: Node, value: JSON, evaluated: set[Any]
     ) -> Iterable[Any]:
         """Apply the keywords that hold further schemas for this value; yield it as each made it."""
-        parts = [*keywords.get("allOf", ())]
-        if "$dynamicRef" in keywords:
-            nodes = keywords["$dynamicRef"]  # by scope; under "*" the one that $ref would lead to
+        parts = [*node.get("allOf", ())]
+        if "$dynamicRef" in node:
+            nodes = node["$dynamicRef"]  # by scope; under "*" the one that $ref would lead to
             parts.append(nodes[next((scope for scope in self.scopes if scope in nodes), "*")])
-        if "if" in keywords:
-            fault, _ = self._try(keywords["if"], value, evaluated)
-            parts.append(keywords.get("else" if fault else "then", ANYTHING))
+        if "if" in node:
+            fault, _ = self._try(node["if"], value, evaluated)
+            parts.append(node.get("else" if fault else "then", ANYTHING))
         for part in parts:
             yield self.apply(part, value, evaluated)
-        if "not" in keywords and not self._try(keywords["not"], value)[0]:
+        if "not" in node and not self._try(node["not"], value)[0]:
             raise SchemaError("", "matches what it must not match")
         for word in ("anyOf", "oneOf"):
             faults, matches = [], []
-            for part in keywords.get(word, ()):
+            for part in node.get(word, ()):
                 fault, read = self._try(part, value, evaluated)
                 if fault:
                     faults.append(fault)
@@ -2452,20 +2456,18 @@ class Checking:
             yield from matches[:1]
 
 
-# `$id` gives a schema a URI and makes it a scope: references and anchors in it are relative to it.
-# `$dynamicRef` leads to the $dynamicAnchor of that name in the scope that the check entered first:
-# so a schema of trees can be extended from outside.
+# A schema with `$id` is a scope: references and anchors in it are relative to that URI.
+# `$dynamicRef` leads to the $dynamicAnchor of that name in the scope that the check entered first.
 
 
 class Document(Checking):
-    """A schema being compiled, which is paid for as a check is."""
+    """A schema that is being compiled."""
 
     def __init__(self, metaschema: Node):
         super().__init__()
         self.metaschema = metaschema
-        #: by id(), which is safe as long as the root lives
-        self.nodes: dict[int, Node] = {}
-        self.names: dict[tuple[str, str], Any] = {}  # schemas by scope and anchor, "" for the scope
+        self.nodes: dict[int, Node] = {}  # by id(schema)
+        self.names: dict[tuple[str, str], Any] = {}  # schemas by scope and anchor, or ""
         self.anchors: dict[str, dict[str, Node]] = {}  # by $dynamicAnchor and scope
         self.later: list[tuple[Node, str]] = []  # references
 
@@ -2487,26 +2489,27 @@ class Document(Checking):
             keywords = {**keywords, "prefixItems": keywords["items"], "items": rest}
         if getattr(schema, "is_closed", False):
             keywords = {**keywords, "additionalProperties": False}
-        uri, _, fragment = keywords.get("$id", "").partition("#")  # in draft-07, "#a" is an anchor
+        uri, _, fragment = keywords.get("$id", "").partition("#")  # draft-07: "#a" is an anchor
         dynamic = keywords.get("$dynamicAnchor", "")
         scope = self._absolute(uri, scope)
         node = self.nodes[id(schema)] = Node(keywords, scope, getattr(schema, "read", None))
-        # The first schema in a scope is the one that has its $id: "" names it.
+        # "" names the first schema of a scope: that with its $id.
         for name in ("", fragment, keywords.get("$anchor", ""), dynamic):
             self.names.setdefault((scope, name), schema)
         if dynamic:
             self.anchors.setdefault(dynamic, {})[scope] = node
-        for word, held in node.keywords.items():
-            node.keywords[word] = self._compile_argument(node, word, held)
-        if node.keywords.keys() == {"anyOf"} and all(part.plain for part in node.keywords["anyOf"]):
-            node.plain = set().union(*(part.plain for part in node.keywords["anyOf"]))
+        for word, held in node.items():
+            node[word] = self._compile_argument(node, word, held)
+        if node.keys() == {"anyOf"} and all(part.plain for part in node["anyOf"]):
+            node.plain = set().union(*(part.plain for part in node["anyOf"]))
         return node
 
     def _compile_argument(self, node: Node, word: str, held: Any) -> Any:
         form, scope = KEYWORDS[word], node.scope
-        for text in {"pattern": [held], "patternProperties": held}.get(word, ()):
-            self.spend(50 * len(text))
-            pattern_of(text)
+        if word in ("pattern", "patternProperties"):
+            for text in [held] if word == "pattern" else held:
+                self.spend(50 * len(text))
+                pattern_of(text)
         if form is A_SCHEMA or word == "items":
             return self.compile(held, scope)
         if form is SCHEMAS:
@@ -2532,7 +2535,7 @@ class Document(Checking):
         """Give a node what its reference leads to, once all names are known."""
         from urllib.parse import unquote
 
-        ref = node.keywords.pop(word)
+        ref = node.pop(word)
         uri, _, fragment = ref.partition("#")
         scope = self._absolute(uri, node.scope)
         anchor, *pointer = unquote(fragment).split("/")  # "#item", or "#/$defs/item"
@@ -2547,16 +2550,18 @@ class Document(Checking):
             # spec: basic/index#ref-resolution -- a network URI is never dereferenced
             raise SchemaError("", f"{show_json(ref)} cannot be resolved: nothing is fetched, "
                               "so put it under $defs")
-        # A target without a node stands under a keyword that is not ours.
-        target = self.nodes.get(id(schema)) or self.read(schema, scope)
+        # No node yet: it stands under a keyword that is not ours.
+        target = self.nodes.get(id(schema))
+        if target is None:
+            target = self.read(schema, scope)
         anchors = self.anchors.get(fragment, {})
         if word == "$dynamicRef" and anchors.get(target.scope) is target:
-            node.keywords[word] = {"*": target, **anchors}
+            node[word] = {"*": target, **anchors}
         else:
-            node.keywords["allOf"] = [*node.keywords.get("allOf", ()), target]
+            node["allOf"] = [*node.get("allOf", ()), target]
 
 
-@lru_cache(None)
+@lru_cache
 def _metaschema() -> Node:
     return Document(ANYTHING).read({"type": ["object", "boolean"], "properties": KEYWORDS})
 
@@ -2569,9 +2574,9 @@ class Validator:
         self._is_shape = isinstance(schema, Shape)
         # Members of most tools have a type and nothing else: to compare classes is much faster.
         is_flat = node.is_flat and "object" in node.types and not node.read
-        parts = node.keywords.get("properties", {}) if is_flat else {}
+        parts = node.get("properties", {}) if is_flat else {}
         self._plain = {name: part.plain for name, part in parts.items()}
-        self._required = {*node.keywords.get("required", ())}
+        self._required = {*node.get("required", ())}
 
     def check(self, value: JSON) -> None:
         """Raise SchemaError for what is wrong with `value`."""
@@ -2617,10 +2622,8 @@ compile_schema = Validator
 __all__ += ["Header", "converter"]
 
 EMPTY = inspect.Parameter.empty  # no annotation, or no default
-#: The longest schema of a class, as text, that stands in place of a reference.
-MAX_INLINE_CHARS = 4_000
-#: Name, annotation and default of a member or a parameter. The default is EMPTY if it is required,
-#: and `...` if it may be absent.
+MAX_INLINE_CHARS = 4_000  # the schema of a class that stands in place of a reference
+#: Name, annotation, default: EMPTY if a value is required, `...` if it may be absent.
 Member = tuple[str, Any, Any]
 
 
@@ -2713,16 +2716,16 @@ def _types_in(schema: Schema) -> set[str]:
 
 
 def _hold_bounds(bounds: Schema, value: Any) -> Any:
-    """Compare what JSON has as a text: no schema says that "-5" is too small for a Decimal."""
+    """Compare a value: no schema says that the text "-5" is too small for a Decimal."""
     for word, bound in bounds.items():
         _, holds, must = MEASURES[word]
-        if type(value) not in PLAIN and not holds(value, bound):  # else the schema has judged it
+        if type(value) not in PLAIN and not holds(value, bound):
             raise SchemaError("", f"must {must.format(bound)}")
     return value
 
 
 def _check_ours(hint: Any) -> None:
-    """Raise TypeError for what an SDK defines: its Context and its content mean nothing here."""
+    """Raise TypeError for a class of an SDK: its Context and its content mean nothing here."""
     homes = {cls.__module__.partition(".")[0] for cls in getattr(hint, "__mro__", ())}
     if homes & {"mcp", "mcp_types", "fastmcp", "uncalled_for"}:  # the last has its Depends
         raise TypeError(f"{hint!r} belongs to another library: import Context, Image and the like "
@@ -2735,13 +2738,12 @@ def _is_class(hint: Any) -> bool:
 
 
 def _is_record(hint: Any) -> bool:
-    """Return whether `hint` is a dataclass, a NamedTuple or a TypedDict."""
+    # of a dataclass, a NamedTuple, a TypedDict
     marks = ("__dataclass_fields__", "_field_defaults", "__required_keys__")
     return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
 
 
 def _text_shape(cls: Any) -> Shape | None:
-    """Return the shape of a class of TEXTS."""
     if not _is_class(cls):
         return None
     is_path = issubclass(cls, os.PathLike) and not inspect.isabstract(cls)
@@ -2764,7 +2766,7 @@ def _unwrap(hint: Any) -> tuple[Any, list[Any]]:
     while True:
         if hasattr(hint, "__metadata__"):
             hint, notes = hint.__origin__, [*hint.__metadata__, *notes]
-        # typing and typing_extensions each have these forms, so names are compared
+        # typing and typing_extensions each have these: names are compared
         elif getattr(get_origin(hint), "_name", "") in ("Required", "NotRequired", "ReadOnly"):
             hint = get_args(hint)[0]
         elif hasattr(hint, "__supertype__"):
@@ -2784,24 +2786,20 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     """Return annotations with their strings evaluated; TypeError for one that cannot be."""
     found: dict[str, Any] = {}
     for name, hint in hints.items():
-        if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
-            choices = re.sub(r"[|](?![^[]*])", ",", hint)
-            hint = hint if choices == hint else f"__import__('typing').Union[{choices}]"
         holder = types.SimpleNamespace(__annotations__={name: hint})
         try:
             found.update(get_type_hints(holder, names, include_extras=True))
         except Exception as exc:
             raise TypeError(
                 f"the annotation of {name!r}: {exc}: define its names at module level, not under "
-                "TYPE_CHECKING; before Python 3.10, write Union[...] inside of [...]") from None
+                "TYPE_CHECKING; before Python 3.10, write Union[A, B] for A | B") from None
     return found
 
 
 def converter(annotation: Any) -> Callable[[JSON], Any]:
-    """Return a function that reads JSON as a type.
+    """Return a function that reads JSON as a type; it raises SchemaError for what does not fit.
 
-    It raises SchemaError for what does not fit. A type without a schema is a TypeError. It does
-    not read JSON in a text, as a tool does.
+    Unlike a tool, it does not read JSON in a text. A type without a schema is a TypeError.
 
     >>> converter(bytes)("aGk=")
     b'hi'
@@ -2824,7 +2822,7 @@ def _choice(choices: Sequence[Any]) -> Shape:
 
 
 class Shapes:
-    """Makes the shapes of one schema: a class stands in it, or is a reference to `$defs`."""
+    """Makes the shapes of one schema: each class stands in it, or is a reference to `$defs`."""
 
     def __init__(self, mode: str = "validation"):
         self.mode = mode  # models of pydantic write other fields than they read
@@ -2833,7 +2831,7 @@ class Shapes:
         self.names: set[str] = set()
 
     def complete(self, root: Shape) -> Shape:
-        """Return a schema with what its references lead to, and none at its root."""
+        """Return a schema with its `$defs`, and without a reference at its root."""
         while "$ref" in root:
             root = _merged(self.schemas[root.pop("$ref")[8:]], root)
         if self.schemas:
@@ -2842,7 +2840,7 @@ class Shapes:
 
     def shape(self, annotation: Any) -> Shape:
         hint, notes = _unwrap(annotation)
-        shape, keywords = self._bare(hint), Shape({})
+        shape, keywords = self._without_notes(hint), Shape({})
         types = _types_in(shape)
         for note in notes:
             keywords.update(_keywords_of(note, types))
@@ -2863,7 +2861,7 @@ class Shapes:
                 del keywords[word]
         return _merged(shape, keywords)
 
-    def _bare(self, hint: Any) -> Shape:
+    def _without_notes(self, hint: Any) -> Shape:
         origin, args = get_origin(hint) or hint, get_args(hint)
         hint = type(None) if hint is None else hint
         _check_ours(hint)
@@ -2879,12 +2877,16 @@ class Shapes:
         if origin in (Union, getattr(types, "UnionType", Union)):
             return Shape({"anyOf": [self.shape(arg) for arg in args]})
         if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
-            return self._placed(hint, hint.__name__, lambda: self._named(hint))
+            return self._in_place(hint, hint.__name__, lambda: self._record_or_alias(hint))
         if isinstance(origin, type):
             if origin in (tuple, set, frozenset) or issubclass(list, origin):
                 return self._array(origin, args)
             if issubclass(dict, origin):
-                return self._mapping(*(args or (str, Any)))
+                key, value = args or (str, Any)
+                if _unwrap(key)[0] not in (str, Any):
+                    raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
+                values = self.shape(value)
+                return Shape(without_none(type="object", additionalProperties=values or None))
         # Python < 3.11: the string in list["Node"] stays a string
         raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type, or put it "
                         "into a model; quote an annotation as a whole")
@@ -2901,12 +2903,12 @@ class Shapes:
             schema, read = structs.json.schema(cls), lambda value: structs.convert(value, cls)
         else:
             return None
-        shape = self.foreign(schema, schema.pop("$defs", {}))
+        shape = self.adopt(schema, schema.pop("$defs", {}))
         shape.read = read
         return shape
 
-    def foreign(self, schema: Schema, classes: Schema) -> Shape:
-        """Return another library's schema with its classes as ours, and open."""
+    def adopt(self, schema: Schema, classes: Schema) -> Shape:
+        """Return the schema of somebody else with its classes as ours, and open."""
 
         def ours(words: Schema) -> Shape:
             shape = Shape(words)
@@ -2918,7 +2920,7 @@ class Shapes:
             del shape["$ref"]
             key = name, _to_json(classes[name])
             return _merged(
-                self._placed(key, name, lambda: self.foreign(classes[name], classes)), shape)
+                self._in_place(key, name, lambda: self.adopt(classes[name], classes)), shape)
 
         return cast("Shape", json.loads(_to_json(schema), object_hook=ours))
 
@@ -2933,21 +2935,15 @@ class Shapes:
             words["uniqueItems"] = True
         return Shape(words, origin if origin in (tuple, set, frozenset) else None)
 
-    def _mapping(self, key: Any, value: Any) -> Shape:
-        if _unwrap(key)[0] not in (str, Any):
-            raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
-        return Shape(without_none(type="object", additionalProperties=self.shape(value) or None))
-
-    def _named(self, hint: Any) -> Shape:
-        """Return the shape of a record or an alias."""
+    def _record_or_alias(self, hint: Any) -> Shape:
         if not _is_record(hint):
             return self.shape(hint.__value__)
-        shape = self.members(_members_of(hint), "member ")
+        shape = self.record(_members_of(hint), "member ")
         shape.read, shape.is_closed = lambda given: hint(**given), not issubclass(hint, dict)
         return shape
 
-    def _placed(self, key: Any, name: str, make: Callable[[], Shape]) -> Shape:
-        """Return the shape of a class; a reference if it contains itself, or is large."""
+    def _in_place(self, key: Any, name: str, make: Callable[[], Shape]) -> Shape:
+        """Return the shape of a class; a reference if it is large, or contains itself."""
         if key not in self.known:
             while name in self.names:
                 name += "_"
@@ -2962,8 +2958,8 @@ class Shapes:
             self.schemas.setdefault(self.known[key]["$ref"][8:], Shape({}))
         return self.known[key]
 
-    def members(self, members: list[Member], what: str) -> Shape:
-        """Return the shape of an object; a TypeError names the member."""
+    def record(self, members: list[Member], what: str) -> Shape:
+        """Return the shape of an object with these members."""
         properties: Schema = {}
         for name, hint, default in members:
             try:
@@ -3042,7 +3038,14 @@ def to_json(value: Any) -> JSON:
         return found
     if _text_shape(cls):
         return str(value)
-    raise TypeError(f"{cls.__name__} has no JSON form: convert it first")
+    raise TypeError(f"{cls.__name__} has no JSON form: convert it first; await a coroutine, make a "
+                    "list of a generator")
+
+
+def text_for(value: Any) -> str:
+    """Return a text as it is, and any other value as JSON."""
+    value = to_json(value)
+    return value if isinstance(value, str) else _to_json(value)
 
 #######################################
 # 12. Functions
@@ -3094,6 +3097,15 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
     return fn, bound
 
 
+def check_parameters(use: str, names: Iterable[str], own: Schema) -> None:
+    """Raise TypeError unless a function can be called with these names; `own` is its schema."""
+    lost = {*names}.difference(own["properties"])
+    needed = {*own.get("required", ())}.difference(names)
+    if lost or needed:
+        raise TypeError(f"{use}: not in the function: {sorted(lost) or 'none'}; only in the "
+                        f"function: {sorted(needed) or 'none'}")
+
+
 class Signature:
     """How a function is called with JSON; TypeError if JSON cannot call it."""
 
@@ -3107,7 +3119,8 @@ class Signature:
             own = self._read(fn, inner, hidden, schema)
         except (TypeError, ValueError, NameError) as exc:
             name = getattr(inner, "__qualname__", repr(fn))
-            raise TypeError(f"{name}(): {exc}; or pass input_schema=") from None
+            remedy = "; or pass input_schema=" if schema is None else ""
+            raise TypeError(f"{name}(): {exc}{remedy}") from None
         of_class = fn.__doc__ if inner.__name__ == "__call__" else ""
         self.description, described = read_docstring(inner.__doc__ or of_class or "")
         for name, words in described.items():
@@ -3146,11 +3159,13 @@ class Signature:
             if name not in schema.get("properties", ()):
                 self.whole, members = name, []
         shapes = Shapes()
-        own = shapes.members(members, "parameter ")
+        own = shapes.record(members, "parameter ")
         own.is_closed = not others and schema is None
         for hint in others:
             own.update(without_none(additionalProperties=shapes.shape(hint) or None))
         if schema is not None:  # that one says which arguments there must be
+            if "properties" in schema and not (self.whole or others):
+                check_parameters("input_schema=", schema["properties"], own)
             own.pop("required", None)
         return shapes.complete(own)
 
@@ -3319,7 +3334,7 @@ class Template:
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited"]
 
-#: The keyword arguments that describe an entry, besides its name.
+#: The keyword arguments that describe an entry.
 PROMPT_FIELDS = ("title", "description", "icons", "meta")
 TOOL_FIELDS = (*PROMPT_FIELDS, "annotations")
 RESOURCE_FIELDS = (*TOOL_FIELDS, "mime_type", "size")
@@ -3329,7 +3344,7 @@ ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "op
 
 
 def no_such(what: str, name: str, there: Iterable[str]) -> str:
-    """Return an error text: "no option 'titel'; did you mean title?"."""
+    """Return a text: "no option 'titel'; did you mean title?"."""
     import difflib
 
     names = [*there]
@@ -3340,7 +3355,7 @@ def no_such(what: str, name: str, there: Iterable[str]) -> str:
 
 
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
-    """Raise TypeError for an option that none of the functions has as a keyword argument."""
+    """Raise TypeError for an option that these functions do not have."""
     there = {p.name: p for make in makers for p in inspect.signature(make).parameters.values()
              if p.kind is p.KEYWORD_ONLY}
     for name in {*given}.difference(there):
@@ -3348,7 +3363,7 @@ def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
 
 
 def check_function(use: str, fn: Any, *names: str) -> None:
-    """Raise TypeError for what cannot be called with these arguments."""
+    """Raise TypeError for what cannot be called so."""
     try:
         inspect.signature(fn).bind(*names)
     except ValueError:  # some functions of C do not say what they take
@@ -3365,7 +3380,7 @@ def check_numbers(**options: Any) -> None:
 
 
 def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
-    """Return keyword arguments as wire fields: mime_type -> mimeType, meta -> _meta."""
+    """Return keyword arguments under their names on the wire: mime_type is mimeType."""
     options = [*known, *(type(made).__init__.__kwdefaults__ or ())]
     hints = fields.get("annotations") or {}
     _check_ours(type(hints))
@@ -3455,7 +3470,7 @@ def _is_block(value: Any) -> bool:
 
 
 def blocks_of(value: Any) -> list[Msg]:
-    """Return the value of a handler as content blocks; data become text, bytes a resource."""
+    """Return the value of a handler as content blocks; bytes become a resource."""
     if value is None:
         return []
     if isinstance(value, (bytes, bytearray)):
@@ -3464,14 +3479,13 @@ def blocks_of(value: Any) -> list[Msg]:
         return [value]
     if isinstance(value, (list, tuple)) and any(map(_is_block, value)):
         return [block for item in value for block in blocks_of(item)]
-    value = to_json(value)
-    return [{"type": "text", "text": value if isinstance(value, str) else _to_json(value)}]
+    return [{"type": "text", "text": text_for(value)}]
 
 
 def messages_of(value: Any, together: bool = False) -> list[Msg]:
-    """Return texts, content, Messages or dicts as messages of the wire.
+    """Return texts, content, Messages or dicts as messages, each with one block.
 
-    `together` leaves several blocks in one message; else each gets a message of its own.
+    `together` leaves several blocks in one message.
     """
     messages = []
     for item in as_list(value):
@@ -3509,13 +3523,13 @@ def contents_of(uri: str, value: Any, mime_type: str | None) -> list[Msg]:
         return [contents for item in value for contents in contents_of(uri, item, mime_type)]
     if _is_contents(value):
         return [value.get("resource", value)]
-    usual = "text/plain" if isinstance(value, str) else "application/json"
     if isinstance(value, Image):
         usual, held = value["mimeType"], {"blob": value["data"]}
     elif isinstance(value, (bytes, bytearray)):
         usual, held = "application/octet-stream", {"blob": to_json(value)}
     else:
-        held = {"text": value if isinstance(value, str) else _to_json(to_json(value))}
+        usual = "text/plain" if isinstance(value, str) else "application/json"
+        held = {"text": text_for(value)}
     return [{"uri": uri, "mimeType": mime_type or usual, **held}]
 
 
@@ -3523,16 +3537,13 @@ Wanted = TypeVar("Wanted")
 
 
 class Elicited(Row, Generic[Wanted]):
-    """The user's answer: `data` is None unless `action` is "accept".
-
-    It is True where the user accepted a question without a form.
-    """
+    """The user's answer: `data` is None unless `action` is "accept"; without a form it is True."""
 
     action: str
     data: Wanted | None = None
 
 
-#: The member that the answer to a question must have, and its schema.
+#: The member that the answer to a question must have.
 ANSWERS: dict[str, Msg] = {
     "roots/list": {"roots": {"type": "array", "items": {"type": "object"}}},
     "sampling/createMessage": {"content": {"type": ["object", "array"]}},
@@ -3586,14 +3597,14 @@ class Form:
     """A form that the user fills in, made from a type or a schema."""
 
     def __init__(self, wanted: Any):
-        #: the fields that may be None in Python: they are absent, because a form has no null
+        #: the fields that may be None in Python, and absent in a form
         self.nullable: set[str] = set()
         if wanted is None:  # a confirmation
             wanted = Shape({"properties": {}}, lambda content: True)
         elif isinstance(wanted, (list, tuple)):
             wanted = Shape({"type": "string", "enum": list(wanted)})
         else:
-            wanted = Shapes().foreign(wanted, {}) if isinstance(wanted, dict) else shape_of(wanted)
+            wanted = Shapes().adopt(wanted, {}) if isinstance(wanted, dict) else shape_of(wanted)
         self.wrapped = "properties" not in wanted
         if self.wrapped:
             wanted = Shape({"properties": {"value": wanted}, "required": ["value"]})
@@ -3603,9 +3614,10 @@ class Form:
                   for name, field in whole.items()}
         required = [name for name in wanted.get("required", ()) if name not in self.nullable]
         self.schema = without_none(type="object", properties=fields, required=required or None)
-        filled = Shape({}, lambda content: {**dict.fromkeys(self.nullable), **content})
-        shape = Shape({**self.schema, "properties": whole}, _merged(filled, wanted).read)
-        self.convert = Validator(shape).read
+        read = wanted.read or dict
+        self._read = Validator(Shape(
+            {**self.schema, "properties": whole},
+            lambda content: read({**dict.fromkeys(self.nullable), **content}))).read
 
     def _field(self, name: str, field: Shape) -> Shape:
         options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
@@ -3631,7 +3643,7 @@ class Form:
         content = {name: given.get(name, field.get("default"))
                    for name, field in self.schema["properties"].items()
                    if name in given or "default" in field}
-        made = self.convert(content)
+        made = self._read(content)
         return Elicited(action, made["value"] if self.wrapped else made)
 
 
@@ -3645,7 +3657,7 @@ def check_hints(hints: Msg) -> Msg:
     return hints
 
 
-def fit_result(method: str, answer: Msg, rev: str) -> Msg:
+def adapt_result(method: str, answer: Msg, rev: str) -> Msg:
     """Return the result of a method as `rev` knows it."""
     if rev >= MODERN:
         return answer
@@ -3657,15 +3669,15 @@ def fit_result(method: str, answer: Msg, rev: str) -> Msg:
     if method == "tools/call" and not isinstance(answer.get("structuredContent", {}), dict):
         del answer["structuredContent"]
     if rev < RICH and method == "prompts/get":
-        answer["messages"] = [fit_message(x, rev) for x in answer["messages"]]
+        answer["messages"] = [adapt_message(x, rev) for x in answer["messages"]]
     if rev < RICH and method == "tools/call" and "content" in answer:
-        answer["content"] = [fit_content(x, rev) for x in answer["content"]]
+        answer["content"] = [adapt_content(x, rev) for x in answer["content"]]
     return answer
 
 
-def fit_question(method: str, params: Msg, rev: str) -> Msg:
+def adapt_question(method: str, params: Msg, rev: str) -> Msg:
     if method == "sampling/createMessage":
-        return {**params, "messages": [fit_message(x, rev) for x in params["messages"]]}
+        return {**params, "messages": [adapt_message(x, rev) for x in params["messages"]]}
     fields = object_of(object_of(params, "requestedSchema"), "properties")
     if rev < RICH and any(object_of(fields, name).get("type") == "array" for name in fields):
         raise CapabilityMissing("client", "elicitation.form",
@@ -4059,7 +4071,7 @@ class Context(ServerExchange):
             try:
                 encode(data := to_json(data))
             except ENCODE_ERRORS:
-                data = str(data)[:BUFFER_BYTES]
+                data = str(data)[:MAX_LOG_CHARS]
             await self._say(notification("notifications/message", {
                 **without_none(level=level, logger=logger), "data": data}))
 
@@ -4211,7 +4223,8 @@ class Context(ServerExchange):
         if self.cancelled:  # a thread that has not noticed
             raise asyncio.CancelledError
         read = read or partial(check_answer, method)
-        name, params = key or method.partition("/")[0], fit_question(method, params, self.facts.rev)
+        name = key or method.partition("/")[0]
+        params = adapt_question(method, params, self.facts.rev)
         if self._in_rounds:
             return self.journal.answer(name, method, params, read)
         if self.job is None and self.facts.rev >= MODERN:
@@ -4481,11 +4494,7 @@ class ResourceEntry(Entry):
         super().__init__("uriTemplate" if self.template else "uri", uri, fn, fields)
         self.definition["name"] = name or (_name_of(fn) if fn is value else uri)
         # spec: server/resources#resource-templates
-        names, required = {*template.names}, {*self.schema.get("required", ())}
-        lost, needed = names.difference(self.schema["properties"]), required - names
-        if lost or needed:
-            raise TypeError(f"resource {uri!r}: not in the function: {sorted(lost) or 'none'}; "
-                            f"not in the template: {sorted(needed) or 'none'}")
+        check_parameters(f"resource {uri!r}", template.names, self.schema)
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         whole = value.get("contents") if isinstance(value, dict) else None
@@ -4554,14 +4563,14 @@ class Route(Row):
 
 async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
     """Call a function with as many of the values as it takes, and ctx if it wants it."""
-    given, rest = {}, [*values]
-    for p in inspect.signature(fn).parameters.values():
+    bound, rest = inspect.signature(fn).bind_partial(), [*values]
+    for p in bound.signature.parameters.values():
         # An annotation is a class, or its name.
         if p.name == CONTEXT_NAME or re.search(r"\b(Sync)?Context\b", str(p.annotation)):
-            given[p.name] = ctx
-        elif rest and p.kind is p.POSITIONAL_OR_KEYWORD:
-            given[p.name] = rest.pop(0)
-    return await ctx.server.call(fn, **given)
+            bound.arguments[p.name] = ctx
+        elif rest and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            bound.arguments[p.name] = rest.pop(0)
+    return await ctx.server.call(fn, *bound.args, **bound.kwargs)
 
 #######################################
 # 18. Conversations
@@ -4656,14 +4665,14 @@ class Conversation(Peer):
         except BaseException as exc:
             if not ctx.suspended or ctx.over:
                 if isinstance(exc, RPCError):
-                    raise RPCError(fit_code(exc.code, rev), exc.message, exc.data) from exc
+                    raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
                 raise
         finally:
             CURRENT.reset(token)
             if ctx.job is None:
                 await ctx.finish()
         answer = ctx.input_required() if ctx.suspended else answer
-        answer = fit_result(ctx.method, answer, rev)
+        answer = adapt_result(ctx.method, answer, rev)
         return whole_result(ctx, answer) if rev >= MODERN else answer
 
     def judge(self, ctx: Context) -> None:
@@ -4917,7 +4926,7 @@ class Server:
         description: str | None = None, icons: Sequence[Msg] | None = None,
         website_url: str | None = None, instructions: str | None = None,
         lifespan: Callable[[Any], Any] | None = None, mask_errors: bool = False,
-        page_size: int = MAX_FEW, call_sync: Callable[[Action], Awaitable[Any]] | None = None,
+        page_size: int = PAGE_SIZE, call_sync: Callable[[Action], Awaitable[Any]] | None = None,
         rate_limit: tuple[float, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
         cache_scope: str = "private", state_key: str | bytes | None = None,
@@ -4938,7 +4947,7 @@ class Server:
         if len(key) < 16:  # clients may try keys at leisure. RFC 2104 §3
             raise ValueError(f"state_key= has {len(key)} bytes: pass at least 16 random ones")
         #: the capabilities that clients see
-        self.declared = {"logging": {}, **(capabilities or {})}
+        self.declared = without_none(**{"logging": {}, **(capabilities or {})})
         self.tools = Registry(Tool, self._changed)
         self.prompts = Registry(Prompt, self._changed)
         self.resources = Registry(ResourceEntry, self._changed)
@@ -5293,9 +5302,9 @@ def make_room(jobs: dict[str, Job], new: int) -> None:
     """Forget outcomes, of the tasks that ended first, until there is room; RPCError without."""
     ended = [job for job in jobs.values() if job.over]
     size = sum(job.size for job in ended)
-    while ended and (len(jobs) + new > MAX_ITEMS or size > HELD_BYTES):
+    while ended and (len(jobs) + new > MAX_TASKS or size > HELD_BYTES):
         size -= jobs.pop(ended.pop(0).id).size
-    if len(jobs) + new > MAX_ITEMS:
+    if len(jobs) + new > MAX_TASKS:
         raise RPCError(TOO_BUSY, "too many tasks are running")
 
 
@@ -5342,7 +5351,7 @@ class Job:
     def handle(self) -> Msg:
         return without_none(
             taskId=self.id, status=self.status, statusMessage=self.message or None,
-            createdAt=self.created, lastUpdatedAt=self.updated, pollIntervalMs=RETRY_MS
+            createdAt=self.created, lastUpdatedAt=self.updated, pollIntervalMs=POLL_MS
         ) | {"ttlMs": None}  # as long as there is room
 
     def details(self) -> Msg:
@@ -5392,7 +5401,7 @@ class Job:
 
     def fail(self, exc: BaseException) -> None:
         problem = wire_error(exc)
-        problem["code"] = fit_code(problem["code"], NEWEST)
+        problem["code"] = adapt_code(problem["code"], NEWEST)
         self.change("failed", problem["message"], error=problem)
         if not isinstance(exc, MCPError):
             logger.error("the task %s failed", self.id, exc_info=exc)
@@ -5456,9 +5465,9 @@ async def initialize(ctx: Context) -> Msg:
     if session.state is not START:
         raise RPCError(INVALID_REQUEST, "this session is initialized already")
     info, declared = params["clientInfo"], params["capabilities"]
-    if len(encode([info, declared])) > BUFFER_BYTES:
+    if len(encode([info, declared])) > MAX_INFO_BYTES:
         raise RPCError(
-            INVALID_PARAMS, f"clientInfo and capabilities have more than {BUFFER_BYTES} bytes"
+            INVALID_PARAMS, f"clientInfo and capabilities have more than {MAX_INFO_BYTES} bytes"
         )
     # spec 2025-11-25: basic/lifecycle#version-negotiation -- "SHOULD be the latest"
     wanted = params["protocolVersion"]
@@ -5541,7 +5550,8 @@ async def serve_completion(ctx: Context) -> Msg:
     found = [found] if isinstance(found, str) else found or ()
     values = list(map(str, found))
     total = len(values)
-    return {"completion": {"values": values[:MAX_FEW], "total": total, "hasMore": total > MAX_FEW}}
+    return {"completion": {"values": values[:MAX_COMPLETIONS], "total": total,
+                           "hasMore": total > MAX_COMPLETIONS}}
 
 
 @handles("resources/subscribe", "resources/unsubscribe")
@@ -6039,11 +6049,11 @@ class Answers:
         ours.update(self.capabilities)
         if rev >= MODERN:  # the extension for tasks takes no callback: we poll
             ours["extensions"] = {TASKS: {}, **object_of(ours, "extensions")}
-        return ours
+        return without_none(**ours)
 
     async def to_all(self, asked: Msg, session: Session) -> Msg:
-        if len(asked) > MAX_FEW:
-            raise ProtocolError(f"the server asked more than {MAX_FEW} questions at once")
+        if len(asked) > MAX_QUESTIONS:
+            raise ProtocolError(f"the server asked more than {MAX_QUESTIONS} questions at once")
         return dict(zip(asked, await together(self.to(each, session) for each in asked.values())))
 
     async def to(self, asked: JSON, session: Session) -> Msg:
@@ -6069,7 +6079,7 @@ class Answers:
             answer = {"role": "assistant", "model": self.model, **answer}
         else:
             answer = await self._elicit(params)
-        return fit_message(answer, session.rev) if method == "sampling/createMessage" else answer
+        return adapt_message(answer, session.rev) if method == "sampling/createMessage" else answer
 
     async def _put(self, capability: str, *question: Any) -> Any:
         found: Callback = self.callbacks.get(capability)
@@ -6346,7 +6356,7 @@ async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
     try:
         while True:
             interval = task.get("pollIntervalMs")
-            interval = interval if type(interval) is int else RETRY_MS
+            interval = interval if type(interval) is int else POLL_MS
             # 50 ms: no server makes us poll without a pause
             await asyncio.sleep(min(max(interval, 50), 1000 * STALL_SECONDS) / 1000)
             task = await client.request("tasks/get", handle)
@@ -6650,7 +6660,7 @@ class ClientSession:
 
     async def _finish(self, method: str, ask: Any, params: Msg, result: Msg) -> Msg:
         """Answer the server's questions, or follow its task, until there is a result."""
-        for _ in range(MAX_TRIES):
+        for _ in range(MAX_ROUNDS):
             kind = result["resultType"]
             if kind == "task":
                 return await follow_task(self, method, result)
@@ -6665,7 +6675,7 @@ class ClientSession:
             result = await ask(params)
             if result.get("resultType") in (None, "complete"):
                 return result
-        raise ProtocolError(f"{self.peer.name} asked more than {MAX_TRIES} times in one request; "
+        raise ProtocolError(f"{self.peer.name} asked more than {MAX_ROUNDS} times in one request; "
                             "does a question change?")
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
@@ -6882,8 +6892,8 @@ class Client(ClientSession):
             if result.get("nextCursor") in (None, params.get("cursor")):  # the same one: a loop
                 return items
             params = {"cursor": member(result, "nextCursor", str)}
-            size += len(encode(result)) + HELD_BYTES // MAX_ITEMS  # a page counts, too
-        raise LimitExceeded(f"{method}: more than {MAX_ITEMS} pages, or {HELD_BYTES} bytes")
+            size += len(encode(result)) + HELD_BYTES // MAX_PAGES  # a page counts, too
+        raise LimitExceeded(f"{method}: more than {MAX_PAGES} pages, or {HELD_BYTES} bytes")
 
     async def list_tools(self) -> list[Msg]:
         """Return all tools; results are checked by their output schemas from now on."""
@@ -6970,8 +6980,7 @@ class Client(ClientSession):
 
     async def get_prompt(self, name: str, arguments: Mapping[str, Any] | None = None) -> Msg:
         """Return a prompt: {"messages": [{"role", "content"}], "description"?}."""
-        texts = {key: value if isinstance(value, str) else _to_json(to_json(value))
-                 for key, value in (arguments or {}).items()}
+        texts = {key: text_for(value) for key, value in (arguments or {}).items()}
         result = await self.request("prompts/get", {"name": name, "arguments": texts})
         check_objects(result, "messages")
         return result
@@ -7115,7 +7124,7 @@ class StdioTransport(LineTransport):
         self.process: Any = None  # a Popen
         self.garbage = ""  # the first line of its stdout that was not a message
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
-        self._room = threading.Semaphore(MAX_FEW)  # for lines on their way to the loop
+        self._room = threading.Semaphore(MAX_LINES)  # for lines on their way to the loop
         self._patience = min(exit_seconds, MOMENT_SECONDS)
 
     async def open(self) -> None:
@@ -7810,7 +7819,7 @@ def bearer_of(headers: Fields) -> str | None:
 def sendable_token(token: Any) -> Any:
     """Return a token, or None; ValueError for what no header can carry."""
     if token is not None and not (isinstance(token, str) and re.fullmatch(r"[\x21-\x7e]+", token)):
-        raise ValueError("token= must be visible ASCII, without blanks or line breaks")
+        raise ValueError("token= must be a str of visible ASCII, without blanks or line breaks")
     return token
 
 
@@ -8300,7 +8309,7 @@ class Listener:
         self.loop = get_running_loop()
         self.connections: dict[Connection, None] = {}  # oldest first
         self.slow: dict[Connection, int] = {}  # bytes that clients do not read, longest first
-        self.known_head = lru_cache(MAX_FEW)(parse_request_head)  # a client's heads are alike
+        self.known_head = lru_cache()(parse_request_head)  # a client's heads are alike
         self._sweep()
 
     async def start(
@@ -8602,7 +8611,7 @@ class Identity(Row):
 def principals_by_token(given: Any) -> Any:
     """Return {token: principal} for token=; without a principal, the first is "bearer-1"."""
     if not isinstance(given, Mapping):
-        texts = [given] if isinstance(given, str) else given
+        texts = [given] if isinstance(given, (str, int)) else given
         given = {text: f"bearer-{number}" for number, text in enumerate(texts, 1)}
     # Without a token nobody could come in; a principal that is false would be nobody.
     if not (given and all(given) and all(given.values())):
@@ -9409,7 +9418,7 @@ class HTTPClient:
 
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes, patience: float,
-        redirects: int = MAX_RETRIES
+        redirects: int = MAX_REDIRECTS
     ) -> HTTPResponse:
         """Send a request; return its response when the head is there."""
         fields = {"host": self.url.authority, "user-agent": f"mcp_lite/{__version__}"}
@@ -9602,7 +9611,7 @@ def proxy_for(url: URL) -> Proxy | None:
 #             sent again only if it just reads: the server may have served it.
 
 
-warn_once = lru_cache(MAX_FEW)(logger.warning)
+warn_once = lru_cache()(logger.warning)
 
 
 class HTTPExchange(Transport):
@@ -9845,7 +9854,7 @@ class HTTPTransport(HTTPExchange):
         # `closed` is read each time: before Python 3.12, wait_for() may swallow a cancellation.
         while ids and not self.inbox.closed and sendable(events.last_id):
             # spec: basic/transports/streamable-http#receiving-messages -- "not supported", any more
-            if self.rev >= MODERN or backoff.failures >= MAX_RETRIES:
+            if self.rev >= MODERN or backoff.failures >= MAX_RESUMES:
                 return
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
             await backoff.wait(events.last_id != last, events.retry_ms)
@@ -10355,7 +10364,7 @@ def keys_for(header: Msg, jwks: Sequence[JSON]) -> list[Msg]:
         jwk for jwk in jwks
         if isinstance(jwk, dict) and kid in (None, jwk.get("kid")) and jwk.get("alg", alg) == alg
         and jwk.get("kty") == KEY_KINDS[alg] and jwk.get("use", "sig") == "sig"
-    ][:MAX_TRIES]
+    ][:MAX_KEYS]
 
 
 def check_claims(claims: Msg, issuer: str, audience: list[str], now: float) -> None:

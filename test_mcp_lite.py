@@ -5038,8 +5038,11 @@ A modern client is told of what it listens for and of nothing else, after an ack
     @pytest.mark.parametrize("wrong, says", [
         (lambda app: app.tool(lambda: 1), "name="),
         (lambda app: app.resource(lambda: 1), "URI"),
-        (lambda app: app.add_resource("x://{a}", lambda: 1, name="n"), r"not in the function: \['a'\]; not in the template: none"),
-        (lambda app: app.add_resource("x://{a}", lambda a, b: 1, name="n"), r"not in the function: none; not in the template: \['b'\]"),
+        (lambda app: app.add_resource("x://{a}", lambda: 1, name="n"), r"not in the function: \['a'\]; only in the function: none"),
+        (lambda app: app.add_resource("x://{a}", lambda a, b: 1, name="n"), r"not in the function: none; only in the function: \['b'\]"),
+        (lambda app: app.tool(lambda a, b=1: 1, name="n", input_schema={"properties": {"a": {}, "c": {}}}),
+         r"input_schema=: not in the function: \['c'\]; only in the function: none$"),
+        (lambda app: app.tool(lambda a, b: 1, name="n", input_schema={"properties": {"a": {}}}), r"only in the function: \['b'\]$"),
         (lambda app: app.method("tools/list"), "middleware"),
         (lambda app: app.tool(task="maybe"), "required"),
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
@@ -5050,6 +5053,46 @@ A modern client is told of what it listens for and of nothing else, after an ack
         with pytest.raises((TypeError, ValueError), match=says):
             made = wrong(m.Server())
             made(lambda: 1)
+
+    async def test_none_declares_no_capability(self):
+        app = m.Server(capabilities={"tools": None, "experimental": None, "logging": None})
+
+        @app.tool
+        async def declared(ctx: m.Context) -> str:
+            return json.dumps(ctx.client_capabilities)
+
+        for revision in ("2025-11-25", "2026-07-28"):
+            async with m.Client(app, revision=revision, capabilities={"roots": None, "sampling": {}}) as c:
+                assert c.server_capabilities == {"tools": {"listChanged": True}}
+                seen = json.loads(await c.call("declared"))
+                assert "roots" not in seen and "sampling" in seen
+
+    async def test_a_completion_may_take_its_values_by_position_alone(self):
+        app = m.Server()
+        app.prompt(lambda code: code, name="p")
+
+        @app.complete("p", "code")
+        def complete(value, others, /, ctx: m.Context):
+            return [value, ctx.method, *others]
+
+        async with m.Client(app) as c:
+            assert await c.complete("p", "code", "x", {"a": "b"}) == ["x", "completion/complete", "a"]
+
+    async def test_a_coroutine_that_nobody_awaited_is_named(self):
+        app = m.Server()
+
+        async def later(): ...
+
+        @app.tool
+        async def forget() -> typing.Any:
+            forgotten.append(later())
+            return forgotten
+
+        forgotten = []
+        async with m.Client(app) as c:
+            with pytest.raises(m.ToolError, match="coroutine has no JSON form: convert it first; await a coroutine"):
+                await c.call("forget")
+        await forgotten[0]
 
     async def test_decorators_give_the_function_back(self):
         app = m.Server()
@@ -7167,7 +7210,7 @@ class TestCutting:
         ],
     )  # fmt: skip
     def test_a_result_is_cut(self, method, result, name, fitted):
-        assert m.fit_result(method, result, name) == fitted
+        assert m.adapt_result(method, result, name) == fitted
 
     @pytest.mark.parametrize(
         "method, params, name, fitted",
@@ -7182,16 +7225,16 @@ class TestCutting:
         ],
     )  # fmt: skip
     def test_a_question_is_cut(self, method, params, name, fitted):
-        assert m.fit_question(method, params, name) == fitted
+        assert m.adapt_question(method, params, name) == fitted
 
     def test_an_older_client_gets_the_number_that_a_url_needs(self):
-        asked = m.fit_question("elicitation/create", {"mode": "url", "url": "a:b"}, V4)
+        asked = m.adapt_question("elicitation/create", {"mode": "url", "url": "a:b"}, V4)
         assert re.fullmatch("[0-9a-f]{32}", asked["elicitationId"])
 
     def test_the_answer_of_a_model_is_cut(self):
         answer = {"role": "assistant", "content": [{"type": "text", "text": "a"}], "model": "m"}
         fitted = {"role": "assistant", "content": {"type": "text", "text": "a"}, "model": "m"}
-        assert m.fit_message(answer, V1) == fitted
+        assert m.adapt_message(answer, V1) == fitted
 
 
 #######################################
@@ -8904,8 +8947,12 @@ class TestChild:
                 m.Client(target, elict=print)
         with pytest.raises(TypeError, match=r"Client\('https://127.0.0.1/mcp'\): no option 'cwd'; available: .*, headers, token, ssl, auth$"):
             m.Client("https://127.0.0.1/mcp", cwd="/")
-        with pytest.raises(ValueError, match="token= must be visible ASCII"):
+        with pytest.raises(ValueError, match="token= must be a str of visible ASCII"):
             m.Client("https://127.0.0.1/mcp", token="Bearer x")
+        for token in (123, b"secret", [b"secret"], {1: "ann"}):
+            for make, target in (m.Client, "https://127.0.0.1/mcp"), (m.ASGIApp, m.Server()):
+                with pytest.raises(ValueError, match="token= must be a str of visible ASCII"):
+                    make(target, token=token)
 
     @pytest.mark.parametrize("target", ["", []])
     async def test_an_empty_command_is_refused(self, target):
@@ -14042,7 +14089,7 @@ What does not exist is told with the nearest that does.
     ! error: no option '--jsn'; did you mean --json?
     [2]
     $ tools --token 'Bearer x' http://127.0.0.1/mcp
-    ! error: token= must be visible ASCII, without blanks or line breaks
+    ! error: token= must be a str of visible ASCII, without blanks or line breaks
     [2]
     $ tools --env A shop.py
     ! error: --env=A: expected KEY=VALUE
