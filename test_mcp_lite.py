@@ -6379,6 +6379,16 @@ class TestSampling:
             assert answer["type"] == "text" and answer["text"].startswith("b\n[image")
             assert params["includeContext"] == "thisServer"
 
+    @over_each_link
+    async def test_a_message_of_one_block_is_for_every_revision(self, link):
+        app = asking_app(lambda ctx: ctx.sample(m.Message(m.Image(PNG))))
+        with on_the_wire() as sent:
+            async with link.connect(app, sample=lambda params: m.Image(PNG)) as c:
+                await c.call("tool")
+        (params,) = of_method(sent, "sampling/createMessage")
+        assert params["messages"][0]["content"]["type"] == "image"
+        assert app.seen[0]["content"]["type"] == "image"
+
     @pytest.mark.parametrize("answer", [{}, {"content": "x"}, {"role": "assistant", "content": 5}])
     async def test_a_malformed_answer_fails_the_tool_alone(self, answer):
         app = asking_app(lambda ctx: ctx.sample("?"))
@@ -9747,10 +9757,12 @@ class TestTimeOnConnections:
         monkeypatch.setattr(m, "MAX_CLIENTS", 3)
         async with contextlib.AsyncExitStack() as stack:
             server = await stack.enter_async_context(pages().http(port=0))
+            wires = []
             for _ in range(5):
-                wire = await stack.enter_async_context(await Wire.open(server.url))
-                wire.send(b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
+                wires.append(await stack.enter_async_context(await Wire.open(server.url)))
+                wires[-1].send(b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
                 await arrived()
+            assert [wire.reader.at_eof() or bool(wire.reader.exception()) for wire in wires] == [True] * 2 + [False] * 3
             assert (await get(server.url, target="/a"))[0] == 200
 
     async def test_responses_that_nobody_reads_are_bounded_and_the_oldest_are_cut_off(self, monkeypatch):
@@ -12442,8 +12454,8 @@ class TestLoggingIn:
     @pytest.mark.parametrize("page", [RESOURCE_PAGE, SERVER_PAGE])
     async def test_an_outage_leads_to_no_other_place(self, page):
         async with World().running() as world:
-            world.challenge, world.pages[page] = "Bearer", (503, "")
-            await world.refused("503")
+            world.challenge, world.pages[page] = "Bearer", (500, "")
+            await world.refused("500")
             assert world.seen[-1] == f"GET {page}"
 
     @pytest.mark.parametrize("size, fine", [(1024 * 1024, True), (1024 * 1024 + 1, False)])

@@ -379,8 +379,9 @@ def judge(names, seconds, certificate, log, stack):
     ]
     log.seek(0)
     text = log.read()
-    print(*problems, *(why for wrong, why in bad if wrong), sep="\n")
-    if any(wrong for wrong, _ in bad) or attacker.returncode != -9 or "Traceback" in text:
+    faults = [why for wrong, why in bad if wrong]
+    print(*problems, *(faults or ["served throughout"]), sep="\n")
+    if faults or attacker.returncode != -9 or "Traceback" in text:
         print(text[-3000:])
         return 1
     return 0
