@@ -5821,19 +5821,16 @@ class TestServing:
             assert await c.call("work", progress=lambda *report: heard.append(report)) == "done"
         assert heard == [said, (0.5, 2, None)]
 
-    def test_what_include_leaves_out_is_warned_of_and_errors_stay_masked(self, caplog):
+    async def test_what_include_leaves_out_is_warned_of_and_errors_stay_masked(self, caplog):
         inner, app = m.Server("inner", mask_errors=True), m.Server("outer")
         inner.add_tool(lambda: 1 / 0, name="divide")
         inner.middleware(lambda ctx, call_next: call_next(ctx))
         app.include(inner)
         assert "inner keeps its middlewares and lifespan" in caplog.text
 
-        async def main():
-            async with m.Client(app) as c:
-                with pytest.raises(m.ToolError, match="^the tool 'divide' failed$"):
-                    await c.call("divide")
-
-        run(main())
+        async with m.Client(app) as c:
+            with pytest.raises(m.ToolError, match="^the tool 'divide' failed$"):
+                await c.call("divide")
 
     async def test_run_says_what_to_do_where_a_loop_runs_already(self):
         with pytest.raises(m.CannotServe, match="await app.serve_http"):
@@ -5987,7 +5984,7 @@ class TestServing:
             pass
         assert "cannot close" in caplog.text
 
-    def test_a_server_in_a_thread_serves_is_changed_and_is_stopped(self):
+    async def test_a_server_in_a_thread_serves_is_changed_and_is_stopped(self):
         app, waiting = m.Server(), []
 
         @app.tool
@@ -5999,21 +5996,18 @@ class TestServing:
         handle = app.start_in_thread(theirs)
         assert handle.url is None
 
-        async def main():
-            async with m.Client(ours, revision=V4) as c:
-                changed = asyncio.Event()
-                c.on("notifications/tools/list_changed")(lambda params: changed.set())
-                app.add_tool(lambda: 1, name="new")  # from a thread that is not the server's
-                await changed.wait()
-                call = asyncio.ensure_future(c.call("wait"))
-                await eventually(lambda: waiting)
-                await asyncio.get_running_loop().run_in_executor(None, handle.stop)
-                with pytest.raises(m.RemoteError, match="shutting down"):
-                    await call
-                with pytest.raises(m.ConnectionClosed):
-                    await c.call("wait")
-
-        run(main())
+        async with m.Client(ours, revision=V4) as c:
+            changed = asyncio.Event()
+            c.on("notifications/tools/list_changed")(lambda params: changed.set())
+            app.add_tool(lambda: 1, name="new")  # from a thread that is not the server's
+            await changed.wait()
+            call = asyncio.ensure_future(c.call("wait"))
+            await eventually(lambda: waiting)
+            await asyncio.get_running_loop().run_in_executor(None, handle.stop)
+            with pytest.raises(m.RemoteError, match="shutting down"):
+                await call
+            with pytest.raises(m.ConnectionClosed):
+                await c.call("wait")
         handle.stop()
         assert not waiting[0].is_alive()
         with pytest.raises(ValueError, match="'pigeon' is not a transport"):
@@ -8388,23 +8382,20 @@ A function given as ask= answers every question in a result of a modern server.
             assert await c.call("model", {"text": "?"}) == '{"total":5}'
 
     @pytest.mark.parametrize("revision", DATES)
-    def test_capabilities_follow_from_the_callbacks(self, revision):
+    async def test_capabilities_follow_from_the_callbacks(self, revision):
         everything = {"roots": lambda: [], "sample": print, "elicit": print, "elicit_url": print,
                       "capabilities": {"experimental": {"a": {}}, "sampling": {"tools": {}}}}  # fmt: skip
         seen = []
 
-        async def main():
-            app = m.Server()
+        app = m.Server()
 
-            @app.tool(structured=False)
-            async def look(ctx: m.Context):
-                seen.append(ctx.client_capabilities)
+        @app.tool(structured=False)
+        async def look(ctx: m.Context):
+            seen.append(ctx.client_capabilities)
 
-            for options in ({}, everything):
-                async with m.Client(app, revision=revision, **options) as c:
-                    await c.call("look")
-
-        run(main())
+        for options in ({}, everything):
+            async with m.Client(app, revision=revision, **options) as c:
+                await c.call("look")
         modern = revision in MODERN_DATES
         extension = TASKS_EXTENSION if modern else {}
         assert seen[0] == extension
@@ -8689,17 +8680,14 @@ A subscription ends with its connection.
         with pytest.raises(m.ConnectionClosed):
             await call
 
-    def test_a_server_that_fails_is_one_exception_with_its_cause(self):
+    async def test_a_server_that_fails_is_one_exception_with_its_cause(self):
         @contextlib.asynccontextmanager
         async def lifespan(app):
             raise RuntimeError("no database")
             yield
 
-        async def main():
-            await m.Client(m.Server(lifespan=lifespan)).connect()
-
         with pytest.raises(m.ConnectionClosed, match="no database"):
-            run(main())
+            await m.Client(m.Server(lifespan=lifespan)).connect()
 
 
 #######################################
@@ -8902,12 +8890,9 @@ class TestChild:
         run(failure("import sys; sys.stderr.write('one\\n\\ntwo')", stderr=None))
         assert capsys.readouterr().err == "one\n\ntwo\n"
 
-    def test_a_stderr_function_that_fails_is_logged_and_the_server_goes_on(self, caplog):
-        async def main():
-            async with child("import sys; sys.stderr.write('one\\n' * 20)\n" + PID, stderr=[].pop) as c:
-                await c.call("x")
-
-        run(main())
+    async def test_a_stderr_function_that_fails_is_logged_and_the_server_goes_on(self, caplog):
+        async with child("import sys; sys.stderr.write('one\\n' * 20)\n" + PID, stderr=[].pop) as c:
+            await c.call("x")
         assert "stderr" in caplog.text
 
     async def test_the_environment_is_a_safe_minimum_and_env(self, monkeypatch):
@@ -8975,23 +8960,20 @@ class TestChild:
             m.Client("server.py", **{name: "3"})
 
     @pytest.mark.skipif(sys.version_info < (3, 11, 4), reason="Popen itself loses pipes there")
-    def test_without_descriptors_nothing_is_started_and_nothing_is_left(self):
+    async def test_without_descriptors_nothing_is_started_and_nothing_is_left(self):
         resource = pytest.importorskip("resource")
         before = (open_descriptors(), child_processes(), lasting_threads())
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-        async def main():
-            os.close(free := os.dup(0))
-            for room in range(8):
-                resource.setrlimit(resource.RLIMIT_NOFILE, (free + room, hard))
-                try:
-                    with contextlib.suppress(m.MCPError, OSError):
-                        async with child(PID):
-                            pass
-                finally:
-                    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-        run(main())
+        os.close(free := os.dup(0))
+        for room in range(8):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (free + room, hard))
+            try:
+                with contextlib.suppress(m.MCPError, OSError):
+                    async with child(PID):
+                        pass
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         check_nothing_left(before)
 
 
@@ -9098,25 +9080,22 @@ asyncio.run(main())
             with pytest.raises(m.ConnectionClosed, match="was killed by signal 9"):
                 await c.call("pid")
 
-    def test_a_client_may_be_cancelled_at_any_moment(self):
+    async def test_a_client_may_be_cancelled_at_any_moment(self):
         """Nothing is left behind: no process, no descriptor, no thread."""
 
         async def work():
             async with m.Client([sys.executable, "-c", SERVER + "app.run()"], exit_seconds=0.05) as c:
                 await c.call("add", {"a": 1})
 
-        async def main():
-            for steps in [*range(12), 15, 20, 30, 50, 80]:
-                task = asyncio.ensure_future(work())
-                for _ in range(steps):
-                    await asyncio.sleep(0)
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        for steps in [*range(12), 15, 20, 30, 50, 80]:
+            task = asyncio.ensure_future(work())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
-        run(main())
-
-    def test_a_handler_is_cancelled_before_the_pipe_closes(self, tmp_path):
+    async def test_a_handler_is_cancelled_before_the_pipe_closes(self, tmp_path):
         """A server that is told hears of it at once, and not after its period of grace."""
         log = tmp_path / "log"
         code = SERVER + f"""
@@ -9129,14 +9108,11 @@ async def long() -> str:
 app.run()
 """
 
-        async def main():
-            async with m.Client([sys.executable, "-c", code], exit_seconds=20) as c:
-                call = asyncio.ensure_future(c.call("long"))
-                await c.call("add", {"a": 1})
-            with pytest.raises(m.ConnectionClosed):
-                await call
-
-        run(main())
+        async with m.Client([sys.executable, "-c", code], exit_seconds=20) as c:
+            call = asyncio.ensure_future(c.call("long"))
+            await c.call("add", {"a": 1})
+        with pytest.raises(m.ConnectionClosed):
+            await call
         assert log.read_text() == "cancelled"
 
 
@@ -14688,7 +14664,7 @@ class TestLogins:
         for name in names:
             del sys.modules[name]
 
-    def test_a_login_is_remembered_until_the_logout(self, example, monkeypatch, capsys):
+    async def test_a_login_is_remembered_until_the_logout(self, example, monkeypatch, capsys):
         import webbrowser
 
         server, client = example
@@ -14702,16 +14678,13 @@ class TestLogins:
             status = await asyncio.get_running_loop().run_in_executor(None, m.main, words)
             return (status, *capsys.readouterr())
 
-        async def main():
-            port = client.free_port()
-            app, authority, guard = server.build(f"http://127.0.0.1:{port}")
-            authority.add_person("alice", "correct horse")
-            with contextlib.closing(authority.db):
-                async with app.http(port=port, auth=guard) as thread:
-                    await self.play(verb, thread.url)
-
         monkeypatch.setattr(webbrowser, "open", browse)
-        run(main())
+        port = client.free_port()
+        app, authority, guard = server.build(f"http://127.0.0.1:{port}")
+        authority.add_person("alice", "correct horse")
+        with contextlib.closing(authority.db):
+            async with app.http(port=port, auth=guard) as thread:
+                await self.play(verb, thread.url)
         assert len(asked) == 1
 
     async def play(self, verb, url):
@@ -15003,7 +14976,7 @@ class TestExamples:
 
     EXAMPLES = HERE / "examples"
 
-    def test_quickstart_never_leaves_its_folder(self, tmp_path):
+    async def test_quickstart_never_leaves_its_folder(self, tmp_path):
         (tmp_path / "outside.txt").write_text("needle")
         folder = tmp_path / "folder"
         (folder / "sub").mkdir(parents=True)
@@ -15012,22 +14985,19 @@ class TestExamples:
             (folder / "link.txt").symlink_to(tmp_path / "outside.txt")
         steps = []
 
-        async def main():
-            target = [sys.executable, str(self.EXAMPLES / "quickstart.py"), str(folder)]
-            async with m.Client(target, progress=lambda *step: steps.append(step)) as c:
-                for files in ("*", "../*", "**/*.txt"):
-                    found = await c.call("search", {"text": "NEEDLE", "files": files})
-                    assert "outside" not in found and "link" not in found
-                assert await c.call("search", {"text": "NEEDLE"}) == "sub/a.txt:2: needle here"
-                assert await c.call("read_file", {"path": "sub/a.txt", "first": 2}) == "needle here"
-                assert await c.read("folder://sub/a.txt") == "hay\nneedle here"
-                for path in ("../outside.txt", str(tmp_path / "outside.txt"), "link.txt", "none"):
-                    with pytest.raises(m.ToolError, match="there is no file"):
-                        await c.call("read_file", {"path": path})
-                with pytest.raises(m.RemoteError):
-                    await c.read("folder://../outside.txt")
-
-        run(main())
+        target = [sys.executable, str(self.EXAMPLES / "quickstart.py"), str(folder)]
+        async with m.Client(target, progress=lambda *step: steps.append(step)) as c:
+            for files in ("*", "../*", "**/*.txt"):
+                found = await c.call("search", {"text": "NEEDLE", "files": files})
+                assert "outside" not in found and "link" not in found
+            assert await c.call("search", {"text": "NEEDLE"}) == "sub/a.txt:2: needle here"
+            assert await c.call("read_file", {"path": "sub/a.txt", "first": 2}) == "needle here"
+            assert await c.read("folder://sub/a.txt") == "hay\nneedle here"
+            for path in ("../outside.txt", str(tmp_path / "outside.txt"), "link.txt", "none"):
+                with pytest.raises(m.ToolError, match="there is no file"):
+                    await c.call("read_file", {"path": path})
+            with pytest.raises(m.RemoteError):
+                await c.read("folder://../outside.txt")
         assert (1, 1, "sub/a.txt") in steps
 
     def test_the_whole_login_is_played_and_shows_no_secret(self):
@@ -15204,61 +15174,52 @@ class TestNotes:
                 await c.call("delete", {"id": 1})
 
     @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-    def test_a_note_is_deleted_when_a_person_agrees(self, notes, revision):
+    async def test_a_note_is_deleted_when_a_person_agrees(self, notes, revision):
         answers, asked = ["decline", "accept"], []
 
         def elicit(message, schema):
             asked.append(message)
             return {} if answers.pop(0) == "accept" else None
 
-        async def main():
-            async with m.Client(notes.app, elicit=elicit, revision=revision) as c:
-                await c.call("add", {"title": "Shop", "text": "milk"})
-                assert "still there" in await c.call("delete", {"id": 1})
-                assert await c.call("delete", {"id": 1}) == "Note 1 is deleted."
-                assert await c.call("search", {"words": "milk"}) == []
-
-        run(main())
+        async with m.Client(notes.app, elicit=elicit, revision=revision) as c:
+            await c.call("add", {"title": "Shop", "text": "milk"})
+            assert "still there" in await c.call("delete", {"id": 1})
+            assert await c.call("delete", {"id": 1}) == "Note 1 is deleted."
+            assert await c.call("search", {"words": "milk"}) == []
         assert asked == ["Delete note 1, 'Shop'?"] * 2
 
     @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-    def test_who_subscribed_hears_of_a_change(self, notes, revision):
+    async def test_who_subscribed_hears_of_a_change(self, notes, revision):
         heard = []
 
-        async def main():
-            async with m.Client(notes.app, revision=revision) as c:
-                await c.call("add", {"title": "Shop", "text": "milk"})
-                await c.subscribe("note://1", heard.append)
-                await c.call("add", {"title": "Other", "text": ""})
-                await c.call("edit", {"id": 1, "text": "bread"})
-                await eventually(lambda: heard)
-
-        run(main())
+        async with m.Client(notes.app, revision=revision) as c:
+            await c.call("add", {"title": "Shop", "text": "milk"})
+            await c.subscribe("note://1", heard.append)
+            await c.call("add", {"title": "Other", "text": ""})
+            await c.call("edit", {"id": 1, "text": "bread"})
+            await eventually(lambda: heard)
         assert [each["uri"] for each in heard] == ["note://1"]
 
-    def test_an_export_is_imported_once_and_its_folders_are_topics(self, notes, tmp_path):
+    async def test_an_export_is_imported_once_and_its_folders_are_topics(self, notes, tmp_path):
         steps, folder = [], tmp_path / "folder"
 
-        async def main():
-            async with m.Client(notes.app, progress=lambda *step: steps.append(step)) as c:
-                await c.call("add", {"title": "Shop", "text": "\nmilk", "topic": "home"})
-                assert await c.call("export_notes") == f"1 notes are in {folder}."
-                assert (folder / "home" / "1.md").read_text() == "# Shop\n\nmilk\n"
-                (folder / "plain.md").write_text("no title")
-                (tmp_path / "outside.md").write_text("secret")
-                with contextlib.suppress(OSError, NotImplementedError):
-                    (folder / "link.md").symlink_to(tmp_path / "outside.md")
-                assert await c.call("import_notes") == "1 of 2 files were new."
-                assert await c.call("import_notes") == "0 of 2 files were new."
-                assert await c.complete("digest", "topic", "g") == ["general"]
-                prompt = await c.get_prompt("digest", {"topic": "general"})
-                texts = [msg["content"]["resource"]["text"] for msg in prompt["messages"][1:]]
-                assert texts == ["# plain\n\nno title\n"]
-
-        run(main())
+        async with m.Client(notes.app, progress=lambda *step: steps.append(step)) as c:
+            await c.call("add", {"title": "Shop", "text": "\nmilk", "topic": "home"})
+            assert await c.call("export_notes") == f"1 notes are in {folder}."
+            assert (folder / "home" / "1.md").read_text() == "# Shop\n\nmilk\n"
+            (folder / "plain.md").write_text("no title")
+            (tmp_path / "outside.md").write_text("secret")
+            with contextlib.suppress(OSError, NotImplementedError):
+                (folder / "link.md").symlink_to(tmp_path / "outside.md")
+            assert await c.call("import_notes") == "1 of 2 files were new."
+            assert await c.call("import_notes") == "0 of 2 files were new."
+            assert await c.complete("digest", "topic", "g") == ["general"]
+            prompt = await c.get_prompt("digest", {"topic": "general"})
+            texts = [msg["content"]["resource"]["text"] for msg in prompt["messages"][1:]]
+            assert texts == ["# plain\n\nno title\n"]
         assert steps[:2] == [(1, 1, "Shop"), (1, 2, "1.md")] and (2, 2, "plain.md") in steps
 
-    def test_an_import_that_is_cancelled_ends_and_keeps_what_it_has(self, notes, tmp_path):
+    async def test_an_import_that_is_cancelled_ends_and_keeps_what_it_has(self, notes, tmp_path):
         (tmp_path / "folder").mkdir()
         for number in range(20):
             (tmp_path / "folder" / f"{number}.md").write_text("text")
@@ -15272,17 +15233,14 @@ class TestNotes:
 
         notes.Notes.change = slow
 
-        async def main():
-            async with m.Client(notes.app, revision=V4) as c:
-                job = asyncio.ensure_future(c.call("import_notes"))
-                await eventually(began.is_set)
-                job.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await job
-                await c.ping()  # now the server has heard of it
-                go_on.set()
-
-        run(main())
+        async with m.Client(notes.app, revision=V4) as c:
+            job = asyncio.ensure_future(c.call("import_notes"))
+            await eventually(began.is_set)
+            job.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await job
+            await c.ping()  # now the server has heard of it
+            go_on.set()
         with contextlib.closing(notes.sqlite3.connect(str(notes.DATABASE))) as database:
             assert database.execute("SELECT count(*) FROM notes").fetchall() == [(1,)]
 
@@ -15414,7 +15372,7 @@ class TestReadme:
         assert {*re.findall(r"(?<![\w.@\"/=])([a-z_]\w+)(?=\()", code)} - names == set()
         assert {*re.findall(r"\b(\w+)=", code)} - options == set()
 
-    def test_the_names_beside_those_of_the_sdk_exist(self):
+    async def test_the_names_beside_those_of_the_sdk_exist(self):
         page = (HERE / "examples" / "porting" / "README.md").read_text("utf-8")
         ours = " ".join(line.split(" | ")[1] for line in page.splitlines() if " | " in line)
         found = re.findall(r"\b(app|ctx|c)\.(\w+)", ours)
@@ -15423,12 +15381,9 @@ class TestReadme:
 
         app.add_tool(lambda ctx: seen.update(ctx=dir(ctx)), name="see")
 
-        async def main():
-            async with m.Client(app) as c:
-                await c.call("see")
-                seen.update(app=dir(app), c=dir(c))
-
-        run(main())
+        async with m.Client(app) as c:
+            await c.call("see")
+            seen.update(app=dir(app), c=dir(c))
         assert [(name, word) for name, word in found if word not in seen[name]] == []
         options = {
             word for fn in (m.Server, m.Server.include, m.Server.route, m.HTTPServer, m.Endpoint,
@@ -15516,20 +15471,17 @@ class TestAnnouncements:
         assert "notifications/resources/updated" in found
         assert 0 < found.count("notifications/message") < 20_000
 
-    def test_announcements_of_any_thread_arrive(self):
+    async def test_announcements_of_any_thread_arrive(self):
         app = watched_app()
 
-        async def main():
-            heard = asyncio.Event()
-            async with m.Client(app, on_tools_changed=lambda: heard.set()) as c:
-                await c.list_tools()
-                thread = threading.Thread(target=app.add_tool, args=(lambda: 2,), kwargs={"name": "two"})
-                thread.start()
-                thread.join()
-                await heard.wait()
-                assert "two" in [tool["name"] for tool in await c.list_tools()]
-
-        run(main())
+        heard = asyncio.Event()
+        async with m.Client(app, on_tools_changed=lambda: heard.set()) as c:
+            await c.list_tools()
+            thread = threading.Thread(target=app.add_tool, args=(lambda: 2,), kwargs={"name": "two"})
+            thread.start()
+            thread.join()
+            await heard.wait()
+            assert "two" in [tool["name"] for tool in await c.list_tools()]
 
     async def test_a_session_watches_a_bounded_number_of_resources(self):
         async with lines_to(watched_app()) as lines:
