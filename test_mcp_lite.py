@@ -1,4 +1,4 @@
-"""Tests of mcp_lite.py, in the order of its sections: T5 tests section 5; T90 to T94 all of it.
+"""Tests of mcp_lite.py, in the order of its sections: T5 tests section 5.
 
 `python3 test_mcp_lite.py` runs them on all processors; its arguments are pytest's. If there is no
 pytest, it makes .venv beside this file, with pytest and pytest-xdist. `python3 -m pytest` runs them
@@ -3139,12 +3139,17 @@ class TestAsking:
             sys.setswitchinterval(interval)
             running.stop()
 
-    async def test_what_json_cannot_say_is_the_caller_s_error(self):
-        async with m.Client(demo()) as c:
-            for value in (float("nan"), object()):
-                with pytest.raises((TypeError, ValueError)):
-                    await c.call_tool("echo", {"text": value})
-            assert await c.call("echo", {"text": "still here"}) == "still here"
+    @pytest.mark.parametrize("way", ["memory", "stdio", "http"])
+    async def test_what_json_cannot_say_is_the_caller_s_error(self, way):
+        app = demo()
+        async with app.http(port=0) as server:
+            target = {"memory": app, "stdio": [sys.executable, "-c", SERVER + "app.run()"], "http": server.url}[way]
+            async with m.Client(target) as c:
+                for value in (float("nan"), object()):
+                    for use in (c.call_tool("echo", {"text": value}), c.notify("acme/x", {"a": value})):
+                        with pytest.raises((TypeError, ValueError), match="JSON"):
+                            await use
+                await c.ping()
 
 
 #######################################
@@ -3522,6 +3527,715 @@ class TestValidation:
                 for _ in range(3):
                     validator.check(thing(3))
         assert compiled > 500
+
+
+#######################################
+# T11. Functions
+#######################################
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: float = 0.5
+    tags: typing.List[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass
+class Node:
+    value: int
+    children: typing.List["Node"] = dataclasses.field(default_factory=list)
+    parent: typing.Optional["Node"] = None
+
+
+@dataclasses.dataclass
+class Area:
+    width: int
+    height: int
+    size: int = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        if self.width < 0:
+            raise ValueError("width is negative")
+        self.size = self.width * self.height
+
+
+class Color(enum.Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Pair(typing.NamedTuple):
+    left: int
+    right: Color = Color.RED
+
+
+class Movie(typing.TypedDict):
+    title: str
+
+
+class Film(Movie, total=False):
+    when: datetime.date
+
+
+class Text(str):
+    def __str__(self):
+        return "something else"
+
+
+UserId = typing.NewType("UserId", int)
+Note = types.SimpleNamespace  # what another library puts into Annotated[]
+
+# An annotation, and its schema.
+ANNOTATIONS = table(r"""
+    str | {"type": "string"}
+    int | {"type": "integer"}
+    float | {"type": "number"}
+    bool | {"type": "boolean"}
+    None | {"type": "null"}
+    Any | {}
+    object | {}
+    list | {"type": "array", "items": {}}
+    dict | {"type": "object"}
+    list[int] | {"type": "array", "items": {"type": "integer"}}
+    Sequence[int] | {"type": "array", "items": {"type": "integer"}}
+    List[Any] | {"type": "array", "items": {}}
+    set[str] | {"type": "array", "items": {"type": "string"}, "uniqueItems": true}
+    frozenset | {"type": "array", "items": {}, "uniqueItems": true}
+    tuple[int, ...] | {"type": "array", "items": {"type": "integer"}}
+    tuple[int, str] | {"type": "array", "items": {}, "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}
+    tuple[int, int] | {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
+    dict[str, int] | {"type": "object", "additionalProperties": {"type": "integer"}}
+    Mapping[str, Any] | {"type": "object"}
+    Optional[int] | {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+    Union[int, str] | {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    Literal["a", "b"] | {"type": "string", "enum": ["a", "b"]}
+    Literal[1, "b", None] | {"enum": [1, "b", null]}
+    Color | {"type": "string", "enum": ["red", "green"]}
+    Level | {"type": "integer", "enum": [1, 2]}
+    datetime.datetime | {"type": "string", "format": "date-time"}
+    datetime.date | {"type": "string", "format": "date"}
+    datetime.time | {"type": "string", "format": "time"}
+    uuid.UUID | {"type": "string", "format": "uuid"}
+    pathlib.Path | {"type": "string"}
+    decimal.Decimal | {"anyOf": [{"type": "number"}, {"type": "string", "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"}]}
+    bytes | {"type": "string", "contentEncoding": "base64"}
+    UserId | {"type": "integer"}
+    Annotated[int, "how many"] | {"type": "integer", "description": "how many"}
+    Annotated[int, {"minimum": 1}, "n"] | {"type": "integer", "minimum": 1, "description": "n"}
+    Annotated[str, m.Header("Region")] | {"type": "string", "x-mcp-header": "Region"}
+    # as annotated_types, msgspec.Meta and pydantic.Field have them
+    Annotated[int, Note(ge=1, gt=None), Note(lt=9), Note(multiple_of=2)] | {"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "multipleOf": 2}
+    Annotated[float, Note(gt=0.5, le=2, description="d", title="T")] | {"type": "number", "exclusiveMinimum": 0.5, "maximum": 2, "description": "d", "title": "T"}
+    Annotated[str, Note(description="d", metadata=[Note(pattern="^a"), Note(max_length=4)])] | {"type": "string", "description": "d", "pattern": "^a", "maxLength": 4}
+    Annotated[int, Note(examples=[1, 2])] | {"type": "integer", "examples": [1, 2]}
+    Annotated[int, Note(deprecated=True, json_schema_extra={"x-unit": "m"})] | {"type": "integer", "deprecated": true, "x-unit": "m"}
+    Annotated[int, Note(discriminator="kind")] | {"type": "integer", "discriminator": {"propertyName": "kind"}}
+    Annotated[Dict[str, Any], Note(max_length=2)] | {"type": "object", "maxProperties": 2}
+    Annotated[List[Any], Note(min_length=2)] | {"type": "array", "items": {}, "minItems": 2}
+    Annotated[Optional[List[Any]], Note(min_length=2)] | {"anyOf": [{"type": "array", "items": {}}, {"type": "null"}], "minItems": 2}
+    Annotated[int, None, Note(ge=1)] | {"type": "integer", "minimum": 1}
+    Annotated[decimal.Decimal, Note(le=decimal.Decimal("9.99"))] | {"anyOf": [{"type": "number"}, {"type": "string", "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"}], "maximum": 9.99}
+    Point | {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 0.5}, "tags": {"type": "array", "items": {"type": "string"}}}, "required": ["x"]}
+    Pair | {"type": "object", "properties": {"left": {"type": "integer"}, "right": {"type": "string", "enum": ["red", "green"], "default": "red"}}, "required": ["left"]}
+    Film | {"type": "object", "properties": {"title": {"type": "string"}, "when": {"type": "string", "format": "date"}}, "required": ["title"]}
+    Area | {"type": "object", "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}}, "required": ["width", "height"]}
+""")
+
+# An annotation, the JSON of an argument, its Python value, and the JSON of that if it differs.
+CONVERSIONS = table(r"""
+    int | 3.0 | 3
+    list[int] | [1.0, 2] | [1, 2]
+    float | 1 | 1
+    bytes | "aGk=" | b"hi"
+    pathlib.PurePosixPath | "/a/b" | pathlib.PurePosixPath("/a/b")
+    uuid.UUID | "00000000-0000-0000-0000-000000000001" | uuid.UUID(int=1)
+    decimal.Decimal | "0.10" | decimal.Decimal("0.10")
+    decimal.Decimal | 0.5 | decimal.Decimal("0.5") | "0.5"
+    datetime.datetime | "2026-07-28T10:00:00Z" | datetime.datetime(2026, 7, 28, 10, tzinfo=utc) | "2026-07-28T10:00:00+00:00"
+    datetime.datetime | "2026-07-28T10:00:00.500000+00:00" | datetime.datetime(2026, 7, 28, 10, 0, 0, 500000, utc)
+    datetime.date | "2026-07-28" | datetime.date(2026, 7, 28)
+    datetime.time | "10:30:00Z" | datetime.time(10, 30, tzinfo=utc) | "10:30:00+00:00"
+    Color | "green" | Color.GREEN
+    Level | 2 | Level.HIGH
+    Literal[Color.RED] | "red" | Color.RED
+    set[str] | ["b", "a"] | {"a", "b"} | ["a", "b"]
+    tuple[int, ...] | [1, 2] | (1, 2)
+    tuple[Color, bytes] | ["red", "aGk="] | (Color.RED, b"hi")
+    dict[str, bytes] | {"red": "aGk="} | {"red": b"hi"}
+    Optional[datetime.date] | null | None
+    Optional[datetime.date] | "2026-07-28" | datetime.date(2026, 7, 28)
+    Union[Point, Pair] | {"left": 1} | Pair(1) | {"left": 1, "right": "red"}
+    Union[Pair, Point] | {"x": 1} | Point(1) | {"x": 1, "y": 0.5, "tags": []}
+    Union[int, str] | "3" | "3"
+    # the first that fits and can be read
+    Union[datetime.date, str] | "2026-02-30" | "2026-02-30"
+    Union[str, datetime.date] | "2026-02-03" | "2026-02-03"
+    Film | {"title": "M", "when": "1931-05-11"} | {"title": "M", "when": datetime.date(1931, 5, 11)}
+    Node | {"value": 1, "children": [{"value": 2, "children": [], "parent": null}], "parent": null} | Node(1, [Node(2)])
+    Optional[Node] | {"value": 1, "parent": {"value": 2.0}} | Node(1, [], Node(2)) | {"value": 1, "children": [], "parent": {"value": 2, "children": [], "parent": null}}
+    UserId | 5 | 5
+    Annotated[Color, "which"] | "red" | Color.RED
+    # results go by their values
+    Any | 1 | 1 | 1
+""")
+
+# A Python value that a tool returns, and its JSON.
+RETURNED = table(r"""
+    {1: 1, "a": 2, Color.RED: 3, datetime.date(2026, 1, 1): 4} | {"1": 1, "a": 2, "red": 3, "2026-01-01": 4}
+    {"v": [None, True, 1, 1.5, "x", [1, [2]], {"b": []}]} | {"v": [null, true, 1, 1.5, "x", [1, [2]], {"b": []}]}
+    {"v": [Level.LOW, range(3), {"b", "a"}, bytearray(b"hi"), Text("x")]} | {"v": [1, [0, 1, 2], ["a", "b"], "aGk=", "x"]}
+    {"v": Area(2, 3)} | {"v": {"width": 2, "height": 3, "size": 6}}
+    {"v": [datetime.timedelta(1).__class__.__name__, uuid.UUID(int=1)]} | {"v": ["timedelta", "00000000-0000-0000-0000-000000000001"]}
+    {"v": types.MappingProxyType({"a": (1, 2)})} | {"v": {"a": [1, 2]}}
+""")
+
+# An annotation, the JSON of an argument, the path to what is wrong with it, words of the message.
+UNREADABLE = table(r"""
+    bytes | "a" | x | usable
+    datetime.date | "zz" | x | zz
+    datetime.datetime | "2025-13-01T00:00:00Z" | x | month must be
+    Area | {"width": -1, "height": 1} | x | width is negative
+    list[Area] | [{"width": 1, "height": 1}, {"width": -1, "height": 1}] | x[1] | width
+    dict[str, List[datetime.date]] | {"a": ["2026-01-01", "x"]} | x.a[1] | usable
+    Optional[uuid.UUID] | "x" | x | usable
+    Node | {"value": 1, "children": [{"value": "x"}]} | x.children[0].value | expected integer
+    Node | {"value": 1, "parent": {"value": 1, "odd": 1}} | x.parent.odd | unexpected property
+    Point | {"x": 1, "z": 2} | x.z | unexpected property
+""")
+
+# A function, and the schema of its arguments without their type.
+SIGNATURES = table(r"""
+    def f(): ... | {"properties": {}}
+    def f(a, b=1, *, c): ... | {"properties": {"a": {}, "b": {"default": 1}, "c": {}}, "required": ["a", "c"]}
+    def f(a: "int", b: "Optional[str]" = None): ... | {"properties": {"a": {"type": "integer"}, "b": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null}}, "required": ["a"]}
+    def f(a: "List[Point]" = ()): ... | {"properties": {"a": {"type": "array", "items": POINT, "default": []}}}
+    def f(a: int = None): ... | {"properties": {"a": {"type": "integer"}}}
+    def f(a: float = math.nan, b=object()): ... | {"properties": {"a": {"type": "number"}, "b": {}}}
+    def f(a: bytes = b"hi"): ... | {"properties": {"a": {"type": "string", "contentEncoding": "base64", "default": "aGk="}}}
+    def f(a: int, **rest): ... | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    def f(a: int, **rest: int): ... | {"properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": {"type": "integer"}}
+    def f(a, ctx): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, *, ctx=None): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, c: m.Context): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, c: "Optional[Context]" = None): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, c: "Context|None" = None): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, c: Annotated[m.Context, "x"]): ... | {"properties": {"a": {}}, "required": ["a"]}
+    def f(a, context): ... | {"properties": {"a": {}, "context": {}}, "required": ["a", "context"]}
+    def f(ctx: str): ... | {"properties": {"ctx": {"type": "string"}}, "required": ["ctx"]}
+    f = functools.partial(lambda a, b: 1, b=5) | {"properties": {"a": {}}, "required": ["a"]}
+    f = functools.partial(lambda a, b: 1, 5) | {"properties": {"b": {}}, "required": ["b"]}
+    f = Callables().method | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    f = Callables.of_class | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    f = Callables.static | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    f = Callables() | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    f = wrapped(Callables().method) | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    f = functools.partial(Callables.method, Callables()) | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+""")
+
+# A function that JSON cannot fill, and words of the error.
+UNFILLABLE = table(r"""
+    def f(x: "Nowhere"): ... | f() x Nowhere module level input_schema=
+    def f(x: "int +"): ... | f() x input_schema=
+    def f(x: threading.Thread): ... | f() x dataclass input_schema=
+    def f(*x): ... | f() x list input_schema=
+    def f(x: int = dataclasses.field(default=3)): ... | f() x Annotated[]
+    def f() -> "Nowhere": ... | f() Nowhere
+    def f(x: dict[int, str]): ... | f() x strings
+    def f(x: [int]): ... | f() x
+    def f(x: typing.TypeVar("T")): ... | f() x
+    def f(x: Callable[[], int]): ... | f() x
+""")
+
+# A docstring, what is left of it, and the descriptions of parameters.
+DOCSTRINGS = table(r"""
+    S.\n\nArgs:\n    a (int): the first: a number\n        that goes on\n\n        and on\n    b: the second\n    **rest: ignored\n\nReturns:\n    the sum | S.\n\nReturns:\n    the sum | {"a": "the first: a number that goes on and on", "b": "the second"}
+    S.\n\nArgs:\n    a - first\n    b -- second | S. | {"a": "first", "b": "second"}
+    S.\n\nArgs:\n    a: first - with a dash | S. | {"a": "first - with a dash"}
+    S.\n\nArgs:\n    a-b: first | S.\n\nArgs:\n    a-b: first | {}
+    S.\n\nArgs:\n    Any number of words. | S.\n\nArgs:\n    Any number of words. | {}
+    S.\n\nArgs:\n    a: x\n    words\n\nReturns:\n    y | S.\n\nArgs:\n    a: x\n    words\n\nReturns:\n    y | {"a": "x"}
+    Do it. | Do it. | {}
+""")
+
+# The annotation of a result, and the schema of its structured content; - if it has none.
+OUTPUTS = table(r"""
+    int | {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}
+    list[int] | {"type": "object", "properties": {"result": {"type": "array", "items": {"type": "integer"}}}, "required": ["result"]}
+    dict[str, int] | {"type": "object", "additionalProperties": {"type": "integer"}}
+    Movie | {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
+    None | -
+    Any | -
+    object | -
+    bytes | -
+    Optional[bytes] | -
+    list | -
+    List[Any] | -
+    m.Image | -
+    list[m.Image] | -
+    Union[str, m.Image] | -
+    Optional[m.Link] | -
+    Annotated[m.Message, "x"] | -
+""")
+
+# The schema of an argument, what a model sends, and what the function takes; - if it is refused.
+RELAXED = table(r"""
+    {"type": "integer"} | "3" | 3
+    {"type": "integer"} | "-3" | -3
+    {"type": "integer"} | "3.0" | 3.0
+    {"type": "integer"} | "3.5" | -
+    {"type": "integer"} | "+3" | -
+    {"type": "integer"} | " 3" | 3
+    {"type": "integer"} | "" | absent
+    {"type": "string", "enum": ["a"]} | "" | absent
+    {"type": "integer"} | "\u0663" | -
+    {"type": "integer"} | "1_0" | -
+    {"type": "integer"} | "true" | -
+    {"type": "integer"} | 3 | 3
+    {"type": "integer", "minimum": 5} | "3" | -
+    {"type": "integer", "minimum": 5} | "6" | 6
+    {"type": "number"} | "2.5e1" | 25.0
+    {"type": "number"} | "NaN" | -
+    {"type": "boolean"} | "true" | true
+    {"type": "boolean"} | "True" | -
+    {"type": "boolean"} | "1" | -
+    {"type": "array"} | "[1, 2]" | [1, 2]
+    {"type": "object"} | "{\"a\": 1}" | {"a": 1}
+    {"type": "object"} | "[1]" | -
+    {"type": "object"} | "{" | -
+    {"type": ["integer", "null"]} | "null" | null
+    {"anyOf": [{"type": "integer"}, {"type": "null"}]} | "3" | 3
+    {"enum": [1, 2]} | "2" | 2
+    {"$ref": "#/$defs/N"} | "{\"v\": 1}" | {"v": 1}
+    {"allOf": [{"type": "integer"}]} | "3" | 3
+    {"type": "integer"} | null | absent
+    {"type": ["null", "integer"]} | null | null
+    # where a string may be meant, it is
+    {"type": "string"} | "3" | "3"
+    {"type": ["integer", "string"]} | "3" | "3"
+    {} | "3" | "3"
+    true | "3" | "3"
+    {"anyOf": [{"type": "integer"}, {}]} | "3" | "3"
+    {"enum": [1, "1"]} | "1" | "1"
+    {"$ref": "#/$defs/S"} | "3" | "3"
+""")
+
+
+class Callables:
+    """Say it."""
+
+    def method(self, a: int):
+        """Do it."""
+        return [a]
+
+    @classmethod
+    def of_class(cls, a: int):
+        return [a]
+
+    @staticmethod
+    def static(a: int):
+        return [a]
+
+    def __call__(self, a: int):
+        return [a]
+
+
+def wrapped(fn):
+    @functools.wraps(fn)
+    def wrapper(*args, **kwargs):
+        return fn(*args, **kwargs)
+
+    return wrapper
+
+
+def names_around():
+    """Return the names that the sources in the tables use."""
+    return {**vars(typing), "utc": datetime.timezone.utc, "decimal": decimal, **globals()}
+
+
+def run_source(source):
+    """Execute a source without this file's `from __future__`; return its names."""
+    names = names_around()
+    exec(compile(source, "<test>", "exec", dont_inherit=True), names)
+    return names
+
+
+async def define(fn, **options):
+    """Return how a tool is listed."""
+    app = m.Server()
+    app.add_tool(fn, name="f", **options)
+    async with m.Client(app) as c:
+        (tool,) = await c.list_tools()
+    return tool
+
+
+async def value_of(fn, arguments, **options):
+    """Return the value of a call to a tool, or the text of its error."""
+    app = m.Server()
+    app.add_tool(fn, name="f", **options)
+    async with m.Client(app) as c:
+        try:
+            return await c.call("f", arguments)
+        except m.ToolError as exc:
+            return str(exc)
+
+
+class TestAnnotations:
+    """What a type says in JSON, and how values cross."""
+
+    async def test_an_annotation_has_this_schema(self):
+        found = {}
+        for annotation, _ in ANNOTATIONS:
+            tool = await define(run_source(f"def f(x: {annotation}): ...")["f"])
+            found[annotation] = tool["inputSchema"]["properties"]["x"]
+        assert found == {annotation: json.loads(schema) for annotation, schema in ANNOTATIONS}
+
+    async def test_a_value_crosses_and_comes_back(self):
+        for annotation, given, text, *back in CONVERSIONS:
+            names = run_source(f"taken = []\ndef f(x: {annotation}): taken.append(x); return [x]")
+            answer = await value_of(names["f"], {"x": json.loads(given)}, structured=False)
+            value, (taken,) = eval(text, names_around()), names["taken"]
+            assert taken == value and type(taken) is type(value), annotation
+            if annotation != "bytes":  # they are content in a list
+                assert json.loads(answer) == [json.loads(back[0] if back else given)], annotation
+
+    async def test_a_result_becomes_json_by_its_values(self):
+        for value, answer in RETURNED:
+            assert await value_of(run_source(f"def f(): return {value}")["f"], {}) == json.loads(answer)
+        loop = []
+        loop.append(loop)
+        for wrong in (object(), [1, {"b": object()}], loop, math.nan):
+            try:
+                answer = await value_of(lambda wrong=wrong: {"a": wrong}, {})
+            except m.RemoteError:  # it could not be sent
+                continue
+            assert isinstance(answer, str), wrong
+
+    async def test_an_argument_that_cannot_be_read_is_an_error_with_its_path(self):
+        for annotation, given, path, words in UNREADABLE:
+            error = await value_of(run_source(f"def f(x: {annotation}): ...")["f"], {"x": json.loads(given)})
+            assert f"{path}: " in error and words in error, annotation
+
+    async def test_a_result_has_the_schema_of_its_annotation(self):
+        found = {}
+        for annotation, _ in OUTPUTS:
+            tool = await define(run_source(f"def f() -> {annotation}: ...")["f"])
+            found[annotation] = tool.get("outputSchema", "-")
+        assert found == {a: schema if schema == "-" else json.loads(schema) for a, schema in OUTPUTS}
+
+    async def test_records_in_results_fit_the_schema_that_was_told(self):
+        for made in ("Node(1, [Node(2)])", "Point(1)", "Area(1, 2)", "Pair(1)"):
+            name = made.partition("(")[0]
+            fn = run_source(f"def f() -> {name}: return {made}")["f"]
+            tool, value = await define(fn), await value_of(fn, {})
+            m.compile_schema(tool["outputSchema"]).check(value)
+            assert "value" in value or tool["outputSchema"]["properties"].keys() <= value.keys()
+            fn = run_source(f"def f() -> Optional[{name}]: return {made}")["f"]
+            assert await value_of(fn, {}) == value
+
+    @pytest.mark.skipif(sys.version_info < (3, 11), reason="no such names")
+    async def test_members_may_be_required_or_not_also_where_annotations_are_strings(self):
+        source = (
+            "class T(TypedDict):\n  a: int\n  b: NotRequired[bytes]\n"
+            "class S(T, total=False):\n  c: Required['int']\n"
+            "  d: 'typing.Annotated[typing.Required[int], {}]'\n  e: int\n"
+            "class Q(TypedDict):\n  a: 'int'\n  b: 'typing.NotRequired[int]'\n"
+            "def f(s: S, q: Q): return {'b': len(s['b'])}"
+        )
+        fn = run_source(source)["f"]
+        properties = (await define(fn))["inputSchema"]["properties"]
+        required = {name: {*schema["required"]} for name, schema in properties.items()}
+        assert required == {"s": {"a", "c", "d"}, "q": {"a"}}
+        assert await value_of(fn, {"s": {"a": 1, "b": "aGk=", "c": 1, "d": 1}, "q": {"a": 1}}) == {"b": 2}
+
+    @pytest.mark.skipif(sys.version_info < (3, 10), reason="no such syntax")
+    async def test_unions_may_have_a_bar(self):
+        tool = await define(run_source("def f(x: int | None, y: 'list[str] | int' = 1): ...")["f"])
+        properties = tool["inputSchema"]["properties"]
+        assert properties["x"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+        assert properties["y"]["anyOf"][0]["type"] == "array"
+
+    @pytest.mark.skipif(sys.version_info < (3, 12), reason="no such syntax")
+    async def test_a_type_statement_may_be_recursive(self):
+        source = "type Tree = dict[str, Tree] | int\ntype Id = int\ndef f(t: Tree, i: Id): return {'t': t, 'i': i}"
+        fn = run_source(source)["f"]
+        assert await value_of(fn, {"t": {"a": {"b": 1}}, "i": 2.0}) == {"t": {"a": {"b": 1}}, "i": 2}
+        assert "t" in await value_of(fn, {"t": {"a": {"b": "x"}}, "i": 2})
+
+    async def test_nested_unions_are_read_in_time_that_grows_with_the_value(self):
+        value, began = None, time.process_time()
+        for n in range(25):
+            value = {"value": n, "parent": value}
+        assert await value_of(run_source("def f(x: Node) -> int: return x.value")["f"], {"x": value}) == 24
+        assert time.process_time() - began < 10  # 2 ** 25 readings take minutes
+
+
+class TestHosts:
+    """What hosts and models make of our schemas: see their converters, and what models send."""
+
+    @pytest.mark.parametrize("source", [row[0] for row in ANNOTATIONS] + ["Node", "List[Node]"])
+    async def test_no_schema_has_what_breaks_a_converter(self, source):
+        """google-genai: no boolean; AutoGen, Semantic Kernel: one type; VS Code, Gemini: items."""
+        def look(schema):
+            if isinstance(schema, list):
+                return [look(part) for part in schema]
+            if not isinstance(schema, dict):
+                return None
+            assert not isinstance(schema.get("additionalProperties"), bool)
+            assert not isinstance(schema.get("type"), list)
+            assert schema.get("type") != "array" or "items" in schema
+            return [look(part) for part in schema.values()]
+
+        look((await define(run_source(f"def f(x: {source}): ...")["f"]))["inputSchema"])
+
+    async def test_a_class_that_contains_itself_is_described_once_and_read_whole(self):
+        fn = run_source("def f(x: Node, more: List[Node] = ()) -> int: return x.parent.value")["f"]
+        schema = (await define(fn))["inputSchema"]
+        assert schema["properties"]["x"] == {"$ref": "#/$defs/Node"}
+        assert schema["$defs"].keys() == {"Node"}
+        assert await value_of(fn, {"x": {"value": 1, "parent": {"value": 2}}}) == 2
+        odd = {"value": 1, "parent": {"value": 2, "odd": 3}}
+        assert "x.parent.odd: unexpected property" in await value_of(fn, {"x": odd})
+
+    async def test_the_schema_of_many_classes_grows_with_their_number_only(self):
+        cls = Point
+        for n in range(40):  # each uses the one before twice
+            cls = dataclasses.make_dataclass(f"Layer{n}", [("left", cls), ("right", cls)])
+
+        def f(x): return 1  # fmt: skip
+
+        f.__annotations__ = {"x": cls}
+        tool = await define(f)
+        assert len(json.dumps(tool)) < 100_000
+        assert "unexpected" in await value_of(f, {"x": {"odd": 1}})
+
+    async def test_a_thousand_arguments_as_text_are_understood_in_one_pass(self):
+        schema = {"properties": {f"a{n}": {"type": "integer"} for n in range(1000)}}
+        given = {name: "7" for name in schema["properties"]}
+        began = time.process_time()
+        answer = await value_of(lambda args: {"sum": sum(args.values())}, given, input_schema=schema)
+        assert answer == {"sum": 7000}
+        assert time.process_time() - began < 1  # 3.1 s, where each text was a pass over all
+
+    async def test_an_empty_text_for_what_was_not_filled_in_is_left_out(self):
+        def f(n: int = 5, color: typing.Literal["red", "blue"] = "red", text: str = "x") -> str:
+            return f"{n} {color} {text!r}"
+
+        assert await value_of(f, {"n": "", "color": "", "text": ""}) == "5 red ''"
+
+        def needed(n: int) -> int:
+            return n
+
+        assert "n: expected integer, got string" in await value_of(needed, {"n": ""})
+
+    async def test_further_arguments_are_checked_as_they_are_annotated(self):
+        fn = run_source("def f(**more: datetime.date) -> str: return str({**more})")["f"]
+        assert "datetime.date(2026, 1, 2)" in await value_of(fn, {"a": "2026-01-02"})
+        assert "a: expected string, got integer" in await value_of(fn, {"a": 1})
+
+    @pytest.mark.parametrize("text", ["10:30:00.5Z", "10:30:00.500000000Z", "10:30:00.50+00:00"])
+    async def test_a_fraction_of_a_second_may_have_any_number_of_digits(self, text):
+        """RFC 3339 section 5.6"""
+        fn = run_source("def f(t: datetime.time) -> int: return t.microsecond")["f"]
+        assert await value_of(fn, {"t": text}) == 500000
+
+    @pytest.mark.parametrize("data", [
+        {"": "0", "name": "tea"}, {None: ["x"], "type": "tea"}, {"type": "text", "text": 5},
+        {"type": ["text"], "text": "a"},
+    ])
+    async def test_data_that_only_resemble_a_content_block_are_data(self, data):
+        result = await value_of(lambda: [data], {}, structured=False)
+        assert isinstance(result, str)
+
+    async def test_data_that_only_resemble_the_contents_of_a_resource_are_data(self):
+        app, row = m.Server(), {"uri": "x://a", "text": "b", "likes": 3}
+        app.add_resource("x://row", lambda: row, name="row")
+        async with m.Client(app) as c:
+            assert json.loads(await c.read("x://row")) == row
+
+    @pytest.mark.parametrize("block, text", [
+        ({"type": "tool_use", "id": "1", "name": "add", "input": {"a": 1}}, '{"type":"tool_use","id":"1","name":"add","input":{"a":1}}'),
+        ({"type": "resource", "resource": {"uri": "x://a", "blob": "aGk=", "mimeType": "image/png"}}, "[resource, image/png, 4 characters of base64]"),
+        ({"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}, "[audio, audio/wav, 4 characters of base64]"),
+    ])  # fmt: skip
+    async def test_a_client_that_knows_only_text_reads_what_a_block_is(self, block, text):
+        app = m.Server()
+        app.add_prompt(lambda: [{"role": "user", "content": [block, "hi"]}], name="p")
+        async with m.Client(app, revision="2024-11-05") as c:
+            (message, _) = (await c.get_prompt("p"))["messages"]
+        assert message["content"] in (block, {"type": "text", "text": text})
+
+    @pytest.mark.parametrize("answer, action", [
+        (True, "accept"), ({"action": "accept"}, "accept"), (False, "decline"), (None, "decline"), ("cancel", "cancel"),
+        ("no", None), ("", None), ({"action": "foo"}, None),
+    ])  # fmt: skip
+    async def test_only_consent_opens_a_page(self, answer, action):
+        app = asking_app(lambda ctx: ctx.elicit_url("Pay?", "https://pay.example/1"))
+        async with m.Client(app, elicit_url=lambda message, url: answer) as c:
+            with contextlib.suppress(m.MCPError):
+                await c.call("tool")
+        assert [seen.action for seen in app.seen if isinstance(seen, m.Elicited)] == [action] * (action is not None)
+
+    @pytest.mark.parametrize("words, error", [
+        (["call", "add", "--yes=no", "x.py"], "--yes takes no value"),
+        (["info", "x.py", "--log"], "--log needs a value"),
+    ])
+    def test_an_option_that_is_half_written_is_refused(self, words, error):
+        with pytest.raises(m.UsageError, match=error):
+            m.parse_line(words)
+
+    def test_a_host_without_a_name_is_refused(self):
+        with pytest.raises(ValueError, match="allowed_hosts="):
+            m.Server().asgi_with(allowed_hosts="".split(","))
+
+    async def test_ssl_cannot_be_switched_off(self):
+        with pytest.raises(ValueError, match="certificates are always verified"):
+            async with m.Client("https://127.0.0.1:1/mcp", ssl=False):
+                pass
+
+    @pytest.mark.parametrize("options", [{"rate_limit": (0.5, 1.0)}, {"page_size": 0.5}, {"threads": 0}])
+    def test_a_bound_that_lets_nothing_pass_is_refused(self, options):
+        with pytest.raises(ValueError, match="must be >= 1"):
+            m.Server(**options)
+
+    async def test_a_budget_that_is_spent_inside_a_text_is_reported_as_such(self):
+        schema = {"properties": {"a": {"type": "array", "items": {"pattern": "x$"}}}}
+        text = json.dumps(["x" * 10000] * 5)
+        assert "takes too long" in await value_of(lambda args: 1, {"a": text}, input_schema=schema)
+
+    async def test_a_class_has_no_json(self):
+        assert "type has no JSON form" in await value_of(lambda: Point, {})
+
+    async def test_a_list_that_is_none_is_null(self):
+        fn = run_source("def f() -> list: return None")["f"]
+        assert await value_of(fn, {}) is None
+
+    async def test_a_client_that_cannot_choose_several_values_is_not_asked_to(self):
+        app = asking_app(lambda ctx: ctx.elicit("?", typing.List[typing.Literal["a", "b"]]))
+        async with m.Client(app, revision="2025-06-18", elicit=lambda message, form: {}) as c:
+            with pytest.raises(m.MCPError, match="a client of revision 2025-06-18 cannot choose several"):
+                await c.call("tool")
+
+    def test_a_row_has_no_more_values_than_names(self):
+        with pytest.raises(TypeError, match="too many values for a Elicited"):
+            m.Elicited("accept", 1, 2, 3)
+
+    def test_a_resource_of_a_result_needs_contents(self):
+        with pytest.raises(TypeError, match="pass text= or data="):
+            m.Resource("file:///a")
+
+    def test_an_abstract_path_is_refused_at_registration(self):
+        with pytest.raises(TypeError, match="parameter 'p': .*has no JSON Schema"):
+            m.Server().add_tool(run_source("import os\ndef f(p: os.PathLike): ...")["f"])
+
+    @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
+    async def test_an_optional_answer_that_is_left_blank_is_none(self, revision):
+        app = asking_app(lambda ctx: ctx.elicit("?", typing.Optional[str]))
+        async with m.Client(app, revision=revision, elicit=lambda message, form: {}) as c:
+            await c.call("tool")
+        assert app.seen[-1] == m.Elicited("accept", None)
+
+
+class TestSignatures:
+    """What a function says about its arguments, and how it is called."""
+
+    async def test_a_function_has_this_schema(self):
+        point, found, wanted = dict(ANNOTATIONS)["Point"], {}, {}
+        for source, schema in SIGNATURES:
+            wanted[source] = {"type": "object", **json.loads(schema.replace("POINT", point))}
+            found[source] = (await define(run_source(source)["f"]))["inputSchema"]
+        assert found == wanted
+
+    @pytest.mark.parametrize("source, words", UNFILLABLE)
+    def test_what_json_cannot_fill_is_refused_at_registration(self, source, words):
+        with pytest.raises(TypeError) as caught:
+            m.Server().add_tool(run_source(source)["f"])
+        assert [word for word in words.split() if word not in str(caught.value)] == []
+
+    async def test_a_docstring_describes_the_tool_and_its_parameters(self):
+        for doc, left, told in DOCSTRINGS:
+
+            def fn(a, b): ...
+
+            fn.__doc__ = doc.replace(r"\n", "\n")
+            tool = await define(fn)
+            parts = tool["inputSchema"]["properties"].items()
+            found = {name: part["description"] for name, part in parts if "description" in part}
+            assert (tool["description"], found) == (left.replace(r"\n", "\n"), json.loads(told))
+        assert (await define(wrapped(Callables().method)))["description"] == "Do it."
+        assert (await define(Callables()))["description"] == "Say it."
+        explicit = run_source("def f(a: Annotated[int, 'mine']):\n 'S.\\n\\nArgs:\\n    a: x'")["f"]
+        tool = await define(explicit)
+        assert tool["inputSchema"]["properties"]["a"]["description"] == "mine"
+
+    async def test_everything_that_can_be_called_is_called(self):
+        for source, _ in SIGNATURES:
+            if "Callables" in source:
+                assert await value_of(run_source(source)["f"], {"a": 2.0}, structured=False) == "[2]"
+
+    async def test_arguments_cannot_replace_the_context_or_what_was_bound(self):
+        def pay(user, amount, **rest):
+            return {"user": user, "amount": amount, **rest}
+
+        def look(a, ctx, **rest):
+            return {"ours": isinstance(ctx, m.Context), **rest}
+
+        bound = functools.partial(pay, user="me")
+        for fn, options in (
+            (bound, {}), (functools.partial(bound, limit=1), {}), (wrapped(bound), {}),
+            (bound, {"input_schema": {"type": "object", "properties": {"amount": {}}}}),
+        ):  # fmt: skip
+            answer = await value_of(fn, {"amount": 1, "b": 2}, **options)
+            assert (answer["user"], answer["amount"], answer["b"]) == ("me", 1, 2)
+            error = await value_of(fn, {"amount": 1, "user": "root"}, **options)
+            assert "user: unexpected property" in error
+        error = await value_of(functools.partial(bound, limit=1), {"amount": 1, "limit": 9})
+        assert "limit: unexpected property" in error
+        assert await value_of(look, {"a": 1, "b": 2}) == {"ours": True, "b": 2}
+        assert "theirs" not in str(await value_of(look, {"a": 1, "ctx": "theirs"}))
+
+    async def test_a_schema_of_ones_own_is_published_and_the_annotations_read(self):
+        schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+        decoded = run_source("def f(a: bytes): return a.decode()")["f"]
+        assert (await define(decoded, input_schema=schema))["inputSchema"] == schema
+        assert await value_of(decoded, {"a": "aGk="}, input_schema=schema) == "hi"
+        given = {"a": "x", "b": 2}
+        assert await value_of(lambda **given: given, given, input_schema=schema) == given
+        assert "a: is required" in await value_of(lambda **given: given, {}, input_schema=schema)
+
+    async def test_a_string_is_read_where_no_string_can_be_meant(self):
+        """Models send "3" for 3, and null for what may be absent."""
+        defs = {"N": {"type": "object"}, "S": {"type": "string"}}
+        for schema, given, meant in RELAXED:
+            whole = {"properties": {"a": json.loads(schema)}, "$defs": defs}
+            arguments = {"a": json.loads(given)}
+            answer = await value_of(lambda **given: given, arguments, input_schema=whole)
+            if meant == "-":
+                assert answer.startswith("a: "), (schema, given)
+            else:
+                wanted = {} if meant == "absent" else {"a": json.loads(meant)}
+                assert answer == wanted and repr(answer) == repr(wanted), (schema, given)
+        whole = {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
+        assert isinstance(await value_of(lambda **given: given, {"a": None}, input_schema=whole), str)
+        assert await value_of(lambda **given: given, {"a": "1", "b": "2"}, input_schema=whole) == {"a": 1, "b": "2"}
+
+    async def test_valid_arguments_are_never_changed(self):
+        dice = rng("relax")
+        kinds = ["null", "boolean", "integer", "number", "string", "array", "object"]
+        values = [None, True, 3, 2.5, "3", "true", "null", "[]", "{}", [], {}]
+        for _ in range(150):
+            some = dice.sample(kinds, dice.randint(1, 3))
+            forms = [{"type": some}, {"anyOf": [{"type": kind} for kind in some]}]
+            schema = {"type": "object", "properties": {"a": dice.choice(forms)}, "required": ["a"]}
+            given = {"a": dice.choice(values)}
+            with contextlib.suppress(m.SchemaError):
+                m.compile_schema(schema).check(given)
+                assert await value_of(lambda **given: given, given, input_schema=schema) == given
 
 
 #######################################
@@ -4983,22 +5697,20 @@ A modern client is told of what it listens for and of nothing else, after an ack
         app = m.Server()
         app.add_resource("x://{n}", lambda n: n, name="n")
         app.tool(lambda **given: "taken", name="many", input_schema={"type": "object"})
-        door = MemoryDoor(lambda: app, "2025-11-25", {"bare": True})
-        await door.open()
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x" * 65536, "version": "1"}}
-        await door.say({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
-        assert (await door.next())["error"]["code"] == -32602
-        hello["clientInfo"]["name"] = "t"
-        await door.say({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
-        assert "result" in await door.next()
-        for n in range(1001):
-            await door.say({"jsonrpc": "2.0", "id": n, "method": "resources/subscribe", "params": {"uri": f"x://{n}"}})
-            assert ("result" in await door.next()) == (n < 1000)
-        for size in (1000, 1001):
-            call = {"name": "many", "arguments": dict.fromkeys(map(str, range(size)), 1)}
-            await door.say({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": call})
-            assert (await door.next())["result"].get("isError", False) == (size > 1000)
-        await door.close()
+        boast = hello()
+        boast["params"]["clientInfo"]["title"] = "x" * 65536
+        async with lines_to(app, revision=None) as lines:
+            lines.put(boast, hello(), INITIALIZED)
+            error = (await lines.take())["error"]
+            assert error["code"] == -32602 and "65536" in error["message"]
+            assert "result" in await lines.take()
+            for n in range(1001):
+                lines.put({"jsonrpc": "2.0", "id": n, "method": "resources/subscribe", "params": {"uri": f"x://{n}"}})
+                answer = await lines.take()
+                assert "result" in answer if n < 1000 else "1000" in answer["error"]["message"]
+            for size in (1000, 1001):
+                lines.call("c", "many", **dict.fromkeys(map(str, range(size)), 1))
+                assert (await lines.take())["result"].get("isError", False) == (size > 1000)
 
     async def test_what_is_declared_after_the_handshake_was_not_agreed_on(self):
         app = m.Server()
@@ -5472,11 +6184,6 @@ class AtMostNoon:
     le = NOON
 
 
-RENAMED = types.SimpleNamespace(ge=1, alias="sum")  # as pydantic.Field(ge=1, alias="sum")
-STRIPPED = types.SimpleNamespace(min_length=1, strip_whitespace=True)  # as pydantic.StringConstraints
-DEFAULT = types.SimpleNamespace(ge=1, default=3)  # as pydantic.Field(default=3, ge=1)
-
-
 class Digits:
     """A note that nobody here understands."""
 
@@ -5520,6 +6227,24 @@ def both(a: m.Context, b: m.Context): ...
 
 
 def odd(a: typing.Annotated[str, {"pattern": "("}]): ...
+
+
+Constraint = types.SimpleNamespace
+
+
+def taking(hint):
+    """Return a use of a server: the registration of a tool with this type of parameter."""
+
+    def use(app):
+        def pay(a): ...
+
+        pay.__annotations__["a"] = hint
+        app.add_tool(pay)
+
+    return use
+
+
+async def on_loop(ctx: m.SyncContext): ...
 
 
 def no_async(server):
@@ -5601,20 +6326,6 @@ class TestServing:
         with pytest.raises(m.SchemaError, match="is not usable: it takes too long"):
             read(wrong)
 
-    def test_a_bound_that_cannot_hold_is_an_error(self):
-        for hint, why in (
-            (typing.Annotated[str, {"minimum": 3}], "minimum: expected string, got integer"),
-            (typing.Annotated[int, {"minLength": 1}], "minLength bounds a string, not number"),
-            (typing.Annotated[typing.List[int], {"maximum": 1}], "maximum bounds a number, not array"),
-            (typing.Annotated[datetime.date, {"minimum": 3}], "minimum: expected string, got integer"),
-        ):
-
-            def pay(amount): ...
-
-            pay.__annotations__["amount"] = hint
-            with pytest.raises(TypeError, match=f"parameter 'amount': {why}"):
-                m.Server().add_tool(pay)
-
     def test_json_is_read_as_an_argument_is(self):
         read = m.converter(typing.List[typing.Annotated[decimal.Decimal, {"minimum": 1}]])
         assert read(["1.50", 2]) == [decimal.Decimal("1.50"), decimal.Decimal(2)]
@@ -5623,37 +6334,6 @@ class TestServing:
                 read(wrong)
         with pytest.raises(TypeError, match="has no JSON Schema"):
             m.converter(threading.Lock)
-
-    def test_a_timeout_must_be_a_number(self):
-        for timeout in ("3", -1):
-            with pytest.raises(ValueError, match=f"timeout={timeout!r}: must be a number >= 0"):
-                m.Server().tool("now", timeout=timeout)(lambda: 1)
-
-    def test_a_note_that_is_not_understood_is_an_error_that_shows_it(self):
-        def pay(amount: typing.Annotated[int, "how much", Digits()]): ...
-
-        with pytest.raises(TypeError, match=r"parameter 'amount': Digits\(3\) in Annotated\[\] is not understood"):
-            m.Server().add_tool(pay)
-
-    def test_a_context_for_threads_is_an_error_on_the_loop(self):
-        async def pay(ctx: m.SyncContext): ...
-
-        with pytest.raises(TypeError, match="pay is async: annotate its context as Context"):
-            m.Server().add_tool(pay)
-
-    def test_another_name_for_a_parameter_is_an_error(self):
-        def pay(amount: typing.Annotated[int, RENAMED]): ...
-
-        with pytest.raises(TypeError, match=r"alias='sum'\) in Annotated\[\] is not understood"):
-            m.Server().add_tool(pay)
-
-    @pytest.mark.parametrize("note", [STRIPPED, DEFAULT])
-    def test_a_note_of_which_a_part_would_be_lost_is_an_error(self, note):
-        def pay(amount): ...
-
-        pay.__annotations__["amount"] = typing.Annotated[str if note is STRIPPED else int, note]
-        with pytest.raises(TypeError, match="is not understood: write a default after =, a bound as"):
-            m.Server().add_tool(pay)
 
     async def test_a_model_describes_reads_and_writes_itself(self):
         app = m.Server()
@@ -5708,22 +6388,6 @@ class TestServing:
             assert await c.call("quick") == 5
             await until(lambda: seen == ["cancelled", "told"])
 
-    def test_a_misspelled_annotation_is_an_error_that_names_the_right_ones(self):
-        app = m.Server()
-        with pytest.raises(TypeError, match="Tool: no annotation 'readOnly'; did you mean readOnlyHint?"):
-            app.add_tool(lambda: 1, name="a", annotations={"readOnly": True})
-        with pytest.raises(TypeError, match="Tool: no option 'output_shema'; did you mean output_schema?"):
-            app.tool(name="a", output_shema={})(print)
-        with pytest.raises(TypeError, match="belongs to another library: import Context, Image"):
-            app.add_tool(lambda: 1, name="a", annotations=OfSDK())
-        with pytest.raises(TypeError, match="parameter 'user': <class 'mcp.server.fastmcp.server.Context'> belongs to another library"):
-            app.add_tool(lambda user=OfSDK(): 1, name="a")  # noqa: B008 -- as Depends(...) of FastMCP
-        with pytest.raises(TypeError, match="annotation readOnlyHint='yes': must be True or False"):
-            app.add_tool(lambda: 1, name="a", annotations={"readOnlyHint": "yes"})
-        with pytest.raises(TypeError, match="Prompt: no option 'scopes'; available: title, description, icons, meta, name"):
-            app.prompt(name="a", scopes=[])(print)
-        app.add_tool(lambda: 1, name="a", annotations={"x-shop/colour": "red", "readOnlyHint": True})
-
     @pytest.mark.parametrize("use, words", [
         (lambda app: app.asgi_with(healtz=True), r"asgi: no option 'healtz'; did you mean healthz\?"),
         (lambda app: app.start_in_thread(prot=1), r"http: no option 'prot'; did you mean port\?"),
@@ -5741,6 +6405,26 @@ class TestServing:
         (lambda app: m.Guard(verify=lambda: 0), r"verify= is called with \(token\): too many"),
         (lambda app: app.asgi_with(allowed_hosts=["https://a.example/mcp"]), "allowed_hosts= has 'https://a.example/mcp'"),
         (lambda app: app.asgi_with(allowed_origins="a.example"), "allowed_origins= has 'a.example'"),
+        (lambda app: app.tool("now", timeout="3")(lambda: 1), "timeout='3': must be a number >= 0"),
+        (lambda app: app.tool("now", timeout=-1)(lambda: 1), "timeout=-1: must be a number >= 0"),
+        (lambda app: app.tool("on_loop")(on_loop), "on_loop is async: annotate its context as Context"),
+        (taking(typing.Annotated[int, "how much", Digits()]), r"parameter 'a': Digits\(3\) in Annotated\[\] is not understood"),
+        # as pydantic.Field(ge=1, alias="sum"), StringConstraints(...), Field(default=3, ge=1)
+        (taking(typing.Annotated[int, Constraint(ge=1, alias="sum")]), r"alias='sum'\) in Annotated\[\] is not understood"),
+        (taking(typing.Annotated[str, Constraint(min_length=1, strip_whitespace=True)]),
+         "is not understood: write a default after =, a bound as"),
+        (taking(typing.Annotated[int, Constraint(ge=1, default=3)]), "is not understood: write a default after =, a bound as"),
+        (taking(typing.Annotated[str, {"minimum": 3}]), "parameter 'a': minimum: expected string, got integer"),
+        (taking(typing.Annotated[int, {"minLength": 1}]), "minLength bounds a string, not number"),
+        (taking(typing.Annotated[typing.List[int], {"maximum": 1}]), "maximum bounds a number, not array"),
+        (taking(typing.Annotated[datetime.date, {"minimum": 3}]), "minimum: expected string, got integer"),
+        (lambda app: app.tool("a", annotations={"readOnly": True})(print), "Tool: no annotation 'readOnly'; did you mean readOnlyHint?"),
+        (lambda app: app.tool(name="a", output_shema={})(print), "Tool: no option 'output_shema'; did you mean output_schema?"),
+        (lambda app: app.tool("a", annotations=OfSDK())(print), "belongs to another library: import Context, Image"),
+        (lambda app: app.add_tool(lambda user=OfSDK(): 1, name="a"),  # noqa: B008 -- as Depends(...) of FastMCP
+         "parameter 'user': <class 'mcp.server.fastmcp.server.Context'> belongs to another library"),
+        (lambda app: app.tool("a", annotations={"readOnlyHint": "yes"})(print), "annotation readOnlyHint='yes': must be True or False"),
+        (lambda app: app.prompt(name="a", scopes=[])(print), "Prompt: no option 'scopes'; available: title, description, icons, meta, name"),
     ])  # fmt: skip
     def test_what_cannot_work_is_refused_where_it_is_written(self, use, words):
         with pytest.raises((TypeError, ValueError, m.SchemaError), match=words):
@@ -5951,23 +6635,6 @@ class TestServing:
         for _ in range(3):
             await asyncio.gather(use("2025-11-25"), use("2025-11-25"))
         assert steps == ["entered", "left"] * 4
-
-    async def test_a_lifespan_that_fails_is_the_reason_and_can_be_tried_again(self, caplog):
-        broken = [True]
-
-        @contextlib.asynccontextmanager
-        async def lifespan(server):
-            if broken.pop():
-                raise RuntimeError("no database")
-            yield
-
-        app = m.Server(lifespan=lifespan)
-        with pytest.raises(m.ConnectionClosed, match="no database"):
-            async with m.Client(app):
-                pass
-        broken[:] = [False]
-        async with m.Client(app) as c:
-            await c.ping()
 
     async def test_a_lifespan_must_be_a_context_manager(self, caplog):
         with pytest.raises(m.ConnectionClosed):
@@ -6634,27 +7301,15 @@ class TestElicitation:
         assert (await answered(app, answer, elicitation={}))["isError"]
         assert isinstance(app.seen[0], m.MCPError)
 
-    @pytest.mark.parametrize(
-        "wanted",
-        [
-            Spot,  # fine, for comparison
-            typing.List[int],
-            typing.Dict[str, int],
-            typing.List[Spot],
-            typing.Literal[1, 2],
-            typing.Union[int, str],
-            {"type": "object", "properties": {"a": {"type": "object"}}},
-            {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}},
-        ],
-    )
+    @pytest.mark.parametrize("wanted", [
+        typing.List[int], typing.Dict[str, int], typing.List[Spot], typing.Literal[1, 2], typing.Union[int, str],
+        {"type": "object", "properties": {"a": {"type": "object"}}},
+        {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}}}},
+    ])  # fmt: skip
     async def test_a_form_is_flat(self, wanted):
         """spec: client/elicitation#requested-schema"""
-        app, asked = asking_app(lambda ctx: ctx.elicit("?", wanted)), []
-        async with m.Client(app, elicit=lambda message, schema: asked.append(schema)) as c:
-            if wanted is Spot:
-                await c.call("tool")
-                assert list(asked[0]["properties"]) == ["x", "y"]
-                return
+        app = asking_app(lambda ctx: ctx.elicit("?", wanted))
+        async with m.Client(app, elicit=lambda message, schema: {}) as c:
             with pytest.raises(m.ToolError, match="a form cannot ask for"):
                 await c.call("tool")
 
@@ -6718,6 +7373,307 @@ class TestElicitation:
                     await c.call("tool")
         assert not of_method(sent, "elicitation/create")
         assert of_method(sent, "initialize")[0]["capabilities"]["elicitation"] == {"url": {}}
+
+
+def watched_app(**options):
+    """Return a server with a tool and a family of resources."""
+    app = m.Server("many", **options)
+    app.add_tool(lambda: 1, name="one")
+    app.add_resource("note://{name}", lambda name: name, name="note")
+    return app
+
+
+class TestAnnouncements:
+    """One task for each reader, each thing once, within bounds."""
+
+    async def test_a_flood_for_a_slow_reader_is_said_once(self):
+        app = watched_app()
+        async with lines_to(app) as lines:
+            lines.put({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe",
+                       "params": {"uri": "note://a"}})  # fmt: skip
+            assert "result" in await lines.take()
+            lines.reading.clear()
+            before = len(asyncio.all_tasks())
+            for _ in range(10_000):
+                app.resource_updated("note://a")
+                app.tools_changed()
+            await idle()
+            assert len(asyncio.all_tasks()) <= before + 1
+            lines.reading.set()
+            found = [msg["method"] for msg in await lines.answers()]
+        assert {*found} == {"notifications/resources/updated", "notifications/tools/list_changed"}
+        assert len(found) <= 4, "the first may be on its way already"
+
+    async def test_log_lines_for_a_slow_reader_are_dropped_and_what_it_watches_is_not(self):
+        app = watched_app()
+
+        @app.tool
+        async def flood(ctx: m.Context) -> str:
+            for n in range(20_000):
+                await ctx.warning(f"line {n}")
+            app.resource_updated("note://a")
+            return "done"
+
+        async with lines_to(app) as lines:
+            lines.put({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe",
+                       "params": {"uri": "note://a"}})  # fmt: skip
+            assert "result" in await lines.take()
+            lines.reading.clear()
+            lines.call(2, "flood")
+            await idle()
+            lines.reading.set()
+            found = [msg.get("method") for msg in await lines.answers()]
+        assert "notifications/resources/updated" in found
+        assert 0 < found.count("notifications/message") < 20_000
+
+    async def test_a_listener_sees_who_was_authenticated(self):
+        app, seen = watched_app(), []
+
+        @app.on("notifications/roots/list_changed")
+        def changed(params, ctx: m.Context):
+            seen.append(ctx.principal)
+
+        async with app.http(port=0, token={"t": "alice"}) as server:
+            async with m.Client(server.url, token="t", revision=V4, roots=["/"]) as c:
+                await c.roots_changed(["/tmp"])
+                await until(lambda: seen)
+        assert seen == ["alice"]
+
+
+class TestLogs:
+    """What one request says to the client is bounded."""
+
+    async def test_log_messages_of_a_request_are_bounded(self):
+        app = watched_app()
+
+        @app.tool
+        def flood(ctx: m.SyncContext) -> str:
+            for n in range(5_000):
+                ctx.warning(f"line {n}")
+            return "done"
+
+        async with lines_to(app) as lines:
+            lines.call(1, "flood")
+            found = [msg.get("method") for msg in [await lines.take()]]
+            while found[-1] is not None:
+                found.append((await lines.take()).get("method"))
+        assert 0 < found.count("notifications/message") < 1000
+
+
+
+class TestBudgets:
+    """What one client may take is counted by who it is."""
+
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    async def test_each_principal_has_a_rate_of_its_own_over_all_its_sessions(self, revision):
+        app, found = watched_app(rate_limit=(5, 3600)), {"alice": [], "bob": []}
+        async with app.http(port=0, token={"a": "alice", "b": "bob"}) as server:
+            for name in ("alice", "alice", "bob"):
+                async with m.Client(server.url, token=name[0], revision=revision) as c:
+                    for _ in range(2 if name == "bob" else 3):
+                        try:
+                            await c.list_tools()
+                            found[name].append(200)
+                        except m.RemoteError as exc:
+                            found[name].append(exc.code)
+        assert found["alice"].count(429) >= 1 and 429 not in found["bob"]
+
+    @pytest.mark.parametrize("limit", [(0, 60), (5, 0), (-1, 60)])
+    def test_a_rate_that_lets_nothing_through_is_refused(self, limit):
+        with pytest.raises(ValueError, match="rate_limit"):
+            m.Server(rate_limit=limit)
+
+
+class TestLifespans:
+    """One for each loop, open while anybody needs it, never two at a time."""
+
+    async def test_a_client_that_comes_while_a_lifespan_is_left_waits_for_the_next(self):
+        log, gate = [], asyncio.Event()
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            log.append("open")
+            yield
+            log.append("leaving")
+            await gate.wait()
+            log.append("left")
+
+        app = m.Server(lifespan=lifespan)
+
+        async def once():
+            async with m.Client(app) as c:
+                await c.ping()
+
+        first = asyncio.ensure_future(once())
+        await until(lambda: "leaving" in log)
+        second = asyncio.ensure_future(once())
+        await idle()
+        assert log == ["open", "leaving"]
+        gate.set()
+        await asyncio.gather(first, second)
+        assert log == ["open", "leaving", "left"] * 2
+
+    async def test_a_lifespan_that_fails_to_start_can_be_tried_again(self):
+        fails = [True]
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            if fails.pop():
+                fails.append(False)
+                raise OSError("no database")
+            yield "value"
+
+        app = m.Server(lifespan=lifespan)
+
+        @app.tool
+        async def value(ctx: m.Context) -> str:
+            return ctx.lifespan
+
+        with pytest.raises(OSError, match="no database"):
+            async with app.http(port=0):
+                pass
+        async with m.Client(app) as c:
+            assert await c.call("value") == "value"
+
+    @pytest.mark.parametrize("serve", [lambda app: app.http(port=0), lambda app: app.asgi.lifespan()])
+    async def test_a_lifespan_is_left_when_its_page_is_in_the_way(self, serve):
+        log = []
+
+        @contextlib.asynccontextmanager
+        async def lifespan(server):
+            server.route("POST", "/mcp")(print)
+            try:
+                yield
+            finally:
+                log.append("left")
+
+        with pytest.raises(ValueError, match="served already"):
+            async with serve(m.Server(lifespan=lifespan)):
+                pass
+        assert log == ["left"]
+
+    async def test_a_thread_that_looks_at_cancelled_can_clean_up_when_the_client_goes(self):
+        app, log, gate = m.Server(), [], threading.Event()
+
+        @app.tool
+        def poll(ctx: m.Context) -> str:
+            log.append("begun")
+            try:
+                while not ctx.cancelled:
+                    time.sleep(0.001)
+            finally:
+                gate.wait(20)
+                log.append("cleaned up")
+            return "done"
+
+        async with lines_to(app) as lines:
+            lines.call(1, "poll")
+            await until(lambda: log)
+            asyncio.get_running_loop().call_later(0.05, gate.set)
+        await until(lambda: log == ["begun", "cleaned up"])
+
+
+FAILS = """
+import asyncio, sys
+import mcp_lite as m
+app = m.Server("fails")
+
+@app.tool
+def fails() -> str:
+    raise ValueError("the reason")
+"""
+
+
+class TestOwnLog:
+    """Errors of handlers are seen by default, once, whatever way the server is run."""
+
+    WAYS = {
+        "memory": """
+async def main():
+    async with m.Client(app) as c:
+        await c.call_tool("fails")
+asyncio.run(main())""",
+        "http": """
+async def main():
+    async with app.http(port=0) as server, m.Client(server.url) as c:
+        await c.call_tool("fails")
+asyncio.run(main())""",
+        "run": "app.run()",
+    }
+
+    @pytest.mark.parametrize("configured", [False, True])
+    @pytest.mark.parametrize("way", WAYS)
+    def test_what_a_handler_raises_is_on_stderr_once(self, way, configured):
+        code = FAILS
+        if configured:
+            code += "import logging; logging.basicConfig(format='HOST %(message)s')\n"
+        msg = b""
+        if way == "run":
+            msg = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+                              "params": {"name": "fails"}}).encode() + b"\n"  # fmt: skip
+        ran = run_python("-c", code + self.WAYS[way], cwd=HERE, input=msg)
+        text = ran.stderr.decode()
+        assert text.count("Traceback") == 1 and text.count("ValueError: the reason") == 1, text
+        assert "tool 'fails' failed" in text.splitlines()[0]
+        assert text.startswith("HOST ") == configured
+
+    async def test_what_a_peer_says_cannot_move_the_cursor_by_way_of_a_log(self, caplog):
+        async with lines_to(demo()) as lines:
+            lines.put({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                       "params": {"requestId": 1, "reason": "\x1b[2J\x9b\u202e"}})  # fmt: skip
+            lines.put("\x1b[2J")
+            lines.call(1, "\x1b[2J\u202e")
+            await lines.answers()
+        assert not re.search("[\x1b\x9b\u202e]", caplog.text)
+
+    @pytest.mark.skipif(os.name == "nt", reason="a pseudo-terminal is needed")
+    def test_in_a_terminal_it_says_that_it_is_a_server_and_what_to_type(self):
+        import pty
+
+        ours, theirs = pty.openpty()
+        code = "import mcp_lite as m; m.Server('demo').run()"
+        with started([sys.executable, "-c", code], cwd=HERE, stdin=theirs, stderr=subprocess.PIPE) as process:
+            os.close(theirs)
+            assert b"demo is an MCP server" in process.stderr.readline()
+            assert b"python3 mcp_lite.py tools" in process.stderr.readline()
+        os.close(ours)
+
+    @pytest.mark.parametrize("options, problem", [
+        ("port=PORT", "cannot listen on port PORT"),
+        ("ssl=('nope.pem', 'nope.key')", "nope.pem"),
+        pytest.param("uds='nowhere/s'", "nowhere/s", marks=posix),
+    ])  # fmt: skip
+    def test_run_says_in_one_line_why_it_cannot_listen(self, options, problem):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            code = f"import mcp_lite as m; m.Server('one').run('http', {options.replace('PORT', port)})"
+            ran = run_python("-c", code, cwd=HERE)
+        assert problem.replace("PORT", port) in ran.stderr.decode(), ran.stderr
+        assert ran.returncode == 1 and ran.stderr.count(b"\n") == 1
+
+    @pytest.mark.parametrize("transport", ["stdio", "http"])
+    def test_an_unknown_option_is_an_error_before_anything_is_served(self, transport):
+        with pytest.raises(TypeError, match="alowed_hosts"):
+            m.Server().run(transport, alowed_hosts=["x"])
+
+    @pytest.mark.parametrize("modern", [True, False])
+    async def test_a_call_that_the_end_cuts_off_is_answered_over_http(self, modern):
+        app, begun = m.Server(), []
+
+        @app.tool
+        async def wait() -> str:
+            begun.append(1)
+            return await asyncio.get_running_loop().create_future()
+
+        server = app.http(port=0, grace=0)
+        await server.__aenter__()
+        revision = "2026-07-28" if modern else "2025-11-25"
+        async with m.Client(server.url, revision=revision) as c:
+            call = asyncio.ensure_future(c.call("wait"))
+            await until(lambda: begun)
+            await server.__aexit__(None, None, None)
+            with pytest.raises(m.RemoteError, match="shutting down"):
+                await call
 
 
 #######################################
@@ -15415,1096 +16371,7 @@ class TestReadme:
 
 
 #######################################
-# T93. One server, many clients
-#######################################
-# Announcements, rates, lifespans and logs, where several clients, loops or threads meet.
-
-
-def watched_app(**options):
-    """Return a server with a tool and a family of resources."""
-    app = m.Server("many", **options)
-    app.add_tool(lambda: 1, name="one")
-    app.add_resource("note://{name}", lambda name: name, name="note")
-    return app
-
-
-class TestAnnouncements:
-    """One task for each reader, each thing once, within bounds."""
-
-    async def test_a_flood_for_a_slow_reader_is_said_once(self):
-        app = watched_app()
-        async with lines_to(app) as lines:
-            lines.put({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe",
-                       "params": {"uri": "note://a"}})  # fmt: skip
-            assert "result" in await lines.take()
-            lines.reading.clear()
-            before = len(asyncio.all_tasks())
-            for _ in range(10_000):
-                app.resource_updated("note://a")
-                app.tools_changed()
-            await idle()
-            assert len(asyncio.all_tasks()) <= before + 1
-            lines.reading.set()
-            found = [msg["method"] for msg in await lines.answers()]
-        assert {*found} == {"notifications/resources/updated", "notifications/tools/list_changed"}
-        assert len(found) <= 4, "the first may be on its way already"
-
-    async def test_log_lines_for_a_slow_reader_are_dropped_and_what_it_watches_is_not(self):
-        app = watched_app()
-
-        @app.tool
-        async def flood(ctx: m.Context) -> str:
-            for n in range(20_000):
-                await ctx.warning(f"line {n}")
-            app.resource_updated("note://a")
-            return "done"
-
-        async with lines_to(app) as lines:
-            lines.put({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe",
-                       "params": {"uri": "note://a"}})  # fmt: skip
-            assert "result" in await lines.take()
-            lines.reading.clear()
-            lines.call(2, "flood")
-            await idle()
-            lines.reading.set()
-            found = [msg.get("method") for msg in await lines.answers()]
-        assert "notifications/resources/updated" in found
-        assert 0 < found.count("notifications/message") < 20_000
-
-    async def test_announcements_of_any_thread_arrive(self):
-        app = watched_app()
-
-        heard = asyncio.Event()
-        async with m.Client(app, on_tools_changed=lambda: heard.set()) as c:
-            await c.list_tools()
-            thread = threading.Thread(target=app.add_tool, args=(lambda: 2,), kwargs={"name": "two"})
-            thread.start()
-            thread.join()
-            await heard.wait()
-            assert "two" in [tool["name"] for tool in await c.list_tools()]
-
-    async def test_a_session_watches_a_bounded_number_of_resources(self):
-        async with lines_to(watched_app()) as lines:
-            for n in range(1001):
-                lines.put({"jsonrpc": "2.0", "id": n, "method": "resources/subscribe",
-                           "params": {"uri": f"note://{n}"}})  # fmt: skip
-            answers = {msg["id"]: msg for msg in [await lines.take() for _ in range(1001)]}
-            refused = [n for n, answer in answers.items() if "error" in answer]
-            assert refused == [1000] and "1000" in answers[1000]["error"]["message"]
-
-    async def test_a_listener_sees_who_was_authenticated(self):
-        app, seen = watched_app(), []
-
-        @app.on("notifications/roots/list_changed")
-        def changed(params, ctx: m.Context):
-            seen.append(ctx.principal)
-
-        async with app.http(port=0, token={"t": "alice"}) as server:
-            async with m.Client(server.url, token="t", revision=V4, roots=["/"]) as c:
-                await c.roots_changed(["/tmp"])
-                await until(lambda: seen)
-        assert seen == ["alice"]
-
-
-class TestLogs:
-    """What one request says to the client is bounded."""
-
-    async def test_log_messages_of_a_request_are_bounded(self):
-        app = watched_app()
-
-        @app.tool
-        def flood(ctx: m.SyncContext) -> str:
-            for n in range(5_000):
-                ctx.warning(f"line {n}")
-            return "done"
-
-        async with lines_to(app) as lines:
-            lines.call(1, "flood")
-            found = [msg.get("method") for msg in [await lines.take()]]
-            while found[-1] is not None:
-                found.append((await lines.take()).get("method"))
-        assert 0 < found.count("notifications/message") < 1000
-
-
-
-class TestBudgets:
-    """What one client may take is counted by who it is."""
-
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-    async def test_each_principal_has_a_rate_of_its_own_over_all_its_sessions(self, revision):
-        app, found = watched_app(rate_limit=(5, 3600)), {"alice": [], "bob": []}
-        async with app.http(port=0, token={"a": "alice", "b": "bob"}) as server:
-            for name in ("alice", "alice", "bob"):
-                async with m.Client(server.url, token=name[0], revision=revision) as c:
-                    for _ in range(2 if name == "bob" else 3):
-                        try:
-                            await c.list_tools()
-                            found[name].append(200)
-                        except m.RemoteError as exc:
-                            found[name].append(exc.code)
-        assert found["alice"].count(429) >= 1 and 429 not in found["bob"]
-
-    async def test_a_client_that_is_too_fast_is_told_so(self):
-        async with lines_to(watched_app(rate_limit=(2, 3600))) as lines:
-            for n in range(4):
-                lines.call(n, "one")
-            answers = {msg["id"]: msg for msg in [await lines.take() for _ in range(4)]}
-        assert [answers[n].get("error", {}).get("code") for n in range(4)][-1] == 429
-        assert "result" in answers[0]
-
-    @pytest.mark.parametrize("limit", [(0, 60), (5, 0), (-1, 60)])
-    def test_a_rate_that_lets_nothing_through_is_refused(self, limit):
-        with pytest.raises(ValueError, match="rate_limit"):
-            m.Server(rate_limit=limit)
-
-    async def test_a_client_that_says_too_much_of_itself_is_refused(self):
-        boast = hello()
-        boast["params"]["clientInfo"]["title"] = "x" * 65536
-        async with lines_to(m.Server(), revision=None) as lines:
-            lines.put(boast, hello())
-            error = (await lines.take())["error"]
-            assert error["code"] == -32602 and "65536" in error["message"]
-            assert "result" in await lines.take()
-
-
-class TestLifespans:
-    """One for each loop, open while anybody needs it, never two at a time."""
-
-    async def test_a_new_lifespan_opens_when_the_old_one_has_left(self):
-        log = []
-
-        @contextlib.asynccontextmanager
-        async def lifespan(server):
-            number = len([text for text in log if text.startswith("open")])
-            log.append(f"open {number}")
-            yield number
-            await idle()
-            log.append(f"left {number}")
-
-        app = m.Server(lifespan=lifespan)
-
-        @app.tool
-        async def which(ctx: m.Context) -> int:
-            return ctx.lifespan
-
-        async def once():
-            async with m.Client(app) as c:
-                return await c.call("which")
-
-        assert await once() == 0
-        assert await asyncio.gather(once(), once()) == [1, 1]
-        leaving = asyncio.ensure_future(once())
-        await until(lambda: "open 2" in log)
-        assert {await leaving, await once()} == {2, 3}
-        opened = [text for text in log if text.startswith("open")]
-        assert log == [text for n in range(len(opened)) for text in (f"open {n}", f"left {n}")]
-
-    async def test_a_client_that_comes_while_a_lifespan_is_left_waits_for_the_next(self):
-        log, gate = [], asyncio.Event()
-
-        @contextlib.asynccontextmanager
-        async def lifespan(server):
-            log.append("open")
-            yield
-            log.append("leaving")
-            await gate.wait()
-            log.append("left")
-
-        app = m.Server(lifespan=lifespan)
-
-        async def once():
-            async with m.Client(app) as c:
-                await c.ping()
-
-        first = asyncio.ensure_future(once())
-        await until(lambda: "leaving" in log)
-        second = asyncio.ensure_future(once())
-        await idle()
-        assert log == ["open", "leaving"]
-        gate.set()
-        await asyncio.gather(first, second)
-        assert log == ["open", "leaving", "left"] * 2
-
-    async def test_a_lifespan_that_fails_to_start_can_be_tried_again(self):
-        fails = [True]
-
-        @contextlib.asynccontextmanager
-        async def lifespan(server):
-            if fails.pop():
-                fails.append(False)
-                raise OSError("no database")
-            yield "value"
-
-        app = m.Server(lifespan=lifespan)
-
-        @app.tool
-        async def value(ctx: m.Context) -> str:
-            return ctx.lifespan
-
-        with pytest.raises(OSError, match="no database"):
-            async with app.http(port=0):
-                pass
-        async with m.Client(app) as c:
-            assert await c.call("value") == "value"
-
-    @pytest.mark.parametrize("serve", [lambda app: app.http(port=0), lambda app: app.asgi.lifespan()])
-    async def test_a_lifespan_is_left_when_its_page_is_in_the_way(self, serve):
-        log = []
-
-        @contextlib.asynccontextmanager
-        async def lifespan(server):
-            server.route("POST", "/mcp")(print)
-            try:
-                yield
-            finally:
-                log.append("left")
-
-        with pytest.raises(ValueError, match="served already"):
-            async with serve(m.Server(lifespan=lifespan)):
-                pass
-        assert log == ["left"]
-
-    async def test_a_thread_that_looks_at_cancelled_can_clean_up_when_the_client_goes(self):
-        app, log, gate = m.Server(), [], threading.Event()
-
-        @app.tool
-        def poll(ctx: m.Context) -> str:
-            log.append("begun")
-            try:
-                while not ctx.cancelled:
-                    time.sleep(0.001)
-            finally:
-                gate.wait(20)
-                log.append("cleaned up")
-            return "done"
-
-        async with lines_to(app) as lines:
-            lines.call(1, "poll")
-            await until(lambda: log)
-            asyncio.get_running_loop().call_later(0.05, gate.set)
-        await until(lambda: log == ["begun", "cleaned up"])
-
-
-FAILS = """
-import asyncio, sys
-import mcp_lite as m
-app = m.Server("fails")
-
-@app.tool
-def fails() -> str:
-    raise ValueError("the reason")
-"""
-
-
-class TestOwnLog:
-    """Errors of handlers are seen by default, once, whatever way the server is run."""
-
-    WAYS = {
-        "memory": """
-async def main():
-    async with m.Client(app) as c:
-        await c.call_tool("fails")
-asyncio.run(main())""",
-        "http": """
-async def main():
-    async with app.http(port=0) as server, m.Client(server.url) as c:
-        await c.call_tool("fails")
-asyncio.run(main())""",
-        "run": "app.run()",
-    }
-
-    @pytest.mark.parametrize("configured", [False, True])
-    @pytest.mark.parametrize("way", WAYS)
-    def test_what_a_handler_raises_is_on_stderr_once(self, way, configured):
-        code = FAILS
-        if configured:
-            code += "import logging; logging.basicConfig(format='HOST %(message)s')\n"
-        msg = b""
-        if way == "run":
-            msg = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                              "params": {"name": "fails"}}).encode() + b"\n"  # fmt: skip
-        ran = run_python("-c", code + self.WAYS[way], cwd=HERE, input=msg)
-        text = ran.stderr.decode()
-        assert text.count("Traceback") == 1 and text.count("ValueError: the reason") == 1, text
-        assert "tool 'fails' failed" in text.splitlines()[0]
-        assert text.startswith("HOST ") == configured
-
-    def test_a_name_that_is_taken_is_warned_of(self, caplog):
-        app = m.Server()
-        for n in (1, 2):
-            app.add_tool(lambda n=n: n, name="x", input_schema={"type": "object"})
-        assert "'x' was registered again" in caplog.text
-
-    async def test_what_a_peer_says_cannot_move_the_cursor_by_way_of_a_log(self, caplog):
-        async with lines_to(demo()) as lines:
-            lines.put({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                       "params": {"requestId": 1, "reason": "\x1b[2J\x9b\u202e"}})  # fmt: skip
-            lines.put("\x1b[2J")
-            lines.call(1, "\x1b[2J\u202e")
-            await lines.answers()
-        assert not re.search("[\x1b\x9b\u202e]", caplog.text)
-
-    @pytest.mark.skipif(os.name == "nt", reason="a pseudo-terminal is needed")
-    def test_in_a_terminal_it_says_that_it_is_a_server_and_what_to_type(self):
-        import pty
-
-        ours, theirs = pty.openpty()
-        code = "import mcp_lite as m; m.Server('demo').run()"
-        with started([sys.executable, "-c", code], cwd=HERE, stdin=theirs, stderr=subprocess.PIPE) as process:
-            os.close(theirs)
-            assert b"demo is an MCP server" in process.stderr.readline()
-            assert b"python3 mcp_lite.py tools" in process.stderr.readline()
-        os.close(ours)
-
-    @pytest.mark.parametrize("options, problem", [
-        ("port=PORT", "cannot listen on port PORT"),
-        ("ssl=('nope.pem', 'nope.key')", "nope.pem"),
-        pytest.param("uds='nowhere/s'", "nowhere/s", marks=posix),
-    ])  # fmt: skip
-    def test_run_says_in_one_line_why_it_cannot_listen(self, options, problem):
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = str(taken.getsockname()[1])
-            code = f"import mcp_lite as m; m.Server('one').run('http', {options.replace('PORT', port)})"
-            ran = run_python("-c", code, cwd=HERE)
-        assert problem.replace("PORT", port) in ran.stderr.decode(), ran.stderr
-        assert ran.returncode == 1 and ran.stderr.count(b"\n") == 1
-
-    @pytest.mark.parametrize("transport", ["stdio", "http"])
-    def test_an_unknown_option_is_an_error_before_anything_is_served(self, transport):
-        with pytest.raises(TypeError, match="alowed_hosts"):
-            m.Server().run(transport, alowed_hosts=["x"])
-
-    @pytest.mark.parametrize("modern", [True, False])
-    async def test_a_call_that_the_end_cuts_off_is_answered_over_http(self, modern):
-        app, begun = m.Server(), []
-
-        @app.tool
-        async def wait() -> str:
-            begun.append(1)
-            return await asyncio.get_running_loop().create_future()
-
-        server = app.http(port=0, grace=0)
-        await server.__aenter__()
-        revision = "2026-07-28" if modern else "2025-11-25"
-        async with m.Client(server.url, revision=revision) as c:
-            call = asyncio.ensure_future(c.call("wait"))
-            await until(lambda: begun)
-            await server.__aexit__(None, None, None)
-            with pytest.raises(m.RemoteError, match="shutting down"):
-                await call
-
-
-#######################################
-# T94. Functions
-#######################################
-
-
-@dataclasses.dataclass
-class Point:
-    x: int
-    y: float = 0.5
-    tags: typing.List[str] = dataclasses.field(default_factory=list)
-
-
-@dataclasses.dataclass
-class Node:
-    value: int
-    children: typing.List["Node"] = dataclasses.field(default_factory=list)
-    parent: typing.Optional["Node"] = None
-
-
-@dataclasses.dataclass
-class Area:
-    width: int
-    height: int
-    size: int = dataclasses.field(init=False)
-
-    def __post_init__(self):
-        if self.width < 0:
-            raise ValueError("width is negative")
-        self.size = self.width * self.height
-
-
-class Color(enum.Enum):
-    RED = "red"
-    GREEN = "green"
-
-
-class Level(enum.IntEnum):
-    LOW = 1
-    HIGH = 2
-
-
-class Pair(typing.NamedTuple):
-    left: int
-    right: Color = Color.RED
-
-
-class Movie(typing.TypedDict):
-    title: str
-
-
-class Film(Movie, total=False):
-    when: datetime.date
-
-
-class Text(str):
-    def __str__(self):
-        return "something else"
-
-
-UserId = typing.NewType("UserId", int)
-Note = types.SimpleNamespace  # what another library puts into Annotated[]
-
-# An annotation, and its schema.
-ANNOTATIONS = table(r"""
-    str | {"type": "string"}
-    int | {"type": "integer"}
-    float | {"type": "number"}
-    bool | {"type": "boolean"}
-    None | {"type": "null"}
-    Any | {}
-    object | {}
-    list | {"type": "array", "items": {}}
-    dict | {"type": "object"}
-    list[int] | {"type": "array", "items": {"type": "integer"}}
-    Sequence[int] | {"type": "array", "items": {"type": "integer"}}
-    List[Any] | {"type": "array", "items": {}}
-    set[str] | {"type": "array", "items": {"type": "string"}, "uniqueItems": true}
-    frozenset | {"type": "array", "items": {}, "uniqueItems": true}
-    tuple[int, ...] | {"type": "array", "items": {"type": "integer"}}
-    tuple[int, str] | {"type": "array", "items": {}, "prefixItems": [{"type": "integer"}, {"type": "string"}], "minItems": 2, "maxItems": 2}
-    tuple[int, int] | {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
-    dict[str, int] | {"type": "object", "additionalProperties": {"type": "integer"}}
-    Mapping[str, Any] | {"type": "object"}
-    Optional[int] | {"anyOf": [{"type": "integer"}, {"type": "null"}]}
-    Union[int, str] | {"anyOf": [{"type": "integer"}, {"type": "string"}]}
-    Literal["a", "b"] | {"type": "string", "enum": ["a", "b"]}
-    Literal[1, "b", None] | {"enum": [1, "b", null]}
-    Color | {"type": "string", "enum": ["red", "green"]}
-    Level | {"type": "integer", "enum": [1, 2]}
-    datetime.datetime | {"type": "string", "format": "date-time"}
-    datetime.date | {"type": "string", "format": "date"}
-    datetime.time | {"type": "string", "format": "time"}
-    uuid.UUID | {"type": "string", "format": "uuid"}
-    pathlib.Path | {"type": "string"}
-    decimal.Decimal | {"anyOf": [{"type": "number"}, {"type": "string", "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"}]}
-    bytes | {"type": "string", "contentEncoding": "base64"}
-    UserId | {"type": "integer"}
-    Annotated[int, "how many"] | {"type": "integer", "description": "how many"}
-    Annotated[int, {"minimum": 1}, "n"] | {"type": "integer", "minimum": 1, "description": "n"}
-    Annotated[str, m.Header("Region")] | {"type": "string", "x-mcp-header": "Region"}
-    # as annotated_types, msgspec.Meta and pydantic.Field have them
-    Annotated[int, Note(ge=1, gt=None), Note(lt=9), Note(multiple_of=2)] | {"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "multipleOf": 2}
-    Annotated[float, Note(gt=0.5, le=2, description="d", title="T")] | {"type": "number", "exclusiveMinimum": 0.5, "maximum": 2, "description": "d", "title": "T"}
-    Annotated[str, Note(description="d", metadata=[Note(pattern="^a"), Note(max_length=4)])] | {"type": "string", "description": "d", "pattern": "^a", "maxLength": 4}
-    Annotated[int, Note(examples=[1, 2])] | {"type": "integer", "examples": [1, 2]}
-    Annotated[int, Note(deprecated=True, json_schema_extra={"x-unit": "m"})] | {"type": "integer", "deprecated": true, "x-unit": "m"}
-    Annotated[int, Note(discriminator="kind")] | {"type": "integer", "discriminator": {"propertyName": "kind"}}
-    Annotated[Dict[str, Any], Note(max_length=2)] | {"type": "object", "maxProperties": 2}
-    Annotated[List[Any], Note(min_length=2)] | {"type": "array", "items": {}, "minItems": 2}
-    Annotated[Optional[List[Any]], Note(min_length=2)] | {"anyOf": [{"type": "array", "items": {}}, {"type": "null"}], "minItems": 2}
-    Annotated[int, None, Note(ge=1)] | {"type": "integer", "minimum": 1}
-    Annotated[decimal.Decimal, Note(le=decimal.Decimal("9.99"))] | {"anyOf": [{"type": "number"}, {"type": "string", "pattern": "^[+-]?[0-9]+(\\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"}], "maximum": 9.99}
-    Point | {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "number", "default": 0.5}, "tags": {"type": "array", "items": {"type": "string"}}}, "required": ["x"]}
-    Pair | {"type": "object", "properties": {"left": {"type": "integer"}, "right": {"type": "string", "enum": ["red", "green"], "default": "red"}}, "required": ["left"]}
-    Film | {"type": "object", "properties": {"title": {"type": "string"}, "when": {"type": "string", "format": "date"}}, "required": ["title"]}
-    Area | {"type": "object", "properties": {"width": {"type": "integer"}, "height": {"type": "integer"}}, "required": ["width", "height"]}
-""")
-
-# An annotation, the JSON of an argument, its Python value, and the JSON of that if it differs.
-CONVERSIONS = table(r"""
-    int | 3.0 | 3
-    list[int] | [1.0, 2] | [1, 2]
-    float | 1 | 1
-    bytes | "aGk=" | b"hi"
-    pathlib.PurePosixPath | "/a/b" | pathlib.PurePosixPath("/a/b")
-    uuid.UUID | "00000000-0000-0000-0000-000000000001" | uuid.UUID(int=1)
-    decimal.Decimal | "0.10" | decimal.Decimal("0.10")
-    decimal.Decimal | 0.5 | decimal.Decimal("0.5") | "0.5"
-    datetime.datetime | "2026-07-28T10:00:00Z" | datetime.datetime(2026, 7, 28, 10, tzinfo=utc) | "2026-07-28T10:00:00+00:00"
-    datetime.datetime | "2026-07-28T10:00:00.500000+00:00" | datetime.datetime(2026, 7, 28, 10, 0, 0, 500000, utc)
-    datetime.date | "2026-07-28" | datetime.date(2026, 7, 28)
-    datetime.time | "10:30:00Z" | datetime.time(10, 30, tzinfo=utc) | "10:30:00+00:00"
-    Color | "green" | Color.GREEN
-    Level | 2 | Level.HIGH
-    Literal[Color.RED] | "red" | Color.RED
-    set[str] | ["b", "a"] | {"a", "b"} | ["a", "b"]
-    tuple[int, ...] | [1, 2] | (1, 2)
-    tuple[Color, bytes] | ["red", "aGk="] | (Color.RED, b"hi")
-    dict[str, bytes] | {"red": "aGk="} | {"red": b"hi"}
-    Optional[datetime.date] | null | None
-    Optional[datetime.date] | "2026-07-28" | datetime.date(2026, 7, 28)
-    Union[Point, Pair] | {"left": 1} | Pair(1) | {"left": 1, "right": "red"}
-    Union[Pair, Point] | {"x": 1} | Point(1) | {"x": 1, "y": 0.5, "tags": []}
-    Union[int, str] | "3" | "3"
-    # the first that fits and can be read
-    Union[datetime.date, str] | "2026-02-30" | "2026-02-30"
-    Union[str, datetime.date] | "2026-02-03" | "2026-02-03"
-    Film | {"title": "M", "when": "1931-05-11"} | {"title": "M", "when": datetime.date(1931, 5, 11)}
-    Node | {"value": 1, "children": [{"value": 2, "children": [], "parent": null}], "parent": null} | Node(1, [Node(2)])
-    Optional[Node] | {"value": 1, "parent": {"value": 2.0}} | Node(1, [], Node(2)) | {"value": 1, "children": [], "parent": {"value": 2, "children": [], "parent": null}}
-    UserId | 5 | 5
-    Annotated[Color, "which"] | "red" | Color.RED
-    # results go by their values
-    Any | 1 | 1 | 1
-""")
-
-# A Python value that a tool returns, and its JSON.
-RETURNED = table(r"""
-    {1: 1, "a": 2, Color.RED: 3, datetime.date(2026, 1, 1): 4} | {"1": 1, "a": 2, "red": 3, "2026-01-01": 4}
-    {"v": [None, True, 1, 1.5, "x", [1, [2]], {"b": []}]} | {"v": [null, true, 1, 1.5, "x", [1, [2]], {"b": []}]}
-    {"v": [Level.LOW, range(3), {"b", "a"}, bytearray(b"hi"), Text("x")]} | {"v": [1, [0, 1, 2], ["a", "b"], "aGk=", "x"]}
-    {"v": Area(2, 3)} | {"v": {"width": 2, "height": 3, "size": 6}}
-    {"v": [datetime.timedelta(1).__class__.__name__, uuid.UUID(int=1)]} | {"v": ["timedelta", "00000000-0000-0000-0000-000000000001"]}
-    {"v": types.MappingProxyType({"a": (1, 2)})} | {"v": {"a": [1, 2]}}
-""")
-
-# An annotation, the JSON of an argument, the path to what is wrong with it, words of the message.
-UNREADABLE = table(r"""
-    bytes | "a" | x | usable
-    datetime.date | "zz" | x | zz
-    datetime.datetime | "2025-13-01T00:00:00Z" | x | month must be
-    Area | {"width": -1, "height": 1} | x | width is negative
-    list[Area] | [{"width": 1, "height": 1}, {"width": -1, "height": 1}] | x[1] | width
-    dict[str, List[datetime.date]] | {"a": ["2026-01-01", "x"]} | x.a[1] | usable
-    Optional[uuid.UUID] | "x" | x | usable
-    Node | {"value": 1, "children": [{"value": "x"}]} | x.children[0].value | expected integer
-    Node | {"value": 1, "parent": {"value": 1, "odd": 1}} | x.parent.odd | unexpected property
-    Point | {"x": 1, "z": 2} | x.z | unexpected property
-""")
-
-# A function, and the schema of its arguments without their type.
-SIGNATURES = table(r"""
-    def f(): ... | {"properties": {}}
-    def f(a, b=1, *, c): ... | {"properties": {"a": {}, "b": {"default": 1}, "c": {}}, "required": ["a", "c"]}
-    def f(a: "int", b: "Optional[str]" = None): ... | {"properties": {"a": {"type": "integer"}, "b": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null}}, "required": ["a"]}
-    def f(a: "List[Point]" = ()): ... | {"properties": {"a": {"type": "array", "items": POINT, "default": []}}}
-    def f(a: int = None): ... | {"properties": {"a": {"type": "integer"}}}
-    def f(a: float = math.nan, b=object()): ... | {"properties": {"a": {"type": "number"}, "b": {}}}
-    def f(a: bytes = b"hi"): ... | {"properties": {"a": {"type": "string", "contentEncoding": "base64", "default": "aGk="}}}
-    def f(a: int, **rest): ... | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    def f(a: int, **rest: int): ... | {"properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": {"type": "integer"}}
-    def f(a, ctx): ... | {"properties": {"a": {}}, "required": ["a"]}
-    def f(a, *, ctx=None): ... | {"properties": {"a": {}}, "required": ["a"]}
-    def f(a, c: m.Context): ... | {"properties": {"a": {}}, "required": ["a"]}
-    def f(a, c: "Optional[Context]" = None): ... | {"properties": {"a": {}}, "required": ["a"]}
-    def f(a, c: "Context|None" = None): ... | {"properties": {"a": {}}, "required": ["a"]}
-    def f(a, c: Annotated[m.Context, "x"]): ... | {"properties": {"a": {}}, "required": ["a"]}
-    def f(a, context): ... | {"properties": {"a": {}, "context": {}}, "required": ["a", "context"]}
-    def f(ctx: str): ... | {"properties": {"ctx": {"type": "string"}}, "required": ["ctx"]}
-    f = functools.partial(lambda a, b: 1, b=5) | {"properties": {"a": {}}, "required": ["a"]}
-    f = functools.partial(lambda a, b: 1, 5) | {"properties": {"b": {}}, "required": ["b"]}
-    f = Callables().method | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    f = Callables.of_class | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    f = Callables.static | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    f = Callables() | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    f = wrapped(Callables().method) | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
-    f = functools.partial(Callables.method, Callables()) | {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
-""")
-
-# A function that JSON cannot fill, and words of the error.
-UNFILLABLE = table(r"""
-    def f(x: "Nowhere"): ... | f() x Nowhere module level input_schema=
-    def f(x: "int +"): ... | f() x input_schema=
-    def f(x: threading.Thread): ... | f() x dataclass input_schema=
-    def f(*x): ... | f() x list input_schema=
-    def f(x: int = dataclasses.field(default=3)): ... | f() x Annotated[]
-    def f() -> "Nowhere": ... | f() Nowhere
-    def f(x: dict[int, str]): ... | f() x strings
-    def f(x: [int]): ... | f() x
-    def f(x: typing.TypeVar("T")): ... | f() x
-    def f(x: Callable[[], int]): ... | f() x
-""")
-
-# A docstring, what is left of it, and the descriptions of parameters.
-DOCSTRINGS = table(r"""
-    S.\n\nArgs:\n    a (int): the first: a number\n        that goes on\n\n        and on\n    b: the second\n    **rest: ignored\n\nReturns:\n    the sum | S.\n\nReturns:\n    the sum | {"a": "the first: a number that goes on and on", "b": "the second"}
-    S.\n\nArgs:\n    a - first\n    b -- second | S. | {"a": "first", "b": "second"}
-    S.\n\nArgs:\n    a: first - with a dash | S. | {"a": "first - with a dash"}
-    S.\n\nArgs:\n    a-b: first | S.\n\nArgs:\n    a-b: first | {}
-    S.\n\nArgs:\n    Any number of words. | S.\n\nArgs:\n    Any number of words. | {}
-    S.\n\nArgs:\n    a: x\n    words\n\nReturns:\n    y | S.\n\nArgs:\n    a: x\n    words\n\nReturns:\n    y | {"a": "x"}
-    Do it. | Do it. | {}
-""")
-
-# The annotation of a result, and the schema of its structured content; - if it has none.
-OUTPUTS = table(r"""
-    int | {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}
-    list[int] | {"type": "object", "properties": {"result": {"type": "array", "items": {"type": "integer"}}}, "required": ["result"]}
-    dict[str, int] | {"type": "object", "additionalProperties": {"type": "integer"}}
-    Movie | {"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]}
-    None | -
-    Any | -
-    object | -
-    bytes | -
-    Optional[bytes] | -
-    list | -
-    List[Any] | -
-    m.Image | -
-    list[m.Image] | -
-    Union[str, m.Image] | -
-    Optional[m.Link] | -
-    Annotated[m.Message, "x"] | -
-""")
-
-# The schema of an argument, what a model sends, and what the function takes; - if it is refused.
-RELAXED = table(r"""
-    {"type": "integer"} | "3" | 3
-    {"type": "integer"} | "-3" | -3
-    {"type": "integer"} | "3.0" | 3.0
-    {"type": "integer"} | "3.5" | -
-    {"type": "integer"} | "+3" | -
-    {"type": "integer"} | " 3" | 3
-    {"type": "integer"} | "" | absent
-    {"type": "string", "enum": ["a"]} | "" | absent
-    {"type": "integer"} | "\u0663" | -
-    {"type": "integer"} | "1_0" | -
-    {"type": "integer"} | "true" | -
-    {"type": "integer"} | 3 | 3
-    {"type": "integer", "minimum": 5} | "3" | -
-    {"type": "integer", "minimum": 5} | "6" | 6
-    {"type": "number"} | "2.5e1" | 25.0
-    {"type": "number"} | "NaN" | -
-    {"type": "boolean"} | "true" | true
-    {"type": "boolean"} | "True" | -
-    {"type": "boolean"} | "1" | -
-    {"type": "array"} | "[1, 2]" | [1, 2]
-    {"type": "object"} | "{\"a\": 1}" | {"a": 1}
-    {"type": "object"} | "[1]" | -
-    {"type": "object"} | "{" | -
-    {"type": ["integer", "null"]} | "null" | null
-    {"anyOf": [{"type": "integer"}, {"type": "null"}]} | "3" | 3
-    {"enum": [1, 2]} | "2" | 2
-    {"$ref": "#/$defs/N"} | "{\"v\": 1}" | {"v": 1}
-    {"allOf": [{"type": "integer"}]} | "3" | 3
-    {"type": "integer"} | null | absent
-    {"type": ["null", "integer"]} | null | null
-    # where a string may be meant, it is
-    {"type": "string"} | "3" | "3"
-    {"type": ["integer", "string"]} | "3" | "3"
-    {} | "3" | "3"
-    true | "3" | "3"
-    {"anyOf": [{"type": "integer"}, {}]} | "3" | "3"
-    {"enum": [1, "1"]} | "1" | "1"
-    {"$ref": "#/$defs/S"} | "3" | "3"
-""")
-
-
-class Callables:
-    """Say it."""
-
-    def method(self, a: int):
-        """Do it."""
-        return [a]
-
-    @classmethod
-    def of_class(cls, a: int):
-        return [a]
-
-    @staticmethod
-    def static(a: int):
-        return [a]
-
-    def __call__(self, a: int):
-        return [a]
-
-
-def wrapped(fn):
-    @functools.wraps(fn)
-    def wrapper(*args, **kwargs):
-        return fn(*args, **kwargs)
-
-    return wrapper
-
-
-def names_around():
-    """Return the names that the sources in the tables use."""
-    return {**vars(typing), "utc": datetime.timezone.utc, "decimal": decimal, **globals()}
-
-
-def run_source(source):
-    """Execute a source without this file's `from __future__`; return its names."""
-    names = names_around()
-    exec(compile(source, "<test>", "exec", dont_inherit=True), names)
-    return names
-
-
-async def define(fn, **options):
-    """Return how a tool is listed."""
-    app = m.Server()
-    app.add_tool(fn, name="f", **options)
-    async with m.Client(app) as c:
-        (tool,) = await c.list_tools()
-    return tool
-
-
-async def value_of(fn, arguments, **options):
-    """Return the value of a call to a tool, or the text of its error."""
-    app = m.Server()
-    app.add_tool(fn, name="f", **options)
-    async with m.Client(app) as c:
-        try:
-            return await c.call("f", arguments)
-        except m.ToolError as exc:
-            return str(exc)
-
-
-class TestAnnotations:
-    """What a type says in JSON, and how values cross."""
-
-    async def test_an_annotation_has_this_schema(self):
-        found = {}
-        for annotation, _ in ANNOTATIONS:
-            tool = await define(run_source(f"def f(x: {annotation}): ...")["f"])
-            found[annotation] = tool["inputSchema"]["properties"]["x"]
-        assert found == {annotation: json.loads(schema) for annotation, schema in ANNOTATIONS}
-
-    async def test_a_value_crosses_and_comes_back(self):
-        for annotation, given, text, *back in CONVERSIONS:
-            names = run_source(f"taken = []\ndef f(x: {annotation}): taken.append(x); return [x]")
-            answer = await value_of(names["f"], {"x": json.loads(given)}, structured=False)
-            value, (taken,) = eval(text, names_around()), names["taken"]
-            assert taken == value and type(taken) is type(value), annotation
-            if annotation != "bytes":  # they are content in a list
-                assert json.loads(answer) == [json.loads(back[0] if back else given)], annotation
-
-    async def test_a_result_becomes_json_by_its_values(self):
-        for value, answer in RETURNED:
-            assert await value_of(run_source(f"def f(): return {value}")["f"], {}) == json.loads(answer)
-        loop = []
-        loop.append(loop)
-        for wrong in (object(), [1, {"b": object()}], loop, math.nan):
-            try:
-                answer = await value_of(lambda wrong=wrong: {"a": wrong}, {})
-            except m.RemoteError:  # it could not be sent
-                continue
-            assert isinstance(answer, str), wrong
-
-    async def test_an_argument_that_cannot_be_read_is_an_error_with_its_path(self):
-        for annotation, given, path, words in UNREADABLE:
-            error = await value_of(run_source(f"def f(x: {annotation}): ...")["f"], {"x": json.loads(given)})
-            assert f"{path}: " in error and words in error, annotation
-
-    async def test_a_result_has_the_schema_of_its_annotation(self):
-        found = {}
-        for annotation, _ in OUTPUTS:
-            tool = await define(run_source(f"def f() -> {annotation}: ...")["f"])
-            found[annotation] = tool.get("outputSchema", "-")
-        assert found == {a: schema if schema == "-" else json.loads(schema) for a, schema in OUTPUTS}
-
-    async def test_records_in_results_fit_the_schema_that_was_told(self):
-        for made in ("Node(1, [Node(2)])", "Point(1)", "Area(1, 2)", "Pair(1)"):
-            name = made.partition("(")[0]
-            fn = run_source(f"def f() -> {name}: return {made}")["f"]
-            tool, value = await define(fn), await value_of(fn, {})
-            m.compile_schema(tool["outputSchema"]).check(value)
-            assert "value" in value or tool["outputSchema"]["properties"].keys() <= value.keys()
-            fn = run_source(f"def f() -> Optional[{name}]: return {made}")["f"]
-            assert await value_of(fn, {}) == value
-
-    @pytest.mark.skipif(sys.version_info < (3, 11), reason="no such names")
-    async def test_members_may_be_required_or_not_also_where_annotations_are_strings(self):
-        source = (
-            "class T(TypedDict):\n  a: int\n  b: NotRequired[bytes]\n"
-            "class S(T, total=False):\n  c: Required['int']\n"
-            "  d: 'typing.Annotated[typing.Required[int], {}]'\n  e: int\n"
-            "class Q(TypedDict):\n  a: 'int'\n  b: 'typing.NotRequired[int]'\n"
-            "def f(s: S, q: Q): return {'b': len(s['b'])}"
-        )
-        fn = run_source(source)["f"]
-        properties = (await define(fn))["inputSchema"]["properties"]
-        required = {name: {*schema["required"]} for name, schema in properties.items()}
-        assert required == {"s": {"a", "c", "d"}, "q": {"a"}}
-        assert await value_of(fn, {"s": {"a": 1, "b": "aGk=", "c": 1, "d": 1}, "q": {"a": 1}}) == {"b": 2}
-
-    @pytest.mark.skipif(sys.version_info < (3, 10), reason="no such syntax")
-    async def test_unions_may_have_a_bar(self):
-        tool = await define(run_source("def f(x: int | None, y: 'list[str] | int' = 1): ...")["f"])
-        properties = tool["inputSchema"]["properties"]
-        assert properties["x"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
-        assert properties["y"]["anyOf"][0]["type"] == "array"
-
-    @pytest.mark.skipif(sys.version_info < (3, 12), reason="no such syntax")
-    async def test_a_type_statement_may_be_recursive(self):
-        source = "type Tree = dict[str, Tree] | int\ntype Id = int\ndef f(t: Tree, i: Id): return {'t': t, 'i': i}"
-        fn = run_source(source)["f"]
-        assert await value_of(fn, {"t": {"a": {"b": 1}}, "i": 2.0}) == {"t": {"a": {"b": 1}}, "i": 2}
-        assert "t" in await value_of(fn, {"t": {"a": {"b": "x"}}, "i": 2})
-
-    async def test_nested_unions_are_read_in_time_that_grows_with_the_value(self):
-        value, began = None, time.process_time()
-        for n in range(25):
-            value = {"value": n, "parent": value}
-        assert await value_of(run_source("def f(x: Node) -> int: return x.value")["f"], {"x": value}) == 24
-        assert time.process_time() - began < 10  # 2 ** 25 readings take minutes
-
-
-class TestHosts:
-    """What hosts and models make of our schemas: see their converters, and what models send."""
-
-    @pytest.mark.parametrize("source", [row[0] for row in ANNOTATIONS] + ["Node", "List[Node]"])
-    async def test_no_schema_has_what_breaks_a_converter(self, source):
-        """google-genai: no boolean; AutoGen, Semantic Kernel: one type; VS Code, Gemini: items."""
-        def look(schema):
-            if isinstance(schema, list):
-                return [look(part) for part in schema]
-            if not isinstance(schema, dict):
-                return None
-            assert not isinstance(schema.get("additionalProperties"), bool)
-            assert not isinstance(schema.get("type"), list)
-            assert schema.get("type") != "array" or "items" in schema
-            return [look(part) for part in schema.values()]
-
-        look((await define(run_source(f"def f(x: {source}): ...")["f"]))["inputSchema"])
-
-    async def test_a_class_that_contains_itself_is_described_once_and_read_whole(self):
-        fn = run_source("def f(x: Node, more: List[Node] = ()) -> int: return x.parent.value")["f"]
-        schema = (await define(fn))["inputSchema"]
-        assert schema["properties"]["x"] == {"$ref": "#/$defs/Node"}
-        assert schema["$defs"].keys() == {"Node"}
-        assert await value_of(fn, {"x": {"value": 1, "parent": {"value": 2}}}) == 2
-        odd = {"value": 1, "parent": {"value": 2, "odd": 3}}
-        assert "x.parent.odd: unexpected property" in await value_of(fn, {"x": odd})
-
-    async def test_the_schema_of_many_classes_grows_with_their_number_only(self):
-        cls = Point
-        for n in range(40):  # each uses the one before twice
-            cls = dataclasses.make_dataclass(f"Layer{n}", [("left", cls), ("right", cls)])
-
-        def f(x): return 1  # fmt: skip
-
-        f.__annotations__ = {"x": cls}
-        tool = await define(f)
-        assert len(json.dumps(tool)) < 100_000
-        assert "unexpected" in await value_of(f, {"x": {"odd": 1}})
-
-    async def test_a_thousand_arguments_as_text_are_understood_in_one_pass(self):
-        schema = {"properties": {f"a{n}": {"type": "integer"} for n in range(1000)}}
-        given = {name: "7" for name in schema["properties"]}
-        began = time.process_time()
-        answer = await value_of(lambda args: {"sum": sum(args.values())}, given, input_schema=schema)
-        assert answer == {"sum": 7000}
-        assert time.process_time() - began < 1  # 3.1 s, where each text was a pass over all
-
-    async def test_an_empty_text_for_what_was_not_filled_in_is_left_out(self):
-        def f(n: int = 5, color: typing.Literal["red", "blue"] = "red", text: str = "x") -> str:
-            return f"{n} {color} {text!r}"
-
-        assert await value_of(f, {"n": "", "color": "", "text": ""}) == "5 red ''"
-
-        def needed(n: int) -> int:
-            return n
-
-        assert "n: expected integer, got string" in await value_of(needed, {"n": ""})
-
-    async def test_further_arguments_are_checked_as_they_are_annotated(self):
-        fn = run_source("def f(**more: datetime.date) -> str: return str({**more})")["f"]
-        assert "datetime.date(2026, 1, 2)" in await value_of(fn, {"a": "2026-01-02"})
-        assert "a: expected string, got integer" in await value_of(fn, {"a": 1})
-
-    @pytest.mark.parametrize("text", ["10:30:00.5Z", "10:30:00.500000000Z", "10:30:00.50+00:00"])
-    async def test_a_fraction_of_a_second_may_have_any_number_of_digits(self, text):
-        """RFC 3339 section 5.6"""
-        fn = run_source("def f(t: datetime.time) -> int: return t.microsecond")["f"]
-        assert await value_of(fn, {"t": text}) == 500000
-
-    @pytest.mark.parametrize("data", [
-        {"": "0", "name": "tea"}, {None: ["x"], "type": "tea"}, {"type": "text", "text": 5},
-        {"type": ["text"], "text": "a"},
-    ])
-    async def test_data_that_only_resemble_a_content_block_are_data(self, data):
-        result = await value_of(lambda: [data], {}, structured=False)
-        assert isinstance(result, str)
-
-    async def test_data_that_only_resemble_the_contents_of_a_resource_are_data(self):
-        app, row = m.Server(), {"uri": "x://a", "text": "b", "likes": 3}
-        app.add_resource("x://row", lambda: row, name="row")
-        async with m.Client(app) as c:
-            assert json.loads(await c.read("x://row")) == row
-
-    @pytest.mark.parametrize("block, text", [
-        ({"type": "tool_use", "id": "1", "name": "add", "input": {"a": 1}}, '{"type":"tool_use","id":"1","name":"add","input":{"a":1}}'),
-        ({"type": "resource", "resource": {"uri": "x://a", "blob": "aGk=", "mimeType": "image/png"}}, "[resource, image/png, 4 characters of base64]"),
-        ({"type": "audio", "data": "aGk=", "mimeType": "audio/wav"}, "[audio, audio/wav, 4 characters of base64]"),
-    ])  # fmt: skip
-    async def test_a_client_that_knows_only_text_reads_what_a_block_is(self, block, text):
-        app = m.Server()
-        app.add_prompt(lambda: [{"role": "user", "content": [block, "hi"]}], name="p")
-        async with m.Client(app, revision="2024-11-05") as c:
-            (message, _) = (await c.get_prompt("p"))["messages"]
-        assert message["content"] in (block, {"type": "text", "text": text})
-
-    @pytest.mark.parametrize("answer, action", [
-        (True, "accept"), ({"action": "accept"}, "accept"), (False, "decline"), (None, "decline"), ("cancel", "cancel"),
-        ("no", None), ("", None), ({"action": "foo"}, None),
-    ])  # fmt: skip
-    async def test_only_consent_opens_a_page(self, answer, action):
-        app = asking_app(lambda ctx: ctx.elicit_url("Pay?", "https://pay.example/1"))
-        async with m.Client(app, elicit_url=lambda message, url: answer) as c:
-            with contextlib.suppress(m.MCPError):
-                await c.call("tool")
-        assert [seen.action for seen in app.seen if isinstance(seen, m.Elicited)] == [action] * (action is not None)
-
-    @pytest.mark.parametrize("words, error", [
-        (["call", "add", "--yes=no", "x.py"], "--yes takes no value"),
-        (["info", "x.py", "--log"], "--log needs a value"),
-    ])
-    def test_an_option_that_is_half_written_is_refused(self, words, error):
-        with pytest.raises(m.UsageError, match=error):
-            m.parse_line(words)
-
-    def test_a_host_without_a_name_is_refused(self):
-        with pytest.raises(ValueError, match="allowed_hosts="):
-            m.Server().asgi_with(allowed_hosts="".split(","))
-
-    async def test_ssl_cannot_be_switched_off(self):
-        with pytest.raises(ValueError, match="certificates are always verified"):
-            async with m.Client("https://127.0.0.1:1/mcp", ssl=False):
-                pass
-
-    @pytest.mark.parametrize("options", [{"rate_limit": (0.5, 1.0)}, {"page_size": 0.5}, {"threads": 0}])
-    def test_a_bound_that_lets_nothing_pass_is_refused(self, options):
-        with pytest.raises(ValueError, match="must be >= 1"):
-            m.Server(**options)
-
-    async def test_a_budget_that_is_spent_inside_a_text_is_reported_as_such(self):
-        schema = {"properties": {"a": {"type": "array", "items": {"pattern": "x$"}}}}
-        text = json.dumps(["x" * 10000] * 5)
-        assert "takes too long" in await value_of(lambda args: 1, {"a": text}, input_schema=schema)
-
-    async def test_a_class_has_no_json(self):
-        assert "type has no JSON form" in await value_of(lambda: Point, {})
-
-    async def test_a_list_that_is_none_is_null(self):
-        fn = run_source("def f() -> list: return None")["f"]
-        assert await value_of(fn, {}) is None
-
-    async def test_a_client_that_cannot_choose_several_values_is_not_asked_to(self):
-        app = asking_app(lambda ctx: ctx.elicit("?", typing.List[typing.Literal["a", "b"]]))
-        async with m.Client(app, revision="2025-06-18", elicit=lambda message, form: {}) as c:
-            with pytest.raises(m.MCPError, match="a client of revision 2025-06-18 cannot choose several"):
-                await c.call("tool")
-
-    def test_a_row_has_no_more_values_than_names(self):
-        with pytest.raises(TypeError, match="too many values for a Elicited"):
-            m.Elicited("accept", 1, 2, 3)
-
-    def test_a_resource_of_a_result_needs_contents(self):
-        with pytest.raises(TypeError, match="pass text= or data="):
-            m.Resource("file:///a")
-
-    def test_an_abstract_path_is_refused_at_registration(self):
-        with pytest.raises(TypeError, match="parameter 'p': .*has no JSON Schema"):
-            m.Server().add_tool(run_source("import os\ndef f(p: os.PathLike): ...")["f"])
-
-    @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
-    async def test_an_optional_answer_that_is_left_blank_is_none(self, revision):
-        app = asking_app(lambda ctx: ctx.elicit("?", typing.Optional[str]))
-        async with m.Client(app, revision=revision, elicit=lambda message, form: {}) as c:
-            await c.call("tool")
-        assert app.seen[-1] == m.Elicited("accept", None)
-
-
-class TestSignatures:
-    """What a function says about its arguments, and how it is called."""
-
-    async def test_a_function_has_this_schema(self):
-        point, found, wanted = dict(ANNOTATIONS)["Point"], {}, {}
-        for source, schema in SIGNATURES:
-            wanted[source] = {"type": "object", **json.loads(schema.replace("POINT", point))}
-            found[source] = (await define(run_source(source)["f"]))["inputSchema"]
-        assert found == wanted
-
-    @pytest.mark.parametrize("source, words", UNFILLABLE)
-    def test_what_json_cannot_fill_is_refused_at_registration(self, source, words):
-        with pytest.raises(TypeError) as caught:
-            m.Server().add_tool(run_source(source)["f"])
-        assert [word for word in words.split() if word not in str(caught.value)] == []
-
-    async def test_a_docstring_describes_the_tool_and_its_parameters(self):
-        for doc, left, told in DOCSTRINGS:
-
-            def fn(a, b): ...
-
-            fn.__doc__ = doc.replace(r"\n", "\n")
-            tool = await define(fn)
-            parts = tool["inputSchema"]["properties"].items()
-            found = {name: part["description"] for name, part in parts if "description" in part}
-            assert (tool["description"], found) == (left.replace(r"\n", "\n"), json.loads(told))
-        assert (await define(wrapped(Callables().method)))["description"] == "Do it."
-        assert (await define(Callables()))["description"] == "Say it."
-        explicit = run_source("def f(a: Annotated[int, 'mine']):\n 'S.\\n\\nArgs:\\n    a: x'")["f"]
-        tool = await define(explicit)
-        assert tool["inputSchema"]["properties"]["a"]["description"] == "mine"
-
-    async def test_everything_that_can_be_called_is_called(self):
-        for source, _ in SIGNATURES:
-            if "Callables" in source:
-                assert await value_of(run_source(source)["f"], {"a": 2.0}, structured=False) == "[2]"
-
-    async def test_arguments_cannot_replace_the_context_or_what_was_bound(self):
-        def pay(user, amount, **rest):
-            return {"user": user, "amount": amount, **rest}
-
-        def look(a, ctx, **rest):
-            return {"ours": isinstance(ctx, m.Context), **rest}
-
-        bound = functools.partial(pay, user="me")
-        for fn, options in (
-            (bound, {}), (functools.partial(bound, limit=1), {}), (wrapped(bound), {}),
-            (bound, {"input_schema": {"type": "object", "properties": {"amount": {}}}}),
-        ):  # fmt: skip
-            answer = await value_of(fn, {"amount": 1, "b": 2}, **options)
-            assert (answer["user"], answer["amount"], answer["b"]) == ("me", 1, 2)
-            error = await value_of(fn, {"amount": 1, "user": "root"}, **options)
-            assert "user: unexpected property" in error
-        error = await value_of(functools.partial(bound, limit=1), {"amount": 1, "limit": 9})
-        assert "limit: unexpected property" in error
-        assert await value_of(look, {"a": 1, "b": 2}) == {"ours": True, "b": 2}
-        assert "theirs" not in str(await value_of(look, {"a": 1, "ctx": "theirs"}))
-
-    async def test_a_schema_of_ones_own_is_published_and_the_annotations_read(self):
-        schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-        decoded = run_source("def f(a: bytes): return a.decode()")["f"]
-        assert (await define(decoded, input_schema=schema))["inputSchema"] == schema
-        assert await value_of(decoded, {"a": "aGk="}, input_schema=schema) == "hi"
-        given = {"a": "x", "b": 2}
-        assert await value_of(lambda **given: given, given, input_schema=schema) == given
-        assert "a: is required" in await value_of(lambda **given: given, {}, input_schema=schema)
-
-    async def test_a_string_is_read_where_no_string_can_be_meant(self):
-        """Models send "3" for 3, and null for what may be absent."""
-        defs = {"N": {"type": "object"}, "S": {"type": "string"}}
-        for schema, given, meant in RELAXED:
-            whole = {"properties": {"a": json.loads(schema)}, "$defs": defs}
-            arguments = {"a": json.loads(given)}
-            answer = await value_of(lambda **given: given, arguments, input_schema=whole)
-            if meant == "-":
-                assert answer.startswith("a: "), (schema, given)
-            else:
-                wanted = {} if meant == "absent" else {"a": json.loads(meant)}
-                assert answer == wanted and repr(answer) == repr(wanted), (schema, given)
-        whole = {"properties": {"a": {"type": "integer"}}, "required": ["a"]}
-        assert isinstance(await value_of(lambda **given: given, {"a": None}, input_schema=whole), str)
-        assert await value_of(lambda **given: given, {"a": "1", "b": "2"}, input_schema=whole) == {"a": 1, "b": "2"}
-
-    async def test_valid_arguments_are_never_changed(self):
-        dice = rng("relax")
-        kinds = ["null", "boolean", "integer", "number", "string", "array", "object"]
-        values = [None, True, 3, 2.5, "3", "true", "null", "[]", "{}", [], {}]
-        for _ in range(150):
-            some = dice.sample(kinds, dice.randint(1, 3))
-            forms = [{"type": some}, {"anyOf": [{"type": kind} for kind in some]}]
-            schema = {"type": "object", "properties": {"a": dice.choice(forms)}, "required": ["a"]}
-            given = {"a": dice.choice(values)}
-            with contextlib.suppress(m.SchemaError):
-                m.compile_schema(schema).check(given)
-                assert await value_of(lambda **given: given, given, input_schema=schema) == given
-
-
-#######################################
-# T99. The book itself
+# T99. The file as a book
 #######################################
 #
 # mcp_lite.py is to be read from top to bottom. What that needs and a machine can see is checked
