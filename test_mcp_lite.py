@@ -4082,8 +4082,8 @@ class TestHosts:
         assert [seen.action for seen in app.seen if isinstance(seen, m.Elicited)] == [action] * (action is not None)
 
     @pytest.mark.parametrize("words, error", [
-        (["call", "add", "--yes=no", "x.py"], "--yes takes no value"),
-        (["info", "x.py", "--log"], "--log needs a value"),
+        (["call", "add", "--yes=no", "x.py"], "--yes=no: expected no value"),
+        (["info", "x.py", "--log"], "--log=: expected LEVEL"),
     ])
     def test_an_option_that_is_half_written_is_refused(self, words, error):
         with pytest.raises(m.UsageError, match=error):
