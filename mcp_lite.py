@@ -6469,7 +6469,7 @@ class ClientSession:
     async def close(self) -> None:
         """Disconnect: end what is running, and the server if we started it."""
         self.state = DONE
-        if self._connecting is not None and not self._connecting.done():
+        if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.gather(self._connecting, return_exceptions=True)
         if self.transport is not None:
@@ -9470,7 +9470,7 @@ class HTTPClient:
         except (OSError, UnicodeError, ProtocolError) as exc:  # for names that no DNS can have
             reason = str(exc) or "the server ended the connection where TLS begins"
             if "CERTIFICATE_VERIFY" in reason:
-                reason += "; if you trust it, pass its certificate: ssl=FILE, or SSL_CERT_FILE=FILE"
+                reason += "; to trust it, pass its certificate: ssl=FILE, or SSL_CERT_FILE=FILE"
         through = f" through the proxy {self.proxy.url}" if self.proxy else ""
         raise ConnectionClosed(f"cannot reach {self.url}{through}: {reason}")
 
@@ -9496,7 +9496,7 @@ class HTTPClient:
 
     async def _tunnel(self, conn: HTTPResponse, proxy: Proxy) -> None:
         """Ask a proxy for a tunnel to the server, and begin TLS inside it. RFC 9110 §9.3.6"""
-        host = f"[{self.url.host}]" if ":" in self.url.host else self.url.host
+        host = self.url.authority.removesuffix(f":{self.url.port}")
         target = f"{host}:{self.url.port}"
         await conn.ask(proxy.url, "CONNECT", encode_request(
             "CONNECT", target, {"host": target, **proxy.headers}))
@@ -9640,20 +9640,21 @@ class HTTPExchange(Transport):
         self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
         #: by task that sends requests: the ids of those without a response
-        self.running: dict[Any, set[ReqId]] = {}
+        self.running: dict[Any, set[str]] = {}
 
     async def write(self, msg: Payload) -> None:
         """POST a message. The errors of a request go to `failed`, with its id."""
         if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.reason}")
         data = encode(msg)  # here, where the program learns of what JSON cannot say
-        ids = {item["id"] for item in as_list(msg) if "method" in item and "id" in item}
+        # Texts: some servers answer 1 with "1".
+        ids = {str(item["id"]) for item in as_list(msg) if "method" in item and "id" in item}
         if ids:
             self.tasks.spawn(self._exchange(msg, data, ids))
         else:
             await self._post(msg, data, ids)
 
-    async def _exchange(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
+    async def _exchange(self, msg: Payload, data: bytes, ids: set[str]) -> None:
         """POST a message or a batch; each of `ids` gets a response or an error."""
         task = asyncio.current_task()
         self.running[task] = ids
@@ -9668,9 +9669,9 @@ class HTTPExchange(Transport):
 
     def abandon(self, req_id: ReqId) -> bool:
         for task, ids in self.running.items():
-            if ids == {req_id}:  # no other request shares the response
+            if ids == {str(req_id)}:  # no other request shares the response
                 task.cancel()
-            ids.discard(req_id)
+            ids.discard(str(req_id))
         return self.rev >= MODERN
 
     async def fields(self, more: Fields) -> dict[str, str]:
@@ -9679,7 +9680,7 @@ class HTTPExchange(Transport):
             out[VERSION_HEADER] = self.rev
         return out
 
-    async def _post(self, msg: Payload, data: bytes, ids: set[ReqId]) -> None:
+    async def _post(self, msg: Payload, data: bytes, ids: set[str]) -> None:
         """POST a message or a batch, and read until `ids` is empty."""
         more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         if self.rev >= MODERN and isinstance(msg, dict) and "method" in msg:
@@ -9699,7 +9700,7 @@ class HTTPExchange(Transport):
         with closing(response):
             await self.receive(msg, response, ids)
 
-    async def receive(self, msg: Payload, response: HTTPResponse, ids: set[ReqId]) -> None:
+    async def receive(self, msg: Payload, response: HTTPResponse, ids: set[str]) -> None:
         """Read the response to a message, until `ids` is empty."""
         status, kind = response.head.status, media_type(response.head.headers)
         if status >= 400:
@@ -9720,11 +9721,11 @@ class HTTPExchange(Transport):
             with suppress(asyncio.TimeoutError, MCPError):
                 await asyncio.wait_for(response.body(), PROBE_SECONDS)
 
-    async def follow(self, response: HTTPResponse, ids: set[ReqId]) -> None:
+    async def follow(self, response: HTTPResponse, ids: set[str]) -> None:
         await self.read_events(response, SSEDecoder(), ids)
 
     async def read_events(
-        self, response: HTTPResponse, events: SSEDecoder, ids: set[ReqId] | None
+        self, response: HTTPResponse, events: SSEDecoder, ids: set[str] | None
     ) -> None:
         """Deliver the messages of a stream until it ends, or `ids` is empty (None never is)."""
         with suppress(ConnectionClosed):
@@ -9732,12 +9733,12 @@ class HTTPExchange(Transport):
                 for event in events.feed(data):
                     await self.take_event(event, ids)
 
-    async def take_event(self, event: Event, ids: set[ReqId] | None) -> None:
+    async def take_event(self, event: Event, ids: set[str] | None) -> None:
         data = event.data.encode()
         if event.event == "message" and is_message(data):  # some servers send pings
             await self.take(data, ids)
 
-    async def take(self, data: bytes, ids: set[ReqId] | None) -> None:
+    async def take(self, data: bytes, ids: set[str] | None) -> None:
         """Deliver a message; remove the id of a response from `ids`."""
         try:
             msg = decode(data)
@@ -9749,7 +9750,7 @@ class HTTPExchange(Transport):
         for item in as_list(msg):
             await self.inbox.put(item)
             if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
-                ids.discard(item["id"])
+                ids.discard(str(item["id"]))
 
     async def problem_of(self, response: HTTPResponse) -> MCPError:
         """Return the error for a status: the one of JSON-RPC in the body, or one with its code."""
@@ -9818,7 +9819,7 @@ class HTTPTransport(HTTPExchange):
                 self._listening.cancel()
             self._listening = self.tasks.spawn(self._listen())
 
-    async def receive(self, msg: Payload, response: HTTPResponse, ids: set[ReqId]) -> None:
+    async def receive(self, msg: Payload, response: HTTPResponse, ids: set[str]) -> None:
         if method_of(msg) == "initialize" and self._endpoint is None:
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "400", "404" or "405"
             if response.head.status >= 400 and await self._open_pair():
@@ -9847,7 +9848,7 @@ class HTTPTransport(HTTPExchange):
         problem.code = response.head.status
         raise problem
 
-    async def follow(self, response: HTTPResponse, ids: set[ReqId]) -> None:
+    async def follow(self, response: HTTPResponse, ids: set[str]) -> None:
         """Read a response that is a stream. One that is cut is resumed after its last event."""
         events, last, backoff = SSEDecoder(), "", Backoff()
         await self.read_events(response, events, ids)
@@ -9906,7 +9907,7 @@ class HTTPTransport(HTTPExchange):
             f"{self.url} sent no endpoint event"))
         return True
 
-    async def take_event(self, event: Event, ids: set[ReqId] | None) -> None:
+    async def take_event(self, event: Event, ids: set[str] | None) -> None:
         if event.event == "endpoint" and self._endpoint is not None:
             url = self.url.join(event.data)
             if url is None:

@@ -11194,6 +11194,14 @@ class TestSessionsOverHTTP:
             result = (await caller.post(call_of(1, "ask", {})))[2]["result"]
         said = "without sessions, clients before 2026-07-28 cannot be asked"
         assert result == {"content": [{"type": "text", "text": said}], "isError": True}
+        greeting = hello()
+        greeting["params"]["clientInfo"] = {}
+        async with lines_to(app, None) as lines:  # a session, of a client without a name
+            lines.put(greeting, INITIALIZED)
+            lines.call(1, "ask")
+            await lines.take()
+            [block] = (await lines.take())["result"]["content"]
+        assert block["text"] == "the client did not declare the capability 'elicitation'"
 
     async def test_without_sessions_every_request_stands_alone(self):
         async with http_calling(sample_app(), opened=False, sessions=False) as (caller, _):
@@ -12047,6 +12055,16 @@ class TestClientOverHTTP:
                 assert headers["content-type"] == "application/json" and headers["accept"] == JSON_BOTH
         assert ["mcp-session-id" in headers for _, headers, _ in script.seen] == [False, True, True, True, True]
         assert {headers["mcp-protocol-version"] for _, headers, _ in script.seen[1:]} == {V4}
+
+    @pytest.mark.parametrize("streams", [False, True])
+    async def test_a_response_may_have_its_id_as_text(self, streams):
+        async def on_call(wire, head, msg):
+            answer = {**result_of(msg, n=1), "id": str(msg["id"])}
+            wire.send(STREAM + sse(answer) if streams else framed("application/json", json.dumps(answer).encode()))
+            wire.writer.close()
+
+        async with talking(Scripted(on_call)) as client:
+            assert await client.request("acme/x") == {"n": 1}
 
     async def test_a_server_may_ping_before_it_answers_initialize(self):
         ponged = asyncio.Event()
