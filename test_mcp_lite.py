@@ -896,8 +896,8 @@ class TestTools:
 #     program, too.
 #  3. `python3 test_mcp_lite.py -k "TestTheClass and word"`, with a word of the promise, plays it: in
 #     memory, on stdio, HTTP and ASGI, for the newest legacy and the newest modern revision that it
-#     names; in memory for the oldest, too. To see what a server really sends, write `<-- 1 {}`: the failure begins with the
-#     number of this line, and shows all that went over the wire before it.
+#     names; in memory for the oldest, too. To see what a server really sends, write `<-- 1 {}`: the
+#     failure begins with the number of this line, and shows all that went over the wire before it.
 #
 # The line below the promise: [all], [legacy], [modern], or a part of them, [legacy >= 2025-06-18] or
 # [= 2025-11-25]. Then, as needed and in any order:
@@ -1704,7 +1704,7 @@ async def outcome(asked, line, wire):
         fail_at(line, f"the call returned {value!r}", wire())
 
 
-def client_conversations(text, dates=None, **options):
+def client_conversations(text, **options):
     """Return a test of conversations of a Client with a scripted server."""
     cases = [
         pytest.param(conversation, rev, id=f"{rev}-{conversation.promise[:60]}")
@@ -3978,20 +3978,20 @@ class TestAnnotations:
 class TestHosts:
     """What hosts and models make of our schemas: see their converters, and what models send."""
 
-    @pytest.mark.parametrize("source", [row[0] for row in ANNOTATIONS] + ["Node", "List[Node]"])
-    async def test_no_schema_has_what_breaks_a_converter(self, source):
+    async def test_no_schema_has_what_breaks_a_converter(self):
         """google-genai: no boolean; AutoGen, Semantic Kernel: one type; VS Code, Gemini: items."""
         def look(schema):
             if isinstance(schema, list):
                 return [look(part) for part in schema]
             if not isinstance(schema, dict):
                 return None
-            assert not isinstance(schema.get("additionalProperties"), bool)
-            assert not isinstance(schema.get("type"), list)
-            assert schema.get("type") != "array" or "items" in schema
+            assert not isinstance(schema.get("additionalProperties"), bool), source
+            assert not isinstance(schema.get("type"), list), source
+            assert schema.get("type") != "array" or "items" in schema, source
             return [look(part) for part in schema.values()]
 
-        look((await define(run_source(f"def f(x: {source}): ...")["f"]))["inputSchema"])
+        for source in [*(row[0] for row in ANNOTATIONS), "Node", "List[Node]"]:
+            look((await define(run_source(f"def f(x: {source}): ...")["f"]))["inputSchema"])
 
     async def test_a_class_that_contains_itself_is_described_once_and_read_whole(self):
         fn = run_source("def f(x: Node, more: List[Node] = ()) -> int: return x.parent.value")["f"]
@@ -4365,14 +4365,15 @@ HIDDEN = [chr(n) for a, b in ((0, 32), (0x7F, 0xA0), (0x2028, 0x202F), (0x2066, 
 class TestTemplates:
     """RFC 6570, as far as resource templates need it."""
 
-    @pytest.mark.parametrize("template, uri, values", MATCHES)
-    def test_a_uri_matches_in_one_way_or_not_at_all(self, template, uri, values):
-        assert m.Template(template).match(m.canonical_uri(uri)) == (None if values == "-" else json.loads(values))
+    def test_a_uri_matches_in_one_way_or_not_at_all(self):
+        for template, uri, values in MATCHES:
+            found = m.Template(template).match(m.canonical_uri(uri))
+            assert found == (None if values == "-" else json.loads(values)), (template, uri)
 
-    @pytest.mark.parametrize("template", [template for (template,) in BAD_TEMPLATES])
-    def test_a_bad_template_is_refused_with_a_remedy(self, template):
-        with pytest.raises(ValueError, match=r"(?s)URI template .*: begin with a scheme, like note://\{name\}; write"):
-            m.Template(template)
+    def test_a_bad_template_is_refused_with_a_remedy(self):
+        for (template,) in BAD_TEMPLATES:
+            with pytest.raises(ValueError, match=r"(?s)URI template .*: begin with a scheme, like note://\{name\}; write"):
+                m.Template(template)
 
     @pytest.mark.parametrize("offered, asked", [
         ("file:///srv/My Report.txt", "file:///srv/My%20Report.txt"),
@@ -8783,7 +8784,7 @@ c.complete("x", "n", "a") | completion/complete | {"completion": {"values": [5]}
 c.complete("a://{b}", "b", "a") | completion/complete | {"completion": 5}        | ProtocolError: completion should be object
 """  # noqa: E501
 RESULT_TALKS = "\n\n".join(
-    f"{call} takes {result.replace('[', '(')[:40]} for what it is.\n[all]\n    >>> {call}\n"
+    f"{call} takes {result.replace('[', '(')[:40]} for what it is.\n[>= 2025-11-25]\n    >>> {call}\n"
     f"    --> ?1 {method} {{...}}\n    <-- ?1 {result}\n    {value}"
     for call, method, result, value in table(RESULTS)
 )
@@ -16430,7 +16431,6 @@ def sections_of(text):
 
 SECTIONS = sections_of(SOURCE)
 NUMBERED = SECTIONS[1:]
-each_section = pytest.mark.parametrize("part", NUMBERED, ids=lambda part: f"{part.number}")
 
 
 @functools.cache
@@ -16637,16 +16637,15 @@ class TestReadingOrder(OfTheBook):
         for number, title in parts:
             assert re.search(rf"(?m)^ +Part {number} +{title}  ", listed), title
 
-    @each_section
-    def test_every_section_says_what_it_is_for_before_code(self, part):
-        assert any(line.startswith("# Problem.") for line in part.intro)
+    def test_every_section_says_what_it_is_for_before_code(self):
+        silent = [part.title for part in NUMBERED if not any(line.startswith("# Problem.") for line in part.intro)]
+        assert silent == []
 
-    @each_section
-    def test_cut_off_after_any_section_every_name_resolves_and_examples_are_right(self, part):
-        stage = stages()[part.number]
-        unknown = globals_used(part, inside=True) - stage.names - set(vars(builtins))
-        assert not unknown
-        assert not stage.failures
+    def test_cut_off_after_any_section_every_name_resolves_and_examples_are_right(self):
+        known = set(vars(builtins))
+        unknown = {part.title: globals_used(part, inside=True) - stages()[part.number].names - known for part in NUMBERED}
+        assert {title: names for title, names in unknown.items() if names} == {}
+        assert {number: stage.failures for number, stage in stages().items() if stage.failures} == {}
 
 
 class TestCuts(OfTheBook):
