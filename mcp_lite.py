@@ -5952,7 +5952,7 @@ RUNNERS["stdio"] = serve_stdio
 # Limits.   A subscription keeps the newest 1000 updates that nobody has read. A schema with
 #           patterns checks nothing: for some texts, some patterns take years.
 
-Callback = Optional[Function]  # of the program's
+Callback = Optional[Function]
 
 
 def member(result: Msg, key: str, kind: type) -> Any:
@@ -6125,7 +6125,7 @@ class Backoff:
 
 def may_pass(problem: MCPError) -> bool:
     """Return whether the same request may succeed later."""
-    if isinstance(problem, ConnectionClosed) and problem.code < 0:  # it has no status of HTTP
+    if isinstance(problem, ConnectionClosed) and problem.code < 0:  # not a status of HTTP
         return True
     return problem.code in (409, TOO_FAST) or problem.code >= 500
 
@@ -6152,7 +6152,7 @@ class Subscription:
         self.updates: deque[Msg] = deque(maxlen=MAX_ITEMS)
 
     async def open(self) -> Subscription:
-        """Subscribe, and wait for the server's consent; a second call does not wait."""
+        """Subscribe, and wait until the server acknowledges it; a second call does not wait."""
         if self.acknowledged is not None:
             return self
         client = self.client
@@ -6164,7 +6164,7 @@ class Subscription:
             if client.modern:
                 self.task = client.tasks.spawn(self._listen())
                 await within(client.timeout, self.acknowledged, RequestTimeout(
-                    f"{client.peer.name} did not agree to a subscription"))
+                    f"{client.peer.name} did not acknowledge a subscription"))
             else:
                 for uri in self.uris:
                     await client.request("resources/subscribe", {"uri": uri})
@@ -6175,7 +6175,7 @@ class Subscription:
         return self
 
     async def close(self) -> None:
-        """Subscribe no longer."""
+        """End the subscription here and at the server."""
         client = self.client
         if self in client.subscriptions:
             self.end()
@@ -6185,7 +6185,7 @@ class Subscription:
                     await client.request("resources/unsubscribe", {"uri": uri})
 
     def end(self) -> None:
-        """End the subscription at our end."""
+        """End the subscription here."""
         if self in self.client.subscriptions:
             self.client.subscriptions.remove(self)
             self.news.set()
@@ -6380,7 +6380,6 @@ async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
 class ClientSession:
     """A client's conversation with one server."""
 
-    #: these four as they were passed to Client()
     timeout: float
     max_timeout: float
     progress: Callback
@@ -6395,7 +6394,7 @@ class ClientSession:
     def __init__(self, target: Any, connector: Action, revision: str | None, info: Msg):
         self.target, self.connector, self.pinned, self.info = target, connector, revision, info
         self.listeners: dict[str, list[Function]] = {}  # fn(params), by notification
-        self.server_info: Msg = {}  #: what the server says of itself, as are the instructions
+        self.server_info: Msg = {}  #: its name and version, as it says
         self.server_capabilities: Msg = {}
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
@@ -6512,14 +6511,14 @@ class ClientSession:
             await self._discover(self.timeout)  # a modern server that was slow to start?
 
     def _is_final(self, exc: MCPError) -> bool:
-        """Return whether a handshake would fail like the probe."""
-        if isinstance(exc, AuthError):  # of a login; 401 and 403 may be a gateway's
+        """Return whether a handshake would fail as server/discover did."""
+        if isinstance(exc, AuthError):  # a login failed; a status of 401 or 403 may be a gateway's
             return exc.code == INTERNAL_ERROR
-        if not isinstance(exc, ConnectionClosed):  # these two are only of modern servers
+        if not isinstance(exc, ConnectionClosed):  # only modern servers send these two
             return exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
         if self.pinned:
             return True
-        if self.lost is None:  # over HTTP, only this request has failed
+        if self.lost is None:  # over HTTP: this request alone failed
             return False
         # A program that ended in order, or for want of `initialize`, is started again.
         return not re.search("status 0|nitializ", str(exc))
@@ -6790,7 +6789,7 @@ class Client(ClientSession):
         log: is called with the server's log: log(level, data, logger)
         progress: is called while requests run: progress(done, total, message)
         on_tools_changed, on_resources_changed, on_prompts_changed: called when a list has changed
-        on_resource_updated: called when a resource that we watch was updated: fn(params)
+        on_resource_updated: called when a watched resource was updated: fn(params)
         timeout: seconds without response or progress until a request fails
         max_timeout: seconds until it fails in spite of progress
         capabilities: declared besides those that follow from the callbacks
@@ -9534,7 +9533,7 @@ class Authorizer:
 
     def __init__(self, http: HTTPClient, token: Any = None):
         self.http, self.token = http, token if callable(token) else sendable_token(token)
-        self.closing = False  # whether the user is not to be asked any more
+        self.closing = False  # whether not to ask the user any more
 
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
         """Return what to send with a request; the user may be asked if `ask`."""
@@ -9639,7 +9638,7 @@ class HTTPExchange(Transport):
                             'pass "oauth", an OAuth(...), a token, or a function that returns one')
         self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
-        #: by task that sends requests: the ids of those without a response
+        #: by task: the ids of its requests without a response
         self.running: dict[Any, set[str]] = {}
 
     async def write(self, msg: Payload) -> None:
@@ -9714,10 +9713,10 @@ class HTTPExchange(Transport):
                 if not is_message(body):
                     raise ConnectionClosed(f"{odd}: {first_line(body)}")
                 warn_once("%s, and the body is JSON", odd)
-            await self.take(body, ids)
+            await self.deliver(body, ids)
         if ids:
             raise ConnectionClosed(f"{self.url} ended its response without answering the request")
-        if not response.complete:  # read to its end, the connection can be used again
+        if not response.complete:  # so that the connection can be used again
             with suppress(asyncio.TimeoutError, MCPError):
                 await asyncio.wait_for(response.body(), PROBE_SECONDS)
 
@@ -9727,18 +9726,21 @@ class HTTPExchange(Transport):
     async def read_events(
         self, response: HTTPResponse, events: SSEDecoder, ids: set[str] | None
     ) -> None:
-        """Deliver the messages of a stream until it ends, or `ids` is empty (None never is)."""
+        """Deliver the messages of a stream until it ends, or no id is left in `ids`.
+
+        `ids` is None for a stream that belongs to no request.
+        """
         with suppress(ConnectionClosed):
             while (ids is None or ids) and (data := await response.next_piece()):
                 for event in events.feed(data):
-                    await self.take_event(event, ids)
+                    await self.deliver_event(event, ids)
 
-    async def take_event(self, event: Event, ids: set[str] | None) -> None:
+    async def deliver_event(self, event: Event, ids: set[str] | None) -> None:
         data = event.data.encode()
         if event.event == "message" and is_message(data):  # some servers send pings
-            await self.take(data, ids)
+            await self.deliver(data, ids)
 
-    async def take(self, data: bytes, ids: set[str] | None) -> None:
+    async def deliver(self, data: bytes, ids: set[str] | None) -> None:
         """Deliver a message; remove the id of a response from `ids`."""
         try:
             msg = decode(data)
@@ -9753,7 +9755,7 @@ class HTTPExchange(Transport):
                 ids.discard(str(item["id"]))
 
     async def problem_of(self, response: HTTPResponse) -> MCPError:
-        """Return the error for a status: the one of JSON-RPC in the body, or one with its code."""
+        """Return the error of a refusal: that of JSON-RPC in the body, or one with the status."""
         head, body, sent = response.head, b"", Msg()
         with suppress(ConnectionClosed, ProtocolError):
             body = await response.body()
@@ -9854,7 +9856,7 @@ class HTTPTransport(HTTPExchange):
         await self.read_events(response, events, ids)
         # `closed` is read each time: before Python 3.12, wait_for() may swallow a cancellation.
         while ids and not self.inbox.closed and sendable(events.last_id):
-            # spec: basic/transports/streamable-http#receiving-messages -- "not supported", any more
+            # spec: basic/transports/streamable-http#receiving-messages -- now "not supported"
             if self.rev >= MODERN or backoff.failures >= MAX_RESUMES:
                 return
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
@@ -9907,13 +9909,13 @@ class HTTPTransport(HTTPExchange):
             f"{self.url} sent no endpoint event"))
         return True
 
-    async def take_event(self, event: Event, ids: set[str] | None) -> None:
+    async def deliver_event(self, event: Event, ids: set[str] | None) -> None:
         if event.event == "endpoint" and self._endpoint is not None:
             url = self.url.join(event.data)
             if url is None:
                 raise ProtocolError(f"the endpoint event names another origin: {event.data}")
             settle_future(self._endpoint, url.target)
-        await super().take_event(event, ids)
+        await super().deliver_event(event, ids)
 
     async def _read_pair(self, stream: HTTPResponse) -> None:
         self.reason = "ended its stream"
@@ -9940,7 +9942,7 @@ def method_of(msg: Payload) -> str:
 
 
 def sendable(event_id: str) -> bool:
-    """Return whether a header can carry the id of an event: it loses blanks at its ends."""
+    """Return whether a header can carry an event id: it loses blanks at its ends."""
     return not re.search(r"^$|.{8192}|[\x00-\x08\x0a-\x1f\x7f]|^[ \t]|[ \t]$", event_id)
 
 

@@ -9465,13 +9465,13 @@ A subscription that is refused is an error, and forgotten.
     <-- ?1 error -32602 "no such note"
     RemoteError: no such note
 
-A subscription that the server does not agree to is an error, too, and is cancelled.
+A subscription that the server does not acknowledge is an error, too, and is cancelled.
 [modern]
     >>> c.subscribe("note://a").open()
     --> ?1 subscriptions/listen {...}
     later 60 s
     --> notifications/cancelled {"requestId": ?1, ...}
-    RequestTimeout: did not agree to a subscription
+    RequestTimeout: did not acknowledge a subscription
 
 A subscription that is refused for now is an error, too, if it was never open.
 [modern]
