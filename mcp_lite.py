@@ -1155,8 +1155,8 @@ def nothing(*_: Any) -> Any:
 class Deadline:
     """`async with Deadline(5, problem)` raises `problem` if its body takes more than 5 seconds.
 
-    renew() starts them again, up to `longest` in all. If paused() is true when they run out, they
-    start again, and do not count.
+    renew() starts them again, up to `longest` in all. So does paused(), if it is true when they
+    run out.
     """
 
     late = False  # whether the time ran out, and the body was cancelled
@@ -1181,8 +1181,7 @@ class Deadline:
         self.timer = self.loop.call_later(seconds, self._expire)
 
     def _expire(self) -> None:
-        if self.paused():
-            self.last += self.seconds
+        if self.paused() and self.loop.time() < self.last:
             self.renew()
         else:
             self.late = True
@@ -1448,7 +1447,7 @@ class Transport:
     outlives_server = False  #: whether it goes on when the server is started again
     #: seconds that running requests get when the channel has ended; None for as long as it takes
     grace: float | None = GRACE_SECONDS
-    waits_for_person = False  #: who logs in: no request is given up meanwhile
+    waits_for_user = 0  #: how often: no request is given up meanwhile
     ended_here = False  #: whether its input was ended at this end: the other one still reads
     reason = "closed the connection"  #: what explain() says, unless a channel knows more
     inbox: Inbox
@@ -1664,7 +1663,7 @@ class Requester:
         # Progress renews the deadline, so every request asks for it.
         params["_meta"] = {**params.get("_meta", {}), "progressToken": req_id}
         deadline = Deadline(patience, RequestTimeout(), longest,
-                            lambda: self.transport.waits_for_person)
+                            lambda: self.transport.waits_for_user)
         asked = self.asked[req_id] = PendingRequest(method, send, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
@@ -6730,7 +6729,16 @@ class ClientSession:
             return {}
         session = self.peer.session
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
-        return {} if exchange.method == "ping" else await self.answers.to(exchange.msg, session)
+        if exchange.method == "ping":
+            return {}
+        self.transport.waits_for_user += 1
+        try:
+            return await self.answers.to(exchange.msg, session)
+        finally:
+            self.transport.waits_for_user -= 1
+            for asked in self.peer.asked.values():
+                if not asked.answer.done():
+                    asked.deadline.renew()
 
 #######################################
 # 27. Client
@@ -10741,19 +10749,19 @@ class Login(Authorizer):
         step = await self.refresh(token) if may_refresh else ""
         if step:
             return step
-        self.transport.waits_for_person = self.oauth.person
+        self.transport.waits_for_user += self.oauth.person
         try:
             await self.log_in(challenge)
         except (ConnectionClosed, LimitExceeded) as exc:  # else the user would be asked again
             raise AuthError(str(exc)) from exc
         finally:
-            self.transport.waits_for_person = False
+            self.transport.waits_for_user -= self.oauth.person
         return "login"
 
     async def close(self) -> None:
         """Stop asking the user; but wait for a response that may hold a new refresh token."""
         if self.work is not None:
-            seconds = 0 if self.transport.waits_for_person else GRACE_SECONDS
+            seconds = 0 if self.transport.waits_for_user else GRACE_SECONDS
             await asyncio.wait([self.work], timeout=seconds)
             self.work.cancel()
             await asyncio.wait([self.work])

@@ -9291,6 +9291,44 @@ A function given as ask= answers every question in a result of a modern server.
                 await c.call("ask", {"text": "?"})
             assert await c.call("add", {"a": 1}) == 1
 
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @pytest.mark.parametrize("http", [False, True])
+    async def test_a_call_is_not_given_up_while_the_user_answers_its_question(self, revision, http):
+        app, leap = m.Server("demo"), time_machine()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> str:
+            answer = await ctx.elicit("Go on?", bool)
+            leap(45)  # the time begins anew with the answer
+            await idle()
+            return answer.action
+
+        async def think(message, schema):
+            for _ in range(3):
+                leap(50)
+                await idle()
+            return True
+
+        async with app.http(port=0) as s:
+            async with m.Client(s.url if http else app, revision=revision, elicit=think) as c:
+                assert await c.call("ask") == "accept"
+
+    async def test_a_question_holds_up_a_call_for_no_longer_than_max_timeout(self):
+        never = asyncio.Event()
+        async with scripted_client(revision=V4, timeout=5, max_timeout=12, roots=never.wait) as (c, lines):
+            leap = time_machine()
+            call = asyncio.ensure_future(c.call_tool("work"))
+            await lines.take()
+            lines.put({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
+            await until(lambda: not lines.inbox.qsize())
+            for _ in range(2):
+                leap(5.5)
+                await idle()
+                assert not call.done()
+            leap(2)
+            with pytest.raises(m.RequestTimeout, match="within 12 seconds"):
+                await call
+
     async def test_if_one_question_fails_the_other_prompts_end(self):
         ended, asked = [], asyncio.Event()
 
