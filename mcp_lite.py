@@ -2389,7 +2389,7 @@ class Checking:
         if "additionalProperties" in node:
             others = [name for name in value if name not in evaluated]
             if others and node["additionalProperties"] is NOTHING:
-                expected = _show_choices(properties) or "none"
+                expected = _show_choices(properties) or "no properties"
                 faults.insert(0, SchemaError(
                     join_path(others[0]), f"unexpected property: expected {expected}"))
             else:
@@ -3109,7 +3109,6 @@ class Signature:
     """How a function is called with JSON; TypeError if JSON cannot call it."""
 
     context: str | None = None  # the parameter of class `hidden`
-    context_hint: Any = None
     whole = ""  # the parameter that takes all arguments as one dict
 
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None):
@@ -3150,7 +3149,7 @@ class Signature:
             elif (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
                 if self.context is not None:
                     raise TypeError(f"both {self.context!r} and {name!r} take the context")
-                self.context, self.context_hint = name, hint
+                self.context = name
             else:
                 members.append((name, hint, p.default))
         if schema is not None and len(members) == 1 and not others:
@@ -4043,14 +4042,15 @@ class Context(ServerExchange):
 
         Of many reports in a short time some are left out, but never the last.
         """
+        progress, total = _number(progress), total and _number(total)
         if self.job is not None:
             of = f"/{total:g}" if total else ""
             self.job.change("working", message or f"{progress:g}{of}")
         token = self.meta.get("progressToken")
         if is_id(token) and progress > self._progress:
             self._progress, held = progress, self._held
-            params = without_none(progressToken=token, progress=_number(progress),
-                                  total=total and _number(total), message=message)
+            params = without_none(progressToken=token, progress=progress, total=total,
+                                  message=message)
             self._held = notification("notifications/progress", params)
             if self._rate.take():
                 await self._flush()
@@ -4334,8 +4334,6 @@ class Entry:
             self.signature = Signature(fn, Context, schema)
         except SchemaError as exc:
             raise SchemaError(f"{self.what} {name!r}", str(exc)) from None
-        if self.is_async and _mentions(self.signature.context_hint, (SyncContext,)):
-            raise TypeError(f"{_name_of(fn)} is async: annotate its context as Context")
         self.schema = self.signature.schema
         if self.signature.description:
             self.definition.setdefault("description", self.signature.description)
@@ -4772,7 +4770,8 @@ ENGINES: dict[str, Any] = {}
 def opener(lifespan: Any) -> Function:
     """Return a lifespan as what makes an async context manager, or raise TypeError."""
     check_function("lifespan=", lifespan, "server")
-    if inspect.isgeneratorfunction(lifespan) or inspect.iscoroutinefunction(lifespan):
+    plain = inspect.isgeneratorfunction(inspect.unwrap(lifespan))
+    if plain or inspect.iscoroutinefunction(lifespan):
         raise TypeError("lifespan= must be an `async def` with a `yield`, or return an async "
                         "context manager")
     return asynccontextmanager(lifespan) if inspect.isasyncgenfunction(lifespan) else lifespan
@@ -4850,7 +4849,7 @@ async def serve_on(
         await RUNNERS[transport](server, ready, options, signals)
     else:
         raise ValueError(f"{transport!r} is not a transport; available: {', '.join(RUNNERS)} "
-                         "(http is Streamable HTTP, and SSE)")
+                         "(http, which is Streamable HTTP and SSE, is in Part VI of the file)")
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -5048,8 +5047,8 @@ class Server:
         """
         entry = self.prompts.get(ref) or self.resources.get(ref)
         if entry is None or argument not in entry.schema["properties"]:
-            logger.warning("complete(%r, %r): no prompt or template has this argument yet", ref,
-                           argument)
+            raise ValueError(f"complete({ref!r}, {argument!r}): no prompt or template has this "
+                             "argument: register it first")
         return partial(_enter, self.completions, (ref, argument))
 
     def method(self, name: str) -> Callable[[Fn], Fn]:
@@ -7826,7 +7825,7 @@ def bearer_of(headers: Fields) -> str | None:
 def sendable_token(token: Any) -> Any:
     """Return a token, or None; ValueError for what no header can carry."""
     if token is not None and not (isinstance(token, str) and re.fullmatch(r"[\x21-\x7e]+", token)):
-        raise ValueError("token= must be a str of visible ASCII, without blanks or line breaks")
+        raise ValueError("token= must be a str of visible ASCII, without blanks, line breaks or \"Bearer\"")
     return token
 
 

@@ -3278,7 +3278,7 @@ REPORTS = table(r"""
     {"properties": {"a": {"items": {"type": "integer"}}}, "additionalProperties": false, "required": ["d"]} | {"a": [1, "x", "y"], "b": 1} | a[1] | a[1]: expected integer, got string; a[2]: expected integer, got string; b: unexpected property: expected "a"; d: is required
     {"properties": {"items": {"items": {"properties": {"price": {"minimum": 0}}}}}} | {"items": [{}, {}, {"price": -1}]} | items[2].price | at least 0
     {"properties": {"name": {}, "age": {}}, "additionalProperties": false} | {"nmae": 1} | nmae | unexpected property: expected "name" or "age"
-    {"additionalProperties": false} | {"c": 1} | c | unexpected property
+    {"additionalProperties": false} | {"c": 1} | c | unexpected property: expected no properties
     {"properties": {"a b": {"type": "null"}}} | {"a b": 1} | ["a b"] | expected null, got integer
     {"enum": ["red", "green"]} | "blue" | - | expected "red" or "green", got "blue"
     {"anyOf": [{"type": "integer"}, {"type": "null"}]} | "x" | - | expected integer or null, got string
@@ -5760,7 +5760,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
         (lambda app: app.tool(task="maybe"), "required"),
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
         (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
-        (lambda app: app.run("sse"), r"'sse' is not a transport; available: stdio, http \(http is Streamable HTTP, and SSE\)"),
+        (lambda app: app.run("sse"), r"'sse' is not a transport; available: stdio, http \(http, which is Streamable HTTP and SSE, is in Part VI"),
     ])  # fmt: skip
     def test_misuse_is_an_error_at_once(self, wrong, says):
         with pytest.raises((TypeError, ValueError), match=says):
@@ -6399,6 +6399,7 @@ class TestServing:
         (lambda app: m.Image("plot.png"), "expected bytes, got 'plot.png': pass the name of a file as path="),
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
         (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
+        (lambda app: m.Server(lifespan=contextlib.contextmanager(no_async)), "lifespan= must be an `async def`"),
         (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* belongs to another library: import Context"),
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
         (lambda app: m.Client(app, progress=True), r"progress= is called with \(done, total, message\): True is not"),
@@ -6537,7 +6538,7 @@ class TestServing:
                              env={**os.environ, "PYTHONPATH": str(HERE)}, timeout=60)  # fmt: skip
         assert b"made a second app: create the app in a file that both import" in ran.stderr
 
-    async def test_a_completion_without_its_prompt_or_template_is_warned_of(self, caplog):
+    async def test_a_completion_without_its_prompt_or_template_is_refused(self):
         app = m.Server()
 
         @app.prompt
@@ -6545,12 +6546,11 @@ class TestServing:
             return name
 
         app.complete("thank", "name")(lambda value: value + "a")
-        app.complete("thank", "nmae")(lambda value: [])
-        app.complete("cup://{id}", "id")(lambda value: [])
-        for _ in range(2):
-            async with m.Client(app) as c:
-                assert await c.complete("thank", "name", "An") == ["Ana"]
-        assert [record.args for record in caplog.records] == [("thank", "nmae"), ("cup://{id}", "id")]
+        for ref, argument in ("thank", "nmae"), ("cup://{id}", "id"):
+            with pytest.raises(ValueError, match="has this argument: register it first"):
+                app.complete(ref, argument)
+        async with m.Client(app) as c:
+            assert await c.complete("thank", "name", "An") == ["Ana"]
 
     async def test_a_type_whose_name_has_the_word_context_is_not_the_context(self):
         class RequestContext(dict):
@@ -7312,6 +7312,15 @@ class TestElicitation:
         app = asking_app(lambda ctx: ctx.elicit("?", wanted))
         async with m.Client(app, elicit=lambda message, schema: {}) as c:
             with pytest.raises(m.ToolError, match="a form cannot ask for"):
+                await c.call("tool")
+
+    @pytest.mark.parametrize("misused, says", [
+        (lambda ctx: ctx.report_progress("half", 2), "'half'"),
+    ])  # fmt: skip
+    async def test_a_tool_that_misuses_its_context_fails_and_says_how_it_is_used(self, misused, says):
+        app = asking_app(misused)
+        async with m.Client(app, elicit=lambda message, schema: True) as c:
+            with pytest.raises(m.ToolError, match=says):
                 await c.call("tool")
 
     @over_each_link
@@ -13915,7 +13924,7 @@ class TestWhoWeAre:
             await world.log_in(lambda: next(given))
             sent = {request.headers.get("authorization") for request in world.requests}
             assert sent == {"Bearer t1", "Bearer old", "Bearer t2"} and world.asked == []
-            with pytest.raises(ValueError, match="visible ASCII") as caught:
+            with pytest.raises(ValueError, match='visible ASCII, without blanks, line breaks or "Bearer"') as caught:
                 await world.log_in("hush\n")
             assert "hush" not in str(caught.value)
 
@@ -15090,7 +15099,7 @@ What does not exist is told with the nearest that does.
     ! error: no option '--jsn'; did you mean --json?
     [2]
     $ tools --token 'Bearer x' http://127.0.0.1/mcp
-    ! error: token= must be a str of visible ASCII, without blanks or line breaks
+    ! error: token= must be a str of visible ASCII, without blanks, line breaks or "Bearer"
     [2]
     $ tools --env A shop.py
     ! error: --env=A: expected KEY=VALUE
