@@ -4407,7 +4407,7 @@ class Tool(Entry):
         if task not in (False, True, "required"):
             raise ValueError(f'task={task!r}: pass True or "required"')
         super().__init__("name", name or _name_of(fn), fn, fields, input_schema)
-        check_numbers(**without_none(timeout=timeout))
+        check_numbers(timeout=timeout or 0)
         # spec: server/tools#tool-names
         if not re.fullmatch(r"[\w.-]{1,128}", self.name, re.ASCII):
             logger.warning("clients may refuse the tool name %r: use A-Z a-z 0-9 _ - .", self.name)
@@ -4679,12 +4679,11 @@ class Conversation(Peer):
             ctx.facts = ctx.facts or check_modern_request(ctx.msg)
         else:
             ctx.facts = self.session
-        limit = server.rate_limit
-        if limit and method not in ("initialize", "server/discover", "ping"):
-            if not limit.take(ctx.client_key or str(id(self))):
-                raise RPCError(
-                    TOO_FAST, f"more than {limit.calls} requests in {limit.seconds:g} seconds",
-                    {"retryAfter": int(limit.seconds / limit.calls) + 1})
+        limit = method not in ("initialize", "server/discover", "ping") and server.rate_limit
+        if limit and not limit.take(ctx.client_key or str(id(self))):
+            raise RPCError(
+                TOO_FAST, f"more than {limit.calls} requests in {limit.seconds:g} seconds",
+                {"retryAfter": int(limit.seconds / limit.calls) + 1})
         if method in HANDLERS and ctx.facts.rev in METHODS[method].revisions:
             check_params(METHODS[method], ctx.params)
 
@@ -4770,8 +4769,8 @@ ENGINES: dict[str, Any] = {}
 def opener(lifespan: Any) -> Function:
     """Return a lifespan as what makes an async context manager, or raise TypeError."""
     check_function("lifespan=", lifespan, "server")
-    plain = inspect.isgeneratorfunction(inspect.unwrap(lifespan))
-    if plain or inspect.iscoroutinefunction(lifespan):
+    inner = inspect.unwrap(lifespan)  # of a @contextmanager, the generator function
+    if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
         raise TypeError("lifespan= must be an `async def` with a `yield`, or return an async "
                         "context manager")
     return asynccontextmanager(lifespan) if inspect.isasyncgenfunction(lifespan) else lifespan
@@ -5183,7 +5182,7 @@ class Server:
                               "app.serve_stdio(), or call app.start_in_thread()")
         modules = {x for x in [*sys.modules.values()] if isinstance(x, types.ModuleType)}
         files = [getattr(module, "__file__", None) for module in modules]
-        if files.count(vars(sys.modules["__main__"]).get("__file__", "")) > 1:
+        if files.count(getattr(sys.modules["__main__"], "__file__", "")) > 1:
             logger.warning("this script was imported by another file, which made a second app: "
                            "create the app in a file that both import")
         if transport == "stdio":
@@ -7825,7 +7824,8 @@ def bearer_of(headers: Fields) -> str | None:
 def sendable_token(token: Any) -> Any:
     """Return a token, or None; ValueError for what no header can carry."""
     if token is not None and not (isinstance(token, str) and re.fullmatch(r"[\x21-\x7e]+", token)):
-        raise ValueError("token= must be a str of visible ASCII, without blanks, line breaks or \"Bearer\"")
+        raise ValueError("token= must be a str of visible ASCII, without blanks, line breaks or "
+                         '"Bearer"')
     return token
 
 

@@ -6245,9 +6245,6 @@ def taking(hint):
     return use
 
 
-async def on_loop(ctx: m.SyncContext): ...
-
-
 def no_async(server):
     yield
 
@@ -6409,7 +6406,6 @@ class TestServing:
         (lambda app: app.asgi_with(allowed_origins="a.example"), "allowed_origins= has 'a.example'"),
         (lambda app: app.tool("now", timeout="3")(lambda: 1), "timeout='3': must be a number >= 0"),
         (lambda app: app.tool("now", timeout=-1)(lambda: 1), "timeout=-1: must be a number >= 0"),
-        (lambda app: app.tool("on_loop")(on_loop), "on_loop is async: annotate its context as Context"),
         (taking(typing.Annotated[int, "how much", Digits()]), r"parameter 'a': Digits\(3\) in Annotated\[\] is not understood"),
         # as pydantic.Field(ge=1, alias="sum"), StringConstraints(...), Field(default=3, ge=1)
         (taking(typing.Annotated[int, Constraint(ge=1, alias="sum")]), r"alias='sum'\) in Annotated\[\] is not understood"),
