@@ -10908,8 +10908,7 @@ __all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
 PAGE_HEADERS = {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"}
 DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 <p>You can close this page and return to the program."""
-OTHER_PAGE = b"""The program waits for another login: the state of this one is missing or different.
-Go back to the page of the login, or start the program again."""
+OTHER_PAGE = b"The program waits for another login: the state of this one is missing or different."
 
 
 @asynccontextmanager
@@ -11514,7 +11513,7 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
     lines = []
     for item in items:
         about = (item.get("description") or "").strip().split("\n\n")
-        lines.append(headline(item)[: None if full else 400])
+        lines.append(headline(item))
         for paragraph in about if full else about[:1]:
             lines += wrapped(paragraph, 4)
         for parameter, text in parameters(takes_of(item)).items() if full else ():
@@ -11578,7 +11577,7 @@ class TraceView:
         self.stream, self.full = stream, full
         self.began = time.monotonic()
         #: pending requests: (peer, direction, id as JSON) -> (title, when)
-        self.asked: dict[tuple[str, str, str], tuple[str, float]] = {}
+        self.asked: dict[tuple[str, ...], tuple[str, float]] = {}
 
     def __call__(self, direction: str, name: str, msg: JSON) -> None:
         """Show a message, a batch or a head of HTTP that goes out (">") or comes in ("<")."""
@@ -11754,7 +11753,8 @@ class Person:
         for name, field in asked.items():
             required = not fields or name in schema.get("required", ()) and "default" not in field
             if not await self.fill_in(content, name, field, required):
-                self.say(f"declined; to answer in advance: --answer {name}=..., or --yes to agree")
+                agree = ", or --yes to agree" * (field.get("type") == "boolean")
+                self.say(f"declined; to answer in advance: --answer {name}=...{agree}")
                 return None
         return content if fields else {} if content["agree"] else None
 
@@ -11945,6 +11945,8 @@ def do_serve(args: Any) -> None:
         load_app(args.target).run()
         return
     host, _, port = args.http.rpartition(":")
+    if int(port) > 65535:
+        raise UsageError(f"--http={args.http}: a port is at most 65535")
     if args.token == "":  # it must not open a server to all
         raise UsageError(f"${TOKEN_VARIABLE} is empty: unset it, or put a token into it")
     os.dup2(os.open(os.devnull, 0), 0)  # so that an unguarded app.run() ends
@@ -12019,7 +12021,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     verb, *rest = words
     form = pick("verb", verb, VERBS)[1]
     args = types.SimpleNamespace(verb=verb, words=[], target="")
-    options = {option: default for option, (default, _, _) in OPTIONS.items()}
+    options = {option: row[0] for option, row in OPTIONS.items()}
     options["--token"] = os.environ.get(TOKEN_VARIABLE)
     while rest:
         word = rest.pop(0)
@@ -12067,10 +12069,9 @@ def program_of(verb: str) -> str:
 
 
 def help_text() -> str:
-    rows = [(verb, form, about) for verb, (_, form, about) in VERBS.items()]
-    rows += [("", "", ""), *((name, form, about) for name, (_, form, about) in OPTIONS.items())]
+    rows: list[Any] = [*VERBS.items(), ("", (None, "", "")), *OPTIONS.items()]
     lines = [f"  {f'{name} {form}'.replace(' [=', '[='):<28} {about}".rstrip()
-             for name, form, about in rows]
+             for name, (_, form, about) in rows]
     return "\n".join([
         "usage: python3 mcp_lite.py VERB ... [options] TARGET", "", *lines, "", TARGETS,
         f"More verbs, each a file mcp_VERB.py to copy beside this one: {', '.join(PROGRAMS)}."

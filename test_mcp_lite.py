@@ -15169,6 +15169,9 @@ A wrong command line is one sentence that says what is wrong.
     $ serve shop.py --http=²
     ! error: --http=²: expected [HOST:]PORT
     [2]
+    $ serve shop.py --http 99999
+    ! error: --http=99999: a port is at most 65535
+    [2]
     $ serve shop.py --http=
     ! error: --http=: expected [HOST:]PORT
     [2]
@@ -15213,7 +15216,7 @@ Where nobody is there to answer, a question is declined.
     $ call order shop.py
     null
     ! The server asks: Your order?
-    ! declined; to answer in advance: --answer count=..., or --yes to agree
+    ! declined; to answer in advance: --answer count=...
     $ call visit shop.py
     decline
     ! The server wants a page of example.com opened: https://example.com/pay

@@ -86,7 +86,7 @@ def test_a_wrong_line_is_told_and_the_next_is_read(folder):
     assert status == 0 and out.endswith("accept\ndecline\n")
     assert [line[:30] for line in err.splitlines()[:4]] == [
         "error: 'cal' is none of info, ", "error: No closing quotation",
-        "error: a word is missing, or o", "error: 'serve' is none of info",
+        "error: URI is missing; usage: ", "error: 'serve' is none of info",
     ]  # fmt: skip
 
 
