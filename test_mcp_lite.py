@@ -1785,7 +1785,7 @@ An error of the server is raised with its code and text.
     RemoteError: no such tool
 """)
 
-    def test_what_is_not_said_is_noticed(self):
+    def test_the_player_notices_a_message_that_is_not_sent(self):
         for wrong in ('<-- 1 {"content": []}', '<-- 2 {...}', "quiet"):
             text = f'P.\n[2025-11-25]\n    --> 1 tools/call {{"name": "image"}}\n    {wrong}'
             conversation = read_conversation(text)
@@ -1856,7 +1856,7 @@ class TestWhatIsAMessage:
         '{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": null}',
         '{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}',
     ])  # fmt: skip
-    async def test_what_cannot_be_mistaken_is_understood(self, line):
+    async def test_a_sloppy_line_that_cannot_be_mistaken_is_understood(self, line):
         async with lines_to(demo()) as lines:
             lines.put(line)
             assert await lines.answers() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
@@ -1873,7 +1873,7 @@ class TestWhatIsAMessage:
         [b'"\xff"', b"\xff\xfe{\x00}\x00", "{}".encode("utf-16"),
          b'"\xc0\xaf"', b"\x00", b'{"a":"\t"}'],
     )  # fmt: skip
-    async def test_what_is_not_utf_8_is_a_parse_error(self, data):
+    async def test_a_line_that_is_not_utf_8_is_a_parse_error(self, data):
         async with lines_to(demo()) as lines:
             lines.put(data)
             (answer,) = await lines.answers()
@@ -2050,7 +2050,7 @@ A result that JSON cannot express becomes an error that the client is sent.
 """, failing_server)
 
     @pytest.mark.parametrize("how", ["value", "key", "deep", "exit"])
-    async def test_what_was_not_meant_for_the_peer_never_reaches_it(self, how, caplog):
+    async def test_the_text_of_an_internal_error_never_reaches_the_peer(self, how, caplog):
         """Tracebacks go to the log."""
         async with lines_to(failing_server()) as lines:
             lines.put({"jsonrpc": "2.0", "id": 1, "method": "prompts/get",
@@ -2432,7 +2432,7 @@ class TestCleaningUp:
         return app
 
     @pytest.mark.parametrize("how", ["raises", "swallows", "fails"])
-    async def test_what_is_cancelled_is_not_answered_whatever_its_handler_does(self, how):
+    async def test_a_cancelled_request_is_not_answered_whatever_its_handler_does(self, how):
         log = []
         async with lines_to(self.app(log)) as lines:
             lines.call(1, "work", how=how)
@@ -3021,7 +3021,7 @@ class TestAsking:
             assert await lines.take() == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
     @pytest.mark.skipif(sys.version_info < (3, 11), reason="cancellations are not counted")
-    async def test_who_is_cancelled_when_its_time_is_over_is_cancelled(self):
+    async def test_a_call_that_is_cancelled_at_its_timeout_is_cancelled(self):
         async with scripted_client(timeout=5) as (c, lines):
             leap = time_machine()
             call = asyncio.ensure_future(c.call_tool("work"))
@@ -3140,7 +3140,7 @@ class TestAsking:
             running.stop()
 
     @pytest.mark.parametrize("way", ["memory", "stdio", "http"])
-    async def test_what_json_cannot_say_is_the_caller_s_error(self, way):
+    async def test_an_argument_that_json_cannot_express_is_an_error_of_the_caller(self, way):
         app = demo()
         async with app.http(port=0) as server:
             target = {"memory": app, "stdio": [sys.executable, "-c", SERVER + "app.run()"], "http": server.url}[way]
@@ -4152,7 +4152,7 @@ class TestSignatures:
         assert found == wanted
 
     @pytest.mark.parametrize("source, words", UNFILLABLE)
-    def test_what_json_cannot_fill_is_refused_at_registration(self, source, words):
+    def test_a_parameter_that_json_cannot_fill_is_refused_at_registration(self, source, words):
         with pytest.raises(TypeError) as caught:
             m.Server().add_tool(run_source(source)["f"])
         assert [word for word in words.split() if word not in str(caught.value)] == []
@@ -4424,7 +4424,7 @@ class TestTemplates:
         assert time.process_time() - began < 5
         assert m.Template("x://{a}").match("x://" + "a" * 2000) == {"a": "a" * 2000}
 
-    def test_what_a_client_expands_the_server_takes_apart(self):
+    def test_a_server_takes_apart_each_uri_that_a_client_expands(self):
         """RFC 6570 §3.2: values escaped, but for slashes and other reserved ones in {+p}."""
         dice, template = rng("templates"), m.Template("x://{a}/d/{+p}/e/{b}{?q}")
         escaped = functools.partial(urllib.parse.quote, safe="")
@@ -5694,7 +5694,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
                 await c.call("forget")
         assert "return await call_next(ctx)" in caplog.text
 
-    async def test_what_a_session_holds_is_bounded(self):
+    async def test_subscriptions_arguments_and_client_info_are_bounded(self):
         app = m.Server()
         app.add_resource("x://{n}", lambda n: n, name="n")
         app.tool(lambda **given: "taken", name="many", input_schema={"type": "object"})
@@ -5713,7 +5713,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
                 lines.call("c", "many", **dict.fromkeys(map(str, range(size)), 1))
                 assert (await lines.take())["result"].get("isError", False) == (size > 1000)
 
-    async def test_what_is_declared_after_the_handshake_was_not_agreed_on(self):
+    async def test_a_capability_that_comes_after_the_handshake_is_not_served(self):
         app = m.Server()
         app.tool(lambda: "done", name="work")
         async with lines_to(app) as lines:
@@ -6424,7 +6424,7 @@ class TestServing:
         (lambda app: app.tool("a", annotations={"readOnlyHint": "yes"})(print), "annotation readOnlyHint='yes': must be True or False"),
         (lambda app: app.prompt(name="a", scopes=[])(print), "Prompt: no option 'scopes'; available: title, description, icons, meta, name"),
     ])  # fmt: skip
-    def test_what_cannot_work_is_refused_where_it_is_written(self, use, words):
+    def test_a_use_that_cannot_work_is_refused_where_it_is_written(self, use, words):
         with pytest.raises((TypeError, ValueError, m.SchemaError), match=words):
             use(m.Server())
 
@@ -6503,7 +6503,7 @@ class TestServing:
             assert await c.call("work", progress=lambda *report: heard.append(report)) == "done"
         assert heard == [said, (0.5, 2, None)]
 
-    async def test_what_include_leaves_out_is_warned_of_and_errors_stay_masked(self, caplog):
+    async def test_include_warns_of_what_it_leaves_out_and_errors_stay_masked(self, caplog):
         inner, app = m.Server("inner", mask_errors=True), m.Server("outer")
         inner.add_tool(lambda: 1 / 0, name="divide")
         inner.middleware(lambda ctx, call_next: call_next(ctx))
@@ -6989,7 +6989,7 @@ class TestSampling:
         }
 
     @over_each_link
-    async def test_what_was_not_declared_is_not_asked_for(self, link):
+    async def test_a_server_does_not_ask_for_sampling_that_was_not_declared(self, link):
         """spec 2025-11-25: client/sampling#capabilities"""
         tools = [{"name": "t", "inputSchema": {"type": "object"}}]
         app = asking_app(lambda ctx: ctx.sample("?"))
@@ -7609,7 +7609,7 @@ asyncio.run(main())""",
 
     @pytest.mark.parametrize("configured", [False, True])
     @pytest.mark.parametrize("way", WAYS)
-    def test_what_a_handler_raises_is_on_stderr_once(self, way, configured):
+    def test_an_exception_of_a_handler_is_on_stderr_once(self, way, configured):
         code = FAILS
         if configured:
             code += "import logging; logging.basicConfig(format='HOST %(message)s')\n"
@@ -7623,7 +7623,7 @@ asyncio.run(main())""",
         assert "tool 'fails' failed" in text.splitlines()[0]
         assert text.startswith("HOST ") == configured
 
-    async def test_what_a_peer_says_cannot_move_the_cursor_by_way_of_a_log(self, caplog):
+    async def test_no_message_of_a_peer_moves_the_cursor_by_way_of_a_log(self, caplog):
         async with lines_to(demo()) as lines:
             lines.put({"jsonrpc": "2.0", "method": "notifications/cancelled",
                        "params": {"requestId": 1, "reason": "\x1b[2J\x9b\u202e"}})  # fmt: skip
@@ -7943,7 +7943,7 @@ class TestHooks:
         ("2024-11-05", {"type": "text", "text": "[audio, audio/wav, 4 characters of base64]"}),
         ("2025-06-18", {"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}),
     ])  # fmt: skip
-    async def test_what_a_middleware_returns_is_cut_to_the_revision_of_the_client(self, era, says):
+    async def test_the_result_of_a_middleware_is_adapted_to_the_revision_of_the_client(self, era, says):
         app = m.Server()
         audio = {"type": "audio", "mimeType": "audio/wav", "data": "AAAA"}
 
@@ -7957,7 +7957,7 @@ class TestHooks:
             assert (await c.request("tools/call", {"name": "t"}))["content"] == [says]
 
     @pytest.mark.parametrize("era, code", [("2025-11-25", -32002), ("2026-07-28", -32602)])
-    async def test_what_a_middleware_raises_has_the_code_of_the_revision(self, era, code):
+    async def test_the_error_of_a_middleware_has_the_code_of_the_revision(self, era, code):
         app = m.Server()
         app.add_resource("x://a", "a")
 
@@ -8009,7 +8009,7 @@ class TestHooks:
         assert (refused.value.code, refused.value.message, refused.value.data) == (-32603, "Internal error", None)
         assert "secret of another server" in caplog.text
 
-    async def test_what_a_peer_wrote_reaches_the_log_without_control_characters(self, caplog):
+    async def test_texts_of_a_peer_reach_the_log_without_control_characters(self, caplog):
         app = m.Server()
 
         @app.tool
@@ -8414,7 +8414,7 @@ class TestServerStreams:
             process.send_signal(signal.SIGTERM)  # raw mode has no ^D; the thread is in read()
             assert process.wait(20) == 0
 
-    def test_what_is_printed_goes_to_stderr_and_nothing_else_can_read_the_input(self):
+    def test_all_that_is_printed_goes_to_stderr_and_nothing_else_can_read_the_input(self):
         with python(RUN) as process:
             process.stdin.write(call(1, "noise"))
             process.stdin.flush()
@@ -8433,7 +8433,7 @@ class TestServerStreams:
             status, out, err = converse(SERVER + tool + "app.run()", call(1, "check"))
         assert (status, texts(out), unix(err)) == (0, {1: "done"}, b"\\u2713\n")
 
-    def test_what_a_lifespan_prints_goes_to_stderr_too(self):
+    def test_the_output_of_a_lifespan_goes_to_stderr_too(self):
         life = "@contextlib.asynccontextmanager\nasync def life(server):\n    print('begins')\n    yield\n    print('ends')\n"
         code = f"{PRELUDE}import contextlib\n{life}m.Server('t17', lifespan=life).run()"
         assert converse(code, b"") == (0, b"", f"begins{os.linesep}ends{os.linesep}".encode())
@@ -8505,7 +8505,7 @@ class TestServerStreams:
 class TestServerEnds:
     """How a server ends: by end of input, a signal, a broken pipe, or its parent's death."""
 
-    def test_what_finishes_in_the_period_of_grace_is_answered(self):
+    def test_a_request_that_finishes_in_the_period_of_grace_is_answered(self):
         status, out, err = converse(RUN, call(1, "linger"))
         assert (status, texts(out), err) == (0, {1: "done"}, b"")
 
@@ -9246,7 +9246,7 @@ A function given as ask= answers every question in a result of a modern server.
 """, ask=lambda method, params: {"action": "cancel"})
 
     @pytest.mark.parametrize("value, form, said", FORM_ANSWERS, ids=repr)
-    def test_what_a_callback_gives_for_a_form_becomes_an_answer(self, value, form, said):
+    def test_the_value_of_a_callback_becomes_the_answer_to_a_form(self, value, form, said):
         ask = {"message": "?", "requestedSchema": form}
         text = f"P.\n[2025-11-25]\n    <-- 1 elicitation/create {json.dumps(ask)}\n    --> 1 {json.dumps(said)}"
         run(with_client(read_conversation(text), "2025-11-25", {"elicit": lambda *_: value}))
@@ -9377,7 +9377,7 @@ A function given as ask= answers every question in a result of a modern server.
             with pytest.raises(TypeError, match="sample= returned None: it must return a text"):
                 await c.call("model", {"text": "?"})
 
-    async def test_what_a_model_gives_becomes_content_as_that_of_a_tool_does(self):
+    async def test_the_result_of_a_model_becomes_content_as_that_of_a_tool_does(self):
         async with m.Client(demo(), sample=lambda params: {"total": 5}) as c:
             assert await c.call("model", {"text": "?"}) == '{"total":5}'
 
@@ -9840,7 +9840,7 @@ class TestChild:
         assert log.read_text() == "xx"
 
     @pytest.mark.parametrize("how", ["raise KeyError('DATABASE')", "sys.exit(2)", "sys.exit('API_KEY is not set')"])
-    async def test_what_will_fail_again_is_not_started_once_more(self, tmp_path, how):
+    async def test_a_command_that_would_fail_again_is_not_started_again(self, tmp_path, how):
         code = f"import sys\nopen({str(tmp_path / 'starts')!r}, 'a').write('x')\n{how}"
         with pytest.raises(m.ConnectionClosed, match="exited with status"):
             await child(code, revision=None).connect()
@@ -9871,7 +9871,7 @@ class TestChild:
         said = [record for record in caplog.records if "listening" in record.getMessage()]
         assert len(said) == 1 and len(caplog.records) == 1
 
-    async def test_what_it_printed_is_quoted_if_it_never_answers(self):
+    async def test_the_stderr_of_a_server_that_never_answers_is_quoted(self):
         c = child("print('listening on port 80', flush=True); import time; time.sleep(60)",
                   exit_seconds=0, timeout=5)  # fmt: skip
         leap = time_machine()
@@ -9932,7 +9932,7 @@ class TestChild:
             ([__file__ + "/x"], {}, "cannot start"),
         ],
     )  # fmt: skip
-    async def test_what_cannot_be_started_is_told(self, target, options, text):
+    async def test_a_command_that_cannot_be_started_is_reported(self, target, options, text):
         with pytest.raises(m.ConnectionClosed, match=text):
             await m.Client(target, **options).connect()
 
@@ -10021,7 +10021,7 @@ class TestChildEnds:
         assert c.transport is None or c.transport.process is None or c.transport.process.poll() is not None
 
     @pytest.mark.parametrize("wait", ["", "p.wait()"])
-    async def test_what_the_server_has_started_is_ended_too(self, wait):
+    async def test_the_processes_that_a_server_has_started_are_ended_too(self, wait):
         """An npx or a shell in between dies at once, and the server it started would live on."""
         code = RAW + "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         code += f"serve(lambda msg: text(msg['id'], str(p.pid)))\n{wait}"
@@ -10368,7 +10368,7 @@ class TestHTTPMessages:
         G + b"x" * 33_000, b"x" * 33_000, CHUNKED + b"1;" + b"x" * 300,
         P + b"Content-Length: 9999999999\r\n\r\n", CHUNKED + b"ffffffffffffffff\r\n",
     ])  # fmt: skip
-    async def test_what_never_ends_is_refused_in_time(self, data):
+    async def test_a_request_that_never_ends_is_refused_in_time(self, data):
         async with pages().http(port=0, max_body=20_000) as server, await Wire.open(server.url) as wire:
             wire.send(data)
             assert (await wire.answer())[0] in (400, 413, 414, 431)
@@ -10411,7 +10411,7 @@ class TestServedConnections:
             assert (await first)[0] == 200
             other.drop()
 
-    async def test_what_is_asked_while_an_answer_is_made_waits_without_bound_of_time_but_of_bytes(self):
+    async def test_requests_that_wait_for_a_response_are_bounded_in_bytes_and_not_in_time(self):
         app = sample_app()
         async with http_calling(app) as (caller, _):
             wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
@@ -10459,13 +10459,13 @@ class TestServedConnections:
             else:
                 assert await wire.everything() == b""
 
-    async def test_who_begins_tls_at_a_plain_port_need_not_wait(self):
+    async def test_a_tls_client_at_a_plain_port_is_answered_at_once(self):
         async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
             wire.send(b"\x16\x03\x01\x02\x00\x01")  # and more of a ClientHello, which need not come
             status, _, body = await wire.answer()
             assert status == 400 and b"TLS" in body
 
-    async def test_who_waits_for_100_continue_gets_it_unless_the_head_is_reason_to_refuse(self):
+    async def test_a_client_that_waits_for_100_continue_gets_it_unless_the_head_is_refused(self):
         """RFC 9110 §10.1.1"""
         async with pages().http(port=0, max_body=20) as server:
             for size, wanted in ((5, 100), (21, 413)):
@@ -10637,7 +10637,7 @@ class TestTimeOnConnections:
     """Every wait has a deadline, which no byte renews."""
 
     @pytest.mark.parametrize("what, pieces, seconds, status", DEADLINES, ids=[x[0] for x in DEADLINES])
-    async def test_who_waits_too_long_is_answered_or_closed(self, what, pieces, seconds, status):
+    async def test_a_connection_that_is_silent_too_long_is_answered_or_closed(self, what, pieces, seconds, status):
         async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
             leap = time_machine()
             await idle()
@@ -10674,7 +10674,7 @@ class TestTimeOnConnections:
             assert (await events.messages())[0]["id"] == 1
 
     @pytest.mark.skipif(os.name == "nt", reason="a Proactor loop, which run() does not use, cannot tell")
-    async def test_who_does_not_read_is_cut_off_after_30_seconds_unless_a_little_was_read(self):
+    async def test_a_client_that_does_not_read_is_cut_off_after_30_seconds(self):
         app = m.Server()
 
         @app.route("GET", "/big", public=True)
@@ -11067,7 +11067,7 @@ class TestMessagesOverHTTP:
                 assert fields["content-type"] == "application/json" and "mcp-session-id" not in fields
 
     @pytest.mark.parametrize("meta", [{}, {"progressToken": 1}])
-    async def test_who_names_an_unknown_revision_in_the_header_alone_is_sent_ours(self, meta):
+    async def test_an_unknown_revision_in_the_header_alone_is_answered_with_ours(self, meta):
         """streamable-http#protocol-version-header: "listing its supported versions"."""
         async with http_calling(opened=False) as (caller, _):
             msg = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
@@ -11268,7 +11268,7 @@ class TestSessionsOverHTTP:
 class TestStreamsOverHTTP:
     """spec 2025-11-25: basic/transports#resumability-and-redelivery"""
 
-    async def test_what_no_request_caused_comes_on_the_standalone_stream(self):
+    async def test_messages_that_no_request_caused_come_on_the_standalone_stream(self):
         app = sample_app()
         async with http_calling(app) as (caller, _):
             app.tools_changed()  # what is announced before it is opened waits for it
@@ -11295,7 +11295,7 @@ class TestStreamsOverHTTP:
             del events
             await until(lambda: gc.collect() is not None and not server.streams)
 
-    async def test_who_comes_back_gets_what_it_missed_once_even_while_another_reads(self):
+    async def test_a_client_that_resumes_gets_the_missed_events_once_even_while_another_reads(self):
         app = sample_app()
         async with http_calling(app) as (caller, _):
             first = await caller.events("GET")
@@ -11347,7 +11347,7 @@ class TestStreamsOverHTTP:
             app.gate_of("g").set_result(None)
             assert (await asked)[2]["result"]["structuredContent"] == {"result": False}
 
-    async def test_what_is_kept_is_bounded_and_who_comes_too_late_is_told(self):
+    async def test_kept_events_are_bounded_and_a_client_that_resumes_too_late_is_refused(self):
         app = m.Server()
 
         @app.tool
@@ -11364,7 +11364,7 @@ class TestStreamsOverHTTP:
             rest = await caller.events("GET", last_event_id=seen[-2])
             assert len(await rest.messages()) == 1
 
-    async def test_what_is_kept_is_bounded_over_all_sessions(self, monkeypatch):
+    async def test_kept_events_are_bounded_over_all_sessions(self, monkeypatch):
         monkeypatch.setattr(m, "HELD_BYTES", 500_000)
         app = m.Server()
 
@@ -11412,7 +11412,7 @@ class TestStreamsOverHTTP:
         async with http_calling(opened=False, sessions=False) as (caller, _):
             assert await caller.status("GET", b"", "/sse") == 404
 
-    async def test_who_does_not_read_the_stream_of_the_pair_asks_nothing_more(self):
+    async def test_a_client_that_does_not_read_its_sse_stream_has_its_next_post_wait(self):
         app = m.Server()
 
         @app.tool(structured=False)
@@ -11557,7 +11557,7 @@ class TestWhoMayComeIn:
             wire.send(b"{}")
             assert (await wire.read_head()).status == 400
 
-    async def test_who_leaves_while_its_token_is_judged_leaves_nothing(self):
+    async def test_a_client_that_leaves_while_its_token_is_judged_leaves_nothing(self):
         begun = []
 
         async def verify(token):
@@ -11713,7 +11713,7 @@ class TestRunningAPort:
             await ending
 
     @pytest.mark.parametrize("kind", ["session", "modern", "alone"])
-    async def test_what_is_late_is_answered_with_an_error_and_cancelled(self, kind):
+    async def test_a_request_that_outlasts_the_grace_is_cancelled_and_gets_an_error(self, kind):
         app = sample_app()
         server = await app.http(port=0, grace=0, sessions=kind != "alone").__aenter__()
         async with Caller(server.url) as caller:
@@ -12083,7 +12083,7 @@ class TestClientOverHTTP:
                 await client.request("acme/x", timeout=20)
         assert script.methods().count("acme/x") == 1
 
-    async def test_what_a_request_says(self):
+    async def test_a_client_sends_these_headers_with_each_request(self):
         async def on_call(wire, head, msg):
             wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
 
@@ -12490,7 +12490,7 @@ class TestClientOverHTTP:
     @pytest.mark.parametrize("answer", [
         framed("text/html", b"<html>", "200 OK"), b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
     ])  # fmt: skip
-    async def test_what_is_not_a_standalone_stream_is_reported_once_and_not_asked_for_again(self, answer, caplog):
+    async def test_a_response_that_is_not_a_standalone_stream_is_reported_once_and_not_asked_for_again(self, answer, caplog):
         gets, changed = [], []
 
         async def on_get(wire, head):
@@ -12682,7 +12682,7 @@ class TestClientOverHTTP:
             await client.close()
 
     @pytest.mark.parametrize("revision", [V4, V5])
-    async def test_what_was_asked_for_is_heard_from_a_server_that_was_restarted(self, revision):
+    async def test_subscriptions_go_on_with_a_server_that_was_restarted(self, revision):
         """A client that only listens notices it, and learns what it may have missed."""
         app, heard, changed = m.Server(), asyncio.Queue(), asyncio.Event()
         app.resource("note://a", name="a")(lambda: "a")
@@ -13053,7 +13053,7 @@ async def listening(handle):
 #   state, then iss, then error and code           a_lie_ends_the_login..., a_redirect_that_anybody...
 #   the resource covers our URL; one slash         a_lie_ends_the_login..., an_issuer_is_compared_as_it_is...
 #   whose the client ID is, for all who share it   a_secret_is_shown_to_its_issuer_alone
-#   refreshing: locked, saved, shielded            programs_that_share..., what_a_refresh_gave..., a_refused_refresh...
+#   refreshing: locked, saved, shielded            programs_that_share..., a_refreshed_token..., a_refused_refresh...
 #   localhost is 127.0.0.1                         we_listen_where_redirect_uri_says...
 #   4xx goes on, 5xx stops; bounds of a fetch      metadata_are_looked_for..., an_outage..., a_document_...
 #   JWTs                                           TestTokens, TestJudges
@@ -13781,7 +13781,7 @@ class TestWhoWeAre:
         ({"client_id": "c", "assertion": str}, "issuer="), ({"redirect_uri": "http://evil.example/cb"}, "redirect_uri"),
         ({"redirect_uri": "app:/callback"}, "redirect_uri"), ({"scopes": 'a"b'}, "scope"),
     ])  # fmt: skip
-    def test_what_no_server_may_take_is_an_error_at_once(self, options, why):
+    def test_options_of_a_login_that_could_not_work_are_refused_at_once(self, options, why):
         with pytest.raises(ValueError, match=why):
             m.OAuth(**options)
         with pytest.raises(ValueError, match="issuer="):
@@ -13974,7 +13974,7 @@ class TestTokensInUse:
                 await asyncio.gather(one.request("tools/list"), two.request("tools/list"))
                 assert len(world.asked) == asked, "a login of another program is found"
 
-    async def test_what_a_refresh_gave_is_kept_before_it_is_used_though_its_request_is_cancelled(self):
+    async def test_a_refreshed_token_is_saved_before_it_is_used_though_its_request_is_cancelled(self):
         async with World().running() as world:
             came, gate, saved = asyncio.Event(), asyncio.Event(), []
 
@@ -14004,7 +14004,7 @@ class TestTokensInUse:
                 world.tokens.clear()
                 await client.request("tools/list")
 
-    async def test_what_a_refresh_gave_is_not_used_before_it_is_kept(self):
+    async def test_a_refreshed_token_is_not_used_before_it_is_saved(self):
         async with World().running() as world:
             saving, gate = asyncio.Event(), asyncio.Event()
 
@@ -14702,7 +14702,7 @@ class TestGuard:
         ({"issuers": ["http://as.example"]}, "https"), ({"issuers": ["https://as.example?x"]}, "query"),
         ({"resource_url": "http://a.example/mcp"}, "https"),
     ])  # fmt: skip
-    def test_what_no_client_could_use_is_refused_at_once(self, options, why):
+    def test_a_guard_that_no_client_could_use_is_refused_at_once(self, options, why):
         with pytest.raises(ValueError, match=why):
             guard_of(**options)
 
@@ -14752,7 +14752,7 @@ class TestGuard:
                 assert (await Guest(server.url).hello(token))[0] == status
                 assert judged.count(token) == times, (leap, token)
 
-    async def test_who_can_be_judged_by_nobody_is_503_with_retry_after(self, caplog):
+    async def test_a_token_that_cannot_be_judged_is_503_with_retry_after(self, caplog):
         def verify(token):
             raise OSError("the database is down")
 
@@ -16210,7 +16210,7 @@ class TestNotes:
         assert asked == ["Delete note 1, 'Shop'?"] * 2
 
     @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-    async def test_who_subscribed_hears_of_a_change(self, notes, revision):
+    async def test_a_client_that_subscribed_is_told_of_a_change(self, notes, revision):
         heard = []
 
         async with m.Client(notes.app, revision=revision) as c:
@@ -16265,7 +16265,7 @@ class TestNotes:
         with contextlib.closing(notes.sqlite3.connect(str(notes.DATABASE))) as database:
             assert database.execute("SELECT count(*) FROM notes").fetchall() == [(1,)]
 
-    async def test_what_is_noted_outlives_the_server(self, notes):
+    async def test_a_note_outlives_the_server(self, notes):
         async with m.Client(notes.app) as c:
             await c.call("add", {"title": "Shop", "text": "milk"})
         async with m.Client(notes.app) as c:
@@ -16707,7 +16707,7 @@ class TestCuts(OfTheBook):
         assert parts == banners and len(parts) > 5
 
     @pytest.mark.parametrize("name", re.findall(r"^# (Part [IVX]+)\.", SOURCE, re.M)[1:])
-    def test_what_is_cut_off_imports_whole(self, name):
+    def test_each_cut_imports_whole(self, name):
         """Every section before it has run by itself, and `import *` finds all that it shall."""
         line = self.cut(name).count("\n")
         stage = stages()[max(part.number for part in NUMBERED if part.first < line)]
