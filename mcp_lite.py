@@ -5180,8 +5180,8 @@ class Server:
         else:
             raise CannotServe(errno.EBUSY, "an event loop runs already: await app.serve_http() or "
                               "app.serve_stdio(), or call app.start_in_thread()")
-        modules = {x for x in [*sys.modules.values()] if isinstance(x, types.ModuleType)}
-        files = [getattr(module, "__file__", None) for module in modules]
+        files = [getattr(module, "__file__", None)
+                 for module in set(filter(inspect.ismodule, [*sys.modules.values()]))]
         if files.count(getattr(sys.modules["__main__"], "__file__", "")) > 1:
             logger.warning("this script was imported by another file, which made a second app: "
                            "create the app in a file that both import")
@@ -5195,11 +5195,15 @@ class Server:
                 finally:
                     ended.callback(watchdog(GRACE_SECONDS).cancel)
 
-            if WINDOWS and transport == "http":  # other loops stop listening after some resets
-                policy = asyncio.WindowsSelectorEventLoopPolicy()  # type: ignore[attr-defined]
-                asyncio.set_event_loop_policy(policy)
+            how: Msg = {}
+            if WINDOWS and transport == "http":  # the other stops listening after resets
+                if sys.version_info < (3, 12):
+                    policy = asyncio.WindowsSelectorEventLoopPolicy()  # type: ignore[attr-defined]
+                    asyncio.set_event_loop_policy(policy)
+                else:
+                    how["loop_factory"] = asyncio.SelectorEventLoop
             try:
-                asyncio.run(main())
+                asyncio.run(main(), **how)
             except CannotServe as exc:
                 sys.exit(f"{self.name}: {exc}")
 
@@ -5245,7 +5249,7 @@ def hint_for_a_terminal(name: str) -> None:
     print(
         f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
         f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
-        "End it with Ctrl-D.", file=sys.stderr
+        "End it with Ctrl-D (Windows: Ctrl-Z).", file=sys.stderr
     )
 
 
@@ -7051,7 +7055,7 @@ class Client(ClientSession):
 
 __all__ += ["StdioTransport"]
 
-#: Variables that a child may see: enough to run, and to find files and the network; no secrets.
+#: Variables that a child may see: enough to run, to find files and the network; no secrets.
 INHERITED_VARIABLES = """
     HOME LOGNAME PATH SHELL TERM USER  LANG LC_ALL LC_CTYPE TZ TMPDIR XDG_RUNTIME_DIR
     HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
@@ -7061,14 +7065,8 @@ INHERITED_VARIABLES = """
 """.split()
 CREATION_FLAGS = 0x08000200 if WINDOWS else 0  # without a console, in a group of its own
 
-Command = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
-
-
-def inherited(environment: Fields) -> Fields:
-    # "() { ..." is a function, which an old bash would run.
-    return {name: value for name, value in environment.items()
-            if name in INHERITED_VARIABLES and not value.startswith("()")
-            and not ("proxy" in name.lower() and "@" in value)}
+Word = Union[str, "os.PathLike[str]"]
+Command = Union[Word, Sequence[Word]]
 
 
 def command_line(command: Command, cwd: str) -> list[str]:
@@ -7085,7 +7083,7 @@ def command_line(command: Command, cwd: str) -> list[str]:
         path = os.path.join(cwd, argv[0])
         if not os.path.isfile(path):
             raise ConnectionClosed(f"cannot start the server {argv[0]!r}: no file {path!r}")
-        # Inside an application sys.executable is that application, or nothing.
+        # In an application sys.executable is that application, or nothing.
         ours = os.path.basename(sys.executable or "").startswith(("python", "pypy"))
         argv.insert(0, sys.executable if ours else "python" if WINDOWS else "python3")
     return argv
@@ -7095,7 +7093,7 @@ class StdioTransport(LineTransport):
     """A server that we start as a child process; close() ends it.
 
     `command` is a string, a list of arguments, or the path of a .py file. Of our environment, the
-    child sees what INHERITED_VARIABLES names: PATH, HOME, the locale, proxies without passwords.
+    child sees what INHERITED_VARIABLES names.
 
     Args:
         env: further variables for it: an API key, PYTHONPATH
@@ -7120,7 +7118,11 @@ class StdioTransport(LineTransport):
         self.argv = argv = command_line(command, self.cwd)
         program = next((part for part in argv if part.endswith(".py")), argv[0])
         self.name = f"the server {os.path.basename(program)!r}"
-        self.env = {**inherited(os.environ), **(env or {})}
+        self.env = {name: value for name, value in os.environ.items()
+                    # An old bash would run "() { ...", a function.
+                    if name in INHERITED_VARIABLES and not value.startswith("()")
+                    and not ("proxy" in name.lower() and "@" in value)}
+        self.env.update(env or {})
         for name, value in self.env.items():
             if not isinstance(value, str):
                 raise TypeError(f"env=: {name} must be a str, not {value!r:.200}")
@@ -7149,10 +7151,10 @@ class StdioTransport(LineTransport):
         try:
             child: Any = Popen(command, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE,
                                cwd=self.cwd, env=self.env, creationflags=CREATION_FLAGS,
-                               start_new_session=True)  # also, Ctrl-C is for us alone
+                               start_new_session=True)  # Ctrl-C is for us alone
         except (OSError, ValueError) as exc:
             raise ConnectionClosed(f"cannot start {program!r}: {exc} (a URL begins with http:// or "
-                                   "https://, and a .js file is started by node)") from exc
+                                   "https://; node starts .js files)") from exc
         self.process = child
         try:
             self._ends = [in_thread(child.wait), in_thread(lambda: self._listen(child.stderr))]
@@ -7199,8 +7201,7 @@ class StdioTransport(LineTransport):
 
     async def read(self) -> list[Any]:
         while items := await super().read():
-            messages = [item for item in items if self._keep(item)]
-            if messages:
+            if messages := list(filter(self._keep, items)):
                 self._patience = self.exit_seconds
                 return messages
         await self._until_explained()
@@ -7230,9 +7231,9 @@ class StdioTransport(LineTransport):
             text = f"exited with status {status}"
             if not status and self.argv[-1].endswith(".py"):
                 text += ": it must call app.run() at its end (or, in a shell, write FILE.py:APP)"
-        words = "\n".join(self.last_words)
-        last = f'; its last words: "{words}"' if words else ""
-        return text + last + self.hint()
+        if words := "\n".join(self.last_words):
+            text += f'; its last words: "{words}"'
+        return text + self.hint()
 
     def hint(self) -> str:
         return f'; it printed to stdout: "{self.garbage}"' if self.garbage else ""
