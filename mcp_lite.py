@@ -1170,17 +1170,18 @@ class Deadline:
         self.last = self.loop.time() + max(seconds, longest)
         self.task: Any = asyncio.current_task()
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> Deadline:
         self.cancelling = self.task.cancelling() if _COUNTED else 0  # by others
         self.renew()
+        return self
 
     def renew(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
         seconds = max(min(self.seconds, self.last - self.loop.time()), 0)  # Pyodide takes no other
-        self.timer = self.loop.call_later(seconds, self._expire)
+        self.timer = self.loop.call_later(seconds, self.expire)
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
         if self.paused() and self.loop.time() < self.last:
             self.renew()
         else:
@@ -7309,8 +7310,8 @@ SINGLETONS = frozenset(
     "authorization content-length content-type host last-event-id location mcp-method mcp-name"
     " mcp-protocol-version mcp-session-id origin retry-after".split()
 )
-#: Framings other than a number of bytes, which has 19 digits at most.
-CHUNKED, UNTIL_CLOSE = -1, 1 << 80
+#: The size of a body that is not announced in bytes.
+CHUNKED, UNTIL_CLOSE = -1, float("inf")
 
 
 class RequestHead(Row):
@@ -7321,10 +7322,10 @@ class RequestHead(Row):
     query: str
     headers: Fields
     size: int  #: of the body in bytes, or CHUNKED
-    minor: int  #: the version is HTTP/1.minor
+    minor: int  #: the version is HTTP/1.minor; 2 and more are as 1
     keep_alive: bool
-    #: what was found out from the head alone, for the next request with the same bytes: by an
-    #: Endpoint, its door(); "agreed" and "mirrors", of check_modern_post()
+    #: what was found out from it, for the next one with the same bytes: see access_of() and
+    #: check_modern_post()
     notes: dict[Any, Any]
 
 
@@ -7355,7 +7356,7 @@ def parse_fields(text: str) -> dict[str, str]:
     return fields
 
 
-def body_size(fields: Fields, minor: int, otherwise: int = 0) -> int:
+def body_size(fields: Fields, minor: int, otherwise: float = 0) -> Any:
     """Return the size of a body, or CHUNKED, or else `otherwise`. RFC 9112 §6.3"""
     length, coding = fields.get("content-length"), fields.get("transfer-encoding")
     if coding is not None:
@@ -7370,18 +7371,18 @@ def body_size(fields: Fields, minor: int, otherwise: int = 0) -> int:
 
 
 def is_keep_alive(fields: Fields, minor: int) -> bool:
-    said = re.split("[ \t,]+", fields.get("connection", "").lower())  # RFC 9112 §9.3
-    return "close" not in said and (minor > 0 or "keep-alive" in said)
+    options = re.split("[ \t,]+", fields.get("connection", "").lower())  # RFC 9112 §9.3
+    return "close" not in options and (minor > 0 or "keep-alive" in options)
 
 
 def parse_request_head(block: bytes) -> RequestHead:
     """Read the head of a request, up to its empty line."""
     # RFC 9112 §2.2 -- "ignore at least one empty line (CRLF) received prior to the request-line"
-    line, _, rest = block[2 * block.startswith(b"\r\n") :].decode("latin-1").partition("\r\n")
+    line, _, rest = block.removeprefix(b"\r\n").decode("latin-1").partition("\r\n")
     found = re.fullmatch(REQUEST_LINE, line)
     if found is None:
         raise ProtocolError("the request line is not: METHOD TARGET HTTP/1.1")
-    method, target, minor = found[1], found[2], min(int(found[3]), 1)
+    method, target, minor = found[1], found[2], int(found[3])
     headers = parse_fields(rest[:-2])
     # RFC 9112 §3.2 -- 400 to any request "that lacks a Host header field"; HTTP/1.0 needs none
     if not re.fullmatch(AUTHORITY, headers.get("host", "" if minor else "localhost")):
@@ -7405,7 +7406,7 @@ def parse_response_head(block: bytes) -> ResponseHead:
     if found is None:
         raise ProtocolError("the response is not HTTP/1.1")
     minor, status, reason = found.groups("")
-    return ResponseHead(int(status), reason, parse_fields(rest[:-2]), min(int(minor), 1))
+    return ResponseHead(int(status), reason, parse_fields(rest[:-2]), int(minor))
 
 
 @lru_cache(256)  # most messages have the same few headers
@@ -7450,7 +7451,7 @@ class URL(Row):
         return self.origin + self.target
 
     def join(self, where: str) -> URL | None:
-        """Return the URL of a reference; None for another origin, which may not get our secrets."""
+        """Return the URL of a reference; None for another origin: it may not get our secrets."""
         from urllib.parse import urljoin
 
         with suppress(ValueError):
@@ -7479,39 +7480,35 @@ def parse_url(url: str) -> URL:
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is not a chunk yet, and the byte after
 #          a body may begin the next message.
 # Rules.   1. Client and server read with the same class, so they find the same end of each body.
-#          2. The end of input is noted at once, and not when it is read: that is how a server
-#             learns that its client has left.
-#          3. An announced size is judged before the body is read; of another body at most one piece
-#             too many is kept. Nothing is read that nobody wants.
+#          2. The end of input is noted at once, not when it is read: so a server learns that its
+#             client has left.
+#          3. An announced size is checked before the body is read; of another body at most one
+#             piece too many is kept.
 # Limits.  Chunk extensions and trailers are read and dropped.
 
 CHUNK_LINE = rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
 
 
 class Wire(asyncio.StreamReader):
-    """A connection, at either end: its input from bytes to heads and bodies.
-
-    asyncio calls set_transport(), feed_data(), set_exception() and feed_eof().
-    """
+    """A connection, at either end: its input from bytes to heads and bodies."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.came = asyncio.Event()
-        # All begin here: Python reads an attribute quickly that each object has from the start.
+        self.arrived = asyncio.Event()
         self.transport: Any = None  # once it is open
-        self.buffer, self.at = b"", 0  # what has come; it is unread from `at` on
-        self.ended = False  # nothing more will come
+        self.buffer, self.pos = b"", 0  # what has arrived; it is unread from `pos` on
+        self.ended = False  # nothing more will arrive
         self.paused = False
-        self.left = 0  # bytes missing of the body, or of its chunk
-        self.chunks = -1  # how many more it may have; -1 where it has none, or the last was read
-        self.chunk_end_due = False  # the CRLF of the chunk before is unread
+        self.missing: Any = 0  # bytes of the body, or of its chunk
+        self.chunked = False  # whether another chunk of the body may follow
+        self.in_chunks = False  # whether the CRLF of a chunk is unread
 
     def set_transport(self, transport: Any) -> None:  # once more when TLS begins in a tunnel
         self.transport = transport
 
     def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # typeshed: Iterable
-        self.buffer, self.at = self.buffer[self.at :] + data, 0
-        self.came.set()
+        self.buffer, self.pos = self.buffer[self.pos :] + data, 0
+        self.arrived.set()
         if len(self.buffer) > BUFFER_BYTES and not self.paused:
             self.paused = True
             self.transport.pause_reading()
@@ -7523,7 +7520,7 @@ class Wire(asyncio.StreamReader):
 
     def feed_eof(self) -> None:
         self.ended = True
-        self.came.set()
+        self.arrived.set()
         self.hang_up()
 
     def hang_up(self) -> None:
@@ -7540,83 +7537,110 @@ class Wire(asyncio.StreamReader):
         if self.ended:
             raise ProtocolError(f"the connection ended inside {what}") from self.exception()
         self.read_on()
-        self.came.clear()
-        await self.came.wait()
+        self.arrived.clear()
+        await self.arrived.wait()
+
+    @property
+    def available(self) -> int:
+        """How many bytes are unread."""
+        return len(self.buffer) - self.pos
 
     def take(self, size: int) -> bytes:
-        data = self.buffer[self.at : self.at + size]
-        self.at += size
-        if self.at >= len(self.buffer):
-            self.buffer, self.at = b"", 0
+        data = self.buffer[self.pos : self.pos + size]
+        self.pos += size
+        if not self.available:
+            self.buffer, self.pos = b"", 0
         return data
 
-    async def until(self, mark: bytes, limit: int, what: str, status: int = 400) -> bytes:
-        """Return what comes up to and including `mark`."""
-        while mark not in self.buffer[self.at : self.at + limit]:
-            if len(self.buffer) - self.at >= limit:
-                raise LimitExceeded(f"{what} is longer than {limit} bytes", http_status=status)
+    async def until(self, mark: bytes, limit: int, what: str) -> bytes:
+        """Return what arrives up to and including `mark`."""
+        while mark not in self.buffer[self.pos : self.pos + limit]:
+            if self.available >= limit:
+                raise LimitExceeded(f"{what} is longer than {limit} bytes")
             await self.more(what)
-        return self.take(self.buffer.find(mark, self.at) + len(mark) - self.at)
+        return self.take(self.buffer.find(mark, self.pos) + len(mark) - self.pos)
 
-    def expect(self, size: int, max_chunks: int = sys.maxsize) -> None:
+    def begin_body(self, size: float) -> None:
         """Begin a body of `size` bytes, or one that is CHUNKED or goes UNTIL_CLOSE."""
-        self.left, self.chunks, self.chunk_end_due = size, -1, False
-        if size == CHUNKED:
-            self.left, self.chunks = 0, max_chunks
+        self.chunked, self.in_chunks = size == CHUNKED, False
+        self.missing = 0 if self.chunked else size
 
     @property
     def complete(self) -> bool:
-        return not self.left and self.chunks < 0
+        """Whether the body is read."""
+        return not (self.missing or self.chunked)
 
-    async def piece(self) -> bytes:
+    async def read_some(self) -> bytes:
         """Return the next bytes of the body; b"" at its end."""
-        if self.chunks >= 0 and not self.left:
+        if self.chunked and not self.missing:
             await self._next_chunk()
-        while self.left and self.at == len(self.buffer):
-            if self.ended and self.left > UNTIL_CLOSE // 2:  # the body has no other end
-                self.left = 0
+        while self.missing and not self.available:
+            if self.ended and self.missing == UNTIL_CLOSE:
+                self.missing = 0
             else:
                 await self.more("a body")
-        data = self.take(min(self.left, len(self.buffer) - self.at))
-        self.left -= len(data)
+        data = self.take(min(self.missing, self.available))
+        self.missing -= len(data)
         return data
 
     async def _next_chunk(self) -> None:
         """Read the line before the next chunk, or the trailer after the last. RFC 9112 §7.1"""
-        if self.chunk_end_due and await self.until(b"\n", 2, "the end of a chunk") != b"\r\n":
+        if self.in_chunks and await self.until(b"\n", 2, "the end of a chunk") != b"\r\n":
             raise ProtocolError("a chunk does not end where its size says")
         line = await self.until(b"\n", 256, "the line before a chunk")
         found = re.fullmatch(CHUNK_LINE, line)
         if found is None:
             raise ProtocolError("a chunk does not begin with its size")
-        self.left, self.chunk_end_due = int(found[1], 16), True
-        if self.left:
-            self.chunks -= 1
-            if self.chunks < 0:
-                raise LimitExceeded("the body is in too many chunks", http_status=413)
+        self.missing, self.in_chunks = int(found[1], 16), True
+        if self.missing:
             return
         room = MAX_HEAD_BYTES
-        while (line := await self.until(b"\n", room, "the trailer", 431)) != b"\r\n":
+        while (line := await self.until(b"\n", room, "the trailer")) != b"\r\n":
             parse_fields(line.decode("latin-1"))  # fields that come this late steer nothing
             room -= len(line)
-        self.chunks = -1
+        self.chunked = False
 
 
-async def whole(piece: Callable[[], Awaitable[bytes]], limit: int, room: Any = None) -> bytes:
-    """Return all that piece() gives. `room.taken` counts the bytes of all bodies on their way."""
-    body, room = bytearray(), room or types.SimpleNamespace(taken=0)
+class Buffers:
+    """The bytes that an engine holds for all its clients: 4 * HELD_BYTES of each kind."""
+
+    received = 0  # of bodies on their way
+
+    def __init__(self) -> None:
+        self.unread: dict[Response, int] = {}  # of responses that are not read, oldest first
+
+    @contextmanager
+    def waiting(self, response: Response, size: int) -> Generator[None, None, None]:
+        """Count bytes that a client does not read. Of too many, the oldest are cut off."""
+        self.unread[response] = size
+        while sum(self.unread.values()) > 4 * HELD_BYTES:
+            oldest = next(iter(self.unread))
+            del self.unread[oldest]
+            oldest.cut_off()
+        try:
+            yield
+        finally:
+            self.unread.pop(response, None)
+
+
+async def read_all(
+    read_some: Callable[[], Awaitable[bytes]], limit: int, buffers: Any = None
+) -> bytes:
+    """Return all that read_some() returns until it is b""."""
+    body, buffers = bytearray(), buffers or Buffers()
     try:
-        while data := await piece():
+        while data := await read_some():
             body += data
-            room.taken += len(data)
+            buffers.received += len(data)
             if len(body) > limit:
                 raise LimitExceeded(f"the body is longer than {limit} bytes", http_status=413)
-            if room.taken > 4 * HELD_BYTES and len(body) > BUFFER_BYTES:  # not the honest ones
+            # The honest ones are small, and pass.
+            if buffers.received > 4 * HELD_BYTES and len(body) > BUFFER_BYTES:
                 raise ProtocolError("too many requests are being sent: try again later", TOO_BUSY,
                                     http_status=503)
         return bytes(body)
     finally:
-        room.taken -= len(body)
+        buffers.received -= len(body)
 
 #######################################
 # 31. Server-sent events
@@ -7652,6 +7676,7 @@ class SSEDecoder:
     limit = MAX_MESSAGE_BYTES + 4096  # one event: a message, and its id and name
     event, size = "", 0  # of an unfinished event: its type, and the bytes of its data
     after_cr = False
+    encoding = "utf-8-sig"  # of the first line: a stream may begin with a byte order mark
 
     def __init__(self, last_id: str = "", retry_ms: int | None = None):
         self.last_id = self.next_id = last_id
@@ -7668,7 +7693,8 @@ class SSEDecoder:
         parts = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         for number, part in enumerate(parts):
             if number:  # between two parts a line ends
-                self._take(self.line.decode("utf-8", "replace"), events)
+                self._take(self.line.decode(self.encoding, "replace"), events)
+                self.encoding = "utf-8"
                 self.line.clear()
             self.line += part
             if self.size + len(self.line) > self.limit:
@@ -7676,7 +7702,7 @@ class SSEDecoder:
         return events
 
     def _take(self, line: str, events: list[Event]) -> None:
-        name, _, value = line.lstrip("\ufeff").partition(":")
+        name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if not line:
             self.last_id = self.next_id
@@ -7696,12 +7722,11 @@ class SSEDecoder:
 #######################################
 # 32. HTTP rules
 #######################################
-# Problem. Anybody can send us a request: a browser on behalf of a web site, a client of another
-#          revision, a thief of session ids.
+# Problem. Anybody can send us a request: a browser for a web site, a thief of session ids.
 # Rules.   1. A refusal names the setting that would allow it, where there is one.
-#          2. Host and Origin are judged by name. DNS rebinding binds a page's own name to our
-#             address, so that the browser takes us for the page's server. Nobody can do so with an
-#             IP address; and a page of another name has no token of ours.
+#          2. Host and Origin are judged by name. DNS rebinding gives the name of a page our
+#             address, so that the browser takes us for its server. An IP address cannot be rebound,
+#             and a page of another name has no token of ours.
 #          3. A trace shows the headers that say something of MCP, but no secret.
 # Limits.  What a proxy says of its client (X-Forwarded-For) is not read.
 
@@ -7734,60 +7759,59 @@ def trace_head(direction: str, line: str, headers: Fields) -> None:
     _trace(direction, "HTTP", HTTPHead(http=line, headers=shown))
 
 
-class Refused(ProtocolError):
-    """A request over HTTP that is refused, with the headers that say why."""
+class HTTPError(ProtocolError):
+    """A request that is refused with headers that say why, or what is allowed."""
 
-    def __init__(
-        self, message: str, status: int, headers: Fields, code: int = INVALID_REQUEST
-    ):
-        super().__init__(message, code, status)
+    def __init__(self, message: str, status: int, headers: Fields):
+        super().__init__(message, http_status=status)
         self.headers = headers
 
 
-@lru_cache(256)  # each modern request asks
 def is_loopback(host: str) -> bool:
     return re.fullmatch(LOOPBACK, host.lower()) is not None
 
 
-class Gate:
-    """Decides which Host and Origin are let in.
+class HostPolicy:
+    """Decides which Host and Origin are let in, besides loopback names, with any port.
 
-    A Host may be a loopback name, with any port, or one of `hosts`. If `hosts` is None, it may also
-    be an IP address; or anything, if the server is `locked` to clients without a token. An Origin
-    may be a loopback name, or one of `hosts` or `origins`. "*" in either is any of its kind.
+    A Host may be one of `hosts`. If that is None, it may be an IP address; or anything, if the
+    server is `locked` to clients without a token. An Origin may be one of `hosts` or `origins`.
     """
 
     def __init__(self, hosts: Names | None = None, origins: Names = ()):
-        self.addresses = hosts is None
+        self.any_address = hosts is None
         self.hosts = self._names("allowed_hosts", hosts or (), r"\*|[^/*]+")
         self.origins = self._names("allowed_origins", origins, r"\*|null|[^/]+://[^/*]+")
 
-    def _names(self, option: str, given: Names, form: str) -> set[str]:
+    def _names(self, option: str, given: Names, pattern: str) -> set[str]:
         names = [given] if isinstance(given, str) else given
         for name in names:
-            if not re.fullmatch(form, name.rstrip("/")):
+            if not re.fullmatch(pattern, name.rstrip("/")):
                 raise ValueError(f"{option}= has {name!r}: pass a host like mcp.example.com, an "
                                  "origin like https://app.example.com, or \"*\"; no patterns")
         return {name.lower().rstrip("/") for name in names}
 
     def check(self, headers: Fields, locked: bool = False) -> None:
-        host, origin = (headers.get(name, "").lower() for name in ("host", "origin"))
-        free = "*" in self.hosts or self.addresses and (locked or re.fullmatch(ADDRESS, host))
+        """Raise ProtocolError 403 for a Host or an Origin that is not let in."""
+        host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
+        host_fits = self._is_ours(host) or "*" in self.hosts or (
+            self.any_address and (locked or re.fullmatch(ADDRESS, host)))
         site = re.sub("^https?://", "", origin)
-        for what, fine in (("host", free or self._is_ours(host)),
-                           ("origin", self._is_ours(site) or {origin, "*"} & self.origins)):
-            if what in headers and not fine:
+        origin_fits = self._is_ours(site) or {origin, "*"} & self.origins
+        for name, fits in (("host", host_fits), ("origin", origin_fits)):
+            if name in headers and not fits:
                 # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
-                raise ProtocolError(f"the {what} {headers[what][:100]!r} is not allowed here: see "
-                                    f"allowed_{what}s", http_status=403)
+                raise ProtocolError(f"the {name} {headers[name][:100]!r} is not allowed here: see "
+                                    f"allowed_{name}s", http_status=403)
 
     def _is_ours(self, host: str) -> bool:
+        """Return whether it is a loopback name or one of `hosts`, with or without a port."""
         found = re.fullmatch(AUTHORITY, host)
-        name = found[1] if found else "/"  # nobody has this name
-        return is_loopback(name.strip("[]")) or not self.hosts.isdisjoint((host, name))
+        return found is not None and (
+            is_loopback(found[1].strip("[]")) or not self.hosts.isdisjoint((host, found[1])))
 
 
-#: What lets a page of another origin, whose name is added, read our answers.
+#: With its name, these let a page of another origin read our answers.
 CORS_HEADERS = {
     "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
     "vary": "Origin"
@@ -7800,7 +7824,7 @@ def media_type(headers: Fields) -> str:
 
 
 def check_json(headers: Fields) -> None:
-    """Raise ProtocolError 415 for other types: a page may send "simple" ones to anybody."""
+    """Raise ProtocolError 415 for other types: any page may send "simple" ones."""
     if media_type(headers) != JSON_TYPE:
         raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
 
@@ -7840,8 +7864,8 @@ def sendable_headers(headers: Any) -> Fields:
 def owner_of(principal: Any) -> str:
     """Return a key of a principal that a newer token does not change: its issuer and subject.
 
-    They are members of a mapping or attributes, and may be called `iss` and `sub`. Without a
-    subject, the key is all of the principal, as JSON.
+    They are members or attributes, and may be called `iss` and `sub`. Without a subject, the key is
+    the whole principal, as JSON.
     """
     read = partial(member_of, principal)
     subject, issuer = read("subject") or read("sub"), read("issuer") or read("iss")
@@ -7863,7 +7887,7 @@ def owner_of(principal: Any) -> str:
 
 ENCODED = r"=\?base64\?(.*)\?="
 SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells from its neighbours
-#: HTTP statuses of the modern era, by the code of an error. head_of() adds 403; others have 200.
+#: HTTP statuses of the modern era, by the code of an error; others have 200.
 MODERN_STATUS = {
     METHOD_NOT_FOUND: 404, PARSE_ERROR: 400, INVALID_REQUEST: 400, INVALID_PARAMS: 400,
     HEADER_MISMATCH: 400, MISSING_CAPABILITY: 400, UNSUPPORTED_VERSION: 400
@@ -7885,9 +7909,8 @@ def encode_header_value(text: str) -> str:
 class HeaderMismatch(RPCError, ValueError):
     """A header differs from the body, or cannot repeat it."""
 
-
-def mismatch(problem: str) -> HeaderMismatch:
-    return HeaderMismatch(HEADER_MISMATCH, f"Header mismatch: {problem}")
+    def __init__(self, problem: str):
+        super().__init__(HEADER_MISMATCH, f"Header mismatch: {problem}")
 
 
 def decode_header_value(text: str) -> str:
@@ -7897,12 +7920,12 @@ def decode_header_value(text: str) -> str:
             return base64.b64decode(found[1], validate=True).decode()
         if re.fullmatch(r"[\t\x20-\x7e]*", text):  # RFC 9110 §5.5, without what is obsolete
             return text
-    raise mismatch("a value is neither plain ASCII nor Base64")
+    raise HeaderMismatch("a value is neither plain ASCII nor Base64")
 
 
 #: A header, and the properties that lead to the argument that it repeats.
 Mirror = tuple[str, tuple[str, ...]]
-Mirrored = Union[str, int, None]  # what a header repeats; None for no header
+HeaderValue = Union[str, int, None]  # what a header must say; None for no header
 
 
 def mirrors_of(schema: JSON) -> list[Mirror]:
@@ -7911,13 +7934,13 @@ def mirrors_of(schema: JSON) -> list[Mirror]:
     >>> mirrors_of({"properties": {"a": {"type": "string", "x-mcp-header": "Region"}}})
     [('mcp-param-region', ('a',))]
     """
-    found = [*_marked(schema, ())]
+    found = [*_find_mirrors(schema, ())]
     if len(dict(found)) < len(found):
         raise SchemaError("", "two arguments are mirrored in the same header")
     return found
 
 
-def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
+def _find_mirrors(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
     """Yield the mirrors in a part of a schema; its `path` is None where there may be none."""
     if isinstance(node, list):
         node = dict(enumerate(node))
@@ -7932,15 +7955,15 @@ def _marked(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
     for key, value in node.items():
         if key == "properties" and isinstance(value, dict):
             for name, field in value.items():
-                yield from _marked(field, None if path is None else (*path, name))
+                yield from _find_mirrors(field, None if path is None else (*path, name))
         else:
-            yield from _marked(value, None)
+            yield from _find_mirrors(value, None)
 
 
 Tool.mirrors_of = staticmethod(mirrors_of)
 
 
-def mirrored_value(path: Iterable[str], arguments: JSON) -> Mirrored:
+def mirrored_value(path: Iterable[str], arguments: JSON) -> HeaderValue:
     """Return what a header must say for these arguments."""
     value = arguments
     for key in path:
@@ -7951,38 +7974,38 @@ def mirrored_value(path: Iterable[str], arguments: JSON) -> Mirrored:
         value = int(value)
     # spec: basic/transports/streamable-http#schema-extension -- "MUST be within the safe range"
     if isinstance(value, int) and abs(value) > SAFE_INTEGER:
-        raise mismatch(f"an integer is above {SAFE_INTEGER}")
+        raise HeaderMismatch(f"an integer is above {SAFE_INTEGER}")
     return value if isinstance(value, (str, int)) else None
 
 
-def repeated(msg: Msg, tools: Mapping[str, Any]) -> dict[str, Mirrored]:
+def mirrored_headers(msg: Msg, tools: Mapping[str, Any]) -> dict[str, HeaderValue]:
     """Return what the headers of a modern request repeat; None where a tool's must be absent.
 
-    >>> repeated({"method": "prompts/get", "params": {"name": "été"}}, {})
+    >>> mirrored_headers({"method": "prompts/get", "params": {"name": "été"}}, {})
     {'mcp-method': 'prompts/get', 'mcp-name': 'été'}
     """
     method, params = msg["method"], msg.get("params", {})
-    said = {"mcp-method": method}
+    headers: dict[str, HeaderValue] = {"mcp-method": method}
     name = params.get(getattr(METHODS.get(method), "mirrors", ""))
     if isinstance(name, str):
-        said["mcp-name"] = name
+        headers["mcp-name"] = name
         if method == "tools/call" and name in tools:
             for header, path in tools[name].mirrors:
-                said[header] = mirrored_value(path, params.get("arguments"))
-    return said
+                headers[header] = mirrored_value(path, params.get("arguments"))
+    return headers
 
 
-def check_mirror(headers: Fields, name: str, value: Mirrored) -> None:
+def check_mirror(headers: Fields, name: str, value: HeaderValue) -> None:
     """Raise RPCError -32020 unless a header says what the body says."""
     # spec: basic/transports/streamable-http#server-behavior-for-custom-headers
-    given: Mirrored = headers.get(name)
-    if isinstance(given, str) and name.startswith(("mcp-name", "mcp-param-")):
-        given = decode_header_value(given)
-        number = re.fullmatch(r"(-?[0-9]{1,19})(\.0*)?", given)
+    sent: HeaderValue = headers.get(name)
+    if isinstance(sent, str) and name.startswith(("mcp-name", "mcp-param-")):
+        sent = decode_header_value(sent)
+        number = re.fullmatch(r"(-?[0-9]{1,19})(\.0*)?", sent)
         if isinstance(value, int) and number:  # "42.0" and "42" are the same number
-            given = int(number[1])
-    if given != value:
-        raise mismatch(f"{name} does not say what the body says")
+            sent = int(number[1])
+    if sent != value:
+        raise HeaderMismatch(f"{name} does not say what the body says")
 
 
 def check_modern_post(
@@ -7991,28 +8014,27 @@ def check_modern_post(
     """Check a modern request and the headers that repeat it; return its facts.
 
     The order decides which fault is reported: metadata (-32602), header and metadata (-32020), the
-    revision is served (-32022), the other headers (-32020). The `notes` of the headers keep
-    what they were found to agree with. spec: basic/transports/streamable-http#server-validation
+    revision is served (-32022), the other headers (-32020). The `notes` keep what was found to
+    agree. spec: basic/transports/streamable-http#server-validation
     """
     facts = read_metadata(msg)
-    if notes.get("agreed") != facts.rev:
+    if notes.get("revision") != facts.rev:
         check_mirror(headers, VERSION_HEADER, facts.rev)
         check_version(facts.rev)
-        notes["agreed"] = facts.rev
-    said = repeated(msg, tools)
-    if notes.get("mirrors") != said:
-        for name, value in said.items():
+        notes["revision"] = facts.rev
+    mirrors = mirrored_headers(msg, tools)
+    if notes.get("mirrors") != mirrors:
+        for name, value in mirrors.items():
             check_mirror(headers, name, value)
-        notes["mirrors"] = said
+        notes["mirrors"] = mirrors
     return facts
 
 #######################################
 # 34. Requests and responses
 #######################################
 # Problem. What serves a request need not know who took it in: our own sockets, or an ASGI server.
-# Rules.   1. send() sends a response whole, or begins a stream for write() and end(). They wait
-#             while the client is slow to read, and do nothing once the client is gone.
-#          2. A response that ends, or is lost, calls the actions in `on_end`, once.
+# Rule.    send() sends a response whole, or begins a stream for write() and end(). They wait while
+#          the client is slow to read, and do nothing once the client is gone.
 # Limits.  A handler gets the body whole.
 
 __all__ += ["HTTPRequest"]
@@ -8040,16 +8062,15 @@ Head = tuple[int, Fields]  # the status and the headers of a response
 
 
 class Response:
-    """The response to one request. The engine that received the request defines read() and _put().
-    """
+    """The response to one request. An engine defines read(), _put() and cut_off()."""
 
     read: Callable[[int], Awaitable[bytes]]  # the body of the request, of so many bytes at most
-    #: writes the head, if there is one, and data; then whether more follows. Await the result.
+    #: writes a head, or None, and data; True if more follows. Await the result, if there is one.
     _put: Callable[[Head | None, bytes, bool], Awaitable[Any] | None]
+    cut_off: Action  # ends a response that the client does not read
 
     cors: Fields = {}  # headers of every response
     begun = ended = lost = False
-    #: what to call when all is written or the client is gone
     on_end: tuple[Action, ...] = ()
 
     def send(
@@ -8067,16 +8088,22 @@ class Response:
         """Send the next data of a stream."""
         if self.lost or self.ended:
             return
-        slow = self._put(head, data, more)  # ValueError: nothing was sent
+        waiting = self._put(head, data, more)  # ValueError: nothing was sent
         data = b""  # it may be large, and the client slow
         self.begun, self.ended = True, not more
-        if slow is not None:
-            await slow
+        if waiting is not None:
+            await waiting
         if not more:
             self.finish()
 
+    def at_end(self, action: Action) -> None:
+        """Call `action` once, when all is written or the client is gone."""
+        self.on_end += (action,)
+        if self.lost:
+            self.finish()
+
     def finish(self) -> None:
-        on_end, self.on_end = self.on_end, ()  # each once, and no circle of references stays
+        on_end, self.on_end = self.on_end, ()  # no circle of references stays
         for action in on_end:
             action()
 
@@ -8085,14 +8112,11 @@ class Response:
         self.finish()
 
 
-#: Serves a request. A stream that it begins may outlast the call.
-Handle = Callable[[HTTPRequest, Response], Coroutine[Any, Any, None]]
-
-
 async def answer_with(
-    handle: Handle, request: HTTPRequest, response: Response, problem: ProtocolError | None = None
+    handle: Function, request: HTTPRequest, response: Response,
+    problem: ProtocolError | None = None
 ) -> None:
-    """Let `handle` answer a request, or answer with what it raises, or with the `problem`."""
+    """Answer by handle(request, response), or with the `problem`, or with what it raises."""
     try:
         if problem is not None:
             raise problem
@@ -8110,15 +8134,14 @@ async def answer_with(
         logger.error("%s %s failed", request.method, request.path, exc_info=exc)
         if response.begun:
             response.lose()
-    if not (response.begun or response.lost):
         await response.send(500, {"content-type": "text/plain"}, b"The server's log says why.\n")
 
 #######################################
 # 35. Connections
 #######################################
 # Problem. Clients send a byte a minute, or do not read, or are half gone.
-# Rules.   1. A connection serves one request at a time, each in a task of its own, which begins at
-#             the head: who may come in is decided before the body is read.
+# Rules.   1. A connection serves one request at a time, each in a task of its own, which begins
+#             when its head has arrived.
 #          2. Every wait but that for a handler has a deadline.
 #          3. A request that is malformed, or whose body is not read, gets its answer, and the
 #             connection closes.
@@ -8140,49 +8163,63 @@ class SocketResponse(Response):
     chunked = False
 
     def __init__(self, connection: Connection, head: RequestHead):
-        self.connection, self.head, self.keep = connection, head, head.keep_alive
+        self.connection, self.head = connection, head
+        self.keep_alive = head.keep_alive  # whether the connection serves another request
 
     async def read(self, limit: int) -> bytes:
-        wire, head = self.connection, self.head
-        come = len(wire.buffer) - wire.at
-        if wire.left > limit:
+        wire = self.connection
+        if wire.missing > limit:
             raise LimitExceeded(f"the body is longer than {limit} bytes", http_status=413)
-        if wire.chunks < 0 and wire.left <= come:  # all of it came with the head
-            size, wire.left = wire.left, 0
-            return wire.take(size)
-        expects = head.minor and head.headers.get("expect", "").lower()  # not in HTTP/1.0
-        if expects == "100-continue" and not come:  # RFC 9110 §10.1.1
-            wire.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        return await within(REQUEST_SECONDS, whole(wire.piece, limit, wire.listener), too_late())
+        if wire.missing <= wire.available and not wire.chunked:  # all of it came with the head
+            return await wire.read_some()
+        if self.head.headers.get("expect", "").lower() == "100-continue":  # RFC 9110 §10.1.1
+            if self.head.minor > 0 and not wire.available:
+                wire.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = read_all(wire.read_some, limit, wire.listener.buffers)
+        return await within(REQUEST_SECONDS, body, too_late())
 
     def _put(self, head: Head | None, data: bytes, more: bool) -> Awaitable[Any] | None:
-        wire, start = self.connection, b""
-        if head is not None:
-            status, headers = head
-            self.chunked = more and self.head.minor > 0  # in HTTP/1.0 a stream ends by closing
-            if self.keep:  # `more` without chunks ends by closing
-                self.keep = self.chunked == more and wire.complete and not wire.listener.stopping
-            fields, size = (*headers.items(),), b""
-            if not self.keep:
-                fields += (("connection", "close"),)
-            if self.chunked:
-                size = b"transfer-encoding: chunked\r\n"
-            elif not more and status not in (204, 304):  # RFC 9110 §8.6
-                size = b"content-length: %d\r\n" % len(data)
-            # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
-            start = b"%b%b%b\r\n" % (response_head(status, fields), wire.listener.date, size)
+        start = b"" if head is None else self._start(*head, len(data), more)
         if self.head.method == "HEAD":
             data = b""
         if self.chunked:
             data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
             data += b"" if more else b"0\r\n\r\n"
-        wire.transport.write(start + data)
-        return wire.drain() if wire.transport.get_write_buffer_size() > BUFFER_BYTES else None
+        transport = self.connection.transport
+        transport.write(start + data)
+        return self.drain() if transport.get_write_buffer_size() > BUFFER_BYTES else None
 
-    def finish(self) -> None:
-        Response.finish(self)
-        if self.connection.response is self:
-            self.connection.go_on(self.keep and not self.lost)
+    def _start(self, status: int, headers: Fields, size: int, more: bool) -> bytes:
+        """Return the head, and decide how the body ends."""
+        wire, fields, framing = self.connection, (*headers.items(),), b""
+        # In HTTP/1.0, a stream ends with its connection.
+        self.chunked = more and self.head.minor > 0
+        if self.chunked:
+            framing = b"transfer-encoding: chunked\r\n"
+        elif more:
+            self.keep_alive = False
+        elif status not in (204, 304):  # RFC 9110 §8.6
+            framing = b"content-length: %d\r\n" % size
+        if not wire.complete or wire.listener.stopping:
+            self.keep_alive = False
+        if not self.keep_alive:
+            fields += (("connection", "close"),)
+        # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
+        return b"%b%b%b\r\n" % (response_head(status, fields), wire.listener.date, framing)
+
+    async def drain(self) -> None:
+        """Wait until the client has read enough."""
+        wire = self.connection
+        size = wire.transport.get_write_buffer_size()
+        # OSError: the client is gone, and lose() was called.
+        with wire.listener.buffers.waiting(self, size), suppress(OSError):
+            async with wire.lock:
+                wire.await_reader()
+                if wire.writer:
+                    await wire.writer.drain()
+
+    def cut_off(self) -> None:
+        self.connection.transport.abort()
 
 
 class Connection(Wire):
@@ -8190,8 +8227,8 @@ class Connection(Wire):
 
     response: SocketResponse | None = None
     writer: asyncio.StreamWriter | None = None  # of asyncio's streams, while it is open
-    unsent = -1  # bytes, when the client was last found slow to read
-    lingering = False  # what comes is thrown away
+    unsent = 0  # bytes, when the client was last found slow to read
+    lingering = False  # what arrives is thrown away
 
     def __init__(self, listener: Listener):
         super().__init__()
@@ -8210,20 +8247,22 @@ class Connection(Wire):
             self.next_request()
 
     def next_request(self) -> None:
+        """Serve the next request, if its head has arrived and none is being served."""
         if self.response is not None or self.transport.is_closing():
             return
-        end = self.buffer.find(b"\r\n\r\n", self.at) + 4
-        size = (end if end > 3 else len(self.buffer)) - self.at
+        size, end = self.available, self.buffer.find(b"\r\n\r\n", self.pos)
+        if end >= 0:
+            size = end + 4 - self.pos
         try:
             if size > MAX_HEAD_BYTES:
                 raise LimitExceeded("the head is too long", http_status=431)
-            if self.buffer.startswith(b"\x16", self.at):
+            if self.buffer.startswith(b"\x16", self.pos):
                 raise ProtocolError("this is TLS, and the port speaks plain HTTP")
-            if end < 4:  # no later byte renews the deadline
+            if end < 0:  # no later byte renews the deadline
                 self.deadline = min(self.deadline, self.listener.now + HEAD_SECONDS)
                 return
             head = self.listener.known_head(self.take(size))
-            self.expect(head.size, MAX_MESSAGE_BYTES // 1024)
+            self.begin_body(head.size)
         except ProtocolError as exc:
             self.serve(NO_HEAD, exc)  # and no other request: RFC 9112 §6.3
         else:
@@ -8233,20 +8272,21 @@ class Connection(Wire):
         listener, self.deadline = self.listener, NEVER
         request = HTTPRequest(head, self.address, listener.scheme)
         self.response = response = SocketResponse(self, head)
+        response.at_end(partial(self.go_on, response))
         coro = answer_with(listener.handle, request, response, problem)
         response.task = asyncio.Task(coro, loop=self.loop, **_EAGER)
 
-    def go_on(self, keep: bool) -> None:
-        """Turn to the next request, or close: the first row of the table above, or the last."""
+    def go_on(self, response: SocketResponse) -> None:
+        """Turn to the next request, or close."""
         self.response, self.deadline = None, self.listener.now + IDLE_SECONDS
-        if keep and self.complete:
+        if response.keep_alive and not response.lost and self.complete:
             self.read_on()
             if self.buffer:  # pipelined: others shall have their turn
                 self.loop.call_soon(self.next_request)
         elif self.transport.can_write_eof():
-            # Closing with input unread would reset the connection, and lose the answer: what still
-            # comes is thrown away. RFC 9112 §9.6
-            self.lingering, self.buffer, self.at = True, b"", 0
+            # Closing with input unread would reset the connection, and lose the answer.
+            # RFC 9112 §9.6
+            self.lingering, self.buffer, self.pos = True, b"", 0
             self.deadline = self.listener.now + PROBE_SECONDS
             with suppress(OSError):  # the client has reset it this moment
                 self.transport.write_eof()
@@ -8262,51 +8302,36 @@ class Connection(Wire):
         if self.response is not None:
             self.response.lose()
 
-    async def drain(self) -> None:
-        slow = self.listener.slow
-        slow[self] = self.transport.get_write_buffer_size()
-        while sum(slow.values()) > 4 * HELD_BYTES:
-            oldest = next(iter(slow))
-            del slow[oldest]
-            oldest.transport.abort()
-        async with self.lock:
-            self.await_reader()
-            with suppress(OSError):  # the client is gone: the response knows
-                if self.writer is not None:
-                    await self.writer.drain()
-        slow.pop(self, None)
-
     def await_reader(self) -> None:
-        self.unsent = self.transport.get_write_buffer_size() or -1
+        self.unsent = self.transport.get_write_buffer_size()
         self.deadline = self.loop.time() + STALL_SECONDS
 
     def expire(self) -> None:
-        """Do what the table says of a deadline; read() has that of a body."""
+        """Do what the table says; read() has the deadline of a body."""
         unsent = self.transport.get_write_buffer_size()
-        if self.response is None and self.buffer:  # the rest of a head
-            self.serve(NO_HEAD, too_late())
-        elif unsent == self.unsent or not (unsent or self.response):  # it reads nothing, or is idle
-            self.transport.abort()
-        else:  # it is slow to read, or was
+        if unsent and unsent != self.unsent:  # a slow reader, which has read something
             self.await_reader()
+        elif self.response and not unsent:  # which has read everything: it waits for the handler
+            self.deadline = NEVER
+        elif self.buffer and not self.response:
+            self.serve(NO_HEAD, too_late())
+        else:
+            self.transport.abort()
 
 #######################################
 # 36. Listeners
 #######################################
 # Problem. Many clients come at once, over TCP, TLS and Unix sockets.
-# Rules.   1. One connection too many: the one that was idle longest makes room, or else the oldest
-#             whose body has not come. Of responses that are not read 256 MiB are kept; above that
-#             the client that has not read for longest is cut off.
-# Limits.  Where a process may open no more files, asyncio pauses for a second. A Unix socket has
-#          the permissions that the umask leaves; a second server on it takes it over.
+# Rule.    One connection too many: the one that was idle longest makes room, or else the oldest
+#          whose body has not come.
+# Limits.  A Unix socket has the permissions that the umask leaves; a second server takes it over.
 
 class Listener:
     scheme = "http"
     stopping = False  # each connection ends with its next answer
-    taken = 0  # bytes of bodies that are on their way
     server: Any = None
 
-    def __init__(self, handle: Handle):
+    def __init__(self, handle: Function):
         self.handle, self.limit = handle, MAX_CLIENTS
         with suppress(ImportError):  # Windows has no such limit
             import resource
@@ -8315,29 +8340,29 @@ class Listener:
             self.limit = min(MAX_CLIENTS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 64)
         self.loop = get_running_loop()
         self.connections: dict[Connection, None] = {}  # oldest first
-        self.slow: dict[Connection, int] = {}  # bytes that clients do not read, longest first
+        self.buffers = Buffers()
         self.known_head = lru_cache()(parse_request_head)  # a client's heads are alike
         self._sweep()
 
     async def start(
         self, host: str, port: int, uds: str | None = None, ssl: Any = None, sock: Any = None
     ) -> str:
-        """Listen; return the URL of the root. CannotServe says what is in the way."""
+        """Listen; return the URL of the root, or raise CannotServe."""
 
         def accept() -> asyncio.StreamReaderProtocol:
             begin: Any = Connection.begin  # a bound method would close a circle of garbage
             return asyncio.StreamReaderProtocol(Connection(self), begin, self.loop)
 
         try:
-            tls = Msg(backlog=MAX_IN_FLIGHT)
+            options = Msg(backlog=MAX_IN_FLIGHT)
             if ssl is not None:
                 self.scheme = "https"
-                tls.update(ssl=server_ssl(ssl), ssl_handshake_timeout=PROBE_SECONDS)
+                options.update(ssl=server_ssl(ssl), ssl_handshake_timeout=PROBE_SECONDS)
             if uds:
-                self.server = await self.loop.create_unix_server(accept, uds, **tls)
+                self.server = await self.loop.create_unix_server(accept, uds, **options)
             else:
                 place = {"sock": sock} if sock else {"host": host, "port": port}
-                self.server = await self.loop.create_server(accept, **place, **tls)
+                self.server = await self.loop.create_server(accept, **place, **options)
         except OSError as exc:  # errors of TLS are such, too
             where = uds or f"port {port} of {host}"
             raise CannotServe(
@@ -8367,7 +8392,7 @@ class Listener:
             connection.expire()
 
     async def stop(self, grace: float) -> None:
-        """Let running requests finish within the grace period, then close everything."""
+        """Let requests finish within the grace period, then close everything."""
         self.stopping = True
         if self.server is not None:
             self.server.close()
@@ -8390,7 +8415,7 @@ def server_ssl(ssl: Any) -> Any:
     if isinstance(ssl, SSLContext):
         return ssl
     context = SSLContext(PROTOCOL_TLS_SERVER)
-    context.minimum_version = TLSVersion.TLSv1_2  # RFC 8996 -- the older ones are not to be used
+    context.minimum_version = TLSVersion.TLSv1_2  # RFC 8996
     try:
         context.load_cert_chain(*as_list(ssl))
     except OSError as exc:  # which does not name them
@@ -8402,12 +8427,11 @@ def server_ssl(ssl: Any) -> Any:
 #######################################
 # Problem. Every message of the client is a POST, every answer a JSON body or a stream of events,
 #          and connections may be cut at any byte.
-# Rules.   1. An answer is JSON, unless something must be said before it, or a handler takes long:
+# Rules.   1. An answer is JSON, unless something must be sent before it, or a handler takes long:
 #             then the response becomes a stream, and comments keep the connection.
 #          2. In a session a lost connection cancels nothing, but for HTTP+SSE, where the session
 #             ends with its reader. Events are numbered per stream and kept; a GET with
-#             Last-Event-ID goes on after the last one. In the modern era closing the response is
-#             the cancellation.
+#             Last-Event-ID goes on after the last one.
 # Limits.  The newest events of all sessions are kept, up to HELD_BYTES.
 
 STREAM_HEADERS = {
@@ -8421,76 +8445,69 @@ STREAM_HEADERS = {
 class Stream:
     """Where the answer to a POST goes; or a session's standalone stream, which nothing ends."""
 
-    #: the first part of its events' ids, which nobody can guess; "" until it is a stream
-    name = ""
+    name = ""  # begins the ids of its events; "" until it is a stream of events
     last = sent = 0  # the number of the newest event, and of the newest that was sent
     complete = False  # its last event has been put
 
     def __init__(
-        self, session: HTTPSession, response: Response | None = None, caller: Caller = NOBODY
+        self, conversation: HTTPConversation, response: Response | None = None,
+        caller: Caller = NOBODY
     ):
-        self.session, self.response, self.caller = session, response, caller
-        self.endpoint = session.endpoint
+        self.conversation, self.response, self.caller = conversation, response, caller
+        self.endpoint = conversation.endpoint
         self.since = self.endpoint.now  # when something was sent last
         self.endpoint.live.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
         """Send a message; an answer to the POST is the last."""
-        session = self.session
-        final = "method" not in msg and self is not session.feed
-        session.show(">", msg)
+        conversation = self.conversation
+        final = "method" not in msg and self is not conversation.standalone
+        conversation.show(">", msg)
         if self.name or not final:
             return self.put(msg, final)
-        status, headers, body = 200, JSON_HEADERS, encode(msg)
-        if session.session.state is not READY or "error" in msg:
-            status, headers = session.head_of(msg, self.caller.principal)
+        body, head = encode(msg), conversation.head_of(msg, self.caller.principal)
         response = self.release()
-        return nowhere({}) if response is None else response.send(status, headers, body)
+        return response.send(*head, body) if response else nowhere({})
 
     async def put(self, msg: Payload, final: bool) -> None:
-        session, data = self.session, b"data: %b\n\n" % encode(msg)
+        data = b"data: %b\n\n" % encode(msg)
         await self.open()
         self.last, self.complete = self.last + 1, final
-        if session.keeps_events:
+        if self.conversation.stores_events:
             data = b"id: %b-%d\n%b" % (self.name.encode(), self.last, data)
             self.endpoint.keep((self, self.last), data)
         response = self.release() if final else self.response
-        if response is not None:
+        if response:
             self.sent, self.since = self.last, self.endpoint.now
             await response.write(data, not final)
 
     async def open(self) -> None:
         """Make a stream of the response, if it is none yet."""
-        if not self.name and self.response is not None:
+        if self.response and not self.name:
             await self.begin(self.response)
 
     async def begin(self, response: Response, first: bytes = b"") -> None:
-        """Send `first`, and what nobody has read, to a reader, and go on with what comes."""
-        session, before, kept = self.session, self.response, self.endpoint.kept
+        """Send `first` and what was missed to a reader, and go on with what comes."""
+        conversation, kept = self.conversation, self.endpoint.kept
         missed = [kept[self, n] for n in range(self.sent + 1, self.last + 1) if (self, n) in kept]
         if not self.name:
-            session.name_stream(self)
-        if session.primes and not first:
+            self.name = os.urandom(8).hex()
+            conversation.streams[self.name] = self
+        if conversation.can_resume and not first:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately send"
             first = b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), self.sent, RETRY_MS)
         self.response, self.sent, self.since = response, self.last, self.endpoint.now
-        if before is not None and before is not response:
-            self.endpoint.tasks.spawn(before.end())
         self.endpoint.live.add(self)
-        response.on_end += (partial(self.detach, response),)
-        if response.lost:  # while its token was looked at: lose() is not called again
-            self.detach(response)
+        response.at_end(partial(self.detach, response))
         if self.complete:
             self.release()
-        await response.send(200, {**STREAM_HEADERS, **session.headers}, first + b"".join(missed),
-                            not self.complete)
+        await response.send(200, {**STREAM_HEADERS, **conversation.headers},
+                            first + b"".join(missed), not self.complete)
 
     def detach(self, response: Response) -> None:
         if self.response is response:
             self.release()
-            self.session.touch()
-            if self.session.pair:  # it ends with its reader
-                self.endpoint.end_soon(self.session)
+            self.conversation.reader_left()
 
     def release(self) -> Response | None:
         """Return the response, which is this stream's no longer."""
@@ -8500,115 +8517,154 @@ class Stream:
 
     async def keep_alive(self) -> None:
         self.since = self.endpoint.now
-        if self.name and self.response is not None:
+        if self.response and self.name:
             await self.response.write(b":\n\n")  # a comment
         await self.open()
 
     async def pause(self, retry_ms: int) -> bool:
-        """End the connection, not the stream; return False for a client that cannot come back."""
-        if self.session.primes:
+        """End the connection, not the stream; return False if the client cannot come back."""
+        if self.conversation.can_resume:
             await self.open()
             await self.end(b"retry: %d\n\n" % retry_ms)
-        return self.session.primes
+        return self.conversation.can_resume
 
     async def end(self, last: bytes = b"") -> None:
         response = self.release()
-        if response is not None and response.begun:
+        if response and response.begun:
             await response.end(last)
-        elif response is not None:
+        elif response:
             await response.send(200, STREAM_HEADERS, last)
 
 
-class HTTPSession(Conversation):
-    """A conversation over HTTP.
+class HTTPConversation(Conversation):
+    """A conversation over HTTP. This class itself serves one POST of a server without sessions."""
 
-    With an `id` it is a legacy session, kept by the endpoint, or a `pair`: one of HTTP+SSE, whose
-    answers all come on its one stream. Without an id it serves one legacy request, where the server
-    keeps no sessions; or, with `many_clients`, the modern era.
-    """
+    id = ""  # of a session
+    stores_events = False  # whether events are numbered and kept
+    headers: Fields = {}  # of the answer that opens a session, and of its streams
+    statuses: dict[int, int] = {}  # of HTTP, by the code of an error; others have 200
+    standalone: Stream | None = None  # for what no request caused
+    reader_left: Any = nothing  # called when the reader of a stream has gone
 
-    pair = False
-    feed: Stream | None = None  #: the standalone stream, for what no request caused
-
-    def __init__(self, endpoint: Endpoint, caller: Caller, id: str = ""):
+    def __init__(self, endpoint: Endpoint, caller: Caller):
         super().__init__(endpoint.server, caller.address)
-        self.endpoint, self.id, self.owner = endpoint, id, caller.owner
-        self.loads, self.used = endpoint.loads, endpoint.now
-        self.named: Any = weakref.WeakSet()  # its streams
+        self.endpoint, self.loads = endpoint, endpoint.loads
+        self.streams: Any = weakref.WeakValueDictionary()  # by name, while somebody holds them
 
     @property
-    def keeps_events(self) -> bool:
-        """Whether events are numbered and kept."""
-        return self.id != "" and not self.pair
+    def can_resume(self) -> bool:
+        """Whether the client can come back for the rest of a stream."""
+        return self.stores_events and self.session.rev >= RICH
 
-    @property
-    def headers(self) -> Fields:
-        """The headers of the answer that opens the session, and of its streams."""
-        return {SESSION_HEADER: self.id} if self.keeps_events else {}
-
-    @property
-    def primes(self) -> bool:
-        """Whether a client knows how to come back for the rest of a stream."""
-        return self.keeps_events and self.session.rev >= RICH
-
-    @property
-    def idle(self) -> bool:
-        return not (self.incoming or self.feed and self.feed.response)
-
-    def touch(self) -> None:
-        self.used = self.endpoint.now
-        if self.id in self.endpoint.sessions:
-            self.endpoint.sessions.move_to_end(self.id)
+    async def serve_post(self, msg: Any, request: Any, response: Response, size: int) -> None:
+        """Serve a request, or a batch; this task may outlast its connection."""
+        stream = Stream(self, response, request)
+        try:
+            if type(msg) is not list:
+                await self.reply(self.accept(msg, stream, request, size))
+            else:
+                await self.reply_batch(msg, stream, request, size)
+                if not response.begun:  # it has no answer
+                    await response.send(202, {})
+        except RPCError as exc:
+            await stream(error(msg["id"], wire_error(exc)))
+        finally:  # a request that is cancelled ends its response, and then this task
+            stream.complete = True
+            await stream.end()
+        if self.session.state is START:  # the handshake that was to open it failed
+            await self.disconnect()
 
     def head_of(self, msg: Any, principal: Any) -> tuple[int, Fields]:
-        """Return the head of an answer that is an error, or the first of a session."""
-        problem = msg.get("error") if type(msg) is dict else None
-        if problem is None:
+        """Return the head of an answer that is JSON."""
+        if "error" not in msg:
             # spec 2025-11-25: basic/transports#session-management
-            return 200, {**JSON_HEADERS, **self.headers}
-        code = problem["code"]
-        data = object_of(problem, "data")  # of another server: anything
-        scope = " ".join(str(data.get("scope", "")).split())
+            opened = {} if self.session.state is READY else self.headers
+            return 200, {**JSON_HEADERS, **opened}
+        code, data = msg["error"]["code"], object_of(msg["error"], "data")
+        scope = str(data.get("scope", ""))  # of another server: anything
         if code == FORBIDDEN and re.fullmatch(f"{SCOPE}( {SCOPE})*", scope):
-            return 403, {**JSON_HEADERS, **self.endpoint.entrance.wants(scope, principal)}
-        return MODERN_STATUS.get(code, 200) if self.many_clients else 200, JSON_HEADERS
+            challenge = self.endpoint.authenticator.scope_challenge(scope, principal)
+            return 403, {**JSON_HEADERS, **challenge}
+        return self.statuses.get(code, 200), JSON_HEADERS
 
-    def name_stream(self, stream: Stream) -> None:
-        """Give a stream its name, by which a client can ask for it."""
-        stream.name = os.urandom(8).hex()
-        self.endpoint.streams[stream.name] = stream
-        self.named.add(stream)
-
-    def standalone(self) -> Stream:
-        if self.feed is None:
-            self.feed = Stream(self)
-            self.name_stream(self.feed)
-            self.listen(self.feed)
-        return self.feed
-
-    async def end(self, farewell: str = "the session has ended") -> None:
+    async def disconnect(self, farewell: str = "the session has ended") -> None:
         self.endpoint.sessions.pop(self.id, None)
         self.server.subscribers.discard(self)
         self.lose(ConnectionClosed(farewell))
         await self.close(farewell)
         await poll(lambda: self.incoming, GRACE_SECONDS)
-        for stream in [each for each in self.endpoint.live if each.session is self]:
+        for stream in [each for each in self.endpoint.live if each.conversation is self]:
             await stream.end()
-        for stream in [*self.named]:  # the oldest events of each may be forgotten already
+        for stream in [*self.streams.values()]:  # its oldest events may be forgotten already
             while (stream, stream.last) in self.endpoint.kept:
                 self.endpoint.forget((stream, stream.last))
                 stream.last -= 1
 
-    disconnect = end
+
+class ModernClients(HTTPConversation):
+    """All clients of the modern era: each request stands for itself."""
+
+    many_clients, statuses = True, MODERN_STATUS
+
+    def __init__(self, endpoint: Endpoint):
+        super().__init__(endpoint, NOBODY)
+        self.name, self.limit = "a client", MAX_CLIENTS
+        self.session.resume(NEWEST)
+
+    def accept(self, msg: Msg, send: Any, caller: Any, size: int, modern: Any = True) -> Exchange:
+        """Take a request on if its headers agree with its body."""
+        facts = check_modern_post(msg, caller.headers, caller.notes, self.server.tools)
+        exchange = super().accept(msg, send, caller, size, modern)
+        exchange.facts = facts
+        # spec: basic/transports/streamable-http#cancellation -- closing the response is it
+        send.response.at_end(partial(self.stop, exchange))
+        return exchange
+
+
+class HTTPSession(HTTPConversation):
+    """A session of the legacy era, until it is deleted or idle for too long."""
+
+    stores_events = True
+
+    def __init__(self, endpoint: Endpoint, caller: Caller, id: str):
+        super().__init__(endpoint, caller)
+        self.id, self.owner, self.used = id, caller.owner, endpoint.now
+        if self.stores_events:
+            self.headers = {SESSION_HEADER: id}
+
+    @property
+    def idle(self) -> bool:
+        return not (self.incoming or self.standalone and self.standalone.response)
+
+    def touch(self) -> None:
+        self.used = self.endpoint.now
+        with suppress(KeyError):  # it has ended
+            self.endpoint.sessions.move_to_end(self.id)
+
+    reader_left = touch
+
+    def open_standalone(self) -> Stream:
+        if self.standalone is None:
+            self.standalone = Stream(self)
+            self.listen(self.standalone)
+        return self.standalone
+
+
+class PairSession(HTTPSession):
+    """A session of HTTP+SSE: all its answers come on one stream, and it ends with the reader."""
+
+    stores_events = False
+
+    def reader_left(self) -> None:
+        self.endpoint.end_soon(self)
 
 #######################################
-# 38. Entrances and pages
+# 38. Authentication and pages
 #######################################
 # Problem. Somebody sends a request: who is it, and may they come in?
 # Rules.   1. Host, Origin and token are checked in this order, before the body is read.
 #          2. Known tokens are all compared, each in constant time.
-#          3. No handler sees a token: it could pass it on, and the token is meant for us only.
-# Limits.  A principal without a subject is its own key: a value that changes makes it another one.
+#          3. No handler sees a token: it could pass it on.
 
 class Identity(Row):
     principal: Any
@@ -8632,11 +8688,11 @@ def seconds_left(principal: Any) -> Any:
     return (NEVER if end is None else end) - time.time()
 
 
-def not_now() -> Refused:
-    return Refused("tokens cannot be verified at the moment", 503, {"retry-after": "10"})
+def cannot_verify() -> HTTPError:
+    return HTTPError("tokens cannot be verified at the moment", 503, {"retry-after": "10"})
 
 
-class Entrance:
+class Authenticator:
     """Decides who may come in, by `token` and `verify` of Endpoint. Section 48 derives Guard."""
 
     url = ""  # of the endpoint, as clients know it
@@ -8650,33 +8706,34 @@ class Entrance:
             check_function("verify=", verify, "token")
         self.verify = verify
         self.locked = not (token is verify is None)
-        known = {} if token is None else principals_by_token(token)
+        principals = {} if token is None else principals_by_token(token)
         self.tokens = {
-            sendable_token(text).encode(): self.identity_of(each) for text, each in known.items()
+            sendable_token(text).encode(): self.identity_of(principal)
+            for text, principal in principals.items()
         }
 
     async def identify(self, request: HTTPRequest) -> Identity:
-        """Return the sender of a request; Refused without a valid token, or one of all scopes."""
+        """Return the sender of a request; HTTPError without a valid token with all scopes."""
         from hmac import compare_digest
 
         token = bearer_of(request.headers)
         # RFC 9110 §15.5.2 -- "MUST send a WWW-Authenticate header field"
         if token is None:  # one in the query alone does not count: RFC 6750 §5.3
-            raise Refused("a bearer token is needed", 401, self.challenge())
-        same = [who for known, who in self.tokens.items()
-                if compare_digest(known, token.encode())
-                and seconds_left(who.principal) > -CLOCK_SECONDS]
-        who = same[0] if same else await self.judge(token)
+            raise HTTPError("a bearer token is needed", 401, self.challenge())
+        known = [who for each, who in self.tokens.items()
+                 if compare_digest(each, token.encode())
+                 and seconds_left(who.principal) > -CLOCK_SECONDS]
+        who = known[0] if known else await self.judge(token)
         if who is None:
-            raise Refused("the bearer token is not valid", 401, self.challenge("invalid_token"))
+            raise HTTPError("the bearer token is not valid", 401, self.challenge("invalid_token"))
         missing = {*self.scopes} - scopes_of(who.principal)
         if missing:
-            raise Refused(f"the token lacks the scope {' '.join(sorted(missing))}", 403,
-                          self.wants("", who.principal))
+            raise HTTPError(f"the token lacks the scope {' '.join(sorted(missing))}", 403,
+                            self.scope_challenge("", who.principal))
         return who
 
     async def judge(self, token: str) -> Identity | None:
-        """Return whose token it is, None for a wrong one; Refused if nobody can tell now."""
+        """Return whose token it is, None for a wrong one; HTTPError if nobody can tell now."""
         try:
             principal = await maybe_await(self.verify(token)) if self.verify else None
             # A function that compares returns False.
@@ -8687,7 +8744,7 @@ class Entrance:
             raise
         except Exception as exc:
             logger.warning("tokens cannot be verified: %s", exc, exc_info=True)
-            raise not_now() from exc
+            raise cannot_verify() from exc
 
     def identity_of(self, principal: Any) -> Identity:
         if principal is True:  # all would be one, and share sessions
@@ -8701,24 +8758,23 @@ class Entrance:
         text = ", ".join(f'{name}="{value}"' for name, value in fields.items() if value)
         return {"www-authenticate": f"Bearer {text}".rstrip()}
 
-    def wants(self, scope: str, principal: Any) -> Fields:
-        """Return the header that names a missing scope, and all that we need anyway."""
-        # spec: basic/authorization/index#runtime-insufficient-scope-errors
+    def scope_challenge(self, scope: str, principal: Any) -> Fields:
+        """Return the header that names a missing scope, and those that we need anyway."""
         # Clients ask for what is named here, and would lose what is not.
-        # spec 2025-11-25: basic/authorization#runtime-insufficient-scope-errors
+        # spec: basic/authorization/index#runtime-insufficient-scope-errors
         kept = [each for each in self.offered if each in scopes_of(principal)]
         return self.challenge("insufficient_scope",
                               " ".join(dict.fromkeys((*self.scopes, *kept, *scope.split()))))
 
     def pages(self, path: str) -> dict[str, Function]:
-        """Return the pages, by path, that tell everybody how to come in."""
+        """Return the public pages, by path."""
         return {}
 
 
 async def serve_page(
     threads: Threads, fn: Function, request: HTTPRequest, response: Response
 ) -> None:
-    """Serve a page: str, bytes, a JSON value, or (status, content type or headers, body)."""
+    """Serve a page: text, bytes, JSON, or (status, content type or headers, body)."""
     work = fn if is_async(fn) else partial(threads.run, fn)
     body = await maybe_await(await work(request))
     status, kind = 200, "text/plain; charset=utf-8"
@@ -8735,19 +8791,18 @@ async def serve_page(
 # 39. The endpoint
 #######################################
 # Problem. Requests arrive from any engine: which message is it, and whose session? answer() lets a
-#          request in, post() finds the session of its message, and _serve() runs it.
-# Rules.   1. Who sends a request is known before its body is read, its body before it is served.
-#          2. Sessions have ids that nobody can guess, belong to whoever opened them, and expire
-#             when idle. Who asks for somebody else's learns only that it is not there.
+#          request in, and post() finds the conversation that serves its message.
+# Rules.   1. The sender of a request is known before its body is read.
+#          2. The id of a session cannot be guessed. Only the principal that opened the session can
+#             use it; for all others it does not exist.
 # Limits.  Of too many sessions, the one that was idle longest ends. A stream may outlive the token
-#          that opened it. In the modern era a client sends no responses, and none of the
-#          protocol's notifications.
+#          that opened it. Modern clients send no responses.
 
 PAIR_PATH = "/messages"  # where the first revision's transport takes messages
 
 
-class Door(Row):
-    """What was found out from the head of a request, for the next one that is alike."""
+class Access(Row):
+    """What the head of a request asks for, and may have."""
 
     route: Any  # None where nothing is served
     guarded: bool  # whether it takes a token
@@ -8756,22 +8811,22 @@ class Door(Row):
 
 
 class Endpoint:
-    """The MCP endpoint and the pages beside it, which answer the requests of any engine.
+    """The MCP endpoint and the pages beside it, for any engine.
 
     Args:
         path: of the endpoint
         token: a bearer token, several, or a mapping from token to principal
-        verify: the principal of a token, not a mere True; None or False refuses; async if it waits
-        auth: a Guard, for tokens that an authorization server gives
+        verify: a function, plain or async: the principal of a token (not True), or None
+        auth: a Guard, for the tokens of an authorization server
         allowed_hosts: names in Host to let in, besides loopback names; "*" is any
         allowed_origins: origins of web pages to let in, besides this machine's; "*" is any
-        sessions: False keeps nothing between requests, for a server behind a balancer, and does not
-            serve the transport of the first revision, at /sse and /messages
-        session_seconds: for which a session may be idle
-        session_prefix: of the ids of sessions, by which a balancer finds the process
-        healthz: whether there are pages for probes, /healthz and /readyz
-        grace: seconds that running requests get when the server is to end
-        max_body: bytes of a request; no more than MAX_MESSAGE_BYTES, 16 MiB
+        sessions: False keeps nothing between requests, and does not serve the transport of the
+            first revision, at /sse and /messages
+        session_seconds: how long a session may be idle
+        session_prefix: what session ids begin with, so that a balancer finds the process
+        healthz: whether to serve pages for probes, /healthz and /readyz
+        grace: seconds that running requests get to finish when the server ends
+        max_body: the most bytes of a request, up to MAX_MESSAGE_BYTES, 16 MiB
     """
 
     def __init__(
@@ -8785,57 +8840,54 @@ class Endpoint:
 
         if not path.startswith("/"):
             raise ValueError(f"path={path!r}: a path begins with a slash")
-        if auth is not None and not (token is verify is None and isinstance(auth, Entrance)):
+        if auth is not None and not (token is verify is None and isinstance(auth, Authenticator)):
             raise ValueError("auth= is a Guard, in place of token= and verify=")
         check_numbers(session_seconds=session_seconds, grace=grace, max_body=max_body)
         if max_body > MAX_MESSAGE_BYTES:
             raise ValueError(f"max_body={max_body}: a message has {MAX_MESSAGE_BYTES} at most")
         self.server, self.path = server, path.rstrip("/")
         # A Guard may guard several servers, each with a URL of its own.
-        self.entrance = copy.copy(auth or Entrance(token, verify))
-        self.gate = Gate(allowed_hosts, allowed_origins)
+        self.authenticator = copy.copy(auth or Authenticator(token, verify))
+        self.host_policy = HostPolicy(allowed_hosts, allowed_origins)
         self.stateful, self.session_seconds = sessions, session_seconds
         self.session_prefix, self.healthz = session_prefix, healthz
         self.grace, self.max_body = grace, max_body
         self._add_routes()
 
-    async def enter(self) -> None:
+    async def startup(self) -> None:
         """Open the lifespan, which closing `self.stack` leaves, and begin on this loop."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(lifespan_of(self.server))
             self._add_routes()  # pages may have come since
             self.stack = stack.pop_all()
         self.loop = get_running_loop()
-        self.now = self.loop.time()  # as the last sweep saw it: near enough for what takes minutes
+        self.now = self.loop.time()  # of the last sweep: near enough for minutes
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
-        self.streams: Any = weakref.WeakValueDictionary()  # by name, while somebody holds them
-        self.live: set[Stream] = set()  # that have a response
+        self.live: set[Stream] = set()  # streams that have a response
         #: events by their stream and their number, oldest first
         self.kept: OrderedDict[tuple[Stream, int], bytes] = OrderedDict()
         self.kept_bytes = 0
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.tasks = Tasks()
-        self.draining = False  # whether new work is turned away: the server is to end
-        self.modern = modern = HTTPSession(self, NOBODY)  # of all clients of the modern era
-        modern.name, modern.many_clients, modern.limit = "a client", True, MAX_CLIENTS
-        modern.session.resume(NEWEST)
+        self.draining = False  # whether new requests are refused
+        self.modern = ModernClients(self)
         self._sweep()
 
     # Routes.
 
     def _add_routes(self) -> None:
-        #: by path and method; each serves by fn(request, response)
+        #: by path and method
         self.routes: dict[str, dict[str, Route]] = {}
         self.threads = Threads(4)  # for pages
-        self.add("POST", self.path, Route(self.post))
+        own = [("POST", self.path, self.post)]
         if self.stateful:
-            self.add("GET", self.path, Route(self.get))
-            self.add("DELETE", self.path, Route(self.delete))
-            self.add("GET", "/sse", Route(self.open_pair))
-            self.add("POST", PAIR_PATH, Route(self.post_to_pair))
+            own += [("GET", self.path, self.get), ("DELETE", self.path, self.delete),
+                    ("GET", "/sse", self.open_pair), ("POST", PAIR_PATH, self.post_to_pair)]
+        for method, where, fn in own:
+            self.add(method, where, Route(fn))
         for where in ("/healthz", "/readyz") if self.healthz else ():
             self.add_page("GET", where, Route(self.probe, True, True))
-        for where, fn in self.entrance.pages(self.path).items():
+        for where, fn in self.authenticator.pages(self.path).items():
             for method in ("GET", "OPTIONS"):
                 self.add_page(method, where, Route(fn, True, True))
         for (method, where), route in self.server.routes.items():
@@ -8853,37 +8905,35 @@ class Endpoint:
         if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
             self.routes[where].setdefault("HEAD", route)
 
-    def door(self, request: HTTPRequest) -> Door:
+    def access_of(self, request: HTTPRequest) -> Any:
         methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
         # A page asks by OPTIONS before it sends another method.
         model = route or next(iter(methods.values()), None)
-        guarded = self.entrance.locked and model is not None and not model.public
+        guarded = self.authenticator.locked and model is not None and not model.public
         headers, cors = request.headers, {"vary": "Origin"}
         if model is not None and not model.any_host:
-            self.gate.check(headers, guarded)  # a page that binds its name has no token
+            self.host_policy.check(headers, guarded)  # a page that binds its name has no token
             if "origin" in headers:
                 cors = {"access-control-allow-origin": headers["origin"], **CORS_HEADERS}
         if guarded:
             # spec: basic/authorization/index#token-handling
             headers = types.MappingProxyType(without(headers, "authorization"))
-        door = request.notes[self] = Door(route, guarded, cors, headers)
-        return door
+        return request.notes.setdefault(self, Access(route, guarded, cors, headers))
 
     async def answer(self, request: HTTPRequest, response: Response) -> None:
         trace_head("<", f"{request.method} {request.path}", request.headers)
-        # A page must be able to read why it is refused.
-        door = request.notes.get(self) or self.door(request)
-        response.cors = door.cors
-        if door.route is None:
+        access = request.notes.get(self) or self.access_of(request)
+        response.cors = access.cors  # a page must be able to read why it is refused
+        if access.route is None:
             return await self.answer_options(request, response)
-        if door.guarded:
-            who = await self.entrance.identify(request)
+        if access.guarded:
+            who = await self.authenticator.identify(request)
             request.principal, request.owner = who.principal, who.owner
-            request.headers = door.headers
+            request.headers = access.headers
         request.body = await response.read(
             BUFFER_BYTES if request.method in ("GET", "HEAD") else self.max_body)
-        await door.route.fn(request, response)
+        await access.route.fn(request, response)
 
     async def answer_options(self, request: HTTPRequest, response: Response) -> None:
         """Answer OPTIONS, which needs no token, and refuse what is not there."""
@@ -8894,7 +8944,7 @@ class Endpoint:
                 http_status=404)
         allowed = ", ".join(dict.fromkeys((*methods, "OPTIONS")))
         if request.method != "OPTIONS":  # RFC 9110 §15.5.6 -- "MUST generate an Allow header field"
-            raise Refused(f"{request.method[:20]} is not served here", 405, {"allow": allowed})
+            raise HTTPError(f"{request.method[:20]} is not served here", 405, {"allow": allowed})
         await response.send(204, {
             "allow": allowed, "access-control-allow-methods": allowed,
             "access-control-allow-headers":
@@ -8904,89 +8954,51 @@ class Endpoint:
     # Messages.
 
     def post(self, request: HTTPRequest, response: Response) -> Awaitable[Any]:
-        """Take a message, or a batch, of a client; what is returned answers it."""
-        headers = request.headers
-        check_json(headers)
-        rev = headers.get(VERSION_HEADER, "")
-        rev = rev if rev in REVISIONS else ""
+        """Read a message or a batch; what is returned answers it."""
+        check_json(request.headers)
         msg, size = decode(request.body), len(request.body)
         request.body = b""  # what keeps the caller, a session or a task, need not keep this
-        # A handshake is legacy, whatever headers a client that speaks both eras gives it.
-        modern = type(msg) is dict and (
-            is_modern(msg.get("params")) or rev >= MODERN and msg.get("method") != "initialize"
-        )
         batch = type(msg) is list
         try:
             kind = REQUEST if batch else classify(msg)
-            if kind is REQUEST:
-                self.check_open()
-            if not (modern or rev):
-                header_revision(headers)  # raises for an unknown one
+            if kind is REQUEST and self.draining:
+                raise HTTPError(SHUTTING_DOWN, 503, {"retry-after": "2"})
+            modern = not batch and is_modern(msg.get("params"))
+            # The headers of a modern message are checked later, all of them.
+            rev = "" if modern else header_revision(request.headers)
         except ProtocolError as exc:
             exc.req_id = readable_id(msg)
             raise
         opening = kind is REQUEST and not batch and msg["method"] == "initialize"
-        session = self.modern if modern else self.find(request, rev, opening)
-        session.show("<", msg)
+        # A handshake is legacy, whatever headers a client that speaks both eras gives it.
+        modern = modern or rev >= MODERN and not (batch or opening)
+        conversation = self.modern if modern else self.find(request, rev, opening)
+        conversation.show("<", msg)
         if batch:
-            session.check_batch(msg)
+            conversation.check_batch(msg)
         if kind is REQUEST:
-            return self._serve(msg, session, request, response, size)
+            return conversation.serve_post(msg, request, response, size)
         if modern and kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("clients of this revision send no responses")
-        session.dispatch(msg, nowhere, request)
+        conversation.dispatch(msg, nowhere, request)
         return response.send(202, {})
-
-    def check_open(self) -> None:
-        if self.draining:
-            raise Refused(SHUTTING_DOWN, 503, {"retry-after": f"{GRACE_SECONDS:g}"}, TOO_BUSY)
-
-    async def _serve(
-        self, msg: Any, session: HTTPSession, request: HTTPRequest, response: Response, size: int
-    ) -> None:
-        """Serve a request, or a batch, in this task, which may outlast its connection."""
-        modern, stream = session is self.modern, Stream(session, response, request)
-        exchange, batch, facts = None, type(msg) is list, None
-        try:
-            if modern:
-                facts = check_modern_post(msg, request.headers, request.notes, self.server.tools)
-            if batch:
-                work = session.reply_batch(msg, stream, request, size)
-            else:
-                exchange = session.accept(msg, stream, request, size, modern)
-                exchange.facts = facts
-                work = session.reply(exchange)
-        except RPCError as exc:
-            work = stream(error(msg["id"], wire_error(exc)))
-        if modern and exchange is not None:
-            # spec: basic/transports/streamable-http#cancellation -- closing the response is it
-            response.on_end += (partial(session.stop, exchange),)
-            if response.lost:
-                session.stop(exchange)
-        try:
-            await work
-            if batch and not response.begun:  # it has no answer
-                await response.send(202, {})
-        finally:  # a request that is cancelled ends its response, and then this task
-            stream.complete = True
-            await stream.end()
-        if session.session.state is START:  # the handshake that was to open the session failed
-            await session.end()
 
     # Sessions.
 
-    def find(self, caller: Caller, rev: str, opening: bool) -> HTTPSession:
-        """Return the session of a legacy message: its own, a new one, or one for this POST only."""
+    def find(self, caller: Caller, rev: str, opening: bool) -> HTTPConversation:
+        """Return the conversation of a legacy message: its session, a new one, or none."""
         if not self.stateful:
-            session = HTTPSession(self, caller)
-            session.outbox.close()  # nothing is announced after the answer
+            conversation = HTTPConversation(self, caller)
+            conversation.outbox.close()  # nothing is announced after the answer
             if not opening:
                 # spec 2025-11-25: basic/transports#protocol-version-header -- what to assume
-                session.session.resume(rev or HEADERLESS)
-            return session
+                conversation.session.resume(rev or HEADERLESS)
+            return conversation
         id = caller.headers.get(SESSION_HEADER)
-        return self.open_session(caller) if id is None and opening else self.session_of(id, caller)
+        if id is None and opening:
+            return self.open_session(HTTPSession, caller)
+        return self.session_of(id, caller)
 
     def session_of(self, id: str | None, caller: Caller) -> HTTPSession:
         if id is None:
@@ -8998,19 +9010,19 @@ class Endpoint:
         session.touch()
         return session
 
-    def open_session(self, caller: Caller) -> HTTPSession:
+    def open_session(self, kind: type[HTTPSession], caller: Caller) -> HTTPSession:
         if len(self.sessions) >= MAX_CLIENTS:
             victim = next((each for each in self.sessions.values() if each.idle), None)
             if victim is None:
                 raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
             self.end_soon(victim)
-        session = HTTPSession(self, caller, self.session_prefix + os.urandom(16).hex())
+        session = kind(self, caller, self.session_prefix + os.urandom(16).hex())
         self.sessions[session.id] = session
         self.server.subscribers.add(session)
         return session
 
     def keep(self, event: tuple[Stream, int], data: bytes) -> None:
-        """Keep an event of a session; HELD_BYTES of them in all, and the oldest go first."""
+        """Keep an event; HELD_BYTES of them in all, and the oldest go first."""
         self.kept[event] = data
         self.kept_bytes += len(data) + 2048  # for its stream
         while self.kept_bytes > HELD_BYTES:
@@ -9021,32 +9033,35 @@ class Endpoint:
 
     def end_soon(self, session: HTTPSession) -> None:
         self.sessions.pop(session.id, None)
-        self.tasks.spawn(session.end())
+        self.tasks.spawn(session.disconnect())
 
     async def get(self, request: HTTPRequest, response: Response) -> None:
         """Open the standalone stream, or resume any stream after Last-Event-ID."""
         session = self.session_of_legacy(request)
         last_id = request.headers.get("last-event-id")
-        if last_id is None:
-            feed = session.standalone()
-            if feed.response is not None:
-                # Who only knows the session's id must not take its stream away.
+        if not last_id:
+            standalone = session.open_standalone()
+            if standalone.response:
+                # Who only knows the id must not take the stream away.
                 raise ProtocolError("this session's stream is being read", http_status=409)
-            await feed.begin(response)
-            return
+            return await standalone.begin(response)
         name, _, number = last_id.rpartition("-")
-        stream = self.streams.get(name) if re.fullmatch("[0-9]{1,15}", number) else None
-        if stream is None or stream.session is not session or (
-                int(number) != stream.last and (stream, int(number) + 1) not in self.kept):
+        stream = session.streams.get(name) if re.fullmatch("[0-9]{1,15}", number) else None
+        if stream is None or (
+            int(number) != stream.last and (stream, int(number) + 1) not in self.kept
+        ):
             raise ProtocolError("the events after last-event-id are not kept")
-        stream.sent = int(number)
+        before, stream.sent = stream.release(), int(number)
+        if before:
+            self.tasks.spawn(before.end())
         await stream.begin(response, b":\n\n")
 
     def session_of_legacy(self, request: HTTPRequest) -> HTTPSession:
-        """Return the session of a GET or a DELETE, which the modern era does not have."""
+        """Return the session of a GET or a DELETE: the modern era has neither."""
         if header_revision(request.headers) >= MODERN:
             # spec: basic/transports/streamable-http#earlier-streamable-http-revisions
-            raise Refused(f"this revision has no {request.method}", 405, {"allow": "POST, OPTIONS"})
+            raise HTTPError(f"this revision has no {request.method}", 405,
+                            {"allow": "POST, OPTIONS"})
         return self.session_of(request.headers.get(SESSION_HEADER), request)
 
     async def delete(self, request: HTTPRequest, response: Response) -> None:
@@ -9055,30 +9070,27 @@ class Endpoint:
 
     async def open_pair(self, request: HTTPRequest, response: Response) -> None:
         """Open the stream of HTTP+SSE, which says first where to POST."""
-        session = self.open_session(request)
-        session.pair = True
+        session = self.open_session(PairSession, request)
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
         where = f"{request.root}{PAIR_PATH}?session_id={session.id}".encode()
-        await session.standalone().begin(response, b"event: endpoint\ndata: %b\n\n" % where)
+        await session.open_standalone().begin(response, b"event: endpoint\ndata: %b\n\n" % where)
 
     async def post_to_pair(self, request: HTTPRequest, response: Response) -> None:
-        """Take a message of HTTP+SSE; its answer comes on the stream."""
+        """Take a message of HTTP+SSE; the stream has its answer."""
         check_json(request.headers)
-        self.check_open()
         found = re.search("(?:^|&)session_id=([^&]*)", request.query)
         session = self.session_of(found[1] if found else "", request)
-        stream = session.standalone()
-        if stream.response is not None:
+        stream = session.open_standalone()
+        if stream.response:
             await stream.response.write(b"")  # waits until the client has read enough
         session.receive(request.body, stream, request)
         request.body = b""
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
 
     async def probe(self, request: HTTPRequest) -> Any:
-        headers = {"content-type": "text/plain", "cache-control": "no-store"}
         if self.draining and request.path == "/readyz":
-            return 503, headers, "draining\n"
-        return 200, headers, "ok\n"
+            return 503, "text/plain", "draining\n"
+        return "ok\n"
 
     # Time.
 
@@ -9096,16 +9108,17 @@ class Endpoint:
                 session.touch()
         self.sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
 
-    async def wind_up(self) -> None:
-        """Let running requests finish within the grace period; answer the others with an error."""
+    async def shutdown(self) -> None:
+        """Let requests finish within the grace period; answer the others with an error."""
         self.draining = True
         self.modern.on_lost()
-        sessions = {self.modern, *self.sessions.values(), *(each.session for each in self.live)}
-        for session in sessions:
-            if session.feed is not None and session.keeps_events:
-                self.tasks.spawn(session.feed.end())
-        await poll(lambda: any(each.incoming for each in sessions), self.grace)
-        ends = [self.tasks.spawn(each.end(SHUTTING_DOWN)) for each in sessions]
+        streams = {each.conversation for each in self.live}
+        conversations = {self.modern, *self.sessions.values(), *streams}
+        for each in conversations:
+            if each.standalone and each.stores_events:  # its reader comes back later
+                self.tasks.spawn(each.standalone.end())
+        await poll(lambda: any(each.incoming for each in conversations), self.grace)
+        ends = [self.tasks.spawn(each.disconnect(SHUTTING_DOWN)) for each in conversations]
         await asyncio.wait(ends, timeout=FAREWELL_SECONDS)  # some clients do not read
         await self.tasks.close()
         await self.threads.close(0)
@@ -9116,21 +9129,20 @@ class Endpoint:
 # 40. Engines
 #######################################
 # Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
-# Rules.   1. Lifespan, endpoint and listener begin in this order. Whatever fails, they end in
-#             another: endpoint, listener, lifespan.
-#          2. Under an ASGI server a request has a task of its own: whatever becomes of its
-#             connection, it goes on.
-# Limits.  An ASGI server tells of its end only when all connections have ended. Let it hang up on
-#          those who only listen: uvicorn --timeout-graceful-shutdown.
+# Rules.   1. Lifespan, endpoint and listener start in this order. Endpoint, listener and lifespan
+#             end in this order, whatever fails.
+#          2. Under an ASGI server a request has a task of its own, which outlasts its connection.
+# Limits.  An ASGI server reports its end when all connections have ended. Let it close those that
+#          only listen: uvicorn --timeout-graceful-shutdown.
 
 class HTTPServer(Endpoint):
     """A server on a port of ours: `async with app.http(port=0) as server: server.url`.
 
     Args:
-        host: the address to listen on; 0.0.0.0 is all addresses of this machine
+        host: the address to listen on; 0.0.0.0 is all of this machine
         port: 0 takes a free one
         uds: the path of a Unix socket, in place of host and port
-        sock: a listening socket in place of host and port; it is closed in the end
+        sock: a listening socket, in place of host and port
         ssl: an ssl.SSLContext, or (certificate file, key file)
     """
 
@@ -9138,22 +9150,23 @@ class HTTPServer(Endpoint):
         self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
         sock: Any = None, ssl: Any = None, **options: Any
     ):
-        check_numbers(port=port)
+        if port not in range(65536):
+            raise ValueError(f"port={port!r}: must be an integer from 0 to 65535")
         super().__init__(server, **options)
         self.where = host, port, uds, ssl, sock
 
     async def __aenter__(self) -> HTTPServer:
-        await self.enter()
-        entrance, self.listener = self.entrance, Listener(self.answer)
+        await self.startup()
+        authenticator, self.listener = self.authenticator, Listener(self.answer)
         try:
             root = await self.listener.start(*self.where)
             host = parse_url(root).host
-            if entrance.issuers and not (entrance.url or is_loopback(host)):
+            if authenticator.issuers and not (authenticator.url or is_loopback(host)):
                 raise ValueError("pass Guard(resource_url=...): our URL, as clients know it")
         except BaseException:
             await self.__aexit__()
             raise
-        if not (entrance.locked or is_loopback(host)):
+        if not (authenticator.locked or is_loopback(host)):
             logger.warning(
                 "serving %s without authentication: anybody who can reach it can use its tools; "
                 "pass token= or verify=, or bind to 127.0.0.1", host
@@ -9164,14 +9177,14 @@ class HTTPServer(Endpoint):
     async def __aexit__(self, *exc: Any) -> None:
         self.listener.stopping = True
         try:
-            await self.wind_up()
+            await self.shutdown()
         finally:
             await self.listener.stop(FAREWELL_SECONDS / 2)
             await self.stack.aclose()
 
 
 def write_stderr(text: str) -> None:
-    """Write on stderr, if it can be: it may be closed, None, or kept on a disk that is full."""
+    """Write on stderr, which may be closed, None, or on a full disk."""
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -9206,19 +9219,21 @@ class ASGIResponse(Response):
         self._came = asyncio.Event()  # the whole body
 
     async def read(self, limit: int) -> bytes:
-        return await within(REQUEST_SECONDS, whole(self._piece, limit, self.app), too_late())
+        body = read_all(self._read_some, limit, self.app.buffers)
+        return await within(REQUEST_SECONDS, body, too_late())
 
-    async def _piece(self) -> bytes:
-        data = b""
-        while not (data or self._came.is_set()):
+    async def _read_some(self) -> bytes:
+        while not self._came.is_set():
             event = await self._receive()
             if event["type"] == "http.disconnect":
                 self.lose()
                 raise ProtocolError("the connection ended inside a body")
-            data = event.get("body", b"")
             if not event.get("more_body"):
                 self._came.set()
-        return data
+            data: bytes = event.get("body", b"")
+            if data:
+                return data
+        return b""
 
     async def watch(self) -> None:
         await self._came.wait()
@@ -9234,27 +9249,35 @@ class ASGIResponse(Response):
                 pairs.append((b"content-length", b"%d" % len(data)))
             start = {"type": "http.response.start", "status": status, "headers": pairs}
         try:
-            async with self._lock:
-                if start:
-                    await self._emit(start)
-                await self._emit({"type": "http.response.body", "body": data, "more_body": more})
-        except (OSError, RuntimeError):  # servers raise the one or the other when a client is gone
+            await self._send(start, data, more)
+        # When a client is gone, servers raise the first or the second.
+        except (OSError, RuntimeError, RequestTimeout):
+            del self.timer  # its traceback would keep the data
             self.lose()
 
-    def finish(self) -> None:
-        """Let the ASGI server's call return."""
-        super().finish()
-        self.watcher.cancel()
+    async def _send(self, start: Msg, data: bytes, more: bool) -> None:
+        async with self._lock, Deadline(STALL_SECONDS, RequestTimeout(), NEVER) as self.timer:
+            with self.app.buffers.waiting(self, len(data)):
+                if start:
+                    await self._emit(start)
+                # Between pieces, the server waits while the client does not read.
+                for pos in range(0, len(data) or 1, BUFFER_BYTES):
+                    end = pos + BUFFER_BYTES
+                    await self._emit({"type": "http.response.body", "body": data[pos:end],
+                                      "more_body": more or end < len(data)})
+                    self.timer.renew()
+
+    def cut_off(self) -> None:
+        self.timer.expire()
 
 
 class ASGIApp(Endpoint):
     """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount."""
 
     loop: Any = None  # in which it has begun
-    taken = 0  # bytes of bodies that are on their way
 
     async def __call__(self, scope: Msg, receive: Any, send: Any) -> None:
-        """Serve a lifespan, or a request, until it is answered or its client is gone."""
+        """Serve a lifespan, or a request until it is answered or its client is gone."""
         if scope["type"] == "lifespan":
             return await self._follow_lifespan(receive, send)
         if self.loop is None:
@@ -9265,6 +9288,7 @@ class ASGIApp(Endpoint):
         await self.start()
         response, request = ASGIResponse(self, receive, send), self._request(scope)
         response.watcher = self.tasks.spawn(response.watch())
+        response.at_end(response.watcher.cancel)
         self.tasks.spawn(answer_with(self.answer, request, response))
         try:
             await asyncio.wait([response.watcher])
@@ -9272,8 +9296,8 @@ class ASGIApp(Endpoint):
             if response.begun:
                 await response.end()
             else:
-                await response.send(503, JSON_HEADERS, encode(error(None, wire_error(
-                    RPCError(TOO_BUSY, SHUTTING_DOWN)))))
+                problem = ProtocolError(SHUTTING_DOWN, TOO_BUSY, http_status=503)
+                await answer_with(self.answer, request, response, problem)
         finally:
             response.lose()
 
@@ -9289,15 +9313,15 @@ class ASGIApp(Endpoint):
             await send({"type": event + ".complete"})
 
     async def start(self) -> None:
-        """Enter the server's lifespan, once; requests that come meanwhile wait for it."""
+        """Start once, with the first request; the others wait for it."""
         if self.loop is not get_running_loop():
-            self.loop = get_running_loop()
-            self.entering = asyncio.ensure_future(self.enter())
+            self.loop, self.buffers = get_running_loop(), Buffers()
+            self.entering = asyncio.ensure_future(self.startup())
         await asyncio.shield(self.entering)
 
     @asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
-        """Begin and end with the application in which this is mounted: FastAPI(lifespan=...)."""
+        """Begin and end with the application that mounts this: FastAPI(lifespan=...)."""
         await self.start()
         try:
             yield
@@ -9307,14 +9331,14 @@ class ASGIApp(Endpoint):
     async def close(self) -> None:
         """End all sessions, then the lifespan."""
         if self.loop is not None:
-            await self.wind_up()
+            await self.shutdown()
             await self.stack.aclose()
             self.loop = None
 
     def _request(self, scope: Msg) -> HTTPRequest:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
-            # RFC 9110 §5.5 -- blanks around a value are none of it; not all servers know
+            # RFC 9110 §5.5 -- blanks around a value are not part of it
             key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
         root = scope.get("root_path", "").rstrip("/")
@@ -9378,17 +9402,17 @@ class HTTPResponse(Wire):
                 raise ProtocolError(f"the server sent {coding!r:.40}, which was not requested")
         # RFC 9112 §6.3 -- what follows a response to CONNECT is the tunnel
         bare = status in (204, 304) or (method == "CONNECT" and status < 300)
-        self.expect(0 if bare else body_size(head.headers, head.minor, UNTIL_CLOSE))
+        self.begin_body(0 if bare else body_size(head.headers, head.minor, UNTIL_CLOSE))
         self.head = head
 
     async def next_piece(self) -> bytes:
         try:
-            return await self.piece()
+            return await self.read_some()
         except (OSError, ProtocolError) as exc:
             raise ConnectionClosed(f"{self.url}: {exc}") from exc
 
     async def body(self, limit: int = MAX_MESSAGE_BYTES) -> bytes:
-        return await whole(self.next_piece, limit)
+        return await read_all(self.next_piece, limit)
 
     @property
     def reusable(self) -> bool:
@@ -9691,7 +9715,7 @@ class HTTPExchange(Transport):
         """POST a message or a batch, and read until `ids` is empty."""
         more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         if self.rev >= MODERN and isinstance(msg, dict) and "method" in msg:
-            for name, value in repeated(msg, self.tools).items():
+            for name, value in mirrored_headers(msg, self.tools).items():
                 if value is not None:
                     more[name] = encode_header_value(str(value))
         headers = await self.fields(more)
@@ -11230,14 +11254,14 @@ class KeySet:
         self.work: Any = None  # the task that fetches them, or did last
 
     async def get(self, anew: bool) -> list[JSON]:
-        """Return the keys, fetched `anew` unless that was just tried; Refused without any."""
+        """Return the keys, fetched `anew` unless that was just tried; HTTPError without any."""
         now, wait = time.monotonic(), anew or self.keys is None  # else the old ones do
         if now - self.tried > (PROBE_SECONDS if wait else KEYS_SECONDS):
             self.tried, self.work = now, asyncio.ensure_future(self.fetch())
         if wait:
             await asyncio.shield(self.work)
         if self.keys is None:
-            raise not_now()
+            raise cannot_verify()
         return self.keys
 
     async def fetch(self) -> None:
@@ -11295,7 +11319,7 @@ def jwt_verifier(
     return verify
 
 
-class Guard(Entrance):
+class Guard(Authenticator):
     """Authenticates requests: `app.run("http", auth=Guard(...))`, or the same for ASGI.
 
     spec: basic/authorization/index#token-handling
