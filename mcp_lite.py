@@ -5958,7 +5958,7 @@ Callback = Optional[Function]
 
 
 def member(result: Msg, key: str, kind: type) -> Any:
-    """Return a member of a result; raise ProtocolError if it is not of this type."""
+    """Return a member of a result; ProtocolError if it is not of this type."""
     value = result.get(key)
     if type(value) is not kind:
         raise ProtocolError(f"the server sent a malformed result: {key} should be "
@@ -6119,9 +6119,8 @@ class Backoff:
         """Wait; `good`: the last stream brought something; `retry_ms`: what the server says."""
         good = good or time.monotonic() - self.since > PROBE_SECONDS
         self.failures = 0 if good else self.failures + 1
-        least = (retry_ms or RETRY_MS) / 1000
-        doubled = max(least, RETRY_MS / 1000) * 2 ** min(self.failures, 16)
-        await asyncio.sleep(max(least, 0.1 if good else min(doubled, STALL_SECONDS)))
+        least = max(0.1, (retry_ms or RETRY_MS) / 1000)
+        await asyncio.sleep(max(least, min(least * 2 ** min(self.failures, 16), STALL_SECONDS)))
         self.since = time.monotonic()
 
 
@@ -6549,9 +6548,10 @@ class ClientSession:
         self.peer.session = session = Session()
         self.transport.agreed(None)
         session.client_capabilities = self.answers.declare(wanted)
-        params = {"protocolVersion": wanted, "capabilities": session.client_capabilities,
-                  "clientInfo": self.info}
-        result = await self.peer.ask("initialize", params, self.send, patience=patience)
+        result = await self.peer.ask("initialize", {
+            "protocolVersion": wanted, "capabilities": session.client_capabilities,
+            "clientInfo": self.info
+        }, self.send, patience=patience)
         # spec 2025-11-25: basic/lifecycle#version-negotiation -- "it SHOULD disconnect"
         rev: Any = result.get("protocolVersion")
         if rev not in ([self.pinned] if self.pinned else LEGACY):
@@ -6602,7 +6602,7 @@ class ClientSession:
             self.catch_up()
 
     def catch_up(self) -> None:
-        """Announce all that may have changed in a gap."""
+        """Announce what may have changed in a gap."""
         for what in ("tools", "prompts", "resources"):
             self._on_notification(notification(f"notifications/{what}/list_changed"))
         for uri in {uri for item in self.subscriptions for uri in item.uris}:
@@ -9875,21 +9875,23 @@ class HTTPTransport(HTTPExchange):
         if sendable(last_id):
             fields["last-event-id"] = last_id.encode().decode("latin-1")
         response = await self.auth.send("GET", self.url.target, fields, b"", patience)
-        if response.head.status == 200 and media_type(response.head.headers) == EVENT_TYPE:
+        status, kind = response.head.status, media_type(response.head.headers)
+        if status == 200 and kind == EVENT_TYPE:
             return response
         with closing(response):
+            if status == 200:  # it may have no end
+                raise ProtocolError(f"{self.url} sent {kind or 'no content type'}, not events")
             problem = await self.problem_of(response)
-        problem.code = response.head.status
+        problem.code = status
         raise problem
 
     async def follow(self, response: HTTPResponse, ids: set[str]) -> None:
         """Read a response that is a stream. One that is cut is resumed after its last event."""
         events, last, backoff = SSEDecoder(), "", Backoff()
         await self.read_events(response, events, ids)
-        # `closed` is read each time: before Python 3.12, wait_for() may swallow a cancellation.
-        while ids and not self.inbox.closed and sendable(events.last_id):
+        while ids and sendable(events.last_id) and backoff.failures < MAX_RESUMES:
             # spec: basic/transports/streamable-http#receiving-messages -- now "not supported"
-            if self.rev >= MODERN or backoff.failures >= MAX_RESUMES:
+            if self.rev >= MODERN or self.inbox.closed:
                 return
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
             await backoff.wait(events.last_id != last, events.retry_ms)

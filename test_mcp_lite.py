@@ -12518,6 +12518,7 @@ class TestClientOverHTTP:
 
     @pytest.mark.parametrize("answer", [
         framed("text/html", b"<html>", "200 OK"), b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n: it has no end",
     ])  # fmt: skip
     async def test_a_response_that_is_not_a_standalone_stream_is_reported_once_and_not_asked_for_again(self, answer, caplog):
         gets, changed = [], []
@@ -12532,6 +12533,7 @@ class TestClientOverHTTP:
         async with talking(Scripted(on_call, on_get=on_get), on_tools_changed=lambda: changed.append(1)) as client:
             leap = time_machine()
             await eventually(lambda: gets)
+            await eventually(lambda: "sends no announcements" in caplog.text)
             for _ in range(5):
                 leap(40)
                 await client.request("acme/x")
