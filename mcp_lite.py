@@ -3563,7 +3563,7 @@ def sampled(answer: Any) -> Msg:
         answer = {"stopReason": "endTurn", "content": answer}
     content = blocks_of(answer["content"])
     if not content:
-        raise TypeError("sample= returned None: it must return a text or content")
+        raise ToolError("sample= returned None: it must return a text or content")
     return {**answer, "content": content}
 
 
@@ -6007,7 +6007,7 @@ def elicit_result(value: Any, schema: Msg | None) -> Msg:
         return {"action": value or "decline"}
     if schema is None:
         if value not in (True, "accept", {}):
-            raise SchemaError("", f"expected True or False, got {show_json(value)}")
+            raise ToolError(f"elicit_url= returned {show_json(value)}: return True or False")
         return {"action": "accept"}
     fields = {name: object_of(properties, name) for name in properties}
     if value is True:  # consent; and the value, if the form is a single boolean
@@ -6102,8 +6102,9 @@ class Answers:
         try:
             return elicit_result(answer, schema)
         except SchemaError as exc:
-            logger.error("what elicit= returned does not fit the form: %s", exc)
-            raise RPCError(INTERNAL_ERROR, f"the answer does not fit the form: {exc}") from exc
+            problem = f"what elicit= returned does not fit the form: {exc}"
+            logger.error(problem)
+            raise ToolError(problem) from exc
 
 
 class Backoff:
@@ -6493,10 +6494,11 @@ class ClientSession:
         try:
             return await self._discover(probe)
         except MCPError as exc:
-            if self._is_final(exc):
+            answered = isinstance(exc, (RemoteError, ProtocolError))
+            if self._is_final(exc) or (self.pinned and not answered):
                 raise
             if self.pinned:
-                raise ProtocolError(f"{self.peer.name} does not speak revision {self.pinned}: "
+                raise ProtocolError(f"{self.peer.name} did not accept revision {self.pinned}: "
                                     f"{exc}") from exc
             slow = isinstance(exc, RequestTimeout)
         if self.lost is not None:
@@ -6517,8 +6519,6 @@ class ClientSession:
             return exc.code == INTERNAL_ERROR
         if not isinstance(exc, ConnectionClosed):  # only modern servers send these two
             return exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
-        if self.pinned:
-            return True
         if self.lost is None:  # over HTTP: this request alone failed
             return False
         # A program that ended in order, or for want of `initialize`, is started again.

@@ -6453,7 +6453,7 @@ class TestServing:
         app = asking_app(lambda ctx: ctx.elicit("?", {"properties": {
             "pattern": {"type": "string"}, "n": {"type": "integer", "maximum": 3}}}))  # fmt: skip
         async with m.Client(app, elicit=lambda message, form: {"n": 9}) as c:
-            with pytest.raises(m.RPCError, match="does not fit the form: n: must be at most 3"):
+            with pytest.raises(m.ToolError, match="^what elicit= returned does not fit the form: n: must be at most 3"):
                 await c.call("tool")
 
     async def test_names_of_parameters_and_levels_are_free_or_refused(self):
@@ -7271,14 +7271,30 @@ class TestElicitation:
         assert app.seen == [m.Elicited(action, True if action == "accept" else None)]
 
     @pytest.mark.parametrize("said", [5, "x", {"value": "x"}, {"value": None}, {"other": 1}, []])
-    async def test_a_client_does_not_send_what_was_not_asked_for(self, said, caplog):
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    async def test_a_client_does_not_send_what_was_not_asked_for(self, said, revision, caplog):
         app = asking_app(lambda ctx: ctx.elicit("Sure?", bool))
 
-        async with m.Client(app, elicit=lambda *_: said, revision=V4) as c:
-            with pytest.raises(m.ToolError, match="does not fit the form"):
+        async with m.Client(app, elicit=lambda *_: said, revision=revision) as c:
+            with pytest.raises(m.ToolError, match="^what elicit= returned does not fit the form: "):
                 await c.call("tool")
-        assert isinstance(app.seen[0], m.RemoteError) and app.seen[0].code == -32603
+        if revision == "2025-11-25":
+            assert isinstance(app.seen[0], m.RemoteError) and app.seen[0].code == -32603
         assert "what elicit= returned does not fit the form" in caplog.text
+
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    async def test_other_callbacks_that_return_something_unusable_are_named_too(self, revision):
+        app = m.Server()
+
+        @app.tool
+        async def use(page: bool, ctx: m.Context) -> None:
+            await (ctx.elicit_url("Pay?", "https://pay.example") if page else ctx.sample("Write."))
+
+        callbacks = {"elicit_url": lambda message, url: 5, "sample": lambda params: None}
+        async with m.Client(app, revision=revision, **callbacks) as c:
+            for page, says in (True, "^elicit_url= returned 5: return True or False"), (False, "^sample= returned None"):
+                with pytest.raises(m.ToolError, match=says):
+                    await c.call("use", {"page": page})
 
     @pytest.mark.parametrize(
         "answer",
@@ -8692,7 +8708,7 @@ A client that was made for one revision fails if the server does not speak it, a
     >>> c.connect()
     --> ?1 server/discover {...}
     <-- ?1 error -32601 "what?"
-    ProtocolError: does not speak revision 2026-07-28
+    ProtocolError: did not accept revision 2026-07-28: what?
 
 A handshake fails if the server chooses a revision that the client does not speak.
 [= 2025-06-18] bare
@@ -9374,7 +9390,7 @@ A function given as ask= answers every question in a result of a modern server.
 
     async def test_a_callback_that_samples_and_gives_nothing_is_an_error(self):
         async with m.Client(demo(), sample=lambda params: None) as c:
-            with pytest.raises(TypeError, match="sample= returned None: it must return a text"):
+            with pytest.raises(m.ToolError, match="sample= returned None: it must return a text"):
                 await c.call("model", {"text": "?"})
 
     async def test_the_result_of_a_model_becomes_content_as_that_of_a_tool_does(self):
@@ -12081,6 +12097,24 @@ def no_proxies(monkeypatch):
 
 class TestClientOverHTTP:
     """A Client, and servers of every kind."""
+
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28", None])
+    async def test_a_refusal_is_the_same_error_whatever_revision_is_wanted(self, revision):
+        """No server refuses a revision by 401 or 403, and none that cannot be reached refuses one."""
+
+        async def error(url, **options):
+            with pytest.raises(m.MCPError) as caught:
+                async with m.Client(url, revision=revision, timeout=20, **options):
+                    pass
+            return caught.value
+
+        async with m.Server().http(port=0, token="good") as s:
+            refused = [await error(s.url, token="bad"),
+                       await error(s.url, token="good", headers={"Origin": "http://evil.example"})]  # fmt: skip
+            missed = await error(s.url + "x", token="good")
+        assert [(type(exc), exc.code) for exc in refused] == [(m.AuthError, 401), (m.AuthError, 403)]
+        assert "nothing is here: the endpoint is at /mcp" in str(missed)
+        assert type(await error(s.url)) is m.ConnectionClosed
 
     async def test_an_answer_is_read_however_it_is_framed_and_cut(self):
         async def on_call(wire, head, msg):
