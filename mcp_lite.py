@@ -3602,8 +3602,13 @@ class Form:
             wanted = Shape({"properties": {}}, lambda content: True)
         elif isinstance(wanted, (list, tuple)):
             wanted = Shape({"type": "string", "enum": list(wanted)})
+        elif isinstance(wanted, dict):
+            try:
+                wanted = Shapes().adopt(wanted, {})
+            except TypeError as exc:
+                raise TypeError(f"pass a type, as a TypedDict, or a JSON Schema: {exc}") from None
         else:
-            wanted = Shapes().adopt(wanted, {}) if isinstance(wanted, dict) else shape_of(wanted)
+            wanted = shape_of(wanted)
         self.wrapped = "properties" not in wanted
         if self.wrapped:
             wanted = Shape({"properties": {"value": wanted}, "required": ["value"]})
@@ -3629,8 +3634,9 @@ class Form:
             items = field.get("items", {})
             choices = items.get("enum") or [part.get("const") for part in items.get("anyOf", ())]
         if field.get("type") not in FORM_TYPES or {*map(type, choices)} != {str}:
-            raise TypeError(f"a form cannot ask for {name!r}: use str, int, float, bool, date, a "
-                            "Literal or Enum of str, or a list of one of those")
+            shown = "that" if self.wrapped else repr(name)
+            raise TypeError(f"a form cannot ask for {shown}: use str, int, float, bool, date, a "
+                            "Literal or Enum of str, a list of one of those, or a TypedDict")
         return field
 
     def read(self, answer: Msg) -> Elicited[Any]:
@@ -3983,6 +3989,9 @@ class Context(ServerExchange):
     principal = _fact("caller.principal", "Who was authenticated, or None.")
     owner = _fact("caller.owner", 'A stable key of the principal; "" for nobody.')
     headers = _fact("caller.headers", "The HTTP headers, names in lower case; none elsewhere.")
+
+    def __class_getitem__(cls, _: Any) -> type:
+        return cls  # the types of an SDK's Context
 
     @cached_property
     def state(self) -> dict[str, Any]:
@@ -4415,7 +4424,11 @@ class Tool(Entry):
         self.task, self.structured, self.wrapped, self.timeout = task, structured, False, timeout
         self.scopes, returns = scope_list(scopes), self.signature.returns
         if output_schema is None and structured:
-            output_schema, self.wrapped = output_of(returns, (Content, Message))
+            try:
+                output_schema, self.wrapped = output_of(returns, (Content, Message))
+            except TypeError as exc:
+                raise TypeError(f"{self.name}(): the return value: {exc}; or pass output_schema= "
+                                "or structured=False") from None
         self.check_output = compile_schema(output_schema).check if output_schema else None
         #: the one type of which results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
@@ -4928,8 +4941,11 @@ class Server:
         rate_limit: tuple[float, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
         cache_scope: str = "private", state_key: str | bytes | None = None,
-        access_log: bool = False
+        access_log: bool = False, **others: typing.NoReturn
     ):
+        for option in others:
+            raise TypeError(f'Server() has no option {option!r}; port, host and path go to '
+                            'run("http", port=8000)')
         number, seconds = rate_limit or (1, 1.0)
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")

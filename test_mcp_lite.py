@@ -3746,6 +3746,7 @@ UNFILLABLE = table(r"""
     def f(*x): ... | f() x list input_schema=
     def f(x: int = dataclasses.field(default=3)): ... | f() x Annotated[]
     def f() -> "Nowhere": ... | f() Nowhere
+    def f() -> threading.Thread: ... | f(): return value output_schema= structured=False
     def f(x: dict[int, str]): ... | f() x strings
     def f(x: [int]): ... | f() x
     def f(x: typing.TypeVar("T")): ... | f() x
@@ -6397,6 +6398,7 @@ class TestServing:
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
         (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
         (lambda app: m.Server(lifespan=contextlib.contextmanager(no_async)), "lifespan= must be an `async def`"),
+        (lambda app: m.Server("demo", port=8000), r"""no option 'port'; port, host and path go to run\("http", port=8000\)"""),
         (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* belongs to another library: import Context"),
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
         (lambda app: m.Client(app, progress=True), r"progress= is called with \(done, total, message\): True is not"),
@@ -7327,6 +7329,8 @@ class TestElicitation:
                 await c.call("tool")
 
     @pytest.mark.parametrize("misused, says", [
+        (lambda ctx: ctx.elicit("?", {"sure": bool}), "pass a type, as a TypedDict, or a JSON Schema"),
+        (lambda ctx: ctx.elicit("?", dict), "a form cannot ask for that: use str"),
         (lambda ctx: ctx.report_progress("half", 2), "'half'"),
     ])  # fmt: skip
     async def test_a_tool_that_misuses_its_context_fails_and_says_how_it_is_used(self, misused, says):
@@ -7334,6 +7338,15 @@ class TestElicitation:
         async with m.Client(app, elicit=lambda message, schema: True) as c:
             with pytest.raises(m.ToolError, match=says):
                 await c.call("tool")
+
+    async def test_the_types_in_the_brackets_of_an_sdks_context_say_nothing(self):
+        async def tool(name: str, ctx: m.Context[int, str]) -> str:
+            return f"{name} {ctx.revision}"
+
+        app = m.Server()
+        app.add_tool(tool)
+        async with m.Client(app) as c:
+            assert await c.call("tool", {"name": "at"}) == "at 2026-07-28"
 
     @over_each_link
     async def test_a_url_may_be_opened_where_client_and_revision_can(self, link):
