@@ -10061,7 +10061,7 @@ def show(value: JSON) -> str:
     return json.dumps(value, default=str)[:200]
 
 
-def said(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
+def error_text(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
     """Return the text of an OAuth error, without the secrets that it may repeat."""
     words = ", ".join(show(doc[name]) for name in ("error", "error_description") if doc.get(name))
     for secret in filter(None, secrets):
@@ -10242,7 +10242,7 @@ def answer_in(query: str, state: str) -> Fields | None:
     return found if right and len(found) == len(pairs) else None  # none occurs twice
 
 
-def code_of(params: Fields, server: Msg) -> str:
+def authorization_code(params: Fields, server: Msg) -> str:
     """Return the code of a redirect whose state was right; AuthError otherwise."""
     issuer = server["issuer"]
     promised = server.get("authorization_response_iss_parameter_supported") is True
@@ -10252,7 +10252,7 @@ def code_of(params: Fields, server: Msg) -> str:
     if sender != issuer:
         raise AuthError(f"the redirect may be from another server: iss is {sender!r}, not {issuer}")
     if "error" in params:
-        raise AuthError(f"{issuer} refused: {said(params, (params['state'],))}")
+        raise AuthError(f"{issuer} refused: {error_text(params, (params['state'],))}")
     if not params.get("code"):
         raise AuthError(f"{issuer} sent neither a code nor an error")
     return params["code"]
@@ -10290,8 +10290,6 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
 # Limits.   RS256, RS384, RS512 and ES256. For EdDSA, ES384, PS256, encryption and certificates pass
 #           a function of your own as `verify=`. The names are those of RFC 7515 and 7517 to 7519.
 
-RSA_BITS = range(2048, 8193)  # RFC 7518 §3.3 "MUST be used"; verifying with 8192 takes 3 ms
-ALGORITHMS = ("RS256", "ES256")  # that are accepted by default
 KEY_KINDS = {"RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "ES256": "EC"}
 
 
@@ -10360,7 +10358,8 @@ DIGEST_INFO = {
 def signed_with_rsa(n: int, e: int, bits: str, data: bytes, signature: bytes) -> bool:
     """RFC 8017 §8.2.2"""
     size, number = (n.bit_length() + 7) // 8, int.from_bytes(signature, "big")
-    fine = n.bit_length() in RSA_BITS and n % 2 and e % 2 and 3 <= e < 2**32
+    # RFC 7518 §3.3: 2048 bits "or larger"; verifying with 8192 takes 3 ms
+    fine = 2048 <= n.bit_length() <= 8192 and n % 2 and e % 2 and 3 <= e < 2**32
     if not fine or len(signature) != size or number >= n:
         return False
     # The right encoding is built and compared: a parser could be made to accept another.
@@ -10638,7 +10637,7 @@ class FileStore(TokenStore):
         path, kept = self.file(key), await super().load(key)  # newer than what we cannot write
         try:
             with open(path, "rb") as file:
-                doc = json.load(file)
+                doc: Any = decode(file.read())
                 # Else a user who can write into the folder could log us in as somebody else.
                 if hasattr(os, "getuid") and os.fstat(file.fileno()).st_uid != os.getuid():
                     raise PermissionError("another user wrote it")
@@ -10647,7 +10646,7 @@ class FileStore(TokenStore):
             return kept or dict(doc["value"])
         except FileNotFoundError:
             pass
-        except (OSError, ValueError, LookupError, TypeError) as exc:
+        except (OSError, MCPError, ValueError, LookupError, TypeError) as exc:
             logger.warning("the login in %s cannot be read: %s", path, exc)
         return kept
 
@@ -10881,7 +10880,7 @@ class Login(Authorizer):
         status, _, doc = await self.fetcher.post_form(url, headers, form)
         if 200 <= status < 300 and doc and doc.get("error") is None:
             return doc
-        words = said(doc, [form.get(name, "") for name in SECRET_FIELDS])
+        words = error_text(doc, [form.get(name, "") for name in SECRET_FIELDS])
         error = AuthError if status < 500 and status != 429 else ConnectionClosed
         raise error(f"{url} answered {status}: {words}")
 
@@ -10951,16 +10950,15 @@ __all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
 PAGE_HEADERS = {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"}
 DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 <p>You can close this page and return to the program."""
-OTHER_PAGE = b"The program waits for another login: the state of this one is missing or different."
 
 
 @asynccontextmanager
 async def redirect_for(
     state: str, given: str | None
 ) -> AsyncIterator[tuple[str, asyncio.Future[Fields] | None]]:
-    """Listen at the URI that is `given`, else at any port; yield it, and a future redirect.
+    """Listen at the `given` URI or at any port; yield the URI, and what will come. RFC 8252 §7.3
 
-    The future is None for a URI of another machine. RFC 8252 §7.3
+    For a URI of another machine that is None.
     """
     url = parse_url(given or "http://127.0.0.1/callback")
     if given and (url.scheme != "http" or not is_loopback(url.host)):
@@ -10975,7 +10973,8 @@ async def redirect_for(
         if request.path == path and request.method == "GET":
             found = answer_in(request.query, state)
         if found is None or came.done():
-            await response.send(404, PAGE_HEADERS, OTHER_PAGE)
+            await response.send(404, PAGE_HEADERS, b"The program does not wait for this login: its "
+                                b"state is missing or different.")
         else:
             came.set_result(found)
             await response.send(200, PAGE_HEADERS, DONE_PAGE)
@@ -11035,7 +11034,7 @@ class OAuth:
         client_id, client_secret: of a client that is registered at the authorization server
         issuer: the URL of that server; required with a secret, else the first login fixes it
         client_metadata_url: https URL of a document, our client ID for servers that accept it
-        client_name: the name of this program, for servers that register clients automatically
+        client_name: the name of this program, where it registers itself
         scopes, resource: instead of those that the server names; resource=None sends none
         redirect_uri: for servers that require a certain one
         store: where logins are kept
@@ -11124,7 +11123,7 @@ class OAuth:
             login.fetcher.check(parse_url(page))
             answer = await within(self.timeout, self.ask_user(page, state, came), AuthError(
                 f"nobody logged in within {self.timeout:g} seconds"))
-        form = {"grant_type": "authorization_code", "code": code_of(answer, server),
+        form = {"grant_type": "authorization_code", "code": authorization_code(answer, server),
                 "redirect_uri": uri, "code_verifier": verifier, **about}
         return client, await login.ask_tokens(server, client, form)
 
@@ -11166,7 +11165,7 @@ class OAuth:
         asked = registration(server, self.client_name, uri, scope)
         status, _, doc = await login.fetcher.fetch("POST", url, JSON_HEADERS, encode(asked))
         if not 200 <= status < 300:
-            raise AuthError(f"{url} did not register this client: {status}, {said(doc)}; if "
+            raise AuthError(f"{url} did not register this client: {status}, {error_text(doc)}; if "
                             f"{login.url} accepts a fixed token, pass it: token= or --token")
         return read_client(doc, str(url))
 
@@ -11295,7 +11294,8 @@ class KeySet:
 
 def jwt_verifier(
     issuer: str, *, audience: str | Sequence[str], jwks_uri: str | None = None,
-    keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ALGORITHMS, ssl: Any = None
+    keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ("RS256", "ES256"),
+    ssl: Any = None
 ) -> Callable[[str], Awaitable[Principal | None]]:
     """Return a function for Guard(verify=): it verifies the JWTs of an issuer for `audience`.
 
@@ -11517,7 +11517,7 @@ def parameters(schema: Msg) -> Fields:
     return shown
 
 
-def takes_of(item: Msg) -> Msg:
+def argument_schema(item: Msg) -> Msg:
     """Return the schema of a tool's arguments, or of a prompt's, which are texts."""
     if "inputSchema" in item:
         return object_of(item, "inputSchema")
@@ -11533,7 +11533,7 @@ def headline(item: Msg) -> str:
         return one_line(f"{uri} {item.get('mimeType', '')}")
     fields = object_of(out or {}, "properties")
     result = type_words(fields["result"] if [*fields] == ["result"] else out)
-    text = f"{item['name']}({', '.join(parameters(takes_of(item)))})"
+    text = f"{item['name']}({', '.join(parameters(argument_schema(item)))})"
     return one_line(f"{text} -> {result}" if out else text)
 
 
@@ -11559,7 +11559,7 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
         lines.append(headline(item))
         for paragraph in about if full else about[:1]:
             lines += wrapped(paragraph, 4)
-        for parameter, text in parameters(takes_of(item)).items() if full else ():
+        for parameter, text in parameters(argument_schema(item)).items() if full else ():
             lines += [f"  {one_line(parameter)}", *wrapped(text, 6)]
     return "\n".join(lines) or "(none)"
 
@@ -11590,7 +11590,6 @@ SECRET_TEXT = (
     r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?|://(?=[^/\s@]+@))[^\s\"'\\@]{3,}"
 )
 REDACTED = "[redacted]"
-ASIDE = ("_meta", "name", "uri", "resultType", "ttlMs", "cacheScope")  # not shown in one line
 
 
 def redact(value: JSON, key: str = "", parent: str = "") -> JSON:
@@ -11662,7 +11661,7 @@ class TraceView:
             return ""
         said = msg.get("headers") or msg.get("error") or msg.get("params", msg.get("result"))
         if isinstance(said, dict):
-            said = without(said, *ASIDE)
+            said = without(said, "_meta", "name", "uri", "resultType", "ttlMs", "cacheScope")
         return json.dumps(redact(said), ensure_ascii=False) if said else ""
 
 
@@ -11744,7 +11743,7 @@ class Person:
         self.prepare(answers, yes)
         self.bar = False  # whether the last line shows progress, and must be cleared
         self.lowest = 0  # of the log levels to show
-        self.turn: Any = None  # a Lock: one question at a time
+        self.asking: Any = None  # a Lock: one question at a time
 
     def prepare(self, answers: Iterable[str], yes: bool) -> None:
         """Set the answers in advance for the next line of a session."""
@@ -11780,8 +11779,8 @@ class Person:
         """Return the line that the user types; None at the end of input, or without a user."""
         if not at_terminal(sys.stdin):
             return None
-        self.turn = self.turn or asyncio.Lock()  # here: before 3.10 it belongs to a loop
-        async with self.turn:
+        self.asking = self.asking or asyncio.Lock()  # here: before 3.10 it belongs to a loop
+        async with self.asking:
             self.say(question, end=" ")
             line = await typed_line()
         return line.strip() if line else None
@@ -11881,20 +11880,20 @@ async def do_info(c: Client, args: Any) -> Shown:
     return found, "\n".join(lines)
 
 
-def named(items: Iterable[Msg]) -> dict[str, Msg]:
+def by_name(items: Iterable[Msg]) -> dict[str, Msg]:
     return {it.get("uri") or it.get("uriTemplate") or it["name"]: it for it in items}
 
 
 async def do_list(c: Client, args: Any) -> Shown:
     items = await listed(c, args.verb)
     if args.words:
-        items = [pick(args.verb[:-1], word, named(items)) for word in args.words]
+        items = [pick(args.verb[:-1], word, by_name(items)) for word in args.words]
     return {LISTS[args.verb]: items}, listing(items, full=bool(args.words))
 
 
 def arguments(args: Any, item: Msg) -> Msg:
     """Return the arguments for a tool or a prompt: of words KEY=VALUE, and of JSON objects."""
-    schema, given = takes_of(item), {}
+    schema, given = argument_schema(item), {}
     fields = object_of(schema, "properties")
     for word in args.words[1:]:
         value = read_json(word)
@@ -11922,7 +11921,7 @@ def contents(blocks: Sequence[Msg], args: Any) -> str | bytes:
 async def do_call(c: Client, args: Any) -> Shown:
     """Call a tool, or get a prompt. Some servers do not list all that they have."""
     kind, send = ("tools", c.call_tool) if args.verb == "call" else ("prompts", c.get_prompt)
-    items, name = named(await listed(c, kind)), args.words[0]
+    items, name = by_name(await listed(c, kind)), args.words[0]
     given = arguments(args, items.get(name) or {"name": name})
     try:
         result: Msg = await send(name, given)

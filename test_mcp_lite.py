@@ -14163,6 +14163,10 @@ class TestTokensInUse:
         await store.save(here, {"a": 1})
         os.replace(store.file(here), store.file(there))
         assert await store.load(there) is None and "another server" in caplog.text
+        for damaged in (b"", b'{"key', b"\xff\xfe", b"[" * 100_000, b"null", b'{"key": 1}'):
+            pathlib.Path(store.file(there)).write_bytes(damaged)
+            assert await store.load(there) is None
+        assert caplog.text.count("cannot be read") == 7
 
     async def test_an_answer_without_a_refresh_token_leaves_the_old_one(self):
         async with World().running() as world:
