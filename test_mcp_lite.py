@@ -1590,11 +1590,11 @@ class ScriptedServer(Lines):
         self.answers, self.sent, self.transcript = answers, [], []
 
     def put(self, *lines):
-        self.transcript += [f"<-- {line if isinstance(line, (str, bytes)) else json.dumps(line)}" for line in lines]
+        self.transcript += [("<--", line) for line in lines]
         super().put(*lines)
 
     async def write(self, msg):
-        self.transcript.append(f"--> {json.dumps(msg)}")
+        self.transcript.append(("-->", msg))
         every = msg if isinstance(msg, list) else [msg]
         self.sent += every
         if not any(each.get("method") in self.answers for each in every):
@@ -1606,6 +1606,9 @@ class ScriptedServer(Lines):
 
     def methods(self):
         return [msg.get("method") for msg in self.sent]
+
+    def wire(self):
+        return "\n".join(f"{arrow} {x if isinstance(x, (str, bytes)) else json.dumps(x)}" for arrow, x in self.transcript)
 
 
 def greetings(revision, capabilities=ANSWERED):
@@ -1636,11 +1639,10 @@ async def with_client(conversation, revision, options):
     pinned = None if conversation.options["unpinned"] else revision
     c = m.Client(end, revision=pinned, **options)
     scope = {"c": c, "m": m, "asyncio": asyncio, "test": conversation}
-    wire = lambda: "\n".join(end.transcript)  # noqa: E731
 
     def nothing_more(line):
         if not end.said.empty():
-            fail_at(line, "the client says more than is written", wire())
+            fail_at(line, "the client says more than is written", end.wire())
 
     if not bare:
         await c.connect()
@@ -1656,9 +1658,9 @@ async def with_client(conversation, revision, options):
                 try:
                     msg = await asyncio.wait_for(end.said.get(), 15)
                 except asyncio.TimeoutError:
-                    fail_at(line, "the client does not say this", wire())
+                    fail_at(line, "the client does not say this", end.wire())
                 if not said_as(wanted, msg, names):
-                    fail_at(line, "the client says something else", wire())
+                    fail_at(line, "the client says something else", end.wire())
             elif word == "<--":
                 msg = spelled(rest)
                 modern = revision in MODERN_DATES and isinstance(msg, dict) and "result" in msg
@@ -1674,7 +1676,7 @@ async def with_client(conversation, revision, options):
                 await idle()
                 nothing_more(line)
             else:
-                await outcome(asked, line, wire)
+                await outcome(asked, line, end.wire)
         await idle()
         nothing_more(conversation.lines[-1])
     finally:
@@ -2969,7 +2971,7 @@ class TestAsking:
                 lines.put({"jsonrpc": "2.0", "method": "notifications/acme", "params": {"n": n}})
             for _ in range(3000):
                 lines.put({"jsonrpc": "2.0", "id": (await lines.take())["id"], "result": {"content": []}})
-            await until(lambda: len(done) == 3000)
+            await until(lambda: len(done) == 3000, seconds=60)
 
     async def test_a_callback_may_close_its_client_and_go_on(self):
         ended = asyncio.Event()
