@@ -295,7 +295,7 @@ STATE_SECONDS = 900.0  # a requestState is good: people take their time to answe
 ASK_SECONDS = 600.0  # for the user's answer
 KEYS_SECONDS = 600.0  # until the keys of an issuer are fetched anew
 IDLE_SECONDS = 75.0  # for the next request of a connection, as nginx waits
-REQUEST_SECONDS = 60.0  # for an answer, or the next sign of progress; for a body
+REQUEST_SECONDS = 60.0  # for a response, or the next sign of progress; for a body
 STALL_SECONDS = 30.0  # for a peer to take what we write; between two attempts, at most
 TRUST_SECONDS = 60.0  # until a token that a Guard let in is judged again
 CLOCK_SECONDS = 30.0  # by which the clock of an issuer may differ from ours
@@ -304,7 +304,7 @@ KEEP_ALIVE_SECONDS = 15.0  # between comments on a quiet stream; proxies cut aft
 CONNECT_SECONDS = 10.0  # to reach a server
 PROBE_SECONDS = 5.0  # for a first sign of a silent peer
 GRACE_SECONDS = 2.0  # for running requests when the peer has gone, for a child to end
-FAREWELL_SECONDS = 1.0  # for last words: answers, cancellations, what a child says
+FAREWELL_SECONDS = 1.0  # for last words: responses, cancellations, what a child says
 LOOK_SECONDS = 1.0  # between two looks at deadlines, or at the life of our parent
 MOMENT_SECONDS = 0.2  # for what is written already to leave, or to be read
 WINDOWS = os.name == "nt"
@@ -438,12 +438,12 @@ class SchemaError(MCPError):
 class ProtocolError(MCPError):
     """Bytes or messages from the peer broke the rules.
 
-    `code` and `http_status` say how to answer, where an answer is possible.
+    `code` and `http_status` are those of the response, where one is possible.
     """
 
     start = b""  #: the first bytes of the message, if that was too long to be read
     req_id: ReqId | None = None  #: of the request, where it could be read
-    headers: Fields = types.MappingProxyType({})  #: further ones of the HTTP answer
+    headers: Fields = types.MappingProxyType({})  #: further ones of the HTTP response
 
     def __init__(
         self, message: str, code: int = INVALID_REQUEST, http_status: int = 400, data: JSON = None
@@ -521,7 +521,7 @@ def wire_error(exc: BaseException) -> Msg:
 #######################################
 # 3. JSON-RPC
 #######################################
-# Problem.  Two programs exchange JSON objects: requests, answers and notifications. Any of them
+# Problem.  Two programs exchange JSON objects: requests, responses and notifications. Any of them
 #           may be malformed, enormous or hostile: `{"id": 1, "method": 5}`, 16 MB of "[".
 # Rules.    1. A message is the JSON object itself, as a dict: every field survives, known or not.
 #           2. classify() alone decides what a message is; only what it refuses is looked at again.
@@ -546,7 +546,7 @@ def result(req_id: ReqId, value: Msg) -> Msg:
 
 
 def error(req_id: ReqId | None, problem: Msg) -> Msg:
-    """Return the answer to a request that failed; `req_id` is None if the id could not be read."""
+    """Return the response to a request that failed; `req_id` is None if its id is not readable."""
     return {"jsonrpc": "2.0", **({} if req_id is None else {"id": req_id}), "error": problem}
 
 
@@ -779,7 +779,7 @@ COMPLETIONS = V25_03  # the first with a capability for completions
 #: taken for that names none.
 VERSION_HEADERS, HEADERLESS = V25_06, V25_03
 #: The first one with elicitation by URL and titled choices, sampling with tools, every type of
-#: content, wrong arguments as results for the model, and SSE answers that can be polled.
+#: content, wrong arguments as results for the model, and SSE streams that can be polled.
 RICH = V25_11
 
 BOTH, CLIENT, SERVER = "both", "client", "server"
@@ -935,7 +935,7 @@ def is_modern(params: JSON) -> bool:
 #######################################
 # 5. Requests in flight
 #######################################
-# Problem.  A request of the peer lives from its arrival until its answer is written, or until the
+# Problem.  A request of the peer lives from its arrival until its response is written, or until the
 #           peer cancels it. The peer may send too many.
 # Rule.     A request is over when it is answered or cancelled. Nothing more is sent for it then:
 #           a peer that cancelled it has forgotten its id.
@@ -1117,17 +1117,12 @@ def read_metadata(msg: Msg) -> Facts:
                  level)
 
 
-def check_version(name: str) -> None:
-    """Raise RPCError -32022 unless `name` is a modern revision."""
+def check_version(facts: Facts) -> Facts:
+    """Return the facts of a modern request; RPCError -32022 if we do not speak their revision."""
     # spec: basic/versioning#protocol-version-negotiation
-    if name in LEGACY or name not in REVISIONS:
+    if facts.rev in LEGACY or facts.rev not in REVISIONS:
         raise RPCError(UNSUPPORTED_VERSION, "Unsupported protocol version",
-                       {"supported": SUPPORTED, "requested": name})
-
-
-def check_modern_request(msg: Msg) -> Facts:
-    facts = read_metadata(msg)
-    check_version(facts.rev)
+                       {"supported": SUPPORTED, "requested": facts.rev})
     return facts
 
 #######################################
@@ -2171,13 +2166,14 @@ class Node(Schema):
     `enum` and `const` hold a pair: the canonical texts of the values, and their text for an error.
     """
 
+    __slots__ = ("cost", "is_flat", "limits", "plain", "read", "scope", "types")  # faster
+
     def __init__(self, schema: Schema, scope: str = "", read: Function | None = None):
         super().__init__((word, schema[word]) for word in schema if word in KEYWORDS)
         self.scope, self.read = scope, read
         types = as_list(schema.get("type", []))
         #: the types that are admitted; all, if it is empty
         self.types = {*types, *(["integer"] if "number" in types else [])}
-        self.expected = " or ".join(types)
         self.limits = [(*MEASURES[word], schema[word]) for word in schema if word in MEASURES]
         self.is_flat = self.keys() <= FLAT
         #: the classes whose values are all valid, and are read as they are
@@ -2281,7 +2277,7 @@ class Checking:
         work = value.bit_length() >> 6 if type(value) is int else size
         self.spend(node.cost + work)
         if node.types and kind not in node.types:
-            raise _mismatch(node.expected, kind)
+            raise _mismatch(" or ".join(as_list(node["type"])), kind)
         self.scopes.append(node.scope)
         try:
             here: set[Any] = set()  # what this schema has evaluated
@@ -2384,7 +2380,7 @@ class Checking:
         parts = [(name, properties[name]) for name in value if name in properties]
         for pattern, part in node.get("patternProperties", {}).items():
             parts += [(name, part) for name in value if self._matches(pattern, name)]
-        evaluated.update(name for name, _ in parts)
+        evaluated |= {name for name, _ in parts}
         faults = [SchemaError(join_path(name), "is required")
                   for name in node.get("required", ()) if name not in value]
         if "additionalProperties" in node:
@@ -3551,7 +3547,7 @@ ANSWERS: dict[str, Msg] = {
 
 
 def check_answer(method: str, answer: Msg) -> Msg:
-    """Return the answer to a question; SchemaError if it is none."""
+    """Return the answer to a question; SchemaError if it is not one."""
     wanted = ANSWERS[method]
     compile_schema({"properties": wanted, "required": [*wanted]}).check(answer)
     return answer
@@ -3662,22 +3658,22 @@ def check_hints(hints: Msg) -> Msg:
     return hints
 
 
-def adapt_result(method: str, answer: Msg, rev: str) -> Msg:
+def adapt_result(method: str, result: Msg, rev: str) -> Msg:
     """Return the result of a method as `rev` knows it."""
     if rev >= MODERN:
-        return answer
-    answer = {**answer}
+        return result
+    result = {**result}
     if method == "tools/list":
         # spec 2025-11-25: schema#tool -- "Currently restricted to type: "object" at the root level"
-        answer["tools"] = [tool if object_of(tool, "outputSchema").get("type") == "object"
-                           else without(tool, "outputSchema") for tool in answer["tools"]]
-    if method == "tools/call" and not isinstance(answer.get("structuredContent", {}), dict):
-        del answer["structuredContent"]
+        result["tools"] = [tool if object_of(tool, "outputSchema").get("type") == "object"
+                           else without(tool, "outputSchema") for tool in result["tools"]]
+    if method == "tools/call" and not isinstance(result.get("structuredContent", {}), dict):
+        del result["structuredContent"]
     if rev < RICH and method == "prompts/get":
-        answer["messages"] = [adapt_message(x, rev) for x in answer["messages"]]
-    if rev < RICH and method == "tools/call" and "content" in answer:
-        answer["content"] = [adapt_content(x, rev) for x in answer["content"]]
-    return answer
+        result["messages"] = [adapt_message(x, rev) for x in result["messages"]]
+    if rev < RICH and method == "tools/call" and "content" in result:
+        result["content"] = [adapt_content(x, rev) for x in result["content"]]
+    return result
 
 
 def adapt_question(method: str, params: Msg, rev: str) -> Msg:
@@ -4690,7 +4686,7 @@ class Conversation(Peer):
         """Find what is known of its client; RPCError if the request is not allowed now."""
         server, method = self.server, ctx.method
         if ctx.modern:
-            ctx.facts = ctx.facts or check_modern_request(ctx.msg)
+            ctx.facts = ctx.facts or check_version(read_metadata(ctx.msg))
         else:
             ctx.facts = self.session
         limit = method not in ("initialize", "server/discover", "ping") and server.rate_limit
@@ -8036,7 +8032,7 @@ def check_modern_post(
     facts = read_metadata(msg)
     if notes.get("revision") != facts.rev:
         check_mirror(headers, VERSION_HEADER, facts.rev)
-        check_version(facts.rev)
+        check_version(facts)
         notes["revision"] = facts.rev
     mirrors = mirrored_headers(msg, tools)
     if notes.get("mirrors") != mirrors:
