@@ -2546,10 +2546,8 @@ class Document(Checking):
             # spec: basic/index#ref-resolution -- a network URI is never dereferenced
             raise SchemaError("", f"{show_json(ref)} cannot be resolved: nothing is fetched, "
                               "so put it under $defs")
-        # No node yet: it stands under a keyword that is not ours.
-        target = self.nodes.get(id(schema))
-        if target is None:
-            target = self.read(schema, scope)
+        # It has no node yet under a keyword that is not ours; an empty one is made again.
+        target = self.nodes.get(id(schema)) or self.read(schema, scope)
         anchors = self.anchors.get(fragment, {})
         if word == "$dynamicRef" and anchors.get(target.scope) is target:
             node[word] = {"*": target, **anchors}
