@@ -285,7 +285,7 @@ MAX_LINES = 100  # on stderr that wait for the loop
 TOOL_THREADS = 40  # worker threads for `def` handlers, as many as anyio grants
 MAX_IDLE = 32  # connections to one server that a client keeps
 MAX_ROUNDS = 16  # of one call
-MAX_KEYS = 16  # that are tried on a token which names none
+MAX_KEYS = 16  # to try on a token that names none
 MAX_REDIRECTS = 5
 MAX_RESUMES = 5  # of one stream, without an event between
 MAX_ERRORS = 5  # reported of one value
@@ -546,7 +546,7 @@ def result(req_id: ReqId, value: Msg) -> Msg:
 
 
 def error(req_id: ReqId | None, problem: Msg) -> Msg:
-    """Return the response to a request that failed; `req_id` is None if its id is not readable."""
+    """Return the response to a request that failed; without an id if that is not readable."""
     return {"jsonrpc": "2.0", **({} if req_id is None else {"id": req_id}), "error": problem}
 
 
@@ -1118,7 +1118,7 @@ def read_metadata(msg: Msg) -> Facts:
 
 
 def check_version(facts: Facts) -> Facts:
-    """Return the facts of a modern request; RPCError -32022 if we do not speak their revision."""
+    """Return the facts of a modern request; RPCError -32022 for a revision that is not one."""
     # spec: basic/versioning#protocol-version-negotiation
     if facts.rev in LEGACY or facts.rev not in REVISIONS:
         raise RPCError(UNSUPPORTED_VERSION, "Unsupported protocol version",
@@ -2546,7 +2546,7 @@ class Document(Checking):
             # spec: basic/index#ref-resolution -- a network URI is never dereferenced
             raise SchemaError("", f"{show_json(ref)} cannot be resolved: nothing is fetched, "
                               "so put it under $defs")
-        # It has no node yet under a keyword that is not ours; an empty one is made again.
+        # Under a keyword that is not ours it has no node yet.
         target = self.nodes.get(id(schema)) or self.read(schema, scope)
         anchors = self.anchors.get(fragment, {})
         if word == "$dynamicRef" and anchors.get(target.scope) is target:
@@ -2577,7 +2577,7 @@ class Validator:
         self.read(value)
 
     def read(self, value: JSON, as_arguments: bool = False) -> Any:
-        """Return a value as Python's; SchemaError if it does not fit.
+        """Return the Python value; SchemaError if `value` does not fit.
 
         `as_arguments` reads JSON in a text, too, and leaves out what is empty and not required.
         """
@@ -2777,7 +2777,7 @@ def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
 
 
 def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
-    """Return annotations with their strings evaluated; TypeError for one that cannot be."""
+    """Return annotations with their strings evaluated, or raise TypeError."""
     found: dict[str, Any] = {}
     for name, hint in hints.items():
         holder = types.SimpleNamespace(__annotations__={name: hint})
@@ -3092,7 +3092,7 @@ def _inner_function(fn: Any) -> tuple[Any, set[str]]:
 
 
 def check_parameters(use: str, names: Iterable[str], own: Schema) -> None:
-    """Raise TypeError unless a function can be called with these names; `own` is its schema."""
+    """Raise TypeError unless these names can call a function; `own` is its schema."""
     lost = {*names}.difference(own["properties"])
     needed = {*own.get("required", ())}.difference(names)
     if lost or needed:
