@@ -10165,15 +10165,6 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
     }
 
 
-def read_client(doc: Msg, where: str) -> Msg:
-    """Return the client that a registration has created; AuthError. RFC 7591 §3.2.1"""
-    names = ("client_id", "client_secret", "token_endpoint_auth_method")
-    client = {name: doc[name] for name in names if isinstance(doc.get(name), str)}
-    if not client.get("client_id"):
-        raise AuthError(f"{where}: client_id is {show(doc.get('client_id'))}, not a text")
-    return client
-
-
 def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
     """Return the headers and the form fields by which a client authenticates.
 
@@ -11161,7 +11152,11 @@ class OAuth:
         if not 200 <= status < 300:
             raise AuthError(f"{url} did not register this client: {status}, {error_text(doc)}; if "
                             f"{login.url} accepts a fixed token, pass it: token= or --token")
-        return read_client(doc, str(url))
+        names = ("client_id", "client_secret", "token_endpoint_auth_method")  # RFC 7591 §3.2.1
+        client = {name: doc[name] for name in names if isinstance(doc.get(name), str)}
+        if not client.get("client_id"):
+            raise AuthError(f"{url}: client_id is {show(doc.get('client_id'))}, not a text")
+        return client
 
 
 class ClientCredentials(OAuth):
@@ -11435,11 +11430,6 @@ CONTROLS = (
 )
 
 
-#: The keywords of a schema that a user sees as they are.
-BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
-          "maxLength", "pattern", "format", "minItems", "maxItems")
-
-
 class UsageError(MCPError):
     """The command line is wrong; the message says what is right."""
 
@@ -11487,6 +11477,11 @@ def type_words(schema: JSON, defs: JSON = None) -> str:
         shapes = {"array": array, "object": f"{{{members}}}" if members else "object"}
         words = [shapes.get(kind, kind) for kind in as_list(schema.get("type", "any"))]
     return " | ".join(words[:9]) + " | ..." * (len(words) > 9)
+
+
+#: The keywords of a schema that a user sees as they are.
+BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
+          "maxLength", "pattern", "format", "minItems", "maxItems")
 
 
 def about(field: Msg) -> str:
@@ -11549,9 +11544,9 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
     """Return the headline and description of each item; if `full`, also those of its arguments."""
     lines = []
     for item in items:
-        about = (item.get("description") or "").strip().split("\n\n")
+        paragraphs = (item.get("description") or "").strip().split("\n\n")
         lines.append(headline(item))
-        for paragraph in about if full else about[:1]:
+        for paragraph in paragraphs if full else paragraphs[:1]:
             lines += wrapped(paragraph, 4)
         for parameter, text in parameters(argument_schema(item)).items() if full else ():
             lines += [f"  {one_line(parameter)}", *wrapped(text, 6)]
@@ -11801,12 +11796,13 @@ class Person:
             ready = "yes"
         if ready is None and not required and (self.yes or self.answers):
             return True
-        label = f"{field.get('title') or name}: {about(field)}"
-        kind = f"{'y/n' if boolean else type_words(field)} [{field.get('default', '')}]"
+        kind = "y/n" if boolean else type_words(field)
+        question = one_line(f"{field.get('title') or name}: {about(field)} {kind} "
+                            f"[{field.get('default', '')}] (Ctrl-D declines)")
         while True:
             text = ready
             if ready is None:
-                text = await self.ask(one_line(f"{label} {kind} (Ctrl-D declines)"))
+                text = await self.ask(question)
             if text is None:
                 return False
             if not (text or required) and ready is None:
@@ -11977,6 +11973,7 @@ TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a list of processes shows those of --token
 
 
 def do_serve(args: Any) -> None:
+    sys.argv[:1] = [args.target]  # as if it had been started by itself
     if args.http is None:
         load_app(args.target).run()
         return

@@ -15543,6 +15543,12 @@ class TestTerminals:
             person.types(b"2\n", b'{"coats": 2, "colour": "g"}')
         assert person.status == 0
 
+    def test_a_file_that_is_served_by_hand_says_how_to_try_it(self, counter):
+        with Typist("serve", "shop.py", cwd=counter) as person:
+            person.types(b"", b"python3 mcp_lite.py tools shop.py\r\n")
+            person.types(b"\x04", b"")
+        assert person.status == 0
+
     def test_ctrl_d_declines(self, counter):
         with Typist("call", "order", "shop.py", cwd=counter) as person:
             person.types(b"", b"How many:")
