@@ -6020,7 +6020,7 @@ def elicit_result(value: Any, schema: Msg | None) -> Msg:
             raise ToolError(f"elicit_url= returned {show_json(value)}: return True or False")
         return {"action": "accept"}
     fields = {name: object_of(properties, name) for name in properties}
-    if value is True:  # consent; and the value, if the form is a single boolean
+    if value is True:  # consent; and the value of a single boolean
         types = [field.get("type") for field in fields.values()]
         value = dict.fromkeys(fields, True) if types == ["boolean"] else {}
     content = to_json(value)
@@ -6032,7 +6032,7 @@ def elicit_result(value: Any, schema: Msg | None) -> Msg:
 
 
 def checker_of(schema: Msg) -> Callable[[JSON], None]:
-    """Return a function that checks a value by a schema; SchemaError if the schema is wrong."""
+    """Return what checks a value by a schema; SchemaError if the schema is wrong."""
     if re.search('"pattern(": "|Properties)', json.dumps(schema)):  # not a property of that name
         return nothing
     return compile_schema(schema).check
@@ -6337,10 +6337,11 @@ def bytes_of(text: str) -> bytes:
 #           4. max_timeout bounds a request with its progress, its questions and its task. It starts
 #              again when the request is repeated in a renewed session.
 # Limits.   Of results, only the output schemas of tools are kept. A listener is called once for
-#           each subscription that brings a change.
+#           each subscription that brings a change. A server that starts in more than 10
+#           seconds is taken for a legacy one.
 
 NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
-#: For each kind of target: whether it is one, and what makes a Transport or a Server of it.
+#: By kind of target: whether it is one, and what makes a Transport or Server of it.
 CONNECTORS: list[tuple[Function, Function]] = [
     (lambda target: isinstance(target, (Server, Transport)), lambda target: target)
 ]
@@ -6352,7 +6353,7 @@ def connector_of(target: Any, options: Any, owner: Any) -> Action:
         if takes(target):
             check_options(f"Client({target!r:.200})", options, owner, make)
             connector = partial(make, target, **options)
-            with suppress(MCPError):  # only for what is wrong with the options
+            with suppress(MCPError):  # for wrong options alone
                 connector()
             return connector
     raise TypeError(f"cannot connect to {target!r}: pass a Server, a command, a path, "
@@ -6592,7 +6593,7 @@ class ClientSession:
             raise SessionExpired(f"the session could not be renewed: {exc}") from exc
 
     async def _restore(self, rev: str) -> None:
-        """Begin a session with the subscriptions and the log level of the last one."""
+        """Begin a session with the subscriptions and log level of the last one."""
         await self._handshake(rev, self.timeout)
         asks = [("resources/subscribe", {"uri": uri})
                 for item in self.subscriptions for uri in item.uris]
@@ -7009,9 +7010,10 @@ class Client(ClientSession):
         self, ref: str, argument: str, value: str, context: Fields | None = None
     ) -> list[str]:
         """Return values for an argument of a prompt (by name) or a template (by its URI)."""
-        kind, key = ("resource", "uri") if "://" in ref or "{" in ref else ("prompt", "name")
+        of_template = {"type": "ref/resource", "uri": ref}
         params = without_none(
-            ref={"type": f"ref/{kind}", key: ref}, argument={"name": argument, "value": value},
+            ref=of_template if "://" in ref or "{" in ref else {"type": "ref/prompt", "name": ref},
+            argument={"name": argument, "value": value},
             context={"arguments": dict(context)} if context else None
         )
         result = await self.request("completion/complete", params)
@@ -9451,7 +9453,7 @@ class HTTPClient:
 
     def __init__(self, url: URL, *, ssl: Any = None, admit: Function | None = None):
         self.url, self.proxy = url, proxy_for(url)
-        #: looks at the address that was reached, unless by a proxy, and may raise ConnectionClosed
+        #: is called with the address that was reached, unless by a proxy
         self.admit = admit
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
         self.idle: list[HTTPResponse] = []
@@ -9517,12 +9519,12 @@ class HTTPClient:
 
     async def _open(self) -> HTTPResponse:
         conn, proxy = HTTPResponse(self), self.proxy
-        url, ssl = (proxy.url, None) if proxy else (self.url, self.ssl)
+        url = proxy.url if proxy else self.url
         # RFC 8305 §5 -- of two addresses, one may be dead
         delay = None if is_loopback(url.host) else 0.25
         await get_running_loop().create_connection(
-            lambda: asyncio.StreamReaderProtocol(conn), url.host, url.port, ssl=ssl,
-            happy_eyeballs_delay=delay
+            lambda: asyncio.StreamReaderProtocol(conn), url.host, url.port,
+            ssl=None if proxy else self.ssl, happy_eyeballs_delay=delay
         )
         try:
             keep_watch(conn.transport.get_extra_info("socket"))
@@ -9790,7 +9792,7 @@ class HTTPExchange(Transport):
             msg = ProtocolError(f"{self.url} sent: {first_line(data)}: {exc}")
             if ids is not None:  # else only this message is lost
                 raise msg from None
-        # Some servers send an array whatever the revision: its messages are taken singly.
+        # Some servers send an array in any revision: its messages are taken singly.
         for item in as_list(msg):
             await self.inbox.put(item)
             if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
@@ -9923,11 +9925,11 @@ class HTTPTransport(HTTPExchange):
             try:
                 with closing(await self._get_stream(last)) as stream:
                     if heard and not sendable(last):
-                        self.interrupted(False)  # nobody knows what came in between
+                        self.interrupted(False)  # something may be missed
                     heard, events = True, SSEDecoder(last, events.retry_ms)
                     await self.read_events(stream, events, None)
             except MCPError as exc:
-                if last and exc.code == 400:  # events after `last` are no longer kept
+                if last and exc.code == 400:  # what came after is lost
                     events = SSEDecoder(retry_ms=events.retry_ms)
                 elif not may_pass(exc):
                     if heard and isinstance(exc, SessionExpired):
