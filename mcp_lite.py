@@ -274,7 +274,7 @@ MAX_STEPS = 1_500_000  # of one check by a schema; a step takes a microsecond
 MAX_CLIENTS = 10_000  # connections, sessions, tokens, rates: a few KiB each
 MAX_WAITING = 2500  # changes that wait for one reader: all that it may watch, at once
 MAX_IN_FLIGHT = 1024  # requests of one peer that run at once; more wait for their turn
-MAX_ITEMS = 1000  # of a list that a peer fills: arguments, a batch, subscriptions, updates
+MAX_ITEMS = 1000  # of a list that a peer fills: a batch, subscriptions, updates
 MAX_TASKS = 1000  # of one client
 MAX_PAGES = 1000  # of a list
 PAGE_SIZE = 100  # entries of a list
@@ -1399,13 +1399,14 @@ class Outbox:
         self.waiting: dict[Any, Msg] = {}  # by subject
 
     def put(self, msg: Msg) -> None:
-        subject = subject_of(msg)
-        if subject not in self.waiting and len(self.waiting) >= MAX_WAITING:
+        if self.closed:
+            return
+        self.waiting[subject_of(msg)] = msg
+        if len(self.waiting) <= MAX_WAITING:
+            self.open(self.send)
+        else:
             self.close()
             self.too_slow()
-        elif not self.closed:
-            self.waiting[subject] = msg
-            self.open(self.send)
 
     def open(self, send: Send | None) -> None:
         """Send what waits, and what comes later, to the reader."""
@@ -1629,7 +1630,7 @@ class PendingRequest:
 
 
 class Requester:
-    """The half of a conversation that sends requests."""
+    """The half of a Peer that sends requests."""
 
     lost: ConnectionClosed | None = None  #: why nothing more can be sent
     transport = Transport()  # until run() gets the one that is used
@@ -1637,7 +1638,7 @@ class Requester:
 
     def __init__(self, name: str):
         self.name, self.tasks = name, Tasks()
-        self.asked: dict[ReqId, PendingRequest] = {}
+        self.pending: dict[ReqId, PendingRequest] = {}
         self.ids = itertools.count(1)
         self.warnings = RateLimit(*WARN_RATE)
 
@@ -1660,80 +1661,82 @@ class Requester:
         params["_meta"] = {**params.get("_meta", {}), "progressToken": req_id}
         deadline = Deadline(patience, RequestTimeout(), longest,
                             lambda: self.transport.waits_for_user)
-        asked = self.asked[req_id] = PendingRequest(method, send, deadline, on_progress)
+        pending = self.pending[req_id] = PendingRequest(method, send, deadline, on_progress)
         try:
             async with deadline:  # which holds for a peer that has stopped reading, too
                 await send(request(req_id, method, params))
-                answer = await asked.answer
-            if asked.reports:
-                await asyncio.wait(asked.reports, timeout=patience)
+                answer = await pending.answer
+            if pending.reports:
+                await asyncio.wait(pending.reports, timeout=patience)
         except asyncio.CancelledError:
-            self._abandon(req_id, "the caller was cancelled")
+            self._cancel_request(req_id, "the caller was cancelled")
             raise
         except RequestTimeout:
-            self._abandon(req_id, "timeout")
-            del self.asked[req_id]  # no progress counts any more
+            self._cancel_request(req_id, "timeout")
+            del self.pending[req_id]  # no progress counts any more
             await asyncio.sleep(0)  # so that it is sent before what the caller sends next
             if deadline.loop.time() > deadline.last - 0.01:  # in spite of its progress
                 patience = max(patience, longest)
             raise RequestTimeout(f"{self.name} did not answer {method} within {patience:g} seconds"
                                  f"{self.transport.hint()}") from None
         finally:
-            self.asked.pop(req_id, None)
+            self.pending.pop(req_id, None)
         if isinstance(answer, MCPError):
             raise answer
         return answer
 
-    def _abandon(self, req_id: ReqId, reason: str) -> Task | None:
+    def _cancel_request(self, req_id: ReqId, reason: str) -> Task | None:
         """Give a request up; return the task that tells the peer so, if there is one."""
-        asked = self.asked[req_id]
-        if asked.answer.done() and not asked.answer.cancelled():
+        pending = self.pending[req_id]
+        if pending.answer.done() and not pending.answer.cancelled():
             return None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if self.transport.abandon(req_id) or asked.method == "initialize" or self.lost is not None:
+        if pending.method == "initialize" or self.lost is not None:
             return None
-        return self.tasks.spawn(asked.send(notification(
+        if self.transport.abandon(req_id):
+            return None
+        return self.tasks.spawn(pending.send(notification(
             "notifications/cancelled", {"requestId": req_id, "reason": reason})))
 
     def _find(self, req_id: JSON) -> PendingRequest | None:
         """Return a request of ours, also by "1" for 1. True == 1 to a dict, but is not an id."""
         if isinstance(req_id, str) and re.fullmatch(r"\d{1,18}", req_id):
             req_id = int(req_id)
-        return self.asked.get(req_id) if is_id(req_id) else None
+        return self.pending.get(req_id) if is_id(req_id) else None
 
-    def settle(self, msg: Msg) -> None:
+    def _take_response(self, msg: Msg) -> None:
         if "result" in msg:
-            self.conclude(msg["id"], msg["result"])
+            self.resolve(msg["id"], msg["result"])
         elif msg.get("id") is None:
             self.warn("%s could not read a message of ours: %.500r", msg["error"])
         else:
             problem = msg["error"]
-            self.conclude(
+            self.resolve(
                 msg["id"], RemoteError(problem["code"], problem["message"], problem.get("data")))
 
-    def conclude(self, req_id: JSON, outcome: MCPError | Msg) -> None:
+    def resolve(self, req_id: JSON, outcome: MCPError | Msg) -> None:
         """End a request of ours, unless it has ended."""
-        asked = self._find(req_id)
-        if asked is not None and not asked.answer.done():
-            asked.answer.set_result(outcome)
+        pending = self._find(req_id)
+        if pending and not pending.answer.done():
+            pending.answer.set_result(outcome)
 
-    def progress(self, params: Msg) -> None:
+    def _take_progress(self, params: Msg) -> None:
         progress: Any = params.get("progress")
-        asked = self._find(params.get("progressToken"))
-        if asked is None or asked.answer.done() or type(progress) not in (int, float):
+        pending = self._find(params.get("progressToken"))
+        if pending is None or pending.answer.done() or type(progress) not in (int, float):
             return
         # spec: basic/patterns/progress#progress-flow -- "MUST increase with each notification"
-        if not progress > asked.progress:
+        if not progress > pending.progress:
             return
-        asked.progress = progress
-        asked.deadline.renew()
-        if asked.on_progress is not None and len(asked.reports) < MAX_REPORTS:
+        pending.progress = progress
+        pending.deadline.renew()
+        if pending.on_progress is not None and len(pending.reports) < MAX_REPORTS:
             total, message = params.get("total"), params.get("message")
             total = total if type(total) in (int, float) else None
             message = message if isinstance(message, str) else None
-            task = self.call_back(asked.on_progress, progress, total, message)
+            task = self.call_back(pending.on_progress, progress, total, message)
             if task is not None:
-                hold(asked.reports, task)
+                hold(pending.reports, task)
 
     def call_back(self, callback: Function, *args: Any) -> Task | None:
         """Call a user's callback; return the task of an async one. Failures go to the log."""
@@ -1756,7 +1759,7 @@ class Peer(Requester):
     `serve(exchange)` answers a request, `on_notification(msg, send, caller)` hears a notification.
     """
 
-    farewell = ""  # the error of requests that we cut off
+    end_reason = ""  # for requests that we cut off
     limit = MAX_IN_FLIGHT  # requests that are served at once
     #: whether it serves many clients, whose ids may be the same: no request is found by its id.
     #: Over HTTP one such Peer serves the modern era.
@@ -1765,7 +1768,7 @@ class Peer(Requester):
     on_lost = nothing  # is called once, when the channel has ended
     make: Any = Exchange  # the class of the requests that arrive
     serving = 0  # requests that have a slot
-    unread = 0  # answers that are being written
+    unread = 0  # responses that are being written
 
     def __init__(
         self, name: str, serve: Callable[[Exchange], Awaitable[Msg]], on_notification: Function
@@ -1793,8 +1796,7 @@ class Peer(Requester):
             self.show("<", exc)
             self.refuse(exc, send, find_message(data if encoded else exc.start))
             return
-        if _trace is not None:
-            self.show("<", msg)
+        self.show("<", msg)
         # A message that is not encoded is our own program's: it does not count.
         size = len(data) if encoded else 0
         if type(msg) is list:
@@ -1810,8 +1812,7 @@ class Peer(Requester):
         """Return a `write` that shows the trace what it writes."""
 
         def send(msg: Any) -> Awaitable[Any]:
-            if _trace is not None:
-                self.show(">", msg)
+            self.show(">", msg)
             return write(msg)
 
         return send
@@ -1828,11 +1829,8 @@ class Peer(Requester):
         except (ProtocolError, RPCError) as exc:
             return self.refuse(exc, put or send, msg)
         if kind is not NOTIFICATION:
-            self.settle(msg)
-        elif msg["method"] == "notifications/progress":
-            self.progress(msg.get("params", {}))
-        # What is cancelled may be a subscription of a client, not a request that runs here.
-        elif msg["method"] != "notifications/cancelled" or not self.cancel(msg.get("params", {})):
+            self._take_response(msg)
+        elif not self._take_notification(msg["method"], msg.get("params", {})):
             self.call_back(self.on_notification, msg, send, caller)
         return None
 
@@ -1876,11 +1874,11 @@ class Peer(Requester):
             if "id" not in members and exc.code == INVALID_PARAMS:
                 return None
         else:
-            asked = self._find(members.get("id"))
-            if asked is not None:
-                problem = f"{self.name} answered {asked.method} with a malformed message: {exc}"
-                self.conclude(members["id"], type(exc)(problem))
-            if asked is not None or {"result", "error"} & {*members} or not self.refuses:
+            pending = self._find(members.get("id"))
+            if pending is not None:
+                problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
+                self.resolve(members["id"], type(exc)(problem))
+            if pending is not None or {"result", "error"} & {*members} or not self.refuses:
                 return None
         return self.tasks.spawn(send(error(readable_id(msg), wire_error(exc))))
 
@@ -1911,48 +1909,40 @@ class Peer(Requester):
         return exchange
 
     async def reply(self, exchange: Exchange, put: Send | None = None) -> None:
-        """Serve a request; give the answer to `put`, or send it. One that is cancelled has none."""
+        """Serve a request; pass its response, if it gets one, to `put`, or send it."""
         exchange.task = asyncio.current_task()
-        put = put or exchange.send
         try:
             if exchange.over:  # cancelled before this task could start
                 return
-            slot = None
-            try:
-                if self.serving < self.limit or exchange.method == "ping":
-                    self.serving += 1
-                else:  # a semaphore loses slots before Python 3.11
-                    slot = get_running_loop().create_future()
-                    self.queue[slot] = None
-                    await slot
-                answer = result(exchange.req_id, await self.serve(exchange))
-            except GeneratorExit:  # the loop has ended, and Python ends what it has left
-                raise
-            except BaseException as exc:  # a handler ends neither the process nor another request
-                answer = self._failure(exchange, exc)
-            finally:
-                self._end_slot(slot)
+            response = await self._serve_in_slot(exchange)
             # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
-            if exchange.over:
-                return
-            exchange.over = True
-            self.unread += 1
-            try:
-                await put(answer)
-            except ENCODE_ERRORS as exc:
-                problem = f"the response to {exchange.title} cannot be sent"
-                logger.error("%s: %s", problem, exc)
-                if isinstance(exc, LimitExceeded):
-                    problem += f": {exc}; a tool with structured=False sends a text once"
-                await put(error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem}))
-            finally:
-                self.unread -= 1
-        finally:  # only now: answers that are not read count, too
+            if not exchange.over:
+                exchange.over = True
+                await self._respond(put or exchange.send, exchange, response)
+        finally:  # only now: responses that are not read count, too
             exchange.over = True
             del self.incoming[exchange.key]
             load = self.loads.pop(exchange.client_key) - exchange.size
             if load:
                 self.loads[exchange.client_key] = load
+
+    async def _serve_in_slot(self, exchange: Exchange) -> Msg:
+        """Return the response, when there is a slot; an error if the handler raises."""
+        slot = None
+        try:
+            if self.serving < self.limit or exchange.method == "ping":
+                self.serving += 1
+            else:  # a semaphore loses slots before Python 3.11
+                slot = get_running_loop().create_future()
+                self.queue[slot] = None
+                await slot
+            return result(exchange.req_id, await self.serve(exchange))
+        except GeneratorExit:  # the loop has ended, and Python ends what it has left
+            raise
+        except BaseException as exc:  # a handler ends neither the process nor another request
+            return self._failure(exchange, exc)
+        finally:
+            self._end_slot(slot)
 
     def _end_slot(self, slot: Future | None) -> None:
         """Pass a slot to the next in the queue, before a new request can take it."""
@@ -1967,14 +1957,27 @@ class Peer(Requester):
                 slot.set_result(None)
                 self.serving += 1
 
+    async def _respond(self, put: Send, exchange: Exchange, response: Msg) -> None:
+        self.unread += 1
+        try:
+            await put(response)
+        except ENCODE_ERRORS as exc:
+            problem = f"the response to {exchange.title} cannot be sent"
+            logger.error("%s: %s", problem, exc)
+            if isinstance(exc, LimitExceeded):
+                problem += f": {exc}; a tool with structured=False sends a text once"
+            await put(error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem}))
+        finally:
+            self.unread -= 1
+
     def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
-        """Return the answer to a request whose handler raised; raise if it gets none."""
+        """Return the response to a request whose handler raised; raise if it gets none."""
         if isinstance(exc, asyncio.CancelledError):
-            if exchange.over or (self.lost is not None and not self.farewell):
+            if exchange.over or (self.lost is not None and not self.end_reason):
                 raise exc
             # The handler awaited something that somebody else cancelled.
-            exc = RPCError(TOO_BUSY if self.farewell else INTERNAL_ERROR,
-                           self.farewell or "the handler was cancelled")
+            exc = RPCError(TOO_BUSY if self.end_reason else INTERNAL_ERROR,
+                           self.end_reason or "the handler was cancelled")
         elif isinstance(exc, ProtocolError) or not isinstance(exc, FOR_THE_PEER):
             # Of a ProtocolError here another peer is the cause: its text is not for this one.
             if self.lost is None:
@@ -1982,19 +1985,22 @@ class Peer(Requester):
             exc = MCPError()
         return error(exchange.req_id, wire_error(exc))
 
-    def cancel(self, params: Msg) -> bool:
-        """Cancel a request that we serve; return False if there is none to cancel."""
+    def _take_notification(self, method: str, params: Msg) -> bool:
+        """Take what concerns a request in flight; return False for anything else."""
+        if method == "notifications/progress":
+            self._take_progress(params)
+            return True
         # spec: basic/patterns/cancellation#error-handling -- unknown and malformed ones are ignored
-        req_id = params.get("requestId")
+        req_id = params.get("requestId") if method == "notifications/cancelled" else None
         exchange = self.incoming.get(req_id) if is_id(req_id) else None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if exchange is None or exchange.method == "initialize":
-            return False
+            return False  # a subscription of a client may be cancelled, too
         logger.info("%s cancelled request %.100r: %.200r", self.name, req_id, params.get("reason"))
-        self.stop(exchange)
+        self.cancel(exchange)
         return True
 
-    def stop(self, exchange: Exchange) -> None:
+    def cancel(self, exchange: Exchange) -> None:
         if not exchange.over:
             exchange.over = True
             if exchange.task is not None:
@@ -2002,12 +2008,14 @@ class Peer(Requester):
 
     # The channel.
 
-    async def run(self, transport: Transport, grace: float | None = 0, farewell: str = "") -> None:
+    async def run(
+        self, transport: Transport, grace: float | None = 0, end_reason: str = ""
+    ) -> None:
         """Read messages off a channel until it ends, then wind up the conversation.
 
-        Requests that we serve get `grace` seconds to finish, then the error `farewell`.
+        Requests that we serve get `grace` seconds to finish, then the error `end_reason`.
         """
-        self.transport, transport.failed = transport, self.conclude
+        self.transport, transport.failed = transport, self.resolve
         self.loop = get_running_loop()
         send = self.traced(transport.write)
         try:
@@ -2018,41 +2026,43 @@ class Peer(Requester):
                                            return_when=asyncio.FIRST_COMPLETED)
                     self.receive(item, send, getattr(item, "caller", NOBODY))
                 del items, item  # they may be large, and the next ones may take hours to come
-            self.lose(ConnectionClosed(f"{self.name} {transport.explain()}"))
+            self.fail_all(ConnectionClosed(f"{self.name} {transport.explain()}"))
             await self.tasks.drain(grace)
             if not transport.ended_here:  # nobody reads it
-                farewell = ""
+                end_reason = ""
         finally:
-            await self.close(farewell)
+            await self.close(end_reason)
 
     def _crowded(self) -> bool:
         """Return whether too many answers wait for the peer to read them."""
         others = len(self.tasks.running) - len(self.incoming)  # callbacks, batches, refusals
         # Callbacks may wait for responses, which we must read for them.
-        most = MAX_CLIENTS if self.asked else MAX_IN_FLIGHT
+        most = MAX_CLIENTS if self.pending else MAX_IN_FLIGHT
         return self.unread >= self.limit or others >= most
 
-    def lose(self, reason: ConnectionClosed) -> None:
-        """Fail everything that we asked for."""
+    def fail_all(self, reason: ConnectionClosed) -> None:
+        """Fail all requests of ours, with this reason."""
         if self.lost is None:
             self.lost = reason
             self.on_lost()
-        for req_id in list(self.asked):
-            self.conclude(req_id, type(reason)(str(reason)))  # one each: they get tracebacks
+        for req_id in list(self.pending):
+            self.resolve(req_id, type(reason)(str(reason)))  # one each: they get tracebacks
 
-    async def close(self, farewell: str = "") -> None:
+    async def close(self, end_reason: str = "") -> None:
         """Give up our requests, and notify the peer; cancel what we serve, with the error
-        `farewell` if that is not empty."""
-        self.farewell = farewell
-        waited: set[Any] = {self._abandon(each, "the caller has gone") for each in [*self.asked]}
-        self.lose(ConnectionClosed(f"this program has closed the connection to {self.name}"))
+        `end_reason` if that is not empty."""
+        self.end_reason = end_reason
+        waited: set[Any] = {self._cancel_request(each, "the caller has gone")
+                            for each in [*self.pending]}
+        self.fail_all(
+            ConnectionClosed(f"this program has closed the connection to {self.name}"))
         # Before Python 3.12, a task may not have begun yet: cancelled now, it would answer nothing.
         await asyncio.sleep(0)
         self.tasks.running.discard(asyncio.current_task())  # a callback may close us, and go on
         running = {each.task for each in self.incoming.values()} - {None, asyncio.current_task()}
         for task in running:
             task.cancel()
-        if farewell:  # tasks.close() cancels those again whose farewell nobody reads
+        if end_reason:  # tasks.close() cancels those again that cannot write theirs
             waited |= running
         waited.discard(None)
         if waited:
@@ -3889,7 +3899,7 @@ def find_resource(server: Server, uri: str) -> tuple[ResourceEntry, Msg]:
     """Return a server's entry for a URI, and the values of its template."""
     wanted = canonical_uri(uri)
     entry = server.resources.get(wanted)
-    if entry is not None and entry.template is None:
+    if entry and entry.template is None:
         return entry, {}
     for entry in [*server.resources.values()]:
         found = entry.template and entry.template.match(wanted)
@@ -3922,12 +3932,10 @@ class ServerExchange(Exchange):
         """Wait for the calls of once(), after the handler; send the progress that was held back."""
         while running := {call for call in self._unfinished if not call.done()}:
             await asyncio.wait(running)
-        if self._held is not None:
-            await self._flush()
+        await self._flush()
         self.release()
 
     async def _flush(self) -> None:
-        """Send the report of progress that was held back."""
         held, self._held = self._held, None
         if held is not None:
             await self._say(held)
@@ -4318,7 +4326,7 @@ def is_result(value: Any) -> bool:
     return is_content and len(value) + len(content) > 1
 
 
-async def call_in_thread(server: Server, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
+async def call_sync(server: Server, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
     job = partial(contextvars.copy_context().run, fn, *args, **kwargs)
     return await maybe_await(await server.call_sync(job))
 
@@ -4345,12 +4353,9 @@ class Entry:
     async def call(self, ctx: Context, given: Msg, uri: str = "") -> Any:
         """Check and convert the arguments, run the function, and make the result of the method.
 
-        A failure becomes what tell_failure() makes of it: the result of a tool, else an RPCError.
         An RPCError of the handler is sent unchanged; a question of a modern round ends the run.
         """
         try:
-            if len(given) > MAX_ITEMS:
-                raise SchemaError("", f"more than {MAX_ITEMS} arguments")
             kwargs = self.signature.arguments(given, ctx)
         except SchemaError as exc:
             # spec: server/tools#error-handling -- for the model, which can correct them
@@ -4358,12 +4363,16 @@ class Entry:
                 return self.tell_failure(ToolError(str(exc)), True)
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
         try:
-            value = await self.run(ctx, kwargs)
+            work = self.fn(**kwargs) if self.is_async else call_sync(ctx.server, self.fn, **kwargs)
+            if self.timeout is not None:
+                work = within(self.timeout, work, ToolError(
+                    f"{self.name} took longer than {self.timeout:g} seconds"))
+            value = await work
         except (asyncio.CancelledError, GeneratorExit, Suspended, RPCError):
             raise
         except BaseException as exc:
-            lacks_ours = isinstance(exc, CapabilityMissing) and exc.data
-            if ctx.suspended or (lacks_ours and ctx.facts.rev >= MODERN):
+            is_missing = isinstance(exc, CapabilityMissing) and exc.data  # at the client
+            if ctx.suspended or is_missing and ctx.facts.rev >= MODERN:
                 raise
             return self.log_failure(ctx, exc)
         try:
@@ -4372,14 +4381,6 @@ class Entry:
             return self.log_failure(ctx, MCPError(
                 f"{self.what} {self.name!r} returned {type(value).__name__}: {exc}"))
 
-    def run(self, ctx: Context, kwargs: Msg) -> Awaitable[Any]:
-        call = self.fn if self.is_async else partial(call_in_thread, ctx.server, self.fn)
-        work = call(**kwargs)
-        if self.timeout is None:
-            return work
-        return within(self.timeout, work, ToolError(
-            f"{self.name} took longer than {self.timeout:g} seconds"))
-
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         """Return the result of the method, made of the function's value."""
         raise NotImplementedError
@@ -4387,9 +4388,8 @@ class Entry:
     def log_failure(self, ctx: Context, exc: BaseException) -> Msg:
         shown = isinstance(exc, (ToolError, CapabilityMissing))  # they are for the client to read
         if not shown:  # an error of this library needs no traceback
-            trace = None if isinstance(exc, MCPError) else exc
             logger.error("%s: %s %r failed: %r", ctx.method, self.what, self.name, exc,
-                         exc_info=trace)
+                         exc_info=None if isinstance(exc, MCPError) else exc)
         return self.tell_failure(exc, shown or not (self.masked or ctx.server.mask_errors))
 
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
@@ -4434,15 +4434,11 @@ class Tool(Entry):
             text = value if self.plain is str else _to_json(value)
             return {"content": [{"type": "text", "text": text}],
                     "structuredContent": {"result": value}}
-        answer: Msg = value
-        if not is_result(value):
-            answer = {"content": blocks_of(value)}
-            is_data = self.structured and isinstance(value, dict) and not _is_block(value)
-            # without a schema, a list is content blocks or data
-            if self.wrapped and (self.check_output or not any(map(_is_block, as_list(value)))):
-                answer["structuredContent"] = {"result": to_json(value)}
-            elif self.check_output is not None or is_data:
-                answer["structuredContent"] = to_json(value)
+        if is_result(value):
+            answer: Msg = value
+        else:
+            answer = {"content": blocks_of(value),
+                      **without_none(structuredContent=self._structured(value))}
         # spec: server/tools#output-schema -- results "MUST" conform; failures need not
         if self.check_output is not None and not answer.get("isError"):
             try:
@@ -4451,11 +4447,20 @@ class Tool(Entry):
                 raise MCPError(f"its structuredContent broke its output schema: {exc}") from exc
         return answer
 
+    def _structured(self, value: Any) -> JSON:
+        """Return the structuredContent for a value; None for none."""
+        has_blocks = any(map(_is_block, as_list(value)))
+        if self.wrapped and (self.check_output or not has_blocks):  # a bare list may be of blocks
+            return {"result": to_json(value)}
+        is_data = self.structured and isinstance(value, dict) and not has_blocks
+        return to_json(value) if self.check_output or is_data else None
+
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
         text = str(exc) or type(exc).__name__
         if isinstance(exc, KeyError):
             text = f"KeyError: {exc}"  # else it is only the key
-        text = text if shown else f"the tool {self.name!r} failed"
+        if not shown:
+            text = f"the tool {self.name!r} failed"
         return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
@@ -4590,8 +4595,7 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 #          Conversation, which keeps nothing for any of them.
 
 
-#: The function that answers a method: `await HANDLERS[method](ctx)` is the result. Sections 20 and
-#: 21 put theirs here, by @handles.
+#: By method, what answers it: `await HANDLERS[method](ctx)` is the result.
 HANDLERS: dict[str, Function] = {}
 access_logger = logging.getLogger("mcp_lite.access")
 
@@ -4605,7 +4609,7 @@ def handles(*methods: str) -> Function:
 
 
 async def log_access(ctx: Context, call_next: Any) -> Any:
-    """Log each request: its title, how it ended, and after how many milliseconds."""
+    """Log each request, how it ended, and after how many milliseconds."""
     began, ended = time.perf_counter(), "cancelled"
     try:
         answer = await call_next(ctx)
@@ -4651,34 +4655,36 @@ class Conversation(Peer):
         self.life = server.lifespans[self.loop]
 
     async def answer_request(self, ctx: Any) -> Msg:
-        """Check a request, pass it through the middlewares, and fit the result to the revision.
-
-        In a run that a question has suspended, the question is the answer, whatever was raised.
-        """
+        """Check a request, have it served, and fit the result to the revision of its client."""
         self.judge(ctx)
-        rev = ctx.facts.rev
+        rev, token = ctx.facts.rev, CURRENT.set(ctx)
+        try:
+            answer = await self._run(ctx)
+        except RPCError as exc:
+            raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
+        finally:
+            CURRENT.reset(token)
+        answer = adapt_result(ctx.method, answer, rev)
+        return whole_result(ctx, answer) if rev >= MODERN else answer
+
+    async def _run(self, ctx: Context) -> Msg:
+        """Return the handler's answer; a question that ended the run, whatever was raised since."""
         step = self.answer
         for middleware in self.server.middlewares:
             step = partial(lambda fn, step, ctx: fn(ctx, step), middleware, step)
-        token, answer = CURRENT.set(ctx), {}
         try:
             answer = await step(ctx)
             if not isinstance(answer, dict):
                 raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a "
                                 "dict: a middleware is to `return await call_next(ctx)`")
             self.note_subscription(ctx)
-        except BaseException as exc:
-            if not ctx.suspended or ctx.over:
-                if isinstance(exc, RPCError):
-                    raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
+        except BaseException:
+            if ctx.over or not ctx.suspended:
                 raise
         finally:
-            CURRENT.reset(token)
             if ctx.job is None:
                 await ctx.finish()
-        answer = ctx.input_required() if ctx.suspended else answer
-        answer = adapt_result(ctx.method, answer, rev)
-        return whole_result(ctx, answer) if rev >= MODERN else answer
+        return ctx.input_required() if ctx.suspended else answer
 
     def judge(self, ctx: Context) -> None:
         """Find what is known of its client; RPCError if the request is not allowed now."""
@@ -4766,16 +4772,16 @@ class Conversation(Peer):
 
 __all__ += ["Server"]
 
-SHUTTING_DOWN = "the server is shutting down"  # answers what its end cuts off
+SHUTTING_DOWN = "the server is shutting down"
 
-#: What Server.run() knows by name: serve(server, ready, options, signals) calls ready(URL or None)
-#: when it has begun. And what makes Server.http() and Server.asgi. Sections 23 and 40 fill both.
+#: By transport: serve(server, ready, options, signals) calls ready(URL or None) when it has begun.
+#: And what makes Server.http() and Server.asgi. Sections 23 and 40 fill both.
 RUNNERS: dict[str, Function] = {}
 ENGINES: dict[str, Any] = {}
 
 
 def opener(lifespan: Any) -> Function:
-    """Return a lifespan as what makes an async context manager, or raise TypeError."""
+    """Return what makes an async context manager of a lifespan, or raise TypeError."""
     check_function("lifespan=", lifespan, "server")
     inner = inspect.unwrap(lifespan)  # of a @contextmanager, the generator function
     if inspect.isgeneratorfunction(inner) or inspect.iscoroutinefunction(inner):
@@ -4817,7 +4823,7 @@ class Lifespan:
 async def lifespan_of(server: Server) -> AsyncIterator[None]:
     """Enter the lifespan with the first user of this loop, and leave it with the last."""
     loop = get_running_loop()
-    while (life := server.lifespans.get(loop)) is not None and life.end.is_set():
+    while (life := server.lifespans.get(loop)) and life.end.is_set():
         await asyncio.wait({life.task})  # the one before is being closed
     if life is None:
         life = server.lifespans[loop] = Lifespan(server)
@@ -5152,10 +5158,10 @@ class Server:
     # Serving.
 
     async def call(self, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
-        """Return what a function returns: it runs on the loop if it is async, else in a thread."""
+        """Return what a function returns, on the loop or in a thread."""
         if is_async(fn):
             return await fn(*args, **kwargs)
-        return await call_in_thread(self, fn, *args, **kwargs)
+        return await call_sync(self, fn, *args, **kwargs)
 
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
@@ -5184,11 +5190,7 @@ class Server:
         end the process ends, even if a handler blocks the loop. If it cannot listen, SystemExit
         says why.
         """
-        try:
-            get_running_loop()
-        except RuntimeError:
-            pass  # as it should be
-        else:
+        if asyncio._get_running_loop() is not None:
             raise CannotServe(errno.EBUSY, "an event loop runs already: await app.serve_http() or "
                               "app.serve_stdio(), or call app.start_in_thread()")
         files = [getattr(module, "__file__", None)
@@ -5255,13 +5257,12 @@ class Server:
 
 def hint_for_a_terminal(name: str) -> None:
     """Say how to try a server that was started by hand."""
-    if sys.stdin is None or not sys.stdin.isatty():
-        return
-    print(
-        f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
-        f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
-        "End it with Ctrl-D (Windows: Ctrl-Z).", file=sys.stderr
-    )
+    if sys.stdin is not None and sys.stdin.isatty():
+        print(
+            f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
+            f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
+            "End it with Ctrl-D (Windows: Ctrl-Z).", file=sys.stderr
+        )
 
 
 class ServerThread:
@@ -5444,7 +5445,7 @@ def knows_tasks(ctx: Context, required: bool = True) -> bool:
 
 def job_of(ctx: Context, job_id: str) -> Job | None:
     job = ctx.server.jobs.get(job_id)
-    return job if job is not None and job.owner == ctx.owner else None
+    return job if job and job.owner == ctx.owner else None
 
 
 @handles("tasks/get", "tasks/update", "tasks/cancel")
@@ -5603,18 +5604,20 @@ class Feed:
         self.wanted: Msg = {}  # the part of the filter that is honoured
         self.subjects: set[Any] = set()  # the announcements that it lets through
         for field, (method, capability) in FILTERS.items():
-            wanted = asked.get(field)
+            if not declares(ctx.server.declared, capability):
+                continue
             if field.endswith("ListChanged"):
-                names: list[Any] = [None] if wanted is True else []
-            else:
-                listed = wanted if isinstance(wanted, list) else []
-                names = [name for name in listed[:MAX_ITEMS] if isinstance(name, str)]
+                if asked.get(field) is True:
+                    self.wanted[field] = True
+                    self.subjects.add((method, None))
+                continue
+            names = [x for x in as_list(asked.get(field))[:MAX_ITEMS] if isinstance(x, str)]
             if field == "taskIds" and names:
                 knows_tasks(ctx)
                 names = [job_id for job_id in names if job_of(ctx, job_id)]
-            if names and declares(ctx.server.declared, capability):
-                self.wanted[field] = wanted is True or names
-                self.subjects.update((method, name and canonical_uri(name)) for name in names)
+            if names:
+                self.wanted[field] = names
+                self.subjects.update((method, canonical_uri(name)) for name in names)
 
     def announce(self, capability: str, msg: Msg) -> None:
         if subject_of(msg) in self.subjects:
@@ -6225,7 +6228,7 @@ class Subscription:
         known = tuple(canonical_uri(each).rstrip("/") + "/" for each in self.uris)
         if method == "notifications/cancelled":
             # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
-            peer.conclude(self.req_id, ProtocolError(
+            peer.resolve(self.req_id, ProtocolError(
                 f"{peer.name} cancelled it: {params.get('reason')}"))
         elif method == "notifications/subscriptions/acknowledged":
             self._acknowledge(object_of(params, "notifications"))
@@ -6467,7 +6470,8 @@ class ClientSession:
         try:
             await server.serve(transport)
         except Exception as exc:
-            self.peer.lose(ConnectionClosed(f"the server failed: {type(exc).__name__}: {exc}"))
+            self.peer.fail_all(
+                ConnectionClosed(f"the server failed: {type(exc).__name__}: {exc}"))
             logger.error("the server failed", exc_info=exc)
 
     async def _run(self, peer: Peer, transport: Transport) -> None:
@@ -6750,9 +6754,9 @@ class ClientSession:
             return await self.answers.to(exchange.msg, session)
         finally:
             self.transport.waits_for_user -= 1
-            for asked in self.peer.asked.values():
-                if not asked.answer.done():
-                    asked.deadline.renew()
+            for each in self.peer.pending.values():
+                if not each.answer.done():
+                    each.deadline.renew()
 
 #######################################
 # 27. Client
@@ -8602,7 +8606,7 @@ class HTTPConversation(Conversation):
     async def disconnect(self, farewell: str = "the session has ended") -> None:
         self.endpoint.sessions.pop(self.id, None)
         self.server.subscribers.discard(self)
-        self.lose(ConnectionClosed(farewell))
+        self.fail_all(ConnectionClosed(farewell))
         await self.close(farewell)
         await poll(lambda: self.incoming, GRACE_SECONDS)
         for stream in [each for each in self.endpoint.live if each.conversation is self]:
@@ -8629,7 +8633,7 @@ class ModernClients(HTTPConversation):
         exchange = super().accept(msg, send, caller, size, modern)
         exchange.facts = facts
         # spec: basic/transports/streamable-http#cancellation -- closing the response is it
-        send.response.at_end(partial(self.stop, exchange))
+        send.response.at_end(partial(self.cancel, exchange))
         return exchange
 
 
@@ -11960,7 +11964,7 @@ def load_file(path: str) -> types.ModuleType:
 
 
 def load_app(target: str) -> Any:
-    """Return the Server of FILE.py[:APP]."""
+    """Return the Server of FILE.py[:APP]: the only one, or `app`."""
     stem, _, wanted = target.partition(".py:")
     path = stem.removesuffix(".py") + ".py"
     # Compared by name: another copy of this file has a Server class of its own.
@@ -11968,7 +11972,7 @@ def load_app(target: str) -> Any:
                if type(value).__name__ == "Server"}
     if not wanted and len({*map(id, servers.values())}) == 1:
         return next(iter(servers.values()))
-    return pick(f"Server in {path} that is named", wanted, servers)
+    return pick(f"Server in {path} that is named", wanted or "app", servers)
 
 
 TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a list of processes shows those of --token

@@ -5700,7 +5700,6 @@ A modern client is told of what it listens for and of nothing else, after an ack
     async def test_subscriptions_arguments_and_client_info_are_bounded(self):
         app = m.Server()
         app.add_resource("x://{n}", lambda n: n, name="n")
-        app.tool(lambda **given: "taken", name="many", input_schema={"type": "object"})
         boast = hello()
         boast["params"]["clientInfo"]["title"] = "x" * 65536
         async with lines_to(app, revision=None) as lines:
@@ -5712,9 +5711,6 @@ A modern client is told of what it listens for and of nothing else, after an ack
                 lines.put({"jsonrpc": "2.0", "id": n, "method": "resources/subscribe", "params": {"uri": f"x://{n}"}})
                 answer = await lines.take()
                 assert "result" in answer if n < 1000 else "1000" in answer["error"]["message"]
-            for size in (1000, 1001):
-                lines.call("c", "many", **dict.fromkeys(map(str, range(size)), 1))
-                assert (await lines.take())["result"].get("isError", False) == (size > 1000)
 
     async def test_a_capability_that_comes_after_the_handshake_is_not_served(self):
         app = m.Server()
@@ -14921,7 +14917,7 @@ def items(value: str) -> list:
 if __name__ == "__main__":
     app.run()
 """,
-    "two.py": "from mcp_lite import Server\napp, other = Server('one'), Server('other')\n",
+    "two.py": "from mcp_lite import Server\none, other = Server('one'), Server('other')\n",
     "none.py": "import asyncio\n",
     "mcp_greet.py": "import mcp_lite\ndef main(argv):\n    print('hello', *argv)\n    return len(argv)\n",
     "deaf.py": f"""
@@ -15121,10 +15117,10 @@ What does not exist is told with the nearest that does.
     ! error: the server 'shop.py:ap' exited with status 2
     [3]
     $ serve two.py
-    ! error: no Server in two.py that is named ''; available: app, other
+    ! error: no Server in two.py that is named 'app'; available: one, other
     [2]
     $ serve none.py
-    ! error: no Server in none.py that is named ''; available: none
+    ! error: no Server in none.py that is named 'app'; available: none
     [2]
 
 A wrong command line is one sentence that says what is wrong.
