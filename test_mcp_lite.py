@@ -9612,6 +9612,18 @@ A subscription ends with its connection.
             await c.ping()
             assert (await updates.__anext__())["n"] == 1
 
+    @pytest.mark.parametrize("dies", [True, False])
+    async def test_who_hears_of_changes_hears_as_well_when_the_server_is_gone(self, dies, caplog):
+        c = child(RAW + "serve(lambda msg: os._exit(3))", on_tools_changed=lambda: None)
+        await c.connect()
+        if dies:
+            with pytest.raises(m.ConnectionClosed):
+                await c.call("x")
+            await until(lambda: caplog.messages)
+        await c.close()
+        assert len(caplog.messages) == dies
+        assert not dies or re.fullmatch("no more announcements: .* exited with status 3", caplog.messages[0])
+
     async def test_a_listener_that_raises_is_logged_and_harms_nothing(self, caplog):
         async with scripted_client() as (c, fake):
             @c.on("notifications/acme")
