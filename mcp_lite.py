@@ -7396,7 +7396,7 @@ def parse_request_head(block: bytes) -> RequestHead:
     # RFC 9112 §2.2 -- "ignore at least one empty line (CRLF) received prior to the request-line"
     line, _, rest = block.removeprefix(b"\r\n").decode("latin-1").partition("\r\n")
     found = re.fullmatch(REQUEST_LINE, line)
-    if found is None:
+    if not found:
         raise ProtocolError("the request line is not: METHOD TARGET HTTP/1.1")
     method, target, minor = found[1], found[2], int(found[3])
     headers = parse_fields(rest[:-2])
@@ -7405,7 +7405,7 @@ def parse_request_head(block: bytes) -> RequestHead:
         raise ProtocolError("the host is not a name or an address, with or without a port")
     if not target.startswith("/"):
         found = re.fullmatch(ABSOLUTE_FORM, target)
-        if found is None:
+        if not found:
             raise ProtocolError("the target is neither a path nor an http URL")
         # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
         headers["host"], target = found[2], "/" + found[5].removeprefix("/")
@@ -7419,7 +7419,7 @@ def parse_request_head(block: bytes) -> RequestHead:
 def parse_response_head(block: bytes) -> ResponseHead:
     line, _, rest = block.decode("latin-1").partition("\r\n")
     found = re.fullmatch(STATUS_LINE, line)
-    if found is None:
+    if not found:
         raise ProtocolError("the response is not HTTP/1.1")
     minor, status, reason = found.groups("")
     return ResponseHead(int(status), reason, parse_fields(rest[:-2]), int(minor))
@@ -7482,7 +7482,7 @@ def parse_url(url: str) -> URL:
 
     found = re.fullmatch(ABSOLUTE_FORM, url)
     port = int(found[4] or DEFAULT_PORTS[found[1].lower()]) if found else 0
-    if found is None or not 0 < port < 65536:
+    if not found or not 0 < port < 65536:
         raise ValueError("a URL is http(s)://host[:port]/path, with a port up to 65535, without "
                          "user, blanks and #fragment")
     scheme, name = found[1].lower(), found[3].lower()
@@ -7605,7 +7605,7 @@ class Wire(asyncio.StreamReader):
             raise ProtocolError("a chunk does not end where its size says")
         line = await self.until(b"\n", 256, "the line before a chunk")
         found = re.fullmatch(CHUNK_LINE, line)
-        if found is None:
+        if not found:
             raise ProtocolError("a chunk does not begin with its size")
         self.missing, self.in_chunks = int(found[1], 16), True
         if self.missing:
@@ -8107,7 +8107,7 @@ class Response:
         waiting = self._put(head, data, more)  # ValueError: nothing was sent
         data = b""  # it may be large, and the client slow
         self.begun, self.ended = True, not more
-        if waiting is not None:
+        if waiting:
             await waiting
         if not more:
             self.finish()
@@ -8134,7 +8134,7 @@ async def answer_with(
 ) -> None:
     """Answer by handle(request, response), or with the `problem`, or with what it raises."""
     try:
-        if problem is not None:
+        if problem:
             raise problem
         await handle(request, response)
     except ProtocolError as exc:
@@ -8263,8 +8263,8 @@ class Connection(Wire):
             self.next_request()
 
     def next_request(self) -> None:
-        """Serve the next request, if its head has arrived and none is being served."""
-        if self.response is not None or self.transport.is_closing():
+        """Serve the next request if its head has arrived, and none is served."""
+        if self.response or self.transport.is_closing():
             return
         size, end = self.available, self.buffer.find(b"\r\n\r\n", self.pos)
         if end >= 0:
@@ -8315,7 +8315,7 @@ class Connection(Wire):
             self.listener.connections.pop(self, None)
             self.writer = None  # it knows us: only the garbage collector would free both
         super().feed_eof()
-        if self.response is not None:
+        if self.response:
             self.response.lose()
 
     def await_reader(self) -> None:
@@ -8410,14 +8410,14 @@ class Listener:
     async def stop(self, grace: float) -> None:
         """Let requests finish within the grace period, then close everything."""
         self.stopping = True
-        if self.server is not None:
+        if self.server:
             self.server.close()
         for connection in list(self.connections):
-            if connection.response is None:
+            if not connection.response:
                 connection.hang_up()
         await poll(lambda: self.connections, grace)
         for connection in list(self.connections):
-            if connection.response is not None:
+            if connection.response:
                 connection.response.task.cancel()
             connection.transport.abort()
         await asyncio.sleep(0)  # lets the transports go before the loop does
@@ -8576,12 +8576,12 @@ class HTTPConversation(Conversation):
         """Serve a request, or a batch; this task may outlast its connection."""
         stream = Stream(self, response, request)
         try:
-            if type(msg) is not list:
-                await self.reply(self.accept(msg, stream, request, size))
-            else:
+            if type(msg) is list:
                 await self.reply_batch(msg, stream, request, size)
                 if not response.begun:  # it has no answer
                     await response.send(202, {})
+            else:
+                await self.reply(self.accept(msg, stream, request, size))
         except RPCError as exc:
             await stream(error(msg["id"], wire_error(exc)))
         finally:  # a request that is cancelled ends its response, and then this task
@@ -8594,8 +8594,9 @@ class HTTPConversation(Conversation):
         """Return the head of an answer that is JSON."""
         if "error" not in msg:
             # spec 2025-11-25: basic/transports#session-management
-            opened = {} if self.session.state is READY else self.headers
-            return 200, {**JSON_HEADERS, **opened}
+            if self.session.state is READY:
+                return 200, JSON_HEADERS
+            return 200, {**JSON_HEADERS, **self.headers}
         code, data = msg["error"]["code"], object_of(msg["error"], "data")
         scope = str(data.get("scope", ""))  # of another server: anything
         if code == FORBIDDEN and re.fullmatch(f"{SCOPE}( {SCOPE})*", scope):
@@ -8660,7 +8661,7 @@ class HTTPSession(HTTPConversation):
     reader_left = touch
 
     def open_standalone(self) -> Stream:
-        if self.standalone is None:
+        if not self.standalone:
             self.standalone = Stream(self)
             self.listen(self.standalone)
         return self.standalone
@@ -8692,14 +8693,14 @@ def principals_by_token(given: Any) -> Any:
     if not isinstance(given, Mapping):
         texts = [given] if isinstance(given, (str, int)) else given
         given = {text: f"bearer-{number}" for number, text in enumerate(texts, 1)}
-    # Without a token nobody could come in; a principal that is false would be nobody.
+    # An empty token or principal would be nobody's.
     if not (given and all(given) and all(given.values())):
         raise ValueError("token= is empty, or has an empty token or principal")
     return given
 
 
 def seconds_left(principal: Any) -> Any:
-    """Return for how long a principal is good: by its `expires_at`, a time, or without end."""
+    """Return for how many seconds a principal is good, by its `expires_at`."""
     end = member_of(principal, "expires_at")
     return (NEVER if end is None else end) - time.time()
 
@@ -8740,7 +8741,7 @@ class Authenticator:
                  if compare_digest(each, token.encode())
                  and seconds_left(who.principal) > -CLOCK_SECONDS]
         who = known[0] if known else await self.judge(token)
-        if who is None:
+        if not who:
             raise HTTPError("the bearer token is not valid", 401, self.challenge("invalid_token"))
         missing = {*self.scopes} - scopes_of(who.principal)
         if missing:
@@ -8839,10 +8840,10 @@ class Endpoint:
         sessions: False keeps nothing between requests, and does not serve the transport of the
             first revision, at /sse and /messages
         session_seconds: how long a session may be idle
-        session_prefix: what session ids begin with, so that a balancer finds the process
-        healthz: whether to serve pages for probes, /healthz and /readyz
+        session_prefix: of session ids, by which a balancer finds the process
+        healthz: whether to serve /healthz and /readyz, for probes
         grace: seconds that running requests get to finish when the server ends
-        max_body: the most bytes of a request, up to MAX_MESSAGE_BYTES, 16 MiB
+        max_body: bytes of a request, up to MAX_MESSAGE_BYTES, 16 MiB
     """
 
     def __init__(
@@ -8928,7 +8929,7 @@ class Endpoint:
         model = route or next(iter(methods.values()), None)
         guarded = self.authenticator.locked and model is not None and not model.public
         headers, cors = request.headers, {"vary": "Origin"}
-        if model is not None and not model.any_host:
+        if model and not model.any_host:
             self.host_policy.check(headers, guarded)  # a page that binds its name has no token
             if "origin" in headers:
                 cors = {"access-control-allow-origin": headers["origin"], **CORS_HEADERS}
@@ -8941,7 +8942,7 @@ class Endpoint:
         trace_head("<", f"{request.method} {request.path}", request.headers)
         access = request.notes.get(self) or self.access_of(request)
         response.cors = access.cors  # a page must be able to read why it is refused
-        if access.route is None:
+        if not access.route:
             return await self.answer_options(request, response)
         if access.guarded:
             who = await self.authenticator.identify(request)
@@ -8954,7 +8955,7 @@ class Endpoint:
     async def answer_options(self, request: HTTPRequest, response: Response) -> None:
         """Answer OPTIONS, which needs no token, and refuse what is not there."""
         methods = self.routes.get(request.path.rstrip("/"))
-        if methods is None:
+        if not methods:
             raise ProtocolError(
                 f"nothing is here: the endpoint is at {request.root}{self.path or '/'}",
                 http_status=404)
@@ -8973,7 +8974,7 @@ class Endpoint:
         """Read a message or a batch; what is returned answers it."""
         check_json(request.headers)
         msg, size = decode(request.body), len(request.body)
-        request.body = b""  # what keeps the caller, a session or a task, need not keep this
+        request.body = b""  # a session or a task may keep the request
         batch = type(msg) is list
         try:
             kind = REQUEST if batch else classify(msg)
@@ -9020,7 +9021,7 @@ class Endpoint:
         if id is None:
             raise ProtocolError(f"the header {SESSION_HEADER} is missing: send initialize first")
         session = self.sessions.get(id)
-        if session is None or session.owner != caller.owner:
+        if not session or session.owner != caller.owner:
             # spec 2025-11-25: basic/transports#session-management -- "with HTTP 404"
             raise ProtocolError("the session does not exist: initialize again", http_status=404)
         session.touch()
@@ -9029,7 +9030,7 @@ class Endpoint:
     def open_session(self, kind: type[HTTPSession], caller: Caller) -> HTTPSession:
         if len(self.sessions) >= MAX_CLIENTS:
             victim = next((each for each in self.sessions.values() if each.idle), None)
-            if victim is None:
+            if not victim:
                 raise ProtocolError("too many sessions are busy", TOO_BUSY, http_status=503)
             self.end_soon(victim)
         session = kind(self, caller, self.session_prefix + os.urandom(16).hex())
@@ -9063,7 +9064,7 @@ class Endpoint:
             return await standalone.begin(response)
         name, _, number = last_id.rpartition("-")
         stream = session.streams.get(name) if re.fullmatch("[0-9]{1,15}", number) else None
-        if stream is None or (
+        if not stream or (
             int(number) != stream.last and (stream, int(number) + 1) not in self.kept
         ):
             raise ProtocolError("the events after last-event-id are not kept")
@@ -9258,29 +9259,34 @@ class ASGIResponse(Response):
 
     async def _put(self, head: Head | None, data: bytes, more: bool) -> None:
         start = {}
-        if head is not None:
+        if head:
             status, headers = head
             pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
             if not (more or status in (204, 304)):
                 pairs.append((b"content-length", b"%d" % len(data)))
             start = {"type": "http.response.start", "status": status, "headers": pairs}
+        pieces = [data[pos : pos + BUFFER_BYTES] for pos in range(0, len(data) or 1, BUFFER_BYTES)]
+        data = b""
         try:
-            await self._send(start, data, more)
-        # When a client is gone, servers raise the first or the second.
-        except (OSError, RuntimeError, RequestTimeout):
-            del self.timer  # its traceback would keep the data
-            self.lose()
-
-    async def _send(self, start: Msg, data: bytes, more: bool) -> None:
-        async with self._lock, Deadline(STALL_SECONDS, RequestTimeout(), NEVER) as self.timer:
-            with self.app.buffers.waiting(self, len(data)):
+            async with self._lock:
                 if start:
                     await self._emit(start)
-                # Between pieces, the server waits while the client does not read.
-                for pos in range(0, len(data) or 1, BUFFER_BYTES):
-                    end = pos + BUFFER_BYTES
-                    await self._emit({"type": "http.response.body", "body": data[pos:end],
-                                      "more_body": more or end < len(data)})
+                if len(pieces) > 1:
+                    await self._send_most(pieces)
+                await self._emit(
+                    {"type": "http.response.body", "body": pieces.pop(), "more_body": more})
+        # When a client is gone, servers raise the first or the second.
+        except (OSError, RuntimeError, RequestTimeout):
+            pieces.clear()  # the traceback may outlive them
+            self.lose()
+
+    async def _send_most(self, pieces: list[bytes]) -> None:
+        """Send all pieces but the last; a server waits for its client between two."""
+        with self.app.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
+            async with Deadline(STALL_SECONDS, RequestTimeout(), NEVER) as self.timer:
+                while len(pieces) > 1:
+                    piece = {"type": "http.response.body", "body": pieces.pop(0), "more_body": True}
+                    await self._emit(piece)
                     self.timer.renew()
 
     def cut_off(self) -> None:
@@ -9346,7 +9352,7 @@ class ASGIApp(Endpoint):
 
     async def close(self) -> None:
         """End all sessions, then the lifespan."""
-        if self.loop is not None:
+        if self.loop:
             await self.shutdown()
             await self.stack.aclose()
             self.loop = None
