@@ -10900,8 +10900,8 @@ class Login(Authorizer):
             resource = oauth.resource
         about = without_none(resource=resource or None)  # RFC 8707 §2.2
         client, tokens = await oauth.obtain(self, server, scope, about)
-        await self.keep({"tokens": tokens, "asked": scope, "client": client, "server": server,
-                         "resource": resource or None})
+        await self.keep(
+            {"tokens": tokens, "asked": scope, "client": client, "server": server, **about})
 
     async def discover(self, named: str | None) -> tuple[str | None, list[str], Msg]:
         """Return the name of the resource, its scopes, and its authorization server's metadata."""
