@@ -29,7 +29,7 @@ def free_port():
 
 @contextlib.contextmanager
 def running(*command, **env):
-    """Run a server, its stderr kept; end it by SIGTERM."""
+    """Run a server, its stderr kept; end it by SIGTERM, and in any case."""
     process = subprocess.Popen(
         command, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -38,7 +38,10 @@ def running(*command, **env):
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-        process.said = process.communicate(timeout=20)[0]
+        try:
+            process.said = process.communicate(timeout=20)[0]
+        finally:
+            process.kill()
 
 
 def fetch(url, seconds=20):
