@@ -11695,11 +11695,8 @@ YES_NO = {"yes": True, "y": True, "no": False, "n": False, "": False}  # besides
 
 def pairs(words: Iterable[str], sign: str = "=") -> dict[str, str]:
     """Return the texts before and after the sign in each word."""
-    found = {}
-    for word in words:
-        key, _, value = word.partition(sign)
-        found[key] = value.strip()
-    return found
+    parts = [word.partition(sign) for word in words]
+    return {key: value.strip() for key, _, value in parts}
 
 
 def at_terminal(*streams: Any) -> bool:
@@ -11859,9 +11856,10 @@ LISTS = {"tools": "tools", "resources": "resources", "templates": "resourceTempl
 async def listed(c: Client, kind: str) -> list[Msg]:
     try:
         return list(await getattr(c, f"list_{kind}")())
-    except (CapabilityMissing, RemoteError) as exc:
-        # Some servers declare resources, but lack resources/templates/list.
-        if isinstance(exc, RemoteError) and exc.code != METHOD_NOT_FOUND:
+    except CapabilityMissing:
+        return []
+    except RemoteError as exc:  # some servers declare resources, but lack templates
+        if exc.code != METHOD_NOT_FOUND:
             raise
         return []
 
@@ -11908,7 +11906,10 @@ def arguments(args: Any, item: Msg) -> Msg:
                              f"signature: {headline(item)}")
         if fields and key not in fields and not schema.get("additionalProperties"):
             pick("argument", key, fields)
-        given[key] = convert(text, {**object_of(fields, key), "$defs": schema.get("$defs", {})})
+        value = convert(text, {**object_of(fields, key), "$defs": schema.get("$defs", {})})
+        if key in given:  # the server refuses a list where it wants one value
+            value = [*as_list(given[key]), *as_list(value)]
+        given[key] = value
     return given
 
 
@@ -12164,10 +12165,9 @@ def auth_of(args: Any, headers: Msg) -> Any:
         return None
     if args.token:
         return args.token
-    terminal = at_terminal(sys.stdin, sys.stderr)
     show: Any = paste_redirect if args.no_browser else open_browser
-    return OAuth(client_id=args.client_id, interactive=args.verb == "login" or terminal,
-                 open_browser=show)
+    interactive = args.verb == "login" or at_terminal(sys.stdin, sys.stderr)
+    return OAuth(client_id=args.client_id, interactive=interactive, open_browser=show)
 
 
 async def perform(client: Client, args: Any, person: Person) -> int:
@@ -12249,7 +12249,7 @@ def run_words(words: list[str]) -> int:
             return asyncio.run(interruptible(talk(args)))
         work(args)
         return 0
-    if verb in VERBS or verb in ("", "-h", "--help", "--version"):
+    if verb in VERBS or verb in ("", "help", "-h", "--help", "--version"):
         print(version_text() if verb == "--version" else help_text())
         return 0 if words else 2
     return int(load_file(program_of(verb)).main(words[1:]) or 0)

@@ -15050,6 +15050,8 @@ A call: the schema says what a word means, and stdout has the answer alone.
     [1, 2] l None True
     $ call describe 'tags=[1]' note=null shop.py
     [1] s 'null' False
+    $ call describe tags=1 tags=2,3 tags=4 shop.py
+    [1, 2, 3, 4] s None False
     $ call describe '{"tags": [7], "note": null}' size=l shop.py
     [7] l None False
     $ call copy --log error shop.py
@@ -15162,6 +15164,9 @@ A wrong command line is one sentence that says what is wrong.
     [2]
     $ call describe tags=[1 shop.py
     ! error: ...expected array...
+    [1]
+    $ call add a=1 a=2 shop.py
+    ! error: a: expected integer, got array
     [1]
     $ call add 1 shop.py
     ! error: '1' is neither KEY=VALUE nor a JSON object; signature: add(a: integer, b: integer = 0) -> integer
@@ -15305,6 +15310,9 @@ The trace shows the heads of HTTP.
     ...
 
 The help of all, and of a verb.
+    $ help
+    usage: ...
+    ...
     $ --help
     usage: python3 mcp_lite.py VERB ... [options] TARGET
     ...
