@@ -4331,6 +4331,15 @@ async def call_sync(server: Server, fn: Function, /, *args: Any, **kwargs: Any) 
     return await maybe_await(await server.call_sync(job))
 
 
+#: What later sections add, by name; a copy of this file may be cut before them.
+ADDED: dict[str, Any] = {}
+
+
+def added(made: Fn) -> Fn:
+    ADDED[made.__name__] = made
+    return made
+
+
 class Entry:
     """A registered function: how it is called, and how it is listed."""
 
@@ -4400,8 +4409,6 @@ class Entry:
 
 class Tool(Entry):
     what, members = "tool", TOOL_FIELDS
-    #: returns which arguments HTTP headers repeat, or raises SchemaError; section 33 puts one here
-    mirrors_of: Any = nothing
 
     def __init__(
         self, fn: Function, *, name: str | None = None, input_schema: Msg | None = None,
@@ -4427,7 +4434,8 @@ class Tool(Entry):
         #: the one type of which results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition.update(without_none(inputSchema=self.schema, outputSchema=output_schema))
-        self.mirrors = self.mirrors_of(self.schema)
+        #: the arguments that HTTP headers repeat
+        self.mirrors = ADDED.get("mirrors_of", nothing)(self.schema)
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         if type(value) is self.plain and value == value:  # not NaN
@@ -4708,10 +4716,9 @@ class Conversation(Peer):
         admit(ctx.method, CLIENT, rev, agreed or server.declared, server.methods)
         if "requestState" in ctx.params or "inputResponses" in ctx.params:
             _ = ctx.journal  # refuses a forged one, even if the handler does not ask
-        handler = HANDLERS.get(ctx.method)
-        if handler is None:
+        if ctx.method not in HANDLERS:
             return await server.call(server.methods[ctx.method], ctx, ctx.params)
-        return await handler(ctx)
+        return await HANDLERS[ctx.method](ctx)
 
     def note_subscription(self, ctx: Context) -> None:
         """Note which resources a legacy client subscribes to, whoever agreed to that."""
@@ -4773,11 +4780,6 @@ class Conversation(Peer):
 __all__ += ["Server"]
 
 SHUTTING_DOWN = "the server is shutting down"
-
-#: By transport: serve(server, ready, options, signals) calls ready(URL or None) when it has begun.
-#: And what makes Server.http() and Server.asgi. Sections 23 and 40 fill both.
-RUNNERS: dict[str, Function] = {}
-ENGINES: dict[str, Any] = {}
 
 
 def opener(lifespan: Any) -> Function:
@@ -4854,15 +4856,16 @@ async def serve_on(
     server: Server, transport: str | Transport, options: Any, ready: Function = nothing,
     signals: bool = False
 ) -> None:
-    """Serve on a transport, or one of RUNNERS by name; `ready` gets its URL or None."""
+    """Serve on a transport, or by name; ready(URL or None) is called when that has begun."""
+    serve = ADDED.get(f"serve_{transport}")
     if isinstance(transport, Transport):
         ready(None)
         await server.serve(transport)
-    elif transport in RUNNERS:
-        await RUNNERS[transport](server, ready, options, signals)
+    elif serve is not None:
+        await serve(server, ready, options, signals)
     else:
-        raise ValueError(f"{transport!r} is not a transport; available: {', '.join(RUNNERS)} "
-                         "(http, which is Streamable HTTP and SSE, is in Part VI of the file)")
+        raise ValueError(f"{transport!r} is not a transport; available: stdio, http (http, which "
+                         "is Streamable HTTP and SSE, is in Part VI of the file)")
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -5222,7 +5225,7 @@ class Server:
 
     def http(self, **options: Unpack[HTTPOptions]) -> Any:
         """Return a server on a port: `async with app.http(port=0) as server: server.url`."""
-        return self._engine("http", options)
+        return self._engine("http", "HTTPServer", options)
 
     @cached_property
     def asgi(self) -> Any:
@@ -5231,13 +5234,13 @@ class Server:
 
     def asgi_with(self, **options: Unpack[EndpointOptions]) -> Any:
         """Return an ASGI application."""
-        return self._engine("asgi", options)
+        return self._engine("asgi", "ASGIApp", options)
 
-    def _engine(self, name: str, options: Any) -> Any:
-        if name not in ENGINES:
-            raise RuntimeError(f"app.{name}: this copy of mcp_lite was cut before Part VI, HTTP")
-        engine = ENGINES[name]
-        check_options(name, options, engine, *engine.__bases__)
+    def _engine(self, use: str, name: str, options: Any) -> Any:
+        if name not in ADDED:
+            raise RuntimeError(f"app.{use}: this copy of mcp_lite was cut before Part VI, HTTP")
+        engine = ADDED[name]
+        check_options(use, options, engine, *engine.__bases__)
         return engine(self, **options)
 
     async def serve_stdio(self, **options: Any) -> None:
@@ -5916,6 +5919,7 @@ async def until_signalled(work: Awaitable[Any], stop: Action, grace: float = GRA
     return caught[0] if caught else 0
 
 
+@added
 async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool) -> None:
     """Serve one client on our standard streams; spec: basic/transports/stdio#shutdown.
 
@@ -5949,7 +5953,6 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
             await transport.close()
 
 
-RUNNERS["stdio"] = serve_stdio
 
 # =====================================
 # Part V. A client
@@ -7944,6 +7947,7 @@ Mirror = tuple[str, tuple[str, ...]]
 HeaderValue = Union[str, int, None]  # what a header must say; None for no header
 
 
+@added
 def mirrors_of(schema: JSON) -> list[Mirror]:
     """Return the mirrors that an inputSchema asks for; SchemaError if it does so wrongly.
 
@@ -7974,9 +7978,6 @@ def _find_mirrors(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
                 yield from _find_mirrors(field, None if path is None else (*path, name))
         else:
             yield from _find_mirrors(value, None)
-
-
-Tool.mirrors_of = staticmethod(mirrors_of)
 
 
 def mirrored_value(path: Iterable[str], arguments: JSON) -> HeaderValue:
@@ -9152,6 +9153,7 @@ class Endpoint:
 # Limits.  An ASGI server reports its end when all connections have ended. Let it close those that
 #          only listen: uvicorn --timeout-graceful-shutdown.
 
+@added
 class HTTPServer(Endpoint):
     """A server on a port of ours: `async with app.http(port=0) as server: server.url`.
 
@@ -9207,6 +9209,7 @@ def write_stderr(text: str) -> None:
         sys.stderr.flush()
 
 
+@added
 async def serve_http(app: Server, ready: Function, options: Msg, signals: bool) -> None:
     """Serve until cancelled or, with `signals`, until one comes."""
     end, server = asyncio.Event(), app.http(**options)
@@ -9219,10 +9222,6 @@ async def serve_http(app: Server, ready: Function, options: Msg, signals: bool) 
             await end.wait()
 
     await (until_signalled(serving(), end.set, server.grace) if signals else serving())
-
-
-RUNNERS["http"] = serve_http
-ENGINES["http"] = HTTPServer
 
 
 class ASGIResponse(Response):
@@ -9293,6 +9292,7 @@ class ASGIResponse(Response):
         self.timer.expire()
 
 
+@added
 class ASGIApp(Endpoint):
     """A server as an ASGI application, for uvicorn, hypercorn, granian, or a mount."""
 
@@ -9371,9 +9371,6 @@ class ASGIApp(Endpoint):
         head = RequestHead(scope["method"], path, scope.get("query_string", b"").decode("latin-1"),
                            headers, 0, 1, True, {})
         return HTTPRequest(head, str(client[0]), scope.get("scheme", "http"), root)
-
-
-ENGINES["asgi"] = ASGIApp
 
 #######################################
 # 41. HTTP client
