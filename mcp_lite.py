@@ -6026,7 +6026,7 @@ def elicit_result(value: Any, schema: Msg | None) -> Msg:
             raise ToolError(f"elicit_url= returned {show_json(value)}: return True or False")
         return {"action": "accept"}
     fields = {name: object_of(properties, name) for name in properties}
-    if value is True:  # consent; and the value of a single boolean
+    if value is True:  # and the value of a single boolean
         types = [field.get("type") for field in fields.values()]
         value = dict.fromkeys(fields, True) if types == ["boolean"] else {}
     content = to_json(value)
@@ -6359,7 +6359,7 @@ def connector_of(target: Any, options: Any, owner: Any) -> Action:
         if takes(target):
             check_options(f"Client({target!r:.200})", options, owner, make)
             connector = partial(make, target, **options)
-            with suppress(MCPError):  # for wrong options alone
+            with suppress(MCPError):  # for wrong options
                 connector()
             return connector
     raise TypeError(f"cannot connect to {target!r}: pass a Server, a command, a path, "
@@ -6540,7 +6540,7 @@ class ClientSession:
         if self.lost is None:  # over HTTP: this request alone failed
             return False
         # A program that ended in order, or for want of `initialize`, is started again.
-        return not re.search("status 0|nitializ", str(exc))
+        return not re.search(r"status 0|(before|expect) init|nitialize(R|\b)", str(exc))
 
     async def _discover(self, patience: float) -> None:
         """Begin the modern era."""
@@ -7045,14 +7045,14 @@ class Client(ClientSession):
         }, callback, True)
 
     async def set_log_level(self, level: str) -> None:
-        """Set how severe a log message must be to be sent: "debug" to "emergency"."""
+        """Set the mildest level of log messages to be sent: "debug" to "emergency"."""
         check_level(level)
         self.log_level = level
         if not self.modern:  # there, every request says it
             await self.request("logging/setLevel", {"level": level})
 
     async def roots_changed(self, roots: Any = None) -> None:
-        """Replace the roots, if new ones are passed, and notify the server."""
+        """Replace the roots, if any are passed, and notify the server."""
         session = self.peer.session
         check_capability("client", session.client_capabilities, "roots", session.rev)
         if roots is not None:
@@ -9689,7 +9689,7 @@ class HTTPExchange(Transport):
                             'pass "oauth", an OAuth(...), a token, or a function that returns one')
         self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
-        #: by task: the ids of its requests without a response
+        #: by task: ids of its requests without response
         self.running: dict[Any, set[str]] = {}
 
     async def write(self, msg: Payload) -> None:
@@ -9697,7 +9697,7 @@ class HTTPExchange(Transport):
         if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.reason}")
         data = encode(msg)  # here, where the program learns of what JSON cannot say
-        # Texts: some servers answer 1 with "1".
+        # Some servers answer 1 with "1".
         ids = {str(item["id"]) for item in as_list(msg) if "method" in item and "id" in item}
         if ids:
             self.tasks.spawn(self._exchange(msg, data, ids))

@@ -9808,6 +9808,7 @@ class TestChild:
     @pytest.mark.parametrize("how, last", [
         ("sys.exit(0)", "status 0"),
         ("raise RuntimeError('before initialization')", 'RuntimeError: before initialization"'),  # as an SDK says
+        ("sys.exit('ExpectedInitializeRequest')", 'ExpectedInitializeRequest"'),  # as another says
     ])  # fmt: skip
     async def test_a_legacy_server_that_ends_at_the_first_question_is_started_once_more(
         self, tmp_path, dies, how, last
@@ -9826,7 +9827,7 @@ class TestChild:
                 assert (await c.call("x"), c.revision) == ("old", "2025-11-25")
         assert log.read_text() == "xx"
 
-    @pytest.mark.parametrize("how", ["raise KeyError('DATABASE')", "sys.exit(2)", "sys.exit('API_KEY is not set')"])
+    @pytest.mark.parametrize("how", ["raise KeyError('DATABASE')", "sys.exit(2)", "sys.exit('Initializing ...\\nAPI_KEY is not set')"])
     async def test_a_command_that_would_fail_again_is_not_started_again(self, tmp_path, how):
         code = f"import sys\nopen({str(tmp_path / 'starts')!r}, 'a').write('x')\n{how}"
         with pytest.raises(m.ConnectionClosed, match="exited with status"):
