@@ -8094,6 +8094,8 @@ class Response:
         self, status: int, headers: Fields, data: bytes = b"", more: bool = False
     ) -> Awaitable[None]:
         """Send a whole response; with `more`, begin a stream."""
+        if self.begun:  # too late for a status: it is cut off
+            self.lose()
         trace_head(">", str(status), headers)
         return self.write(data, more, (status, {**headers, **self.cors}))
 
@@ -8106,7 +8108,7 @@ class Response:
         if self.lost or self.ended:
             return
         waiting = self._put(head, data, more)  # ValueError: nothing was sent
-        data = b""  # it may be large, and the client slow
+        data = b""  # it may be large
         self.begun, self.ended = True, not more
         if waiting:
             await waiting
@@ -8140,8 +8142,6 @@ async def answer_with(
         await handle(request, response)
     except ProtocolError as exc:
         logger.info("%s refused: %d %s", request.address, exc.http_status, exc)
-        if response.begun:  # too late for a status: it is cut off
-            response.lose()
         await response.send(exc.http_status, {**JSON_HEADERS, **exc.headers},
                             encode(error(exc.req_id, wire_error(exc))))
     except asyncio.CancelledError:
@@ -8149,8 +8149,6 @@ async def answer_with(
         raise
     except Exception as exc:
         logger.error("%s %s failed", request.method, request.path, exc_info=exc)
-        if response.begun:
-            response.lose()
         await response.send(500, {"content-type": "text/plain"}, b"The server's log says why.\n")
 
 #######################################
@@ -8196,7 +8194,7 @@ class SocketResponse(Response):
         return await within(REQUEST_SECONDS, body, too_late())
 
     def _put(self, head: Head | None, data: bytes, more: bool) -> Awaitable[Any] | None:
-        start = b"" if head is None else self._start(*head, len(data), more)
+        start = self._start(*head, len(data), more) if head else b""
         if self.head.method == "HEAD":
             data = b""
         if self.chunked:
@@ -8298,14 +8296,14 @@ class Connection(Wire):
         self.response, self.deadline = None, self.listener.now + IDLE_SECONDS
         if response.keep_alive and not response.lost and self.complete:
             self.read_on()
-            if self.buffer:  # pipelined: others shall have their turn
+            if self.buffer:  # pipelined: others have their turn
                 self.loop.call_soon(self.next_request)
         elif self.transport.can_write_eof():
             # Closing with input unread would reset the connection, and lose the answer.
             # RFC 9112 §9.6
             self.lingering, self.buffer, self.pos = True, b"", 0
             self.deadline = self.listener.now + PROBE_SECONDS
-            with suppress(OSError):  # the client has reset it this moment
+            with suppress(OSError):  # it was reset this moment
                 self.transport.write_eof()
             self.read_on()
         else:
@@ -8388,7 +8386,7 @@ class Listener:
         where = self.server.sockets[0].getsockname()
         if not isinstance(where, tuple):
             return f"{self.scheme}://localhost"
-        name = host if sock is None else where[0]
+        name = where[0] if sock else host
         return f"{self.scheme}://{f'[{name}]' if ':' in name else name}:{where[1]}"
 
     def admit(self, connection: Connection) -> None:
@@ -9098,6 +9096,8 @@ class Endpoint:
         check_json(request.headers)
         found = re.search("(?:^|&)session_id=([^&]*)", request.query)
         session = self.session_of(found[1] if found else "", request)
+        if session.stores_events:
+            raise ProtocolError(f"the messages of this session go to {self.path}")
         stream = session.open_standalone()
         if stream.response:
             await stream.response.write(b"")  # waits until the client has read enough
@@ -9302,7 +9302,7 @@ class ASGIApp(Endpoint):
         """Serve a lifespan, or a request until it is answered or its client is gone."""
         if scope["type"] == "lifespan":
             return await self._follow_lifespan(receive, send)
-        if self.loop is None:
+        if not self.loop:
             logger.warning(
                 "the lifespan of %s did not run before its first request, and nothing will end it: "
                 "pass it on, as in FastAPI(lifespan=app.asgi.lifespan)", self.server.name

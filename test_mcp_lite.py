@@ -11272,7 +11272,7 @@ class TestStreamsOverHTTP:
             events.drop()
             await idle()
             app.tools_changed()
-            again = await caller.events("GET")
+            again = await caller.events("GET", last_event_id="")  # as if it were absent
             assert "list_changed" in (await again.message())["method"]
 
     async def test_a_session_that_ends_leaves_no_events_behind(self):
@@ -11396,6 +11396,9 @@ class TestStreamsOverHTTP:
             assert await caller.status("POST", INITIALIZED, where, content_type="text/plain") == 415
             for wrong in ("/messages", "/messages?session_id=x"):
                 assert await caller.status("POST", INITIALIZED, wrong) == 404
+            async with Caller(caller.url) as other:  # a session of Streamable HTTP takes its messages elsewhere
+                where_not = f"/messages?session_id={(await other.open()).headers['mcp-session-id']}"
+                assert await other.status("POST", PING, where_not) == 400
             await caller.ask("POST", call_of(3, "wait", {"gate": "g"}), where)
             await until(lambda: app.log)
             events.drop()
