@@ -3870,7 +3870,12 @@ def _from_threads(method: Fn) -> Fn:
 
     @wraps(method)
     def either(self: Context, /, *args: Any, **kwargs: Any) -> Any:
-        return self._on_loop(method(self, *args, **kwargs))
+        try:
+            coro = method(self, *args, **kwargs)
+        except TypeError as exc:  # of the call itself: none of its code has run
+            there = ", ".join(inspect.signature(method).parameters)
+            raise TypeError(f"{exc}; its parameters are {there}") from None
+        return self._on_loop(coro)
 
     return cast("Fn", either)
 

@@ -7293,6 +7293,8 @@ class TestElicitation:
                 await c.call("tool")
 
     @pytest.mark.parametrize("misused, says", [
+        (lambda ctx: ctx.elicit(message="?", schema=Spot), "'schema'; its parameters are self, message, wanted, key, timeout"),
+        (lambda ctx: ctx.info("?", logger_name="a"), "'logger_name'; its parameters are self, level, data, logger"),
         (lambda ctx: ctx.elicit("?", {"sure": bool}), "pass a type, as a TypedDict, or a JSON Schema"),
         (lambda ctx: ctx.elicit("?", dict), "a form cannot ask for that: use str"),
         (lambda ctx: ctx.report_progress("half", 2), "'half'"),
