@@ -28,7 +28,9 @@ import tempfile
 import time
 from urllib.parse import urlsplit
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from processes import end, started
 from soak import give_back, resident_mb
 
 from mcp_lite import Client, Guard, MCPError, SchemaError, Server, jwt_verifier
@@ -243,16 +245,10 @@ class Attacks:
 
 
 async def attack(names, urls):
-    """Attack until killed, or the one who started us is gone."""
+    """Attack until killed."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     attacks = Attacks(urls)
-    tasks = [asyncio.ensure_future(getattr(attacks, name)()) for name in names]
-    parent = os.getppid()
-    while os.getppid() == parent:
-        await asyncio.sleep(1)
-        for task in tasks:
-            if task.done():
-                task.result()
+    await asyncio.gather(*(getattr(attacks, name)() for name in names))
 
 
 # ---- The honest client ---------------------------------------------------------------------------
@@ -320,46 +316,41 @@ def main():
     if options.attack:
         asyncio.run(attack(options.names, options.attack))
         return 0
-    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as folder:
         certificate = [f"{folder}/certificate.pem", f"{folder}/key.pem"]
         command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
         names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
         files = ["-out", certificate[0], "-keyout", certificate[1]]
         subprocess.run([*command.split(), *names, *files], check=True, capture_output=True)
         with open(f"{folder}/log", "w+") as log:
-            return judge(options.names or ATTACKS, options.seconds, certificate, log, stack)
+            return judge(options.names or ATTACKS, options.seconds, certificate, log)
 
 
-def started(*words, **options):
-    """Start this program once more."""
-    return subprocess.Popen([sys.executable, __file__, *words], text=True, **options)
-
-
-def judge(names, seconds, certificate, log, stack):
+def judge(names, seconds, certificate, log):
     """Print the figures and what is wrong; return an exit status."""
-    pipe = subprocess.PIPE
     # Of glibc: a block of above 1 MB that is free goes back to the system, and is not counted.
     environ = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "1000000"}
-    server = started("--serve", *certificate, stdin=pipe, stdout=pipe, stderr=log, env=environ)
-    stack.callback(end, server)
-    urls = [server.stdout.readline().strip() for _ in range(3)]
+    us, pipe = [sys.executable, __file__], subprocess.PIPE
+    with started(
+        [*us, "--serve", *certificate], stdin=pipe, stdout=pipe, stderr=log, text=True, env=environ
+    ) as server:
+        urls = [server.stdout.readline().strip() for _ in range(3)]
 
-    def state():
-        print(file=server.stdin, flush=True)
-        return [float(word) for word in server.stdout.readline().split()]
+        def state():
+            print(file=server.stdin, flush=True)
+            return [float(word) for word in server.stdout.readline().split()]
 
-    honest = Honest(urls, certificate)
-    asyncio.run(honest.use(1))
-    alone, before = statistics.median(honest.waited), state()
-    honest.waited.clear()
-    attacker = started(*names, "--attack", *urls, stdin=subprocess.DEVNULL, stderr=log)
-    stack.callback(end, attacker)
-    asyncio.run(honest.use(seconds))
-    attacker.kill()
-    attacker.wait()
-    until = time.monotonic() + QUIET_SECONDS
-    while (after := state())[:2] > before[:2] and time.monotonic() < until:
-        time.sleep(0.5)
+        honest = Honest(urls, certificate)
+        asyncio.run(honest.use(1))
+        alone, before = statistics.median(honest.waited), state()
+        honest.waited.clear()
+        with started([*us, *names, "--attack", *urls], stderr=log) as attacker:
+            asyncio.run(honest.use(seconds))
+            ended = attacker.poll() is not None
+        until = time.monotonic() + QUIET_SECONDS
+        while left(before, after := state()) and time.monotonic() < until:
+            time.sleep(0.5)
+        end(server, 30)
     waited, failures = sorted(honest.waited), honest.failures
     median, late = statistics.median(waited), waited[len(waited) * 95 // 100]
     peak, kept = after[3] - before[2], after[2] - before[2]
@@ -374,26 +365,24 @@ def judge(names, seconds, certificate, log, stack):
         (len(failures) > FAILED_SHARE * len(waited), "too many failures"),
         (peak > PEAK_MB, f"the server took more than {PEAK_MB} MB"),
         (kept > KEPT_MB, f"the server kept more than {KEPT_MB} MB"),
-        (after[:2] > before[:2], f"left: descriptors, tasks {after[:2]}, were {before[:2]}"),
+        (left(before, after), f"left: descriptors, tasks {after[:2]}, were {before[:2]}"),
+        (ended, "the attackers have ended"),
+        (server.returncode != 0, f"the server ended with status {server.returncode}"),
         (refused > 30, "hostile schemas take too long"),
     ]
     log.seek(0)
     text = log.read()
     faults = [why for wrong, why in bad if wrong]
     print(*problems, *(faults or ["served throughout"]), sep="\n")
-    if faults or attacker.returncode != -9 or "Traceback" in text:
+    if faults or "Traceback" in text:
         print(text[-3000:])
         return 1
     return 0
 
 
-def end(process):
-    process.terminate()
-    try:
-        process.wait(30)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def left(before, after):
+    """Return whether there are more descriptors or tasks than before."""
+    return any(now > then for now, then in zip(after[:2], before[:2]))
 
 
 if __name__ == "__main__":
