@@ -971,7 +971,7 @@ class Exchange:
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
         self.params: Msg = msg.get("params") or {}
-        #: whether it carries its own metadata, or a header says so
+        #: whether it has its own metadata, or a header says so
         self.modern = is_modern(self.params) if modern is None else modern  # before it has facts
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
         #: for whom it counts: its owner, or all who come from its address
@@ -1150,8 +1150,7 @@ def nothing(*_: Any) -> Any:
 class Deadline:
     """`async with Deadline(5, problem)` raises `problem` if its body takes more than 5 seconds.
 
-    renew() starts them again, up to `longest` in all. So does paused(), if it is true when they
-    run out.
+    renew() gives it 5 more, up to `longest` in all. While paused() is true, it never runs out.
     """
 
     late = False  # whether the time ran out, and the body was cancelled
@@ -2173,7 +2172,7 @@ FLAT = {"type", "properties", "required", "additionalProperties", "items", "$def
 class Node(Schema):
     """A compiled schema: its keywords hold nodes where they held schemas.
 
-    `enum` and `const` hold a pair: the canonical texts of the values, and their text for an error.
+    `enum` and `const` hold a pair: the canonical texts of the values, and a text for errors.
     """
 
     __slots__ = ("cost", "is_flat", "limits", "plain", "read", "scope", "types")  # faster
@@ -2182,7 +2181,7 @@ class Node(Schema):
         super().__init__((word, schema[word]) for word in schema if word in KEYWORDS)
         self.scope, self.read = scope, read
         types = as_list(schema.get("type", []))
-        #: the types that are admitted; all, if it is empty
+        #: the admitted types; all, if it is empty
         self.types = {*types, *(["integer"] if "number" in types else [])}
         self.limits = [(*MEASURES[word], schema[word]) for word in schema if word in MEASURES]
         self.is_flat = self.keys() <= FLAT
@@ -2316,7 +2315,7 @@ class Checking:
     def _try(
         self, node: Node, value: JSON, evaluated: set[Any] | None = None
     ) -> tuple[SchemaError | None, Any]:
-        """Return what is wrong, or None, and the Python value."""
+        """Apply a schema; return its error or None, and the value."""
         try:
             return None, self.apply(node, value, evaluated)
         except SchemaError as exc:
@@ -2328,8 +2327,8 @@ class Checking:
         for word in ("enum", "const"):
             if word in node and canonical(value, self.spend) not in node[word][0]:
                 raise _mismatch(node[word][1], show_json(value))
-        for limited, holds, must, bound in node.limits:
-            if limited == kind and not holds(value if kind == "number" else len(value), bound):
+        for measured, holds, must, bound in node.limits:
+            if measured == kind and not holds(value if kind == "number" else len(value), bound):
                 raise SchemaError("", f"must {must.format(show_json(bound))}")
         if kind == "string" and "pattern" in node:
             if not self._matches(node["pattern"], value):
@@ -2719,7 +2718,7 @@ def _types_in(schema: Schema) -> set[str]:
     return set().union(*parts) if all(parts) else set()
 
 
-def _hold_bounds(bounds: Schema, value: Any) -> Any:
+def _compare_bounds(bounds: Schema, value: Any) -> Any:
     """Compare a value: no schema says that the text "-5" is too small for a Decimal."""
     for word, bound in bounds.items():
         _, holds, must = MEASURES[word]
@@ -2853,7 +2852,7 @@ class Shapes:
         if bounds and "string" in types:
             # A bound is read as its values are: the float 0.1 is above the Decimal 0.1.
             read = Validator(Shape({"properties": dict.fromkeys(bounds, shape)})).read
-            keywords.read = partial(_hold_bounds, read(to_json(bounds)))
+            keywords.read = partial(_compare_bounds, read(to_json(bounds)))
         for word in measures:
             kind, _, _ = MEASURES[word]
             if types and kind not in types and keywords.read is None:
@@ -2881,7 +2880,7 @@ class Shapes:
         if origin in (Union, getattr(types, "UnionType", Union)):
             return Shape({"anyOf": [self.shape(arg) for arg in args]})
         if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
-            return self._in_place(hint, hint.__name__, lambda: self._record_or_alias(hint))
+            return self._class_shape(hint, hint.__name__, lambda: self._record_or_alias(hint))
         if isinstance(origin, type):
             if origin in (tuple, set, frozenset) or issubclass(list, origin):
                 return self._array(origin, args)
@@ -2924,7 +2923,7 @@ class Shapes:
             del shape["$ref"]
             key = name, _to_json(classes[name])
             return _merged(
-                self._in_place(key, name, lambda: self.adopt(classes[name], classes)), shape)
+                self._class_shape(key, name, lambda: self.adopt(classes[name], classes)), shape)
 
         return cast("Shape", json.loads(_to_json(schema), object_hook=ours))
 
@@ -2942,11 +2941,11 @@ class Shapes:
     def _record_or_alias(self, hint: Any) -> Shape:
         if not _is_record(hint):
             return self.shape(hint.__value__)
-        shape = self.record(_members_of(hint), "member ")
+        shape = self.object_shape(_members_of(hint), "member ")
         shape.read, shape.is_closed = lambda given: hint(**given), not issubclass(hint, dict)
         return shape
 
-    def _in_place(self, key: Any, name: str, make: Callable[[], Shape]) -> Shape:
+    def _class_shape(self, key: Any, name: str, make: Callable[[], Shape]) -> Shape:
         """Return the shape of a class; a reference if it is large, or contains itself."""
         if key not in self.known:
             while name in self.names:
@@ -2962,7 +2961,7 @@ class Shapes:
             self.schemas.setdefault(self.known[key]["$ref"][8:], Shape({}))
         return self.known[key]
 
-    def record(self, members: list[Member], what: str) -> Shape:
+    def object_shape(self, members: list[Member], what: str) -> Shape:
         """Return the shape of an object with these members."""
         properties: Schema = {}
         for name, hint, default in members:
@@ -3141,10 +3140,10 @@ class Signature:
         given = {name: p for name, p in signature.parameters.items() if name not in self.bound}
         hints = {name: p.annotation for name, p in given.items()}
         hints = _resolve({**hints, "return": signature.return_annotation}, names)
-        self.returns = hints.pop("return")  # EMPTY if there is none
+        self.returns = hints["return"]  # EMPTY if there is none
         members, others = [], []
-        for name, hint in hints.items():
-            p = given[name]
+        for name, p in given.items():
+            hint = hints[name]
             if name == "self":
                 raise TypeError("register the method of an object: app.add_tool(K().method)")
             if p.kind is p.VAR_KEYWORD:
@@ -3162,7 +3161,7 @@ class Signature:
             if name not in schema.get("properties", ()):
                 self.whole, members = name, []
         shapes = Shapes()
-        own = shapes.record(members, "parameter ")
+        own = shapes.object_shape(members, "parameter ")
         own.is_closed = not others and schema is None
         for hint in others:
             own.update(without_none(additionalProperties=shapes.shape(hint) or None))
@@ -3172,7 +3171,7 @@ class Signature:
             own.pop("required", None)
         return shapes.complete(own)
 
-    def arguments(self, given: Schema, context: Any) -> Schema:
+    def convert(self, given: Schema, context: Any) -> Schema:
         """Return the arguments as the function takes them; SchemaError if they do not fit."""
         for name in self.bound:  # else **kwargs would let a caller replace it
             if name in given:
@@ -3352,8 +3351,8 @@ def no_such(what: str, name: str, there: Iterable[str]) -> str:
 
     names = [*there]
     near = difflib.get_close_matches(name, names, 1)
-    listed = ", ".join(names[:40]) + ", ..." * (len(names) > 40)
-    hint = f"did you mean {near[0]}?" if near else f"available: {listed or 'none'}"
+    available = ", ".join(names)[:1000] or "none"
+    hint = f"did you mean {near[0]}?" if near else f"available: {available}"
     return f"no {what} {name!r}; {hint}"
 
 
@@ -3502,7 +3501,7 @@ def messages_of(value: Any, together: bool = False) -> list[Msg]:
     return messages
 
 
-def check_asked(method: str, params: Msg) -> None:
+def check_question(method: str, params: Msg) -> None:
     """Raise SchemaError for a malformed question."""
     if method != "elicitation/create":
         return
@@ -3561,7 +3560,7 @@ def check_answer(method: str, answer: Msg) -> Msg:
     return answer
 
 
-def sampled(answer: Any) -> Msg:
+def sampling_result(answer: Any) -> Msg:
     """Return the result of sampling for what a callback returned: content, or {"content", ...}."""
     if not (isinstance(answer, dict) and "content" in answer):
         answer = {"stopReason": "endTurn", "content": answer}
@@ -4210,7 +4209,7 @@ class Context(ServerExchange):
     def _check_question(self, method: str, params: Msg) -> None:
         """Raise CapabilityMissing if this client, SchemaError if nobody can be asked this."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
-        check_asked(method, params)
+        check_question(method, params)
         capability, known = row.capability, rev in row.revisions
         if params.get("mode") == "url":
             capability, known = "elicitation.url", rev >= RICH
@@ -4370,7 +4369,7 @@ class Entry:
         An RPCError of the handler is sent unchanged; a question of a modern round ends the run.
         """
         try:
-            kwargs = self.signature.arguments(given, ctx)
+            kwargs = self.signature.convert(given, ctx)
         except SchemaError as exc:
             # spec: server/tools#error-handling -- for the model, which can correct them
             if self.what == "tool" and ctx.facts.rev >= RICH:
@@ -6087,7 +6086,7 @@ class Answers:
         row, params, ours = METHODS[method], object_of(asked, "params"), session.client_capabilities
         check_capability("client", ours, row.capability, NEWEST)
         check_params(row, params)
-        check_asked(method, params)
+        check_question(method, params)
         if self.ask is not None:
             answer = {**await maybe_await(self.ask(method, params))}  # TypeError for others
         elif method == "roots/list":
@@ -6098,7 +6097,7 @@ class Answers:
             # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
             if {"tools", "toolChoice"} & params.keys() and not declares(ours, "sampling.tools"):
                 raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
-            answer = sampled(await self._put("sampling", params))
+            answer = sampling_result(await self._put("sampling", params))
             answer = {"role": "assistant", "model": self.model, **answer}
         else:
             answer = await self._elicit(params)
