@@ -2222,7 +2222,6 @@ def _fault_under(step: str | int, fault: SchemaError) -> SchemaError:
 
 
 def _fault_from(exc: Any) -> SchemaError:
-    """Return an exception of a reader as an error of the value."""
     with suppress(Exception):
         first = exc.errors()[0]  # pydantic's, with the path
         fault = SchemaError("", first["msg"])
@@ -2263,8 +2262,8 @@ def _show_choices(values: Iterable[JSON]) -> str:
 class Checking:
     """One walk over a value: its budget, and the scopes of the schemas that are being applied.
 
-    To apply a schema is to return the Python value, or to raise SchemaError. The names or indexes
-    that the schema has evaluated are added to a set, if one is passed.
+    To apply a schema is to return the Python value, or to raise SchemaError, and to add the names
+    or indexes that the schema has evaluated to a set.
     """
 
     is_shape = False  # whether the schema is that of a type: the first alternative that fits wins
@@ -2341,10 +2340,7 @@ class Checking:
         return pattern_of(pattern).search(text) is not None
 
     def _apply_to_argument(self, node: Node, value: JSON) -> Any:
-        """Apply a schema; a text that it refuses is read as JSON.
-
-        Models write "3" for 3, and prompts and URIs have only text.
-        """
+        """Apply a schema; a text that it refuses is read as JSON: models write "3" for 3."""
         try:
             return self.apply(node, value)
         except SchemaError as exc:
@@ -2654,8 +2650,8 @@ def _read_text(cls: Any, value: Any) -> Any:
 DECIMAL = r"^[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$"  # no NaN, no infinity, and cheap
 #: The classes that are JSON as they are.
 PLAIN = (str, bool, int, float, type(None))
-#: Classes whose JSON is a text: their schema, and a function from class and JSON to the value.
-#: Names, so that nothing is imported for them.
+#: Classes whose JSON is a text, by name, so that nothing is imported for them: their schema, and
+#: a function from class and JSON to the value.
 TEXTS: dict[str, tuple[Schema, Function]] = {
     "builtins.bytes": ({"type": "string", "contentEncoding": "base64"},
                        lambda cls, text: base64.b64decode(text, validate=True)),
@@ -2668,7 +2664,7 @@ TEXTS: dict[str, tuple[Schema, Function]] = {
     "decimal.Decimal": ({"anyOf": [
         Shape({"type": "number"}), Shape({"type": "string", "pattern": DECIMAL})]}, _read_text)
 }
-#: The attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords.
+#: Attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords.
 NOTES = {
     "title": "title", "description": "description", "documentation": "description",
     "examples": "examples", "deprecated": "deprecated",
@@ -2895,7 +2891,7 @@ class Shapes:
                         "into a model; quote an annotation as a whole")
 
     def _self_described(self, cls: Any) -> Shape | None:
-        """Return the shape of a class of pydantic or msgspec, or of one like them."""
+        """Return the shape of a class of pydantic or msgspec."""
         if not _is_class(cls):
             return None
         if hasattr(cls, "model_json_schema"):
@@ -3127,7 +3123,7 @@ class Signature:
         self.description, described = read_docstring(inner.__doc__ or of_class or "")
         for name, words in described.items():
             own["properties"].get(name, {}).setdefault("description", words)
-        # spec: server/tools#tool, and `inputSchema: { type: "object" }` in all schema.ts
+        # spec: server/tools#tool, and `inputSchema: { type: "object" }` in schema.ts
         self.schema: Schema = own if schema is None else {"type": "object", **schema}
         if self.schema["type"] != "object":
             raise ValueError(f"input_schema={schema!r:.100}: the type must be object")
@@ -3331,8 +3327,8 @@ class Template:
 #              list is content only if one of its items is a block.
 #           2. A form has what every client can show: flat fields of primitive types. A field that
 #              may be None is not required.
-# Limits.   A block that is a dict is sent as it is, complete or not. Older clients do not know the
-#           titles of choices, but `enumNames`.
+# Limits.   A block that is a dict is sent as it is, complete or not. Older clients know no titles
+#           of choices.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited"]
 
