@@ -10487,7 +10487,7 @@ class Fetcher:
     async def fetch(
         self, method: str, url: URL, headers: Fields, data: bytes = b""
     ) -> tuple[int, Fields, Msg]:
-        """Return the status, the headers, and the document, or {}."""
+        """Return the status, the headers, and the document or {}."""
         self.check(url)
         sent = {"accept": JSON_TYPE, **headers}
         http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
@@ -11736,7 +11736,7 @@ class Person:
 
     def __init__(self, answers: Iterable[str] = (), yes: bool = False):
         self.prepare(answers, yes)
-        self.bar = False  # whether the last line shows progress, and must be cleared
+        self.bar = False  # whether the last line shows progress
         self.lowest = 0  # of the log levels to show
         self.asking: Any = None  # a Lock: one question at a time
 
@@ -11752,11 +11752,12 @@ class Person:
         write_stderr(wipe + plain(text).rstrip("\n") + end)
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
-        """Show progress: on a terminal in one line, which the next output replaces."""
+        """Show progress, on a terminal in one line that is overwritten."""
         text = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
         if at_terminal(sys.stderr):
             # A character has as many bytes as columns, or more.
-            self.say(text.encode()[: columns() - 1].decode(errors="ignore"), end="")
+            shown = text.encode("utf-8", "replace")[: columns() - 1]
+            self.say(shown.decode("utf-8", "ignore"), end="")
             self.bar = True
         else:
             self.say(text)
@@ -11774,14 +11775,14 @@ class Person:
         """Return the line that the user types; None at the end of input, or without a user."""
         if not at_terminal(sys.stdin):
             return None
-        self.asking = self.asking or asyncio.Lock()  # here: before 3.10 it belongs to a loop
+        self.asking = self.asking or asyncio.Lock()  # Python < 3.10: it belongs to a loop
         async with self.asking:
             self.say(question, end=" ")
             line = await typed_line()
         return line.strip() if line else None
 
     async def elicit(self, message: str, schema: Msg) -> Msg | None:
-        """Let the user fill in a form, or agree where it has no fields; None declines."""
+        """Let the user fill in a form, or agree if it has no fields; None declines."""
         self.quote(message, "The server asks:")
         content: Msg = {}
         fields = object_of(schema, "properties")
@@ -11802,13 +11803,11 @@ class Person:
             ready = "yes"
         if ready is None and not required and (self.yes or self.answers):
             return True
-        kind = "y/n" if boolean else type_words(field)
-        question = one_line(f"{field.get('title') or name}: {about(field)} {kind} "
+        question = one_line(f"{field.get('title') or name}: {about(field)} "
+                            f"{'y/n' if boolean else type_words(field)} "
                             f"[{field.get('default', '')}] (Ctrl-D declines)")
         while True:
-            text = ready
-            if ready is None:
-                text = await self.ask(question)
+            text = await self.ask(question) if ready is None else ready
             if text is None:
                 return False
             if not (text or required) and ready is None:

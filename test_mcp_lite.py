@@ -13787,6 +13787,10 @@ class TestWhoWeAre:
         with pytest.raises(ValueError, match="issuer="):
             m.ClientCredentials("me", "s")
 
+    def test_the_class_stands_for_an_oauth_without_arguments(self):
+        transport = m.HTTPTransport("http://127.0.0.1:1/mcp", auth=m.OAuth)
+        assert isinstance(transport.auth, m.Login) and transport.auth.oauth.client_id is None
+
     async def test_tokens_go_by_https_alone_but_on_this_machine(self):
         with pytest.raises(m.AuthError, match="https://"):
             async with m.Client("http://a.example/mcp", auth=m.OAuth(store=m.TokenStore())):
@@ -14945,6 +14949,28 @@ if __name__ == "__main__":
     "closed.py": "open('/no/such/file')",
     # A server whose folder has no copy of the library.
     "lonely.py": """raise ModuleNotFoundError("No module named 'mcp_lite'")""",
+    # A server that reports progress in text that no terminal can show in a line of 80 columns.
+    "wide.py": """
+import json, sys
+
+def send(**msg):
+    print(json.dumps({"jsonrpc": "2.0", **msg}), flush=True)
+
+for line in sys.stdin:
+    msg = json.loads(line)
+    if msg["method"] == "initialize":
+        send(id=msg["id"], result={"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                                   "serverInfo": {"name": "wide", "version": "1"}})
+    elif msg["method"] == "tools/list":
+        send(id=msg["id"], result={"tools": []})
+    elif msg["method"] == "tools/call":
+        token = msg["params"]["_meta"]["progressToken"]
+        send(method="notifications/progress", params={
+            "progressToken": token, "progress": 1, "message": "\\ud800" + "\u6f22" * 79})
+        send(id=msg["id"], result={"content": [{"type": "text", "text": "done"}]})
+    elif "id" in msg:
+        send(id=msg["id"], error={"code": -32601, "message": "no"})
+""",
     # A server of something else, which answers everything with an error.
     "refuser.py": """
 import json, sys
@@ -15541,6 +15567,12 @@ class TestTerminals:
             person.types(b"", b"python3 mcp_lite.py tools shop.py\r\n")
             person.types(b"\x04", b"")
         assert person.status == 0
+
+    def test_progress_in_wide_characters_stays_in_one_line(self, counter):
+        with Typist("call", "any", "wide.py", cwd=counter) as person:
+            person.types(b"", b"done")
+        text = person.seen.decode()
+        assert "?\u6f22" in text and text.count("\u6f22") <= 39 and "Traceback" not in text
 
     def test_ctrl_d_declines(self, counter):
         with Typist("call", "order", "shop.py", cwd=counter) as person:
