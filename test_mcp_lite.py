@@ -110,6 +110,8 @@ NAMED_IN = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"
             "tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId"}  # fmt: skip
 JSON_BOTH = "application/json, text/event-stream"
 CHUNKS, TO_THE_END = -1, -2
+newest_revisions = pytest.mark.parametrize("revision", [V4, V5])  # of the legacy and the modern era
+both_eras = pytest.mark.parametrize("era", [V4, V5])
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX has it, Windows has not")
 WINE = os.name == "nt" and hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
 
@@ -4366,7 +4368,7 @@ class TestTemplates:
             assert await c.read(asked) == "here"
         app.remove_resource(offered)
 
-    @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+    @both_eras
     @pytest.mark.parametrize("wanted", ["stock://green%20tea", "stock://green tea"])
     async def test_an_announcement_reaches_a_subscriber_by_every_spelling_of_the_uri(self, era, wanted):
         app = m.Server()
@@ -4426,7 +4428,6 @@ class TestTemplates:
 # T15. A server
 #######################################
 
-BOTH_ERAS = pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
 TASKS_KNOWN = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
 
@@ -4701,7 +4702,7 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         beyond = await self.ask(app, {"name": "big", "arguments": {"n": 300_000}})
         assert beyond["error"]["code"] == -32603 and "262144" in beyond["error"]["message"]
 
-    @BOTH_ERAS
+    @both_eras
     async def test_a_call_has_one_name_in_all_its_rounds(self, era):
         app, names = m.Server(), []
 
@@ -4717,7 +4718,7 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         assert set(names) == {one, other} and one != other and len(one) >= 32
         assert len(names) == (6 if era > "2026" else 2)
 
-    @BOTH_ERAS
+    @both_eras
     async def test_names_tell_questions_apart_and_a_name_stands_for_one(self, era):
         app, asked = m.Server(), []
 
@@ -4734,7 +4735,7 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
             assert await c.call("which") == "AB1"
         assert sorted(asked) == ["A?", "B?"]
 
-    @BOTH_ERAS
+    @both_eras
     async def test_once_keeps_json_and_what_failed_is_tried_again(self, era):
         app, runs = m.Server(), []
 
@@ -5416,7 +5417,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
         else:
             assert result == given
 
-    @pytest.mark.parametrize("revision", [V4, V5])
+    @newest_revisions
     async def test_a_client_is_told_of_each_list_that_changes(self, revision):
         """spec 2025-11-25: server/tools#list-changed-notification"""
         app, told = demo(), []
@@ -5541,7 +5542,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
                             "principal": None, "headers": {}, "cancelled": False, "params": "look",
                             "server": app, "count": count}  # fmt: skip
 
-    @BOTH_ERAS
+    @both_eras
     async def test_a_plain_function_runs_in_a_thread_and_speaks_without_await(self, era):
         app, logs, steps, variable = m.Server(), [], [], contextvars.ContextVar("variable")
 
@@ -5563,7 +5564,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
             assert await c.call("work") == "inside seen"
         assert logs == [("info", {"n": 1}, None)] and steps == [(1, 2, "half")]
 
-    @BOTH_ERAS
+    @both_eras
     async def test_threads_that_wait_for_the_loop_give_up_their_places(self, era):
         app = m.Server(threads=2)
 
@@ -5694,7 +5695,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
             (answer,) = await lines.answers()
             assert answer["error"]["code"] == -32601
 
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     async def test_requests_are_rationed_for_each_client(self, revision):
         app = m.Server(rate_limit=(3, 3600.0))
         app.tool(lambda: "done", name="work")
@@ -6323,7 +6324,7 @@ class TestServing:
                 with pytest.raises(m.ToolError, match=why):
                     await c.call("grow", {"trees": [wrong]})
 
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     async def test_a_tool_that_takes_too_long_fails_and_is_cancelled(self, revision):
         app, seen, running = m.Server(), [], threading.Event()
 
@@ -6408,7 +6409,7 @@ class TestServing:
         frames = traceback.walk_tb(caplog.records[0].exc_info[2])
         assert [frame.f_code.co_name for frame, _ in frames][-2:] == ["lifespan", "connect"]
 
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     async def test_a_form_ignores_what_it_did_not_ask_for(self, revision):
         app = asking_app(lambda ctx: ctx.elicit("?", Sure))
         async with m.Client(app, revision=revision, elicit=lambda message, form: {"a": 1, "zz": 1}) as c:
@@ -6549,7 +6550,7 @@ class TestServing:
         with pytest.raises(m.ConnectionClosed):
             await call
 
-    @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+    @both_eras
     async def test_a_resource_that_fails_inside_a_tool_fails_the_tool(self, era):
         app = m.Server()
         app.tool(lambda ctx: ctx.read_resource("x://gone"), name="look")
@@ -7237,7 +7238,7 @@ class TestElicitation:
         assert app.seen == [m.Elicited(action, True if action == "accept" else None)]
 
     @pytest.mark.parametrize("said", [5, "x", {"value": "x"}, {"value": None}, {"other": 1}, []])
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     async def test_a_client_does_not_send_what_was_not_asked_for(self, said, revision, caplog):
         app = asking_app(lambda ctx: ctx.elicit("Sure?", bool))
 
@@ -7248,7 +7249,7 @@ class TestElicitation:
             assert isinstance(app.seen[0], m.RemoteError) and app.seen[0].code == -32603
         assert "what elicit= returned does not fit the form" in caplog.text
 
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     async def test_other_callbacks_that_return_something_unusable_are_named_too(self, revision):
         app = m.Server()
 
@@ -7473,7 +7474,7 @@ class TestLogs:
 class TestBudgets:
     """What one client may take is counted by who it is."""
 
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     async def test_each_principal_has_a_rate_of_its_own_over_all_its_sessions(self, revision):
         app, found = watched_app(rate_limit=(5, 3600)), {"alice": [], "bob": []}
         async with app.http(port=0, token={"a": "alice", "b": "bob"}) as server:
@@ -7975,7 +7976,7 @@ class TestHooks:
                 await c.read("x://b")
         assert (refused.value.code, refused.value.data) == (code, {"uri": "x://b"})
 
-    @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+    @both_eras
     async def test_a_capability_that_another_server_lacks_is_not_asked_of_our_client(self, era):
         app, other = m.Server(), m.Server()
 
@@ -8107,7 +8108,7 @@ class TestHooks:
                     else:
                         assert await c.call("Spot", {"x": 1})
 
-    @pytest.mark.parametrize("era", ["2025-11-25", "2026-07-28"])
+    @both_eras
     async def test_a_server_in_memory_knows_on_whose_behalf_a_handler_calls_it(self, era):
         inner, outer = m.Server("inner"), m.Server("outer")
 
@@ -9236,7 +9237,7 @@ A function given as ask= answers every question in a result of a modern server.
             if since:
                 assert await c.call("ask", {"text": "Go on?"}) == "accept True"
 
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     async def test_a_callback_that_fails_fails_its_question_and_nothing_else(self, revision, caplog):
         def elicit(message, schema):
             raise RuntimeError("callback broke")
@@ -9246,7 +9247,7 @@ A function given as ask= answers every question in a result of a modern server.
                 await c.call("ask", {"text": "?"})
             assert await c.call("add", {"a": 1}) == 1
 
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     @pytest.mark.parametrize("http", [False, True])
     async def test_a_call_is_not_given_up_while_the_user_answers_its_question(self, revision, http):
         app, leap = m.Server("demo"), time_machine()
@@ -9609,7 +9610,7 @@ A subscription ends with its connection.
             await c.ping()
         assert "callback broke" in caplog.text
 
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     async def test_close_works_from_any_task_from_a_callback_and_twice(self, revision):
         async def close(level, data, logger):
             await c.close()
@@ -10529,7 +10530,7 @@ class TestServedConnections:
                 await wire.answer()
         assert seen == [0, 0, 0]
 
-    @pytest.mark.parametrize("revision", [V4, V5])
+    @newest_revisions
     async def test_a_request_leaves_nothing_for_the_garbage_collector(self, revision):
         async with http_calling(opened=revision == V4) as (caller, _):
             msg, fields = modern_call(1, "echo", {"text": "a"})
@@ -12681,7 +12682,7 @@ class TestClientOverHTTP:
             assert await client.call("echo", {"text": "b"}) == "b"
             await client.close()
 
-    @pytest.mark.parametrize("revision", [V4, V5])
+    @newest_revisions
     async def test_subscriptions_go_on_with_a_server_that_was_restarted(self, revision):
         """A client that only listens notices it, and learns what it may have missed."""
         app, heard, changed = m.Server(), asyncio.Queue(), asyncio.Event()
@@ -16238,7 +16239,7 @@ class TestNotes:
             with pytest.raises(m.ToolError, match="the user must agree"):
                 await c.call("delete", {"id": 1})
 
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     async def test_a_note_is_deleted_when_a_person_agrees(self, notes, revision):
         answers, asked = ["decline", "accept"], []
 
@@ -16253,7 +16254,7 @@ class TestNotes:
             assert await c.call("search", {"words": "milk"}) == []
         assert asked == ["Delete note 1, 'Shop'?"] * 2
 
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     async def test_a_client_that_subscribed_is_told_of_a_change(self, notes, revision):
         heard = []
 
