@@ -6376,7 +6376,7 @@ async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
         while True:
             interval = task.get("pollIntervalMs")
             interval = interval if type(interval) is int else POLL_MS
-            # 50 ms: no server makes us poll without a pause
+            # 50 ms: never without a pause
             await asyncio.sleep(min(max(interval, 50), 1000 * STALL_SECONDS) / 1000)
             task = await client.request("tasks/get", handle)
             asked = without(object_of(task, "inputRequests"), *answered)
@@ -6408,7 +6408,7 @@ class ClientSession:
     state = START  #: READY when it is connected, DONE when the program has closed it
     transport: Any = None  #: the Transport, once there is one
     _connecting: Task | None = None  # what connect() waits for, and close() ends
-    _renewal: Task | None = None  # the newest renewal of the session
+    _renewal: Any = None  # the task of the newest renewal of the session
 
     def __init__(self, target: Any, connector: Action, revision: str | None, info: Msg):
         self.target, self.connector, self.pinned, self.info = target, connector, revision, info
@@ -6590,9 +6590,10 @@ class ClientSession:
     # Legacy: the server may forget a session.
 
     async def _renew(self, expired: Session) -> None:
-        """Begin a new session, once for all requests that found the same one expired."""
+        """Begin a new session, once for all requests that found one expired."""
         session, renewal = self.peer.session, self._renewal
-        if renewal is None or (renewal.done() and (session is expired or session.state != READY)):
+        gone = session is expired or session.state != READY
+        if gone and (renewal is None or renewal.done()):
             self._renewal = renewal = self.tasks.spawn(self._restore(expired.rev))
         await asyncio.wait({renewal})
         exc = renewal.exception()
@@ -6746,7 +6747,7 @@ class ClientSession:
         if self.modern:
             # spec: basic/patterns/index -- "clients do not send JSON-RPC responses"
             self.peer.warn("%s sent a request, %.100r", exchange.method)
-            exchange.over = True  # so that the Peer does not answer it
+            exchange.over = True  # the Peer does not answer it
             return {}
         session = self.peer.session
         admit(exchange.method, SERVER, session.rev, session.client_capabilities)
