@@ -12,7 +12,7 @@ from typing import Any
 from mcp_lite import Client, Context, Elicited, Server, SyncContext, ToolError
 
 app = Server("types", version="1.0")
-misspelled = Server("types", verison="1.0")  # type: ignore[call-arg]
+misspelled = Server("types", verison="1.0")  # type: ignore[arg-type]
 
 
 @dataclass
