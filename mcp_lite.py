@@ -4057,7 +4057,7 @@ class Context(ServerExchange):
         progress, total = _number(progress), total and _number(total)
         if self.job is not None:
             of = f"/{total:g}" if total else ""
-            self.job.change("working", message or f"{progress:g}{of}")
+            self.job.set_status("working", message or f"{progress:g}{of}")
         token = self.meta.get("progressToken")
         if is_id(token) and progress > self._progress:
             self._progress, held = progress, self._held
@@ -4206,18 +4206,20 @@ class Context(ServerExchange):
         """Raise CapabilityMissing if this client, SchemaError if nobody can be asked this."""
         rev, declared, row = self.facts.rev, self.client_capabilities, METHODS[method]
         check_question(method, params)
-        capability, known = row.capability, rev in row.revisions
+        capability, since = row.capability, min(row.revisions)
         if params.get("mode") == "url":
-            capability, known = "elicitation.url", rev >= RICH
+            capability, since = "elicitation.url", RICH
         elif method == "elicitation/create" and declared.get("elicitation"):
             # spec: client/elicitation#capabilities -- "an empty capabilities object" means forms
             capability = "elicitation.form"
         elif "tools" in params or "toolChoice" in params:
-            capability, known = "sampling.tools", rev >= RICH
-        why = "" if known else f"the client speaks revision {rev}, which has no {capability}"
+            capability, since = "sampling.tools", RICH
+        why = ""
         if rev < MODERN and not self.facts.server_capabilities:  # no handshake
             why = f"without sessions, clients before {MODERN} cannot be asked"
-        if not known or lacks(declared, capability, rev):
+        elif rev < since:
+            why = f"the client speaks revision {rev}, which has no {capability}"
+        if why or lacks(declared, capability, rev):
             raise CapabilityMissing("client", capability, why)
 
     @property
@@ -4434,7 +4436,6 @@ class Tool(Entry):
         #: the one type of which results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition.update(without_none(inputSchema=self.schema, outputSchema=output_schema))
-        #: the arguments that HTTP headers repeat
         self.mirrors = ADDED.get("mirrors_of", nothing)(self.schema)
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
@@ -4595,7 +4596,7 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 #######################################
 # Problem. A server talks with many clients, of any revision. Each request is checked before its
 #          handler runs: may this client call this, so often, with these parameters?
-# Rules.   1. judge() comes first, then the middlewares: they may answer a method that the server
+# Rules.   1. check() comes first, then the middlewares: they may answer a method that the server
 #             does not have. Only then answer() refuses it, or calls its handler.
 #          2. Announcements come from any thread. They wait until the client can receive them; a
 #             client that reads them too slowly is disconnected.
@@ -4617,7 +4618,7 @@ def handles(*methods: str) -> Function:
 
 
 async def log_access(ctx: Context, call_next: Any) -> Any:
-    """Log each request, how it ended, and after how many milliseconds."""
+    """Log each request: its title, how it ended, its milliseconds."""
     began, ended = time.perf_counter(), "cancelled"
     try:
         answer = await call_next(ctx)
@@ -4664,7 +4665,7 @@ class Conversation(Peer):
 
     async def answer_request(self, ctx: Any) -> Msg:
         """Check a request, have it served, and fit the result to the revision of its client."""
-        self.judge(ctx)
+        self.check(ctx)
         rev, token = ctx.facts.rev, CURRENT.set(ctx)
         try:
             answer = await self._run(ctx)
@@ -4694,7 +4695,7 @@ class Conversation(Peer):
                 await ctx.finish()
         return ctx.input_required() if ctx.suspended else answer
 
-    def judge(self, ctx: Context) -> None:
+    def check(self, ctx: Context) -> None:
         """Find what is known of its client; RPCError if the request is not allowed now."""
         server, method = self.server, ctx.method
         if ctx.modern:
@@ -4800,7 +4801,7 @@ class Lifespan:
 
     def __init__(self, server: Server):
         self.tasks = Tasks()  # outlive their requests
-        self.entered, self.end = asyncio.Event(), asyncio.Event()
+        self.opened, self.closing = asyncio.Event(), asyncio.Event()
         self.task = asyncio.ensure_future(self._live(server))
 
     async def _live(self, server: Server) -> None:
@@ -4808,8 +4809,8 @@ class Lifespan:
             async with AsyncExitStack() as stack:
                 if server.open_lifespan is not None:
                     self.value = await stack.enter_async_context(server.open_lifespan(server))
-                self.entered.set()
-                await self.end.wait()
+                self.opened.set()
+                await self.closing.wait()
                 await self.tasks.close()
                 if len(server.lifespans) == 1:
                     # Functions that look at ctx.cancelled get the time to clean up.
@@ -4818,28 +4819,28 @@ class Lifespan:
             raise CannotServe(errno.ECANCELED, f"its lifespan ended the program: {exc}") from None
         finally:
             del server.lifespans[get_running_loop()]
-            self.entered.set()  # for those who wait, even if it failed
+            self.opened.set()  # for those who wait, even if it failed
 
 
 @asynccontextmanager
 async def lifespan_of(server: Server) -> AsyncIterator[None]:
     """Enter the lifespan with the first user of this loop, and leave it with the last."""
     loop = get_running_loop()
-    while (life := server.lifespans.get(loop)) and life.end.is_set():
+    while (life := server.lifespans.get(loop)) and life.closing.is_set():
         await asyncio.wait({life.task})  # the one before is being closed
     if life is None:
         life = server.lifespans[loop] = Lifespan(server)
     life.users += 1
     try:
-        await life.entered.wait()
+        await life.opened.wait()
         if life.task.done():
             life.task.result()  # raises what kept it from opening
         yield
     finally:
         life.users -= 1
         if not life.users:
-            life.end.set()
-            if not life.entered.is_set():
+            life.closing.set()
+            if not life.opened.is_set():
                 life.task.cancel()
             if not life.task.done():  # else it has failed, and that was raised
                 await asyncio.shield(life.task)
@@ -5347,7 +5348,7 @@ class Job:
     def over(self) -> bool:
         return self.status != "working"
 
-    def change(self, status: str, message: str = "", **outcome: Msg) -> None:
+    def set_status(self, status: str, message: str = "", **outcome: Msg) -> None:
         """Note and announce a new status, unless the task has ended."""
         if self.over:
             return
@@ -5384,21 +5385,21 @@ class Job:
             while True:
                 name, waiter = self.claim(key), get_running_loop().create_future()
                 self.questions[name] = {"method": method, "params": params}, waiter
-                self.change("working")
+                self.set_status("working")
                 try:
                     answer = await waiter
                 finally:
                     del self.questions[name]
-                    self.change("working")
+                    self.set_status("working")
                 with suppress(SchemaError):
                     return read(answer)
 
     async def run(self, tool: Tool, ctx: Context, given: Msg) -> None:
         """Call the tool, and keep its result or its error."""
         try:
-            self.change("completed", result=await tool.call(ctx, given))
+            self.set_status("completed", result=await tool.call(ctx, given))
         except asyncio.CancelledError:
-            self.change("cancelled")
+            self.set_status("cancelled")
             raise
         except BaseException as exc:
             self.fail(exc)
@@ -5413,12 +5414,12 @@ class Job:
     def cancel(self) -> None:
         if self.call is not None:
             call_on(self.loop, self.call.cancel)
-        self.change("cancelled")
+        self.set_status("cancelled")
 
     def fail(self, exc: BaseException) -> None:
         problem = wire_error(exc)
         problem["code"] = adapt_code(problem["code"], NEWEST)
-        self.change("failed", problem["message"], error=problem)
+        self.set_status("failed", problem["message"], error=problem)
         if not isinstance(exc, MCPError):
             logger.error("the task %s failed", self.id, exc_info=exc)
 
