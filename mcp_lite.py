@@ -6543,8 +6543,9 @@ class ClientSession:
             return exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
         if self.lost is None:  # over HTTP: this request alone failed
             return False
-        # A program that ended in order, or for want of `initialize`, is started again.
-        return not re.search(r"status 0|(before|expect) init|nitialize(R|\b)", str(exc))
+        # A program that crashed crashes again, unless it did so for want of `initialize`.
+        crashed = re.search(r'(?m)  File "|^\s+at |status 2\b|was killed', str(exc))
+        return bool(crashed) and not re.search(r"(before|expect) init|nitialize(R|\b)", str(exc))
 
     async def _discover(self, patience: float) -> None:
         """Begin the modern era."""
