@@ -4544,9 +4544,6 @@ class Registry(dict[str, Any]):
         super().__init__()
         self.make, self.changed = make, changed
 
-    def __call__(self, *_: Any) -> typing.NoReturn:
-        raise TypeError(f"app.{self.make.what}s holds what is there: write @app.{self.make.what}")
-
     def decorate(self, fn: Any, options: Msg) -> Any:
         """Register a function; for a name or nothing, return a decorator that does."""
         if fn is None or isinstance(fn, str):

@@ -6363,7 +6363,6 @@ class TestServing:
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
         (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
         (lambda app: m.Server(lifespan=contextlib.contextmanager(no_async)), "lifespan= must be an `async def`"),
-        (lambda app: app.tools(both), "app.tools holds what is there: write @app.tool"),
         (lambda app: m.Server("demo", port=8000), r"""no option 'port'; port, host and path go to run\("http", port=8000\)"""),
         (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* belongs to another library: import Context"),
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
