@@ -2785,13 +2785,16 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     """Return annotations with their strings evaluated, or raise TypeError."""
     found: dict[str, Any] = {}
     for name, hint in hints.items():
+        if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
+            choices = re.sub(r"[|](?![^[]*])", ",", hint)
+            hint = f"__import__('typing').Union[{choices}]"
         holder = types.SimpleNamespace(__annotations__={name: hint})
         try:
             found.update(get_type_hints(holder, names, include_extras=True))
         except Exception as exc:
             raise TypeError(
                 f"the annotation of {name!r}: {exc}: define its names at module level, not under "
-                "TYPE_CHECKING; before Python 3.10, write Union[A, B] for A | B") from None
+                "TYPE_CHECKING; before Python 3.10, write Union[A, B] inside of [...]") from None
     return found
 
 
@@ -3602,10 +3605,7 @@ class Form:
         elif isinstance(wanted, (list, tuple)):
             wanted = Shape({"type": "string", "enum": list(wanted)})
         elif isinstance(wanted, dict):
-            try:
-                wanted = Shapes().adopt(wanted, {})
-            except TypeError as exc:
-                raise TypeError(f"pass a type, as a TypedDict, or a JSON Schema: {exc}") from None
+            wanted = Shapes().adopt(wanted, {})
         else:
             wanted = shape_of(wanted)
         self.wrapped = "properties" not in wanted
