@@ -3392,6 +3392,7 @@ def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
     for name, value in hints.items():
         if name.endswith("Hint") and value not in (True, False, None):
             raise TypeError(f"annotation {name}={value!r:.100}: must be True or False")
+    _to_json(fields)  # raises what every list with them would raise
     names = {"mime_type": "mimeType", "meta": "_meta"}
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
 
@@ -4948,8 +4949,8 @@ class Server:
         access_log: bool = False, **others: typing.NoReturn
     ):
         for option in others:
-            raise TypeError(f'Server() has no option {option!r}; port, host and path go to '
-                            'run("http", port=8000)')
+            raise TypeError(f'Server() has no option {option!r}; port, host, path, token and auth '
+                            'go to run("http", port=8000)')
         number, seconds = rate_limit or (1, 1.0)
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
@@ -5109,13 +5110,14 @@ class Server:
     def include(self, other: Server, prefix: str = "") -> None:
         """Offer here what another server offers now: its tools, prompts, resources, completions.
 
-        With a prefix, tools and prompts are named `prefix__name`; URIs stay. The other's
-        middlewares, methods, pages and lifespan stay its own.
+        With a prefix, tools and prompts are named `prefix__name`; URIs stay. The middlewares,
+        methods, pages and lifespan of the other are not used: add them here, too.
         """
         import copy
 
         if other.middlewares or other.open_lifespan:
-            logger.warning("include(): %s keeps its middlewares and lifespan", other.name)
+            logger.warning("include(): the middlewares and the lifespan of %s are not used",
+                           other.name)
         for kind in ("tools", "prompts", "resources"):
             for entry in map(copy.copy, [*getattr(other, kind).values()]):
                 entry.masked |= other.mask_errors

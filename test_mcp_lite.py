@@ -6369,7 +6369,7 @@ class TestServing:
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
         (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
         (lambda app: m.Server(lifespan=contextlib.contextmanager(no_async)), "lifespan= must be an `async def`"),
-        (lambda app: m.Server("demo", port=8000), r"""no option 'port'; port, host and path go to run\("http", port=8000\)"""),
+        (lambda app: m.Server("demo", port=8000), r"""no option 'port'; port, host, path, token and auth go to run\("http", port=8000\)"""),
         (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* belongs to another library: import Context"),
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
         (lambda app: m.Client(app, progress=True), r"progress= is called with \(done, total, message\): True is not"),
@@ -6390,6 +6390,7 @@ class TestServing:
         (taking(typing.Annotated[typing.List[int], {"maximum": 1}]), "maximum bounds a number, not array"),
         (taking(typing.Annotated[datetime.date, {"minimum": 3}]), "minimum: expected string, got integer"),
         (lambda app: app.tool("a", annotations={"readOnly": True})(print), "Tool: no annotation 'readOnly'; did you mean readOnlyHint?"),
+        (lambda app: app.tool(name="a", meta={"tags": {"admin"}})(print), "set is not JSON serializable"),
         (lambda app: app.tool(name="a", output_shema={})(print), "Tool: no option 'output_shema'; did you mean output_schema?"),
         (lambda app: app.tool("a", annotations=OfSDK())(print), "belongs to another library: import Context, Image"),
         (lambda app: app.add_tool(lambda user=OfSDK(): 1, name="a"),  # noqa: B008 -- as Depends(...) of FastMCP
@@ -6481,7 +6482,7 @@ class TestServing:
         inner.add_tool(lambda: 1 / 0, name="divide")
         inner.middleware(lambda ctx, call_next: call_next(ctx))
         app.include(inner)
-        assert "inner keeps its middlewares and lifespan" in caplog.text
+        assert "the middlewares and the lifespan of inner are not used" in caplog.text
 
         async with m.Client(app) as c:
             with pytest.raises(m.ToolError, match="^the tool 'divide' failed$"):
