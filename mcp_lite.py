@@ -275,7 +275,7 @@ MAX_CLIENTS = 10_000  # connections, sessions, tokens, rates: a few KiB each
 MAX_WAITING = 2500  # changes that wait for one reader: all that it may watch, at once
 MAX_IN_FLIGHT = 1024  # requests of one peer that run at once; more wait for their turn
 MAX_ITEMS = 1000  # of a list that a peer fills: a batch, subscriptions, updates
-MAX_TASKS = 1000  # of one client
+MAX_TASKS = 1000  # of all clients of a server
 MAX_PAGES = 1000  # of a list
 PAGE_SIZE = 100  # entries of a list
 MAX_COMPLETIONS = 100  # spec: schema#completeresult
@@ -637,12 +637,12 @@ _read_json = json.JSONDecoder(parse_float=_read_float, parse_constant=_read_floa
 
 def decode(data: bytes) -> JSON:
     """Return the JSON value in `data`; raise LimitExceeded, or ProtocolError with code -32700."""
+    if b"\x1b" in data[:4]:  # colours around a message, after a byte order mark perhaps
+        data = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", data)
     _check_bounds(data)
     try:
         # JSONDecoder.decode() strips blanks with two regular expressions.
         text = data.decode().strip(" \t\r\n\ufeff")
-        if text[:1] == "\x1b":  # colours around a message
-            text = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", text)
         value, end = _read_json(text)
         if end != len(text):
             raise ValueError(f"more follows after character {end}")
@@ -986,7 +986,8 @@ class Exchange:
     def title(self) -> str:
         """The method, and the name of its tool, prompt or resource: "tools/call of 'add'"."""
         name = self.params.get(getattr(METHODS.get(self.method), "mirrors", ""))
-        return self.method[:200] if name is None else f"{self.method} of {repr(name)[:200]}"
+        method = f"{self.method!r:.200}".strip("'")  # one that is not ours may be any text
+        return method if name is None else f"{method} of {repr(name)[:200]}"
 
 
 class RateLimit:
@@ -1842,23 +1843,25 @@ class Peer(Requester):
         """Take on the messages of a batch now, for the next message may cancel them; return what
         sends their answers as one batch."""
         answers: list[Msg] = []
+        room = MAX_MESSAGE_BYTES // 2  # errors have the other half
 
         async def put(answer: Msg) -> None:
+            nonlocal room
+            size = len(encode(answer))
+            if "result" in answer and size > room:
+                raise LimitExceeded("the responses of this batch are too long")
+            room -= size
             answers.append(answer)
 
         async def finish() -> None:
             if running:
                 await asyncio.wait(running)
-            if not answers:  # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
-                return
-            try:
+            if answers:  # JSON-RPC 2.0 §6: "the Server MUST NOT return an empty Array"
                 await send(answers)
-            except ENCODE_ERRORS as exc:
-                problem = {"code": INTERNAL_ERROR, "message": f"the batch cannot be sent: {exc}"}
-                await send([error(answer.get("id"), problem) for answer in answers])
 
-        each = size // len(msgs)
-        running: set[Any] = {self.dispatch(msg, send, caller, each, put) for msg in msgs} - {None}
+        running: set[Any] = {
+            self.dispatch(msg, send, caller, size // len(msgs), put) for msg in msgs
+        } - {None}
         return finish()
 
     def refuse(self, exc: MCPError, send: Send, msg: JSON) -> Task | None:
@@ -2787,7 +2790,7 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     for name, hint in hints.items():
         if sys.version_info < (3, 10) and isinstance(hint, str):  # which has no "int | None"
             choices = re.sub(r"[|](?![^[]*])", ",", hint)
-            hint = f"__import__('typing').Union[{choices}]"
+            hint = hint if choices == hint else f"__import__('typing').Union[{choices}]"
         holder = types.SimpleNamespace(__annotations__={name: hint})
         try:
             found.update(get_type_hints(holder, names, include_extras=True))
@@ -3544,6 +3547,9 @@ class Elicited(Row, Generic[Wanted]):
     action: str
     data: Wanted | None = None
 
+    def __bool__(self) -> typing.NoReturn:  # a user who declined has answered, too
+        raise TypeError("an answer is neither true nor false: ask for its .data or its .action")
+
 
 #: The member that the answer to a question must have.
 ANSWERS: dict[str, Msg] = {
@@ -3992,9 +3998,6 @@ class Context(ServerExchange):
     principal = _fact("caller.principal", "Who was authenticated, or None.")
     owner = _fact("caller.owner", 'A stable key of the principal; "" for nobody.')
     headers = _fact("caller.headers", "The HTTP headers, names in lower case; none elsewhere.")
-
-    def __class_getitem__(cls, _: Any) -> type:
-        return cls  # the types of an SDK's Context
 
     @cached_property
     def state(self) -> dict[str, Any]:
@@ -5861,10 +5864,7 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
     _flush_stdout()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # there is no stderr
-        os.dup2(null, 1)
+    os.dup2(null if sys.__stderr__ is None else 2, 1)  # None: 2 is something else
     os.close(null)
     try:
         yield real
@@ -7807,7 +7807,7 @@ class HostPolicy:
         self.origins = self._names("allowed_origins", origins, r"\*|null|[^/]+://[^/*]+")
 
     def _names(self, option: str, given: Names, pattern: str) -> set[str]:
-        names = [given] if isinstance(given, str) else given
+        names = [given] if isinstance(given, str) else [*given]
         for name in names:
             if not re.fullmatch(pattern, name.rstrip("/")):
                 raise ValueError(f"{option}= has {name!r}: pass a host like mcp.example.com, an "
@@ -8936,7 +8936,7 @@ class Endpoint:
             self.host_policy.check(headers, guarded)  # a page that binds its name has no token
             if "origin" in headers:
                 cors = {"access-control-allow-origin": headers["origin"], **CORS_HEADERS}
-        if guarded:
+        if self.authenticator.locked:
             # spec: basic/authorization/index#token-handling
             headers = types.MappingProxyType(without(headers, "authorization"))
         return request.notes.setdefault(self, Access(route, guarded, cors, headers))
@@ -8950,7 +8950,7 @@ class Endpoint:
         if access.guarded:
             who = await self.authenticator.identify(request)
             request.principal, request.owner = who.principal, who.owner
-            request.headers = access.headers
+        request.headers = access.headers
         request.body = await response.read(
             BUFFER_BYTES if request.method in ("GET", "HEAD") else self.max_body)
         await access.route.fn(request, response)
@@ -9285,8 +9285,8 @@ class ASGIResponse(Response):
 
     async def _send_most(self, pieces: list[bytes]) -> None:
         """Send all pieces but the last; a server waits for its client between two."""
-        with self.app.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
-            async with Deadline(STALL_SECONDS, RequestTimeout(), NEVER) as self.timer:
+        async with Deadline(STALL_SECONDS, RequestTimeout(), NEVER) as self.timer:
+            with self.app.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
                 while len(pieces) > 1:
                     piece = {"type": "http.response.body", "body": pieces.pop(0), "more_body": True}
                     await self._emit(piece)
@@ -11725,7 +11725,7 @@ def convert(text: str, schema: Msg) -> JSON:
         return value
     for found in (text, YES_NO.get(text.lower(), text), value, parts, [*map(read_json, parts)]):
         with suppress(MCPError):
-            compile_schema(schema).check(found)
+            checker_of(schema)(found)
             return found
     return value
 
@@ -11932,7 +11932,7 @@ async def do_call(c: Client, args: Any) -> Shown:
         pick(kind[:-1], name, items)
         raise
     if args.verb == "call":
-        return result, contents(result.get("content", ()), args)
+        return result, contents(result.get("content") or (), args)
     return result, "\n".join(
         f"{each['role']}: {text_of(each['content'])}" for each in result["messages"])
 
@@ -11986,7 +11986,7 @@ TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a list of processes shows those of --token
 
 
 def do_serve(args: Any) -> None:
-    sys.argv[:1] = [args.target]  # as if it had been started by itself
+    sys.argv[:] = [args.target]  # as if it had been started by itself
     if args.http is None:
         load_app(args.target).run()
         return
@@ -12177,6 +12177,8 @@ async def perform(client: Client, args: Any, person: Person) -> int:
     """
     try:
         result, shown = await VERBS[args.verb][0](client, args)
+    except MCPError:  # of which some are ValueErrors
+        raise
     except (LookupError, TypeError, ValueError, AttributeError) as exc:
         raise ProtocolError(f"the server's response is malformed: {exc!r}") from exc
     finally:

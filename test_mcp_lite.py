@@ -1839,6 +1839,13 @@ class TestWhatIsAMessage:
             assert len(answer["error"]["message"]) < 300
             assert answer.get("id") == (None if req_id == "-" else int(req_id))
 
+    async def test_colours_around_a_message_do_not_hide_how_many_elements_it_has(self):
+        line = '\x1b[0m["\\\x1b[0m","' + ",{}" * 300_000 + "]"  # without its colours, the text ends early
+        async with lines_to(demo()) as lines:
+            lines.put(line)
+            (answer,) = await lines.answers()
+            assert "more than 250000 elements" in answer["error"]["message"]
+
     @pytest.mark.parametrize("line", [
         '\ufeff{"jsonrpc": "2.0", "id": 1, "method": "ping"}',
         '\x1b[?25l\x1b[0m{"jsonrpc": "2.0", "id": 1, "method": "ping"}',
@@ -2384,6 +2391,16 @@ A batch is refused in the first revision.
 class TestOneConversation:
     test_calls = conversations(CALLS)
     test_batches = conversations(BATCHES)
+
+    async def test_the_responses_of_a_batch_take_no_more_than_a_message(self):
+        app = m.Server()
+        app.add_tool(lambda: "x" * 1_000_000, name="long")
+        async with lines_to(app, "2025-03-26") as lines:
+            lines.put([{"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": {"name": "long"}} for i in range(40)])
+            answers = await lines.take()
+            assert len(answers) == 40 and len(json.dumps(answers)) < 16 * 1024 * 1024
+            refused = [answer["error"]["message"] for answer in answers if "error" in answer]
+            assert refused and "the responses of this batch are too long" in refused[0]
 
 
 class TestCleaningUp:
@@ -7313,14 +7330,13 @@ class TestElicitation:
             with pytest.raises(m.ToolError, match=says):
                 await c.call("tool")
 
-    async def test_the_types_in_the_brackets_of_an_sdks_context_say_nothing(self):
-        async def tool(name: str, ctx: m.Context[int, str]) -> str:
-            return f"{name} {ctx.revision}"
+    async def test_an_answer_is_not_taken_for_consent(self):
+        async def tool(ctx: m.Context) -> str:
+            return "done" if await ctx.elicit("Sure?", bool) else "declined"
 
-        app = m.Server()
-        app.add_tool(tool)
-        async with m.Client(app) as c:
-            assert await c.call("tool", {"name": "at"}) == "at 2026-07-28"
+        async with m.Client(asking_app(tool), elicit=lambda message, schema: None) as c:
+            with pytest.raises(m.ToolError, match="neither true nor false: ask for its .data or its .action"):
+                await c.call("tool")
 
     @over_each_link
     async def test_a_url_may_be_opened_where_client_and_revision_can(self, link):
@@ -10503,6 +10519,17 @@ class TestServedConnections:
         assert status == 500 and "x-evil" not in headers
         with pytest.raises((ValueError, m.MCPError)):
             await m.Client("http://127.0.0.1:1/mcp", headers={"x-a": value}).connect()
+
+    async def test_a_public_page_of_a_server_with_a_token_does_not_see_the_token(self):
+        app = m.Server()
+
+        @app.route("GET", "/p", public=True)
+        async def page(request):
+            return request.headers.get("authorization", "none")
+
+        async with app.http(port=0, token="secret") as server, await Wire.open(server.url) as wire:
+            wire.send(b"GET /p HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n")
+            assert (await wire.answer())[2] == b"none"
 
     async def test_one_server_does_not_answer_for_another_with_the_same_head(self):
         one, two = m.Server("one"), m.Server("two")
@@ -14800,7 +14827,7 @@ class TestGuard:
 
     async def test_over_a_unix_socket_scopes_are_needed_too(self):
         """An ASGI server does not say who is there: uvicorn --uds."""
-        app = m.ASGIApp(guarded_app(), allowed_hosts=["a.example"])
+        app = m.ASGIApp(guarded_app(), allowed_hosts=map(str.strip, "a.example, b.example".split(",")))
         msg, fields = modern_call(1, "write")
         asked = ASGI(app, body=msg, host="a.example", **fields)
         asked.scope["client"] = None
@@ -16178,8 +16205,11 @@ class TestProduction:
             await c.call("add")
             with pytest.raises(m.RemoteError):
                 await c.request("tools/call", {"name": "none"})
+            with pytest.raises(m.RemoteError):
+                await c.request("x\n\x1b[31mFORGED", {"": "q"})
         lines = [r.getMessage() for r in caplog.records if r.name == "mcp_lite.access"]
-        assert "tools/call of 'add' answered" in lines[-2] and "tools/call of 'none' error -32602" in lines[-1]
+        assert "tools/call of 'add' answered" in lines[-3] and "tools/call of 'none' error -32602" in lines[-2]
+        assert r"x\n\x1b[31mFORGED of 'q' error -32601" in lines[-1]
 
     @posix  # it reads /proc
     def test_a_crowd_is_served_without_an_error(self):
