@@ -12322,7 +12322,8 @@ class TestClientOverHTTP:
 
         script = Scripted(on_call, on_get=on_get)
         async with talking(script) as client:
-            leap = time_machine()
+            # Under Wine, a connection takes so long that a leap would time it out.
+            leap = (lambda seconds: None) if m.WINDOWS else time_machine()
             call = asyncio.ensure_future(client.request("tools/call", {"name": "x"}, timeout=3000))
             await eventually(lambda: leap(5) or call.done())
             with pytest.raises(m.ConnectionClosed, match="without answering"):
@@ -15001,7 +15002,7 @@ for line in sys.stdin:
     elif msg["method"] == "tools/call":
         token = msg["params"]["_meta"]["progressToken"]
         send(method="notifications/progress", params={
-            "progressToken": token, "progress": 1, "message": "\\ud800" + "\u6f22" * 79})
+            "progressToken": token, "progress": 1, "message": "\\ud800" + "\\u6f22" * 79})
         send(id=msg["id"], result={"content": [{"type": "text", "text": "done"}]})
     elif "id" in msg:
         send(id=msg["id"], error={"code": -32601, "message": "no"})
