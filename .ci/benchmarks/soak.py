@@ -110,7 +110,7 @@ async def serve():
             give_back()
         now = {
             "sessions": len(running.sessions),
-            "streams": len(running.streams),
+            "streams": sum(len(session.streams) for session in running.sessions.values()),
             "tasks": len(asyncio.all_tasks()),
             "fds": len(os.listdir("/proc/self/fd")),
             "MB": round(resident_mb(), 1),

@@ -281,7 +281,7 @@ class WatchedHTTP(Watched, m.HTTPTransport):
     def watch_body(self, answer, number):
         """Note the ids of events, and the end of a stream; and know what comes on it."""
         stream = answer.head.headers.get("content-type", "").startswith("text/event-stream")
-        piece = answer.piece
+        piece = answer.next_piece
 
         async def noted():
             data = await piece()
@@ -293,7 +293,7 @@ class WatchedHTTP(Watched, m.HTTPTransport):
                 self.note("sse", d="<", i=number, field="end", value="")
             return data
 
-        answer.piece = noted
+        answer.next_piece = noted
 
 
 # -- Connections ---------------------------------------------------------------------------------
