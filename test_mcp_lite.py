@@ -8398,6 +8398,13 @@ class TestServerStreams:
             assert texts(out) == {1: "read nothing"}
             assert unix(out).endswith(b"\nafterwards\n")  # the program has its streams back
 
+    @posix
+    def test_a_tool_may_print_where_stderr_is_closed(self):
+        command = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", RUN]
+        done = subprocess.run(command, input=call(1, "noise"), stdout=subprocess.PIPE, timeout=20)
+        assert (done.returncode, texts(done.stdout)) == (0, {1: "read nothing"})
+        assert done.stdout.count(b"\n") == 2, "the response, and what is printed after run()"
+
     @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
     def test_a_tool_prints_what_the_encoding_of_its_output_lacks(self, encoding):
         tool = "@app.tool\ndef check() -> str:\n    print('\\u2713')\n    return 'done'\n"
@@ -14847,7 +14854,7 @@ CLI_FILES = {
 import asyncio, json, os, sys, types
 sys.path.insert(0, {str(HERE)!r})
 from typing import Annotated, List, Literal, Optional
-from mcp_lite import Audio, Context, Image, Server, ToolError
+from mcp_lite import Audio, Context, Header, Image, Server, ToolError
 
 app = Server("shop", version="2.1", instructions="Ask \\x1b[31mnicely\\x1b[0m.")
 
@@ -14903,6 +14910,10 @@ async def leave(ctx: Context) -> str:
 @app.tool
 async def think(ctx: Context) -> str:
     return (await ctx.sample("why?"))["content"]["text"]
+
+@app.tool
+def stack(boxes: Annotated[int, Header("Boxes")]) -> int:
+    return boxes
 
 @app.tool
 async def visit(ctx: Context) -> str:
@@ -15006,6 +15017,29 @@ for line in sys.stdin:
         send(id=msg["id"], result={"content": [{"type": "text", "text": "done"}]})
     elif "id" in msg:
         send(id=msg["id"], error={"code": -32601, "message": "no"})
+""",
+    # A legacy server whose pattern takes hours, and whose results are odd.
+    "odd.py": """
+import json, sys
+
+SCHEMA = {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(a+)+$"}}}
+RESULTS = {
+    "slow": {"content": [{"type": "text", "text": "done"}]},
+    "null": {"content": None, "structuredContent": {"a": 1}},
+}
+for line in sys.stdin:
+    msg = json.loads(line)
+    results = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                       "serverInfo": {"name": "odd", "version": "1"}},
+        "tools/list": {"tools": [{"name": name, "inputSchema": SCHEMA} for name in RESULTS]},
+        "tools/call": RESULTS.get(msg.get("params", {}).get("name")),
+    }
+    if "id" in msg:
+        answer = {"result": results.get(msg["method"])}
+        if answer["result"] is None:
+            answer = {"error": {"code": -32601, "message": "no"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": msg["id"], **answer}), flush=True)
 """,
     # A server of something else, which answers everything with an error.
     "refuser.py": """
@@ -15123,6 +15157,18 @@ A tool that fails is status 1; with --json the result is on stdout as it was sen
     $ call add a=x shop.py
     ! error: a: expected integer, got string
     [1]
+
+A result may lack its content, and an argument that no header can carry is not the server's fault.
+    $ call null --json odd.py
+    {
+      "content": null,
+    ...
+    }
+    $ call null odd.py
+    ...
+    $ call stack boxes=99999999999999999999 URL
+    ! error: Header mismatch: an integer is above 9007199254740991 (-32020)
+    [3]
 
 A file that cannot be imported shows where, as Python does.
     $ tools missing.py:app
@@ -15434,6 +15480,11 @@ class TestTranscripts:
             pattern = re.escape(wanted.rstrip("\n") + "\n" * bool(wanted.strip()))
             pattern = re.sub(r"(?m)^\\\.\\\.\\\.\\\n", "(?s:.*?)", pattern).replace(r"\.\.\.", ".*")
             assert re.fullmatch(pattern, shown), f"$ {command}\n{shown}"
+
+    def test_a_pattern_of_a_server_is_not_applied(self, counter):
+        words = ["call", "slow", f"x={'a' * 40}!", "odd.py"]
+        done = subprocess.run([*COMMAND, *words], cwd=counter, capture_output=True, timeout=30)
+        assert (done.returncode, unix(done.stdout), done.stderr) == (0, b"done\n", b"")
 
     def test_an_empty_answer_in_advance_is_an_answer(self):
         schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
