@@ -5264,13 +5264,20 @@ class Server:
         return ServerThread(self, transport, options)
 
 
+def write_stderr(text: str) -> None:
+    """Write on stderr, which may be closed, None, or on a full disk."""
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
 def hint_for_a_terminal(name: str) -> None:
     """Say how to try a server that was started by hand."""
     if sys.stdin is not None and sys.stdin.isatty():
-        print(
+        write_stderr(
             f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
             f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
-            "End it with Ctrl-D (Windows: Ctrl-Z).", file=sys.stderr
+            "End it with Ctrl-D (Windows: Ctrl-Z).\n"
         )
 
 
@@ -7150,7 +7157,7 @@ class StdioTransport(LineTransport):
         for name, value in self.env.items():
             if not isinstance(value, str):
                 raise TypeError(f"env=: {name} must be a str, not {value!r:.200}")
-        self.stderr = stderr or (lambda line: print(line, file=sys.stderr, flush=True))
+        self.stderr = stderr or (lambda line: write_stderr(f"{line}\n"))
         self.exit_seconds = exit_seconds
         self.process: Any = None  # a Popen
         self.garbage = ""  # the first line of its stdout that was not a message
@@ -9204,13 +9211,6 @@ class HTTPServer(Endpoint):
         finally:
             await self.listener.stop(FAREWELL_SECONDS / 2)
             await self.stack.aclose()
-
-
-def write_stderr(text: str) -> None:
-    """Write on stderr, which may be closed, None, or on a full disk."""
-    with suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(text)
-        sys.stderr.flush()
 
 
 @added

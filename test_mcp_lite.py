@@ -9884,6 +9884,17 @@ class TestChild:
         run(failure("import sys; sys.stderr.write('one\\n\\ntwo')", stderr=None))
         assert capsys.readouterr().err == "one\n\ntwo\n"
 
+    @posix
+    def test_without_a_stderr_of_ours_its_lines_go_nowhere(self):
+        server = "import sys; print('noise', file=sys.stderr)\n" + RUN
+        program = f"""{PRELUDE}
+async def main():
+    async with m.Client([sys.executable, "-c", {server!r}]) as c:
+        print(await c.call("add", {{"a": 1}}))
+asyncio.run(main())"""
+        command = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", program]
+        assert subprocess.run(command, stdout=subprocess.PIPE, timeout=20).stdout == b"1\n"
+
     async def test_a_stderr_function_that_fails_is_logged_and_the_server_goes_on(self, caplog):
         async with child("import sys; sys.stderr.write('one\\n' * 20)\n" + PID, stderr=[].pop) as c:
             await c.call("x")
