@@ -5271,9 +5271,13 @@ def write_stderr(text: str) -> None:
         sys.stderr.flush()
 
 
+def at_terminal(*streams: Any) -> bool:
+    return all(stream is not None and stream.isatty() for stream in streams)  # None: it was closed
+
+
 def hint_for_a_terminal(name: str) -> None:
     """Say how to try a server that was started by hand."""
-    if sys.stdin is not None and sys.stdin.isatty():
+    if at_terminal(sys.stdin):
         write_stderr(
             f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
             f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
@@ -5727,7 +5731,7 @@ def in_thread(work: Action) -> Future:
     return future
 
 
-def copy_bytes(read: Callable[[int], bytes], write: Callable[[Any], int]) -> None:
+def copy_bytes(read: Function, write: Function) -> None:
     """Copy bytes until there are no more, or the other end is closed."""
     with suppress(OSError, ValueError):
         while data := read(BUFFER_BYTES):
@@ -6047,7 +6051,7 @@ def elicit_result(value: Any, schema: Msg | None) -> Msg:
     return {"action": "accept", "content": content}
 
 
-def checker_of(schema: Msg) -> Callable[[JSON], None]:
+def checker_of(schema: Msg) -> Function:
     """Return what checks a value by a schema; SchemaError if the schema is wrong."""
     if re.search('"pattern(": "|Properties)', json.dumps(schema)):  # not a property of that name
         return nothing
@@ -6161,8 +6165,7 @@ def may_pass(problem: MCPError) -> bool:
 class Subscription:
     """The updates of resources and lists that a program wants: client.subscribe(), .listen().
 
-    `async for` or `await` open it. It ends with close(), with the connection, or when the server
-    refuses it. Over HTTP it survives a restart of the server.
+    `async for` or `await` open it. It ends with close(), or when the server refuses it.
     """
 
     news: Any = None  # an Event: there is an update, or the end
@@ -6244,7 +6247,12 @@ class Subscription:
             peer.resolve(self.req_id, ProtocolError(
                 f"{peer.name} cancelled it: {params.get('reason')}"))
         elif method == "notifications/subscriptions/acknowledged":
-            self._acknowledge(object_of(params, "notifications"))
+            refused = ", ".join(self.wanted.keys() - object_of(params, "notifications").keys())
+            if refused:
+                logger.warning("%s does not announce %s", peer.name, refused)
+            if self.acknowledged.done():  # the stream had been lost
+                self.client.catch_up()
+            settle_future(self.acknowledged)
         # Servers may announce a part of a resource: x://a/1 for x://a.
         elif method in self.methods and (uri is None or canonical_uri(f"{uri}/").startswith(known)):
             item = msg if self.whole else params
@@ -6253,14 +6261,6 @@ class Subscription:
             else:
                 self.updates.append(item)
                 self.news.set()
-
-    def _acknowledge(self, notifications: Msg) -> None:
-        refused = ", ".join(self.wanted.keys() - notifications.keys())
-        if refused:
-            logger.warning("%s does not announce %s", self.client.peer.name, refused)
-        if self.acknowledged.done():  # the stream had been lost
-            self.client.catch_up()
-        settle_future(self.acknowledged)
 
     async def _listen(self) -> None:
         """Modern: keep a subscriptions/listen open; open it again when its stream is lost."""
@@ -6428,7 +6428,7 @@ class ClientSession:
         self.peer = Peer("the server", self._serve, self._on_notification)
         self.tasks = Tasks()
         self.subscriptions: list[Subscription] = []
-        self.outputs: dict[str, Callable[[JSON], Any]] = {}  # what checks the output of a tool
+        self.outputs: dict[str, Function] = {}  # what checks the output of a tool
 
     # The connection.
 
@@ -6600,7 +6600,6 @@ class ClientSession:
     # Legacy: the server may forget a session.
 
     async def _renew(self, expired: Session) -> None:
-        """Begin a new session, once for all requests that found one expired."""
         session, renewal = self.peer.session, self._renewal
         gone = session is expired or session.state != READY
         if gone and (renewal is None or renewal.done()):
@@ -7028,9 +7027,10 @@ class Client(ClientSession):
         self, ref: str, argument: str, value: str, context: Fields | None = None
     ) -> list[str]:
         """Return values for an argument of a prompt (by name) or a template (by its URI)."""
-        of_template = {"type": "ref/resource", "uri": ref}
+        is_template = "://" in ref or "{" in ref
         params = without_none(
-            ref=of_template if "://" in ref or "{" in ref else {"type": "ref/prompt", "name": ref},
+            ref={"type": "ref/resource", "uri": ref} if is_template
+            else {"type": "ref/prompt", "name": ref},
             argument={"name": argument, "value": value},
             context={"arguments": dict(context)} if context else None
         )
@@ -9440,8 +9440,9 @@ class HTTPResponse(Wire):
     @property
     def reusable(self) -> bool:
         # RFC 9112 §9.2 -- unsolicited data "MUST NOT" be taken for a response
-        clean = self.complete and not (self.buffer or self.ended or self.transport.is_closing())
-        return clean and is_keep_alive(self.head.headers, self.head.minor)
+        if self.buffer or self.ended or self.transport.is_closing():
+            return False
+        return self.complete and is_keep_alive(self.head.headers, self.head.minor)
 
     def close(self) -> None:
         """Give the connection back if it can be used again, else close it."""
@@ -9735,7 +9736,6 @@ class HTTPExchange(Transport):
         return out
 
     async def _post(self, msg: Payload, data: bytes, ids: set[str]) -> None:
-        """POST a message or a batch, and read until `ids` is empty."""
         more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         if self.rev >= MODERN and isinstance(msg, dict) and "method" in msg:
             for name, value in mirrored_headers(msg, self.tools).items():
@@ -9909,7 +9909,6 @@ class HTTPTransport(HTTPExchange):
         raise problem
 
     async def follow(self, response: HTTPResponse, ids: set[str]) -> None:
-        """Read a response that is a stream. One that is cut is resumed after its last event."""
         events, last, backoff = SSEDecoder(), "", Backoff()
         await self.read_events(response, events, ids)
         while ids and sendable(events.last_id) and backoff.failures < MAX_RESUMES:
@@ -10717,8 +10716,7 @@ def lacks_scope(challenge: Fields) -> bool:
 
 
 class Login(Authorizer):
-    """The state of an OAuth at one server: tokens, where they come from, and the task that gets
-    new ones. The transport calls headers() before each request, and settle() after it."""
+    """The state of an OAuth at one server: tokens, where they come from, what gets new ones."""
 
     def __init__(self, oauth: OAuth, transport: HTTPTransport):
         super().__init__(transport.http)
@@ -10953,7 +10951,7 @@ DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 @asynccontextmanager
 async def redirect_for(
     state: str, given: str | None
-) -> AsyncIterator[tuple[str, asyncio.Future[Fields] | None]]:
+) -> AsyncIterator[tuple[str, Future | None]]:
     """Listen at the `given` URI or at any port; yield the URI, and what will come. RFC 8252 §7.3
 
     For a URI of another machine that is None.
@@ -10963,7 +10961,7 @@ async def redirect_for(
         yield given, None
         return
     path = url.target.partition("?")[0]
-    came: asyncio.Future[Fields] = get_running_loop().create_future()
+    came = get_running_loop().create_future()
 
     async def serve(request: HTTPRequest, response: Response) -> None:
         """Respond with a page that repeats nothing of the request."""
@@ -11026,7 +11024,7 @@ async def paste_redirect(url: str) -> str:
 class OAuth:
     """How to log in: `Client(url, auth=OAuth(...))`; `auth="oauth"` is OAuth() without arguments.
 
-    Clients may share one: each has a Login of its own.
+    Clients may share one.
 
     Args:
         client_id, client_secret: of a client that is registered at the authorization server
@@ -11700,10 +11698,6 @@ def pairs(words: Iterable[str], sign: str = "=") -> dict[str, str]:
     return {key: value.strip() for key, _, value in parts}
 
 
-def at_terminal(*streams: Any) -> bool:
-    return all(stream is not None and stream.isatty() for stream in streams)  # None: it was closed
-
-
 def read_json(text: str) -> JSON:
     """Return the value of a text that is JSON, and any other text as it is."""
     try:
@@ -11741,7 +11735,7 @@ class Person:
     def __init__(self, answers: Iterable[str] = (), yes: bool = False):
         self.prepare(answers, yes)
         self.bar = False  # whether the last line shows progress
-        self.lowest = 0  # of the log levels to show
+        self.mildest = 0  # of the log levels to show
         self.asking: Any = None  # a Lock: one question at a time
 
     def prepare(self, answers: Iterable[str], yes: bool) -> None:
@@ -11771,9 +11765,8 @@ class Person:
         self.say(f"{mark} {text}".replace("\n", "\n| "))
 
     def log(self, level: str, data: JSON, source: str | None) -> None:
-        if level not in LOG_LEVELS[: self.lowest]:
-            self.quote(data if isinstance(data, str) else json.dumps(data, ensure_ascii=False),
-                       f"[{level}] {source or 'server'}:")
+        if level not in LOG_LEVELS[: self.mildest]:
+            self.quote(text_for(data), f"[{level}] {source or 'server'}:")
 
     async def ask(self, question: str) -> str | None:
         """Return the line that the user types; None at the end of input, or without a user."""
@@ -12137,7 +12130,7 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
     """
     try:
         levels = dict(zip(LOG_LEVELS, range(9)))
-        person.lowest = pick("log level", args.log or "warning", levels)
+        person.mildest = pick("log level", args.log or "warning", levels)
         if is_url(args.target):
             headers = pairs(args.header, ":")
             options.update(headers=headers, auth=auth_of(args, headers), ssl=args.ca)
