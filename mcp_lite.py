@@ -6187,6 +6187,7 @@ class Subscription:
         if self.acknowledged is not None:
             return self
         client = self.client
+        client.check()
         if self.uris:
             check_capability("server", client.server_capabilities, "resources.subscribe", NEWEST)
         self.news, self.acknowledged = asyncio.Event(), get_running_loop().create_future()
@@ -6356,7 +6357,6 @@ def bytes_of(text: str) -> bytes:
 #           each subscription that brings a change. A server that starts in more than 10
 #           seconds is taken for a legacy one.
 
-NOT_CONNECTED = "not connected yet: use `async with`, or await connect()"
 #: By kind of target: whether it is one, and what makes a Transport or Server of it.
 CONNECTORS: list[tuple[Function, Function]] = [
     (lambda target: isinstance(target, (Server, Transport)), lambda target: target)
@@ -6648,7 +6648,7 @@ class ClientSession:
         Client's max_timeout or `timeout`. `send` takes the message in place of the connection.
         Raises RemoteError, RequestTimeout, ConnectionClosed; CapabilityMissing before it is sent.
         """
-        self._check(method)
+        self.check(method)
         session, clock = self.peer.session, get_running_loop().time
         given = params or {}
         said: Msg = {}
@@ -6676,9 +6676,10 @@ class ClientSession:
             result = await within(since + longest - clock(), rest, late)
         return result
 
-    def _check(self, method: str) -> None:
+    def check(self, method: str = "") -> None:
+        """Raise an error unless we are connected, and the server has what a method needs."""
         if self.transport is None:
-            raise ConnectionClosed(NOT_CONNECTED)
+            raise ConnectionClosed("not connected yet: use `async with`, or await connect()")
         rev, row = self.peer.session.rev, METHODS.get(method)
         if row is not None:
             if rev not in row.revisions:
@@ -6709,8 +6710,7 @@ class ClientSession:
 
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any notification; it waits for a renewal of the session."""
-        if self.transport is None:
-            raise ConnectionClosed(NOT_CONNECTED)
+        self.check()
         if self._renewal is not None and self._renewal is not asyncio.current_task():
             await asyncio.wait({self._renewal})
         await self.send(notification(method, params))
@@ -6886,7 +6886,7 @@ class Client(ClientSession):
         """
         calls = list(calls)
         for method, _ in calls:
-            self._check(method)
+            self.check(method)
         encode([{"params": params} for _, params in calls])  # if one cannot be said, none is
         gathered: list[Msg] = []
 

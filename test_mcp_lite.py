@@ -9065,7 +9065,8 @@ max_timeout counts all rounds of a call together.
         with pytest.raises(TypeError, match="cannot connect to 5"):
             await m.Client(5).connect()
         c = m.Client(m.Server())
-        for work in (c.call("x"), c.ping(), c.notify("x"), c.batch([("ping", None)])):
+        for work in (c.call("x"), c.ping(), c.notify("x"), c.batch([("ping", None)]),
+                     c.subscribe("a://b"), c.listen(tools=True)):  # fmt: skip
             with pytest.raises(m.ConnectionClosed, match="not connected yet"):
                 await work
         await c.close()
