@@ -6916,12 +6916,16 @@ class Client(ClientSession):
 
     async def _list(self, method: str) -> list[Msg]:
         items: list[Msg] = []
-        params: Msg = {}
-        size = 0
+        result: Any = None
+        params, size = Msg(), 0
+        key, needs = LISTED[method]
         while size <= HELD_BYTES:
-            result = await self.request(method, params)
-            key, needs = LISTED[method]
-            for item in member(result, key, list):
+            last, result = result, await self.request(method, params)
+            if result == last:  # some servers repeat a page
+                return items
+            # Some write null for an empty list.
+            page = [] if result.get(key, 0) is None else member(result, key, list)
+            for item in page:
                 if isinstance(item, dict) and isinstance(item.get(needs), str):
                     items.append(item)
                 else:

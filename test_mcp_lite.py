@@ -8730,6 +8730,7 @@ The client finds out what a silent server speaks within the timeout of one reque
 RESULTS = """
 c.list_tools()         | tools/list | {"tools": {}}                              | ProtocolError: tools should be array
 c.list_tools()         | tools/list | {}                                         | ProtocolError: tools should be array
+c.list_tools()         | tools/list | {"tools": null}                            | []
 c.list_tools()         | tools/list | {"tools": [5, {"name": "x"}, null]}        | [{"name": "x"}]
 c.list_tools()         | tools/list | {"tools": [{"name": 5}, {"name": "x", "inputSchema": null, "outputSchema": null}]} | [{"name": "x", ...}]
 c.list_prompts()       | prompts/list | {"prompts": [], "nextCursor": 5}         | ProtocolError: nextCursor should be string
@@ -8789,6 +8790,15 @@ A list is read to its last page, and each cursor goes back as it came.
     --> ?2 prompts/list {"cursor": "two"}
     <-- ?2 {"prompts": [{"name": "b"}]}
     [{"name": "a"}, {"name": "b"}]
+
+A page that comes once more ends the list, and counts once: some servers end with the cursor "".
+[all]
+    >>> c.list_prompts()
+    --> ?1 prompts/list
+    <-- ?1 {"prompts": [{"name": "a"}], "nextCursor": ""}
+    --> ?2 prompts/list {"cursor": ""}
+    <-- ?2 {"prompts": [{"name": "a"}], "nextCursor": ""}
+    [{"name": "a"}]
 
 Structured output is checked by the schema of a tool that was listed.
 [>= 2025-06-18] spec: server/tools#output-schema
