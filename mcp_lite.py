@@ -7166,7 +7166,7 @@ class StdioTransport(LineTransport):
         self.process: Any = None  # a Popen
         self.garbage = ""  # the first line of its stdout that was not a message
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
-        self._room = threading.Semaphore(MAX_LINES)  # for lines on their way to the loop
+        self._room = threading.BoundedSemaphore(MAX_LINES)  # for lines on their way to the loop
         self._patience = min(exit_seconds, MOMENT_SECONDS)
 
     async def open(self) -> None:
@@ -7227,7 +7227,8 @@ class StdioTransport(LineTransport):
                     return
 
     def _say(self, line: str) -> None:
-        self._room.release()
+        with suppress(ValueError):  # the line has not waited for room
+            self._room.release()
         self.last_words.append(line)
         try:
             self.stderr(line)
