@@ -9529,6 +9529,8 @@ class HTTPClient:
             return await within(CONNECT_SECONDS, self._open(), late)
         except (OSError, UnicodeError, ProtocolError) as exc:  # for names that no DNS can have
             reason = str(exc) or "the server ended the connection where TLS begins"
+            if re.search("WRONG_VERSION|RECORD_LAYER", reason):
+                reason += "; for a server without TLS, write http://"
             if "CERTIFICATE_VERIFY" in reason:
                 reason += "; to trust it, pass its certificate: ssl=FILE, or SSL_CERT_FILE=FILE"
         through = f" through the proxy {self.proxy.url}" if self.proxy else ""

@@ -12774,6 +12774,11 @@ class TestClientOverHTTP:
             assert (await heard.get())[:2] == ("error", "hello")
             await client.close()
 
+    async def test_https_to_a_server_without_tls_says_so(self):
+        async with sample_app().http(port=0) as server:
+            with pytest.raises(m.ConnectionClosed, match="for a server without TLS, write http://"):
+                await m.Client(server.url.replace("http", "https")).connect()
+
     async def test_connecting_to_nobody_says_where(self, no_proxies):
         with socket.create_server(("127.0.0.1", 0)) as sock:
             port = sock.getsockname()[1]
