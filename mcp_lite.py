@@ -11931,10 +11931,11 @@ async def do_call(c: Client, args: Any) -> Shown:
     except RemoteError:
         pick(kind[:-1], name, items)
         raise
-    if args.verb == "call":
-        return result, contents(result.get("content") or (), args)
-    return result, "\n".join(
-        f"{each['role']}: {text_of(each['content'])}" for each in result["messages"])
+    if args.verb == "prompt":
+        return result, "\n".join(
+            f"{each['role']}: {text_of(each['content'])}" for each in result["messages"])
+    blocks, out = result.get("content"), result.get("structuredContent")
+    return result, contents(blocks or [], args) if blocks or out is None else text_for(out)
 
 
 async def do_read(c: Client, args: Any) -> Shown:
@@ -11986,6 +11987,8 @@ TOKEN_VARIABLE = "MCP_LITE_TOKEN"  # a list of processes shows those of --token
 
 
 def do_serve(args: Any) -> None:
+    if isinstance(args.target, list):
+        raise UsageError("serve takes FILE.py or FILE.py:APP, not a command after --")
     sys.argv[:] = [args.target]  # as if it had been started by itself
     if args.http is None:
         load_app(args.target).run()

@@ -15192,7 +15192,7 @@ A result may lack its content, and an argument that no header can carry is not t
     ...
     }
     $ call null odd.py
-    ...
+    {"a":1}
     $ call stack boxes=99999999999999999999 URL
     ! error: Header mismatch: an integer is above 9007199254740991 (-32020)
     [3]
@@ -15318,6 +15318,9 @@ A wrong command line is one sentence that says what is wrong.
     [2]
     $ tools --log warn shop.py
     ! error: no log level 'warn'; did you mean warning?
+    [2]
+    $ serve -- shop.py
+    ! error: serve takes FILE.py or FILE.py:APP, not a command after --
     [2]
     $ serve nothing.py
     ! error: nothing.py: no such file
