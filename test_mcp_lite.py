@@ -15629,20 +15629,23 @@ class Typist:
         self.process = self.running.__enter__()
         os.close(theirs)
 
-    def more(self):
-        """Read what comes; return whether there is more to come."""
+    def more(self, again=b""):
+        """Read what comes; return whether there is more to come. If nothing comes, type `again`."""
+        if again and not select.select([self.fd], [], [], 5)[0]:
+            os.write(self.fd, again)
         assert select.select([self.fd], [], [], 20)[0], self.seen[self.done :]
         with contextlib.suppress(OSError):  # Linux: it has ended
             self.seen += os.read(self.fd, 65536)
             return True
         return False
 
-    def types(self, keys, wanted):
-        """Type, and wait until the screen shows what is wanted, after all that it has shown."""
+    def types(self, keys, *wanted, again=b""):
+        """Type, and wait until the screen shows what is wanted, one after the other."""
         os.write(self.fd, keys)
-        while wanted not in self.seen[self.done :]:
-            assert self.more(), (wanted, self.seen)
-        self.done = self.seen.index(wanted, self.done) + len(wanted)
+        for text in wanted:
+            while text not in self.seen[self.done :]:
+                assert self.more(again), (text, self.seen)
+            self.done = self.seen.index(text, self.done) + len(text)
 
     def __enter__(self):
         return self
@@ -15663,8 +15666,7 @@ class TestTerminals:
 
     def test_a_form_is_filled_in(self, counter):
         with Typist("call", "order", "shop.py", cwd=counter) as person:
-            person.types(b"", b"The server asks: Your order?")
-            person.types(b"", b"How many: (maximum 9) integer [] (Ctrl-D declines)")
+            person.types(b"", b"The server asks: Your order?", b"How many: (maximum 9) integer [] (Ctrl-D declines)")
             person.types(b"many\n", b"expected integer")
             person.types(b"12\n", b"must be at most 9")
             person.types(b"3\n", b"gift: y/n []")
@@ -15682,7 +15684,7 @@ class TestTerminals:
     def test_a_file_that_is_served_by_hand_says_how_to_try_it(self, counter):
         with Typist("serve", "shop.py", cwd=counter) as person:
             person.types(b"", b"python3 mcp_lite.py tools shop.py\r\n")
-            person.types(b"\x04", b"")
+            person.types(b"\x04")
         assert person.status == 0
 
     def test_progress_in_wide_characters_stays_in_one_line(self, counter):
@@ -15694,14 +15696,12 @@ class TestTerminals:
     def test_ctrl_d_declines(self, counter):
         with Typist("call", "order", "shop.py", cwd=counter) as person:
             person.types(b"", b"How many:")
-            person.types(b"\x04", b"declined")
-            person.types(b"", b"null")
+            person.types(b"\x04", b"declined", b"null")
         assert person.status == 0
 
     def test_consent_and_a_page(self, counter):
         with Typist("call", "visit", "shop.py", cwd=counter) as person:
-            person.types(b"", b"a page of example.com opened: https://example.com/pay")
-            person.types(b"", b"agree: y/n")
+            person.types(b"", b"a page of example.com opened: https://example.com/pay", b"agree: y/n")
             person.types(b"y\n", b"accept")
         assert person.status == 0
 

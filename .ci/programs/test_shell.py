@@ -1,13 +1,14 @@
 """mcp_shell: the verbs, line by line in one session."""
 
 import os
-import select
 import signal
 import subprocess
 import sys
 
 import pytest
 from conftest import PROGRAMS, ROOT
+
+from test_mcp_lite import Typist
 
 SERVER = """
 import asyncio
@@ -98,50 +99,14 @@ def test_a_server_that_is_not_there_and_a_trace(folder):
     assert status == 0 and "--> initialize #1" in err and "--> tools/list" in err
 
 
-class Typist:
-    """The shell at a terminal, and somebody who types."""
-
-    def __init__(self, folder):
-        self.fd, theirs = os.openpty()
-        self.seen, self.done = b"", 0
-        command = [sys.executable, str(ROOT / "mcp_lite.py"), "shell", "server.py"]
-        self.process = subprocess.Popen(
-            command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder,
-            env={**os.environ, "TERM": "xterm", "INPUTRC": str(folder / "inputrc")}, start_new_session=True,
-            preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
-        )  # fmt: skip
-        os.close(theirs)
-
-    def types(self, keys, *wanted, again=b""):
-        """Type; wait until the screen shows what is wanted, one after the other."""
-        os.write(self.fd, keys)
-        for text in wanted:
-            while text not in self.seen[self.done :]:
-                if not select.select([self.fd], [], [], 5 if again else 20)[0]:
-                    assert again, (text, self.seen)
-                    os.write(self.fd, again)  # readline overlooks a signal just before it waits
-                    again = b""
-                    continue
-                self.seen += os.read(self.fd, 65536)
-            self.done = self.seen.index(text, self.done) + len(text)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        with self.process:  # which waits, however long it takes
-            try:
-                self.status = self.process.wait(20) if exc[0] is None else None
-            finally:
-                self.process.kill()
-        os.close(self.fd)
-
-
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no pseudo-terminals here")
-def test_tab_completes_announcements_stand_above_the_line_and_ctrl_c_ends_a_call(folder):
-    with Typist(folder) as person:
+def test_tab_completes_announcements_stand_above_the_line_and_ctrl_c_ends_a_call(folder, monkeypatch):
+    monkeypatch.setenv("INPUTRC", str(folder / "inputrc"))
+    command = [sys.executable, str(ROOT / "mcp_lite.py"), "shell"]
+    with Typist("server.py", command=command, cwd=folder) as person:
         person.types(b"", b"mcp> ")
         person.types(b"inf\t", b"info ")
+        # readline overlooks a signal just before it waits
         person.types(b"\x03", b"mcp> ", again=b"\x03")
         person.types(b"call ad\t", b"call add ")
         person.types(b"a\t", b"a=")
@@ -161,7 +126,7 @@ def test_tab_completes_announcements_stand_above_the_line_and_ctrl_c_ends_a_call
         person.types(b"call grow\n", b"soon\r\n", b"mcp> ")
         person.types(b"call ad", b"call ad", b"the tools have changed\r\nmcp> call ad")
         person.types(b"d a=2\n", b"3\r\n", b"mcp> ")
-        person.types(b"\x04", b"\r\n" if False else b"")
+        person.types(b"\x04")
     assert person.status == 0 and b"Traceback" not in person.seen
 
 
