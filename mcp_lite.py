@@ -6485,7 +6485,7 @@ class ClientSession:
         except Exception as exc:
             self.peer.fail_all(
                 ConnectionClosed(f"the server failed: {type(exc).__name__}: {exc}"))
-            logger.error("the server failed", exc_info=exc)
+            raise
 
     async def _run(self, peer: Peer, transport: Transport) -> None:
         await peer.run(transport)
@@ -9614,7 +9614,7 @@ class Authorizer:
         return await self.headers("", "", False) != sent
 
     async def close(self) -> None:
-        """Stop asking the user, and finish what must not be lost."""
+        """Finish what must not be lost; the transport cancels the rest."""
 
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes = b"",
@@ -10761,7 +10761,6 @@ class Login(Authorizer):
         return {"authorization": f"{self.oauth.scheme} {token}"} if token else {}
 
     async def settle(self, answer: HTTPResponse, sent: Fields, steps: list[str]) -> bool:
-        """Handle a refusal if a token may help; return whether to send the request again."""
         # spec: basic/authorization/index#error-handling
         status, fields = answer.head.status, answer.head.headers
         challenge = challenge_of(fields.get("www-authenticate", ""), self.oauth.scheme.lower())
@@ -10803,12 +10802,10 @@ class Login(Authorizer):
         return "login"
 
     async def close(self) -> None:
-        """Stop asking the user; but wait for a response that may hold a new refresh token."""
+        """Wait for a response that may hold a new refresh token, but not for the user."""
         if self.work is not None:
             seconds = 0 if self.transport.waits_for_user else GRACE_SECONDS
             await asyncio.wait([self.work], timeout=seconds)
-            self.work.cancel()
-            await asyncio.wait([self.work])
 
     async def load(self) -> Msg | None:
         """Return the saved login to this server, if it is for our client and issuer."""
