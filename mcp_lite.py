@@ -12065,7 +12065,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     Raises UsageError.
     """
     verb, *rest = words
-    form = pick("verb", verb, VERBS)[1]
+    pick("verb", verb, VERBS)
     args = types.SimpleNamespace(verb=verb, words=[], target="")
     options = {option: row[0] for option, row in OPTIONS.items()}
     options["--token"] = os.environ.get(TOKEN_VARIABLE)
@@ -12087,20 +12087,27 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     vars(args).update({name.strip("-").replace("-", "_"): options[name] for name in options})
     if target and not args.target and args.words:
         args.target = args.words.pop()
-    required = form.partition("[")[0].split()
-    surplus, wrong = len(args.words) - len(required), ""
-    if surplus < 0:
-        wrong = f"{required[surplus]} is missing"
-    elif surplus and "..." not in form:
-        wrong = f"{args.words[-1]!r} is one word too many"
-    elif target and isinstance(args.target, str) and not re.fullmatch(TARGET, args.target):
-        wrong = f"{args.target!r} is not a target" if args.target else "TARGET is missing"
+    wrong = fault_of(args, target)
     if wrong:
-        usage = one_line(f"{verb} {form} [options] {f'TARGET. {TARGETS}' * target}")
+        usage = one_line(f"{verb} {VERBS[verb][1]} [options] {f'TARGET. {TARGETS}' * target}")
         raise UsageError(f"{wrong}; usage: mcp_lite.py {usage}")
     if args.trace:
         start_trace(args.trace)
     return args
+
+
+def fault_of(args: Any, target: bool) -> str:
+    """Return what is wrong with the words and the target of a line, or ""."""
+    form = VERBS[args.verb][1]
+    required = form.partition("[")[0].split()
+    surplus = len(args.words) - len(required)
+    if surplus < 0:
+        return f"{required[surplus]} is missing"
+    if surplus and "..." not in form:
+        return f"{args.words[-1]!r} is one word too many"
+    if target and isinstance(args.target, str) and not re.fullmatch(TARGET, args.target):
+        return f"{args.target!r} is not a target" if args.target else "TARGET is missing"
+    return ""
 
 
 def program_of(verb: str) -> str:
