@@ -7216,7 +7216,6 @@ class StdioTransport(LineTransport):
         self.end_input()
 
     def _listen(self, errors: io.FileIO) -> None:
-        """Pass the child's stderr on, in a thread."""
         with io.BufferedReader(errors) as lines:
             while data := lines.readline(MAX_HEAD_BYTES):
                 line = data.decode("utf-8", "backslashreplace").rstrip()
@@ -9591,7 +9590,7 @@ def keep_watch(sock: Any) -> None:
 class Authorizer:
     """Adds to our requests what authorizes them: here a bearer token, if there is one.
 
-    `token` is a str, or a function that returns one. Login (section 46) derives from this.
+    `token` is a str, or a function that returns one.
     """
 
     def __init__(self, http: HTTPClient, token: Any = None):
@@ -9701,39 +9700,39 @@ class HTTPExchange(Transport):
                             'pass "oauth", an OAuth(...), a token, or a function that returns one')
         self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
-        #: by task: ids of its requests without response
+        #: by task: the ids of its pending requests
         self.running: dict[Any, set[str]] = {}
 
     async def write(self, msg: Payload) -> None:
-        """POST a message. The errors of a request go to `failed`, with its id."""
+        """POST a message. The errors of a request go to `failed`."""
         if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.reason}")
         data = encode(msg)  # here, where the program learns of what JSON cannot say
         # Some servers answer 1 with "1".
-        ids = {str(item["id"]) for item in as_list(msg) if "method" in item and "id" in item}
-        if ids:
-            self.tasks.spawn(self._exchange(msg, data, ids))
+        pending = {str(item["id"]) for item in as_list(msg) if "method" in item and "id" in item}
+        if pending:
+            self.tasks.spawn(self._exchange(msg, data, pending))
         else:
-            await self._post(msg, data, ids)
+            await self._post(msg, data, pending)
 
-    async def _exchange(self, msg: Payload, data: bytes, ids: set[str]) -> None:
-        """POST a message or a batch; each of `ids` gets a response or an error."""
+    async def _exchange(self, msg: Payload, data: bytes, pending: set[str]) -> None:
+        """POST a message or a batch; each `pending` request gets a response or an error."""
         task = asyncio.current_task()
-        self.running[task] = ids
+        self.running[task] = pending
         try:
-            await self._post(msg, data, ids)
+            await self._post(msg, data, pending)
         except Exception as exc:
             problem = exc if isinstance(exc, MCPError) else ConnectionClosed(f"{self.url}: {exc!r}")
-            for req_id in ids:
+            for req_id in pending:
                 self.failed(req_id, problem)
         finally:
             del self.running[task]
 
     def abandon(self, req_id: ReqId) -> bool:
-        for task, ids in self.running.items():
-            if ids == {str(req_id)}:  # no other request shares the response
+        for task, pending in self.running.items():
+            if pending == {str(req_id)}:  # no other request shares the response
                 task.cancel()
-            ids.discard(str(req_id))
+            pending.discard(str(req_id))
         return self.rev >= MODERN
 
     async def fields(self, more: Fields) -> dict[str, str]:
@@ -9742,14 +9741,14 @@ class HTTPExchange(Transport):
             out[VERSION_HEADER] = self.rev
         return out
 
-    async def _post(self, msg: Payload, data: bytes, ids: set[str]) -> None:
+    async def _post(self, msg: Payload, data: bytes, pending: set[str]) -> None:
         more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
         if self.rev >= MODERN and isinstance(msg, dict) and "method" in msg:
             for name, value in mirrored_headers(msg, self.tools).items():
                 if value is not None:
                     more[name] = encode_header_value(str(value))
         headers = await self.fields(more)
-        patience = NEVER if ids else REQUEST_SECONDS
+        patience = NEVER if pending else REQUEST_SECONDS
         send = partial(self.auth.send, "POST", self.where, headers, data, patience)
         try:
             response = await send()
@@ -9759,62 +9758,62 @@ class HTTPExchange(Transport):
                 raise
             response = await send()
         with closing(response):
-            await self.receive(msg, response, ids)
+            await self.receive(msg, response, pending)
 
-    async def receive(self, msg: Payload, response: HTTPResponse, ids: set[str]) -> None:
-        """Read the response to a message, until `ids` is empty."""
+    async def receive(self, msg: Payload, response: HTTPResponse, pending: set[str]) -> None:
+        """Read the response to a message, until no request is `pending`."""
         status, kind = response.head.status, media_type(response.head.headers)
         if status >= 400:
             raise await self.problem_of(response)
-        if ids and kind == EVENT_TYPE:
-            await self.follow(response, ids)
-        elif ids:
+        if pending and kind == EVENT_TYPE:
+            await self.follow(response, pending)
+        elif pending:
             body = await response.body()
             if kind != JSON_TYPE:
                 odd = f"{response.url} answered {status} with {kind or 'no content type'}"
                 if not is_message(body):
                     raise ConnectionClosed(f"{odd}: {first_line(body)}")
                 warn_once("%s, and the body is JSON", odd)
-            await self.deliver(body, ids)
-        if ids:
+            await self.deliver(body, pending)
+        if pending:
             raise ConnectionClosed(f"{self.url} ended its response without answering the request")
         if not response.complete:  # so that the connection can be used again
             with suppress(asyncio.TimeoutError, MCPError):
                 await asyncio.wait_for(response.body(), PROBE_SECONDS)
 
-    async def follow(self, response: HTTPResponse, ids: set[str]) -> None:
-        await self.read_events(response, SSEDecoder(), ids)
+    async def follow(self, response: HTTPResponse, pending: set[str]) -> None:
+        await self.read_events(response, SSEDecoder(), pending)
 
     async def read_events(
-        self, response: HTTPResponse, events: SSEDecoder, ids: set[str] | None
+        self, response: HTTPResponse, events: SSEDecoder, pending: set[str] | None
     ) -> None:
-        """Deliver the messages of a stream until it ends, or no id is left in `ids`.
+        """Deliver the messages of a stream until it ends, or no request is `pending`.
 
-        `ids` is None for a stream that belongs to no request.
+        That is None for a stream that belongs to no request.
         """
         with suppress(ConnectionClosed):
-            while (ids is None or ids) and (data := await response.next_piece()):
+            while (pending is None or pending) and (data := await response.next_piece()):
                 for event in events.feed(data):
-                    await self.deliver_event(event, ids)
+                    await self.deliver_event(event, pending)
 
-    async def deliver_event(self, event: Event, ids: set[str] | None) -> None:
+    async def deliver_event(self, event: Event, pending: set[str] | None) -> None:
         data = event.data.encode()
         if event.event == "message" and is_message(data):  # some servers send pings
-            await self.deliver(data, ids)
+            await self.deliver(data, pending)
 
-    async def deliver(self, data: bytes, ids: set[str] | None) -> None:
-        """Deliver a message; remove the id of a response from `ids`."""
+    async def deliver(self, data: bytes, pending: set[str] | None) -> None:
+        """Deliver a message; a response is not `pending` any more."""
         try:
             msg = decode(data)
         except ProtocolError as exc:
             msg = ProtocolError(f"{self.url} sent: {first_line(data)}: {exc}")
-            if ids is not None:  # else only this message is lost
+            if pending is not None:  # else only this message is lost
                 raise msg from None
         # Some servers send an array in any revision: its messages are taken singly.
         for item in as_list(msg):
             await self.inbox.put(item)
-            if ids and isinstance(item, dict) and "method" not in item and is_id(item.get("id")):
-                ids.discard(str(item["id"]))
+            if pending and isinstance(item, dict) and "method" not in item:
+                pending.discard(str(item.get("id")))
 
     async def problem_of(self, response: HTTPResponse) -> MCPError:
         """Return the error of a refusal: that of JSON-RPC in the body, or one with the status."""
@@ -9883,16 +9882,16 @@ class HTTPTransport(HTTPExchange):
                 self._listening.cancel()
             self._listening = self.tasks.spawn(self._listen())
 
-    async def receive(self, msg: Payload, response: HTTPResponse, ids: set[str]) -> None:
+    async def receive(self, msg: Payload, response: HTTPResponse, pending: set[str]) -> None:
         if method_of(msg) == "initialize" and self._endpoint is None:
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "400", "404" or "405"
             if response.head.status >= 400 and await self._open_pair():
-                return await self._post(msg, encode(msg), ids)
+                return await self._post(msg, encode(msg), pending)
             headers = response.head.headers
             self.session = without_none(**{SESSION_HEADER: headers.get(SESSION_HEADER)})
             self.has_sessions = SESSION_HEADER in headers
         # With HTTP+SSE, the response to a request comes on the one stream.
-        await super().receive(msg, response, ids if self._endpoint is None else set())
+        await super().receive(msg, response, pending if self._endpoint is None else set())
 
     def error_class(self, status: int, said: str) -> type[MCPError]:
         # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
@@ -9900,7 +9899,7 @@ class HTTPTransport(HTTPExchange):
         return SessionExpired if self.has_sessions and forgotten else ConnectionClosed
 
     async def _get_stream(self, last_id: str, patience: float = NEVER) -> HTTPResponse:
-        """GET a stream of the events after `last_id`; raise the error if there is none."""
+        """GET a stream of the events after `last_id`."""
         fields = await self.fields({"accept": EVENT_TYPE})
         if sendable(last_id):
             fields["last-event-id"] = last_id.encode().decode("latin-1")
@@ -9915,10 +9914,10 @@ class HTTPTransport(HTTPExchange):
         problem.code = status
         raise problem
 
-    async def follow(self, response: HTTPResponse, ids: set[str]) -> None:
+    async def follow(self, response: HTTPResponse, pending: set[str]) -> None:
         events, last, backoff = SSEDecoder(), "", Backoff()
-        await self.read_events(response, events, ids)
-        while ids and sendable(events.last_id) and backoff.failures < MAX_RESUMES:
+        await self.read_events(response, events, pending)
+        while pending and sendable(events.last_id) and backoff.failures < MAX_RESUMES:
             # spec: basic/transports/streamable-http#receiving-messages -- now "not supported"
             if self.rev >= MODERN or self.inbox.closed:
                 return
@@ -9928,7 +9927,7 @@ class HTTPTransport(HTTPExchange):
             try:
                 with closing(await self._get_stream(last)) as rest:
                     events = SSEDecoder(last, events.retry_ms)
-                    await self.read_events(rest, events, ids)
+                    await self.read_events(rest, events, pending)
             except MCPError as exc:
                 if not may_pass(exc):  # a SessionExpired would repeat the request
                     raise ConnectionClosed(f"{exc}: the answer is lost; call again, if doing it "
@@ -9961,7 +9960,7 @@ class HTTPTransport(HTTPExchange):
     # HTTP+SSE, the transport of the first revision: one stream on which everything comes.
 
     async def _open_pair(self) -> bool:
-        """Open the stream; return whether the server has one, and so speaks that revision."""
+        """Open the stream; return whether the server has one."""
         try:
             stream = await self._get_stream("", CONNECT_SECONDS)
         except MCPError:
@@ -9972,13 +9971,13 @@ class HTTPTransport(HTTPExchange):
             f"{self.url} sent no endpoint event"))
         return True
 
-    async def deliver_event(self, event: Event, ids: set[str] | None) -> None:
+    async def deliver_event(self, event: Event, pending: set[str] | None) -> None:
         if event.event == "endpoint" and self._endpoint is not None:
             url = self.url.join(event.data)
             if url is None:
                 raise ProtocolError(f"the endpoint event names another origin: {event.data}")
             settle_future(self._endpoint, url.target)
-        await super().deliver_event(event, ids)
+        await super().deliver_event(event, pending)
 
     async def _read_pair(self, stream: HTTPResponse) -> None:
         self.reason = "ended its stream"
