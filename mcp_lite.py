@@ -10046,7 +10046,6 @@ RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 OPENID_METADATA = "/.well-known/openid-configuration"
 SECRET_METHODS = ("client_secret_basic", "client_secret_post")
-KNOWN_METHODS = ("none", *SECRET_METHODS)
 
 
 def challenge_of(text: str, scheme: str = "bearer") -> Fields:
@@ -10159,8 +10158,7 @@ def default_server(server: URL) -> Msg:
         "issuer": root, "authorization_endpoint": root + "/authorize",
         "token_endpoint": root + "/token", "registration_endpoint": root + "/register",
         # That revision requires PKCE, so servers do not announce it.
-        "code_challenge_methods_supported": ["S256"],
-        "token_endpoint_auth_methods_supported": KNOWN_METHODS
+        "code_challenge_methods_supported": ["S256"]
     }
 
 
@@ -10171,7 +10169,7 @@ def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
     """Return the request that registers us: without a secret if the server accepts that, else by
     the method that it lists first, which some servers handle best."""
     listed = strings(server.get("token_endpoint_auth_methods_supported")) or ["none"]
-    usable = [each for each in listed if each in KNOWN_METHODS]
+    usable = [each for each in listed if each in SECRET_METHODS]
     return {
         "client_name": name, "redirect_uris": [redirect_uri], "response_types": ["code"],
         "grant_types": ["authorization_code", "refresh_token"],
