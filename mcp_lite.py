@@ -11943,8 +11943,10 @@ async def do_login(c: Client, args: Any) -> Shown:
 
 
 def do_logout(args: Any) -> None:
-    if not is_url(args.target):
-        raise UsageError(f"a login needs a URL, not {args.target}")
+    try:
+        parse_url(args.target)
+    except (TypeError, ValueError):
+        raise UsageError(f"a login needs a URL, not {args.target}") from None
     print(f"logged out of {args.target}" if asyncio.run(logout(args.target))
           else f"not logged in to {args.target}")
 

@@ -15238,6 +15238,9 @@ What does not exist is told with the nearest that does.
     $ logout shop.py
     ! error: a login needs a ..., not shop.py
     [2]
+    $ logout http://[::1/
+    ! error: a login needs a ..., not http://[::1/
+    [2]
     $ tools shop.py:ap
     ! | error: no Server in shop.py that is named 'ap'; did you mean app?
     ! error: the server 'shop.py:ap' exited with status 2
