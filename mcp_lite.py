@@ -858,6 +858,8 @@ class Method:
 
 
 METHODS = {row.name: row for row in map(Method, _METHODS.strip().splitlines())}
+#: The row of a method that is not of the protocol.
+CUSTOM = Method("custom both all -")
 
 #: The types of content that came after the first revision, and with which one.
 CONTENT = {"audio": V25_03, "resource_link": V25_06, "tool_use": V25_11, "tool_result": V25_11}
@@ -970,6 +972,7 @@ class Exchange:
         self.msg, self.send, self.caller = msg, send, caller
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
+        self.row = METHODS.get(self.method, CUSTOM)
         self.params: Msg = msg.get("params") or {}
         #: whether it has its own metadata, or a header says so
         self.modern = is_modern(self.params) if modern is None else modern  # before it has facts
@@ -985,7 +988,7 @@ class Exchange:
     @property
     def title(self) -> str:
         """The method, and the name of its tool, prompt or resource: "tools/call of 'add'"."""
-        name = self.params.get(getattr(METHODS.get(self.method), "mirrors", ""))
+        name = self.params.get(self.row.mirrors)
         method = f"{self.method!r:.200}".strip("'")  # one that is not ours may be any text
         return method if name is None else f"{method} of {repr(name)[:200]}"
 
@@ -4100,7 +4103,7 @@ class Context(ServerExchange):
     @_from_threads
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any other notification: your own, or one that the client's revision has."""
-        if method not in METHODS or self.revision in METHODS[method].revisions:
+        if self.revision in METHODS.get(method, CUSTOM).revisions:
             await self._say(notification(method, params))
 
     @_from_threads
@@ -4229,8 +4232,7 @@ class Context(ServerExchange):
     @property
     def _in_rounds(self) -> bool:
         """Whether a question ends this run."""
-        may_ask = getattr(METHODS.get(self.method), "may_ask", False)
-        return self.job is None and self.facts.rev >= MODERN and may_ask
+        return self.job is None and self.facts.rev >= MODERN and self.row.may_ask
 
     async def _ask_client(
         self, method: str, params: Msg, key: str | None, timeout: float, read: Any = None
@@ -4640,8 +4642,7 @@ async def log_access(ctx: Context, call_next: Any) -> Any:
 def whole_result(ctx: Context, answer: Msg) -> Msg:
     """Return a modern result with its type, its server, and how long it may be cached."""
     answer = {"resultType": "complete", **answer}
-    cacheable = getattr(METHODS.get(ctx.method), "cacheable", False)
-    if cacheable and answer["resultType"] == "complete":
+    if ctx.row.cacheable and answer["resultType"] == "complete":
         # spec: server/utilities/caching#cache-key -- not one that depends on answers
         not_kept = {"ttlMs": 0} if "journal" in vars(ctx) else {}
         answer = {**ctx.server.hints, **answer, **not_kept}
@@ -4711,8 +4712,8 @@ class Conversation(Peer):
             raise RPCError(
                 TOO_FAST, f"more than {limit.calls} requests in {limit.seconds:g} seconds",
                 {"retryAfter": int(limit.seconds / limit.calls) + 1})
-        if method in HANDLERS and ctx.facts.rev in METHODS[method].revisions:
-            check_params(METHODS[method], ctx.params)
+        if method in HANDLERS and ctx.facts.rev in ctx.row.revisions:
+            check_params(ctx.row, ctx.params)
 
     async def answer(self, ctx: Context) -> Any:
         """Answer a request after all middlewares."""
@@ -6680,13 +6681,12 @@ class ClientSession:
         """Raise an error unless we are connected, and the server has what a method needs."""
         if self.transport is None:
             raise ConnectionClosed("not connected yet: use `async with`, or await connect()")
-        rev, row = self.peer.session.rev, METHODS.get(method)
-        if row is not None:
-            if rev not in row.revisions:
-                raise CapabilityMissing("server", row.capability or method,
-                                        f"the server speaks revision {rev}, which has no {method}")
-            # spec 2025-11-25: basic/lifecycle#operation
-            check_capability("server", self.server_capabilities, row.capability, rev)
+        rev, row = self.peer.session.rev, METHODS.get(method, CUSTOM)
+        if rev not in row.revisions:
+            raise CapabilityMissing("server", row.capability or method,
+                                    f"the server speaks revision {rev}, which has no {method}")
+        # spec 2025-11-25: basic/lifecycle#operation
+        check_capability("server", self.server_capabilities, row.capability, rev)
 
     async def _finish(self, method: str, ask: Any, params: Msg, result: Msg) -> Msg:
         """Answer the server's questions, or follow its task, until there is a result."""
@@ -8018,7 +8018,7 @@ def mirrored_headers(msg: Msg, tools: Mapping[str, Any]) -> dict[str, HeaderValu
     """
     method, params = msg["method"], msg.get("params", {})
     headers: dict[str, HeaderValue] = {"mcp-method": method}
-    name = params.get(getattr(METHODS.get(method), "mirrors", ""))
+    name = params.get(METHODS.get(method, CUSTOM).mirrors)
     if isinstance(name, str):
         headers["mcp-name"] = name
         if method == "tools/call" and name in tools:
@@ -9754,7 +9754,7 @@ class HTTPExchange(Transport):
             response = await send()
         except ConnectionClosed:
             # The server may have ended an idle connection: what only reads is sent once more.
-            if not getattr(METHODS.get(method_of(msg)), "cacheable", False):
+            if not METHODS.get(method_of(msg), CUSTOM).cacheable:
                 raise
             response = await send()
         with closing(response):
