@@ -5402,12 +5402,12 @@ class Job:
             while True:
                 name, waiter = self.claim(key), get_running_loop().create_future()
                 self.questions[name] = {"method": method, "params": params}, waiter
-                self.set_status("working")
+                self.set_status("working", self.message)
                 try:
                     answer = await waiter
                 finally:
                     del self.questions[name]
-                    self.set_status("working")
+                    self.set_status("working", self.message)
                 with suppress(SchemaError):
                     return read(answer)
 

@@ -5980,6 +5980,24 @@ A client that listens for its task is told how the task ends.
             task = await self.until(send, made["taskId"], "completed")
             assert task["result"]["content"][0]["text"] == "1 2 3"
 
+    async def test_a_question_leaves_the_message_of_its_task_as_it_is(self):
+        app = m.Server()
+
+        @app.tool(task=True)
+        async def copy(ctx: m.Context) -> str:
+            await ctx.report_progress(1, 3, "copying")
+            await ctx.elicit("Go on?", key="go")
+            await asyncio.sleep(3600)
+
+        async with self.session(app) as send:
+            made = await send("tools/call", name="copy")
+            task = await self.until(send, made["taskId"], "input_required")
+            assert task["statusMessage"] == "copying"
+            await send("tasks/update", taskId=made["taskId"], inputResponses={"go": {"action": "accept"}})
+            task = await self.until(send, made["taskId"], "working")
+            assert task["statusMessage"] == "copying"
+            await send("tasks/cancel", taskId=made["taskId"])
+
     async def test_an_answer_that_comes_on_another_loop_wakes_the_task_on_its_own(self, monkeypatch):
         monkeypatch.setenv("PYTHONASYNCIODEBUG", "1")  # a loop that another thread touches raises
         app = m.Server()
