@@ -172,6 +172,7 @@ from contextlib import (
     suppress,
 )
 from functools import cached_property, lru_cache, partial, partialmethod, wraps
+from math import isfinite
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -627,7 +628,7 @@ def _to_json(value: JSON) -> str:
 
 def _read_float(text: str) -> float:
     value = float(text)
-    if value - value:  # NaN, for an infinity
+    if not isfinite(value):
         raise ValueError(f"{text:.50} is not a number that can be read")
     return value
 
@@ -3890,8 +3891,12 @@ def is_async(fn: Any) -> bool:
     return inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(call)
 
 
-def _number(value: Any) -> float:
-    return value if type(value) is int else float(value)
+def _number(value: Any) -> Any:
+    """Return a number as JSON has it; None for NaN and infinities."""
+    if type(value) is int:
+        return value
+    value = float(value)
+    return value if isfinite(value) else None
 
 
 def member_of(principal: Any, name: str) -> Any:
@@ -4062,6 +4067,8 @@ class Context(ServerExchange):
         Of many reports in a short time some are left out, but never the last.
         """
         progress, total = _number(progress), total and _number(total)
+        if progress is None:
+            return
         if self.job is not None:
             of = f"/{total:g}" if total else ""
             self.job.set_status("working", message or f"{progress:g}{of}")

@@ -6512,6 +6512,22 @@ class TestServing:
             assert await c.call("work", progress=lambda *report: heard.append(report)) == "done"
         assert heard == [said, (0.5, 2, None)]
 
+    @newest_revisions
+    async def test_progress_that_json_cannot_say_does_not_fail_its_tool(self, revision):
+        app, heard = m.Server(), []
+
+        @app.tool
+        async def work(ctx: m.Context) -> str:
+            await ctx.report_progress(1, float("inf"), "of how many?")
+            await ctx.report_progress(float("inf"))
+            await ctx.report_progress(float("nan"), 2)
+            await ctx.report_progress(2, 2)
+            return "done"
+
+        async with m.Client(app, revision=revision) as c:
+            assert await c.call("work", progress=lambda *report: heard.append(report)) == "done"
+        assert heard[0][:2] == (1, None) and heard[-1][:2] == (2, 2) and len(heard) == 2
+
     async def test_include_warns_of_what_it_leaves_out_and_errors_stay_masked(self, caplog):
         inner, app = m.Server("inner", mask_errors=True), m.Server("outer")
         inner.add_tool(lambda: 1 / 0, name="divide")
