@@ -2853,21 +2853,19 @@ class Shapes:
         types = _types_in(shape)
         for note in notes:
             keywords.update(_keywords_of(note, types))
-        measures = keywords.keys() & MEASURES.keys()
-        bounds = {word: keywords[word] for word in measures if MEASURES[word][0] == "number"}
-        if bounds and "string" in types:
+        bounds: Schema = {}  # of values that are texts in JSON, such as dates
+        for word in keywords.keys() & MEASURES.keys():
+            kind, bound = MEASURES[word][0], keywords[word]
+            if kind == "number" and "string" in types and hint is not str:
+                bounds[word] = keywords.pop(word)  # no schema can say a bound that is a date
+            elif types and kind not in types:
+                raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(types))}")
+            if kind == "number" and "number" in types:  # the bound may be a Decimal
+                keywords[word] = bound if type(bound) is int else float(bound)
+        if bounds:
             # A bound is read as its values are: the float 0.1 is above the Decimal 0.1.
             read = Validator(Shape({"properties": dict.fromkeys(bounds, shape)})).read
             keywords.read = partial(_compare_bounds, read(to_json(bounds)))
-        for word in measures:
-            kind, _, _ = MEASURES[word]
-            if types and kind not in types and keywords.read is None:
-                raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(types))}")
-        for word, bound in bounds.items():
-            if "number" in types:  # the bound may be a Decimal
-                keywords[word] = bound if type(bound) is int else float(bound)
-            elif "string" in types:  # no schema can say a bound that is a date
-                del keywords[word]
         return _merged(shape, keywords)
 
     def _without_notes(self, hint: Any) -> Shape:
