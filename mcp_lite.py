@@ -4541,11 +4541,14 @@ def _name_of(fn: Any) -> str:
     return str(name)
 
 
-def _enter(table: dict[Any, Any], key: Any, fn: Any) -> Any:
+def _enter(table: dict[Any, Any], key: Any, entry: Any) -> Any:
+    fn = getattr(entry, "fn", entry)
+    if is_async(fn) and "SyncContext" in str(inspect.signature(fn)):
+        raise TypeError(f"{key!r}: an `async def` must take a Context, not a SyncContext")
     if key in table:
         logger.warning("%r was registered again: the last one counts", key)
-    table[key] = fn
-    return fn
+    table[key] = entry
+    return entry
 
 
 class Registry(dict[str, Any]):
@@ -4958,8 +4961,9 @@ class Server:
         access_log: bool = False, **others: typing.NoReturn
     ):
         for option in others:
-            raise TypeError(f'Server() has no option {option!r}; port, host, path, token and auth '
-                            'go to run("http", port=8000)')
+            there = [*inspect.signature(Server).parameters][:-1]
+            raise TypeError(f'Server(): {no_such("option", option, there)} (port, host, path, '
+                            'token and auth go to run("http", port=8000))')
         number, seconds = rate_limit or (1, 1.0)
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
@@ -4976,6 +4980,9 @@ class Server:
             raise ValueError(f"state_key= has {len(key)} bytes: pass at least 16 random ones")
         #: the capabilities that clients see
         self.declared = without_none(**{"logging": {}, **(capabilities or {})})
+        if {*map(kind_of, self.declared.values())} - {"object"}:
+            raise TypeError(f"capabilities={capabilities!r:.100}: each capability must be a dict")
+        _to_json([self.info, self.declared, instructions])  # raises what each handshake would
         self.tools = Registry(Tool, self._changed)
         self.prompts = Registry(Prompt, self._changed)
         self.resources = Registry(ResourceEntry, self._changed)

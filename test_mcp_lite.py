@@ -6262,6 +6262,9 @@ OfSDK = type("Context", (), {"__module__": "mcp.server.fastmcp.server", "model_d
 def foreign(ctx: OfSDK): ...
 
 
+async def takes_sync(ctx: m.SyncContext): ...
+
+
 @dataclasses.dataclass
 class Sure:
     a: int
@@ -6404,7 +6407,14 @@ class TestServing:
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
         (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
         (lambda app: m.Server(lifespan=contextlib.contextmanager(no_async)), "lifespan= must be an `async def`"),
-        (lambda app: m.Server("demo", port=8000), r"""no option 'port'; port, host, path, token and auth go to run\("http", port=8000\)"""),
+        (lambda app: m.Server("demo", port=8000), r"""no option 'port'; available: name, .*, access_log \(port, host, path, token and auth go to run\("http", port=8000\)\)"""),
+        (lambda app: m.Server("demo", verison="1"), r"no option 'verison'; did you mean version\? \("),
+        (lambda app: m.Server(capabilities={"x": True}), "capabilities={'x': True}: each capability must be a dict"),
+        (lambda app: m.Server(capabilities={"x": {"rate": float("inf")}}), "JSON has no NaN, no Infinity"),
+        (lambda app: m.Server(icons=[{"src": b"a.png"}]), "bytes is not JSON serializable"),
+        (lambda app: app.tool("sync")(takes_sync), "'sync': an `async def` must take a Context, not a SyncContext"),
+        (lambda app: app.method("a/b")(takes_sync), "'a/b': an `async def` must take a Context, not a SyncContext"),
+        (lambda app: app.on("a/b")(takes_sync), "'a/b': an `async def` must take a Context, not a SyncContext"),
         (lambda app: app.tool("sdk")(foreign), r"foreign\(\): parameter 'ctx': .* belongs to another library: import Context"),
         (lambda app: m.Client(app, elicit=lambda message: {}), r"elicit= is called with \(message, schema\): too many"),
         (lambda app: m.Client(app, progress=True), r"progress= is called with \(done, total, message\): True is not"),
