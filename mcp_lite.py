@@ -695,8 +695,6 @@ def find_message(data: bytes) -> Msg | None:
     return {"id": json.loads(found[1]), head[2].decode(): None} if found else None
 
 
-# These functions see values as JSON does: 1.0 is an integer, and True is not 1.
-
 KINDS = {dict: "object", list: "array", str: "string", int: "integer", float: "number",
          bool: "boolean", type(None): "null"}
 
@@ -724,7 +722,7 @@ def as_list(value: Any) -> list[Any]:
     return [*value] if isinstance(value, (list, tuple)) else [value]
 
 
-def canonical(value: JSON, spend: Callable[[int], Any] | None = None) -> str:
+def canonical(value: JSON, spend: Function | None = None) -> str:
     """Return one text for all JSON values that are equal (JSON Schema 2020-12, core §4.2.2).
 
     `spend(steps)` is called before each piece of work, and may raise.
@@ -1027,7 +1025,7 @@ class RateLimit:
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-SUPPORTED = [*reversed(REVISIONS)]  # as `server/discover` tells them: newest first
+SUPPORTED = [*reversed(REVISIONS)]  # newest first
 
 
 def check_level(level: str) -> None:
@@ -1155,7 +1153,7 @@ def nothing(*_: Any) -> Any:
 class Deadline:
     """`async with Deadline(5, problem)` raises `problem` if its body takes more than 5 seconds.
 
-    renew() gives it 5 more, up to `longest` in all. While paused() is true, it never runs out.
+    renew() gives it 5 more, up to `longest` in all. So does a paused() that is true at its end.
     """
 
     late = False  # whether the time ran out, and the body was cancelled
@@ -1774,9 +1772,7 @@ class Peer(Requester):
     serving = 0  # requests that have a slot
     unread = 0  # responses that are being written
 
-    def __init__(
-        self, name: str, serve: Callable[[Exchange], Awaitable[Msg]], on_notification: Function
-    ):
+    def __init__(self, name: str, serve: Function, on_notification: Function):
         super().__init__(name)
         self.serve, self.on_notification = serve, on_notification
         self.session = Session()
@@ -1827,12 +1823,12 @@ class Peer(Requester):
         """Do what one message asks for; return the task that answers it, to `put` or `send`."""
         try:
             kind = classify(msg)
-            if kind is REQUEST:
+            if kind == REQUEST:
                 exchange = self.accept(msg, send, caller, size)
                 return self.tasks.spawn(self.reply(exchange, put))
         except (ProtocolError, RPCError) as exc:
             return self.refuse(exc, put or send, msg)
-        if kind is not NOTIFICATION:
+        if kind != NOTIFICATION:
             self._take_response(msg)
         elif not self._take_notification(msg["method"], msg.get("params", {})):
             self.call_back(self.on_notification, msg, send, caller)
@@ -2059,7 +2055,7 @@ class Peer(Requester):
         `end_reason` if that is not empty."""
         self.end_reason = end_reason
         waited: set[Any] = {self._cancel_request(each, "the caller has gone")
-                            for each in [*self.pending]}
+                            for each in [*self.pending]} - {None}
         self.fail_all(
             ConnectionClosed(f"this program has closed the connection to {self.name}"))
         # Before Python 3.12, a task may not have begun yet: cancelled now, it would answer nothing.
@@ -2070,7 +2066,6 @@ class Peer(Requester):
             task.cancel()
         if end_reason:  # tasks.close() cancels those again that cannot write theirs
             waited |= running
-        waited.discard(None)
         if waited:
             await asyncio.wait(waited, timeout=FAREWELL_SECONDS)
         await self.tasks.close()
@@ -2097,7 +2092,7 @@ class Peer(Requester):
 __all__ += ["compile_schema", "Validator"]
 
 
-Schema = dict[str, Any]
+Schema = Msg
 
 
 class Shape(Schema):
@@ -2824,7 +2819,7 @@ def shape_of(annotation: Any, mode: str = "validation") -> Shape:
 
 def _choice(choices: Sequence[Any]) -> Shape:
     values = [to_json(choice) for choice in choices]
-    kinds = {kind_of(value) for value in values}  # a list of types breaks half of the hosts
+    kinds = {kind_of(value) for value in values}
     by_text = {canonical(value): choice for value, choice in zip(values, choices)}
     schema = without_none(type=kinds.pop() if len(kinds) == 1 else None, enum=values)
     return Shape(schema, lambda value: by_text[canonical(value)])
@@ -2949,7 +2944,7 @@ class Shapes:
         shape.read, shape.is_closed = lambda given: hint(**given), not issubclass(hint, dict)
         return shape
 
-    def _class_shape(self, key: Any, name: str, make: Callable[[], Shape]) -> Shape:
+    def _class_shape(self, key: Any, name: str, make: Action) -> Shape:
         """Return the shape of a class; a reference if it is large, or contains itself."""
         if key not in self.known:
             while name in self.names:
@@ -3402,7 +3397,7 @@ def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
     return without_none(**{names.get(name, name): value for name, value in fields.items()})
 
 
-class Content(dict[str, Any]):
+class Content(Msg):
     """A content block of a result, as on the wire: {"type": ..., ...}."""
 
 
@@ -3457,7 +3452,7 @@ class Link(Content):
         super().__init__(type="resource_link", uri=uri, name=name or uri, **fields)
 
 
-class Message(dict[str, Any]):
+class Message(Msg):
     """One message of a prompt: Message("text"), Message(Image(...), role="assistant")."""
 
     def __init__(self, content: Any, role: str = "user"):
@@ -3727,7 +3722,7 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
 #                                        <----   input_required
 #                                                  inputRequests {"elicitation": "Where to?"}
 #                                                  requestState  asked elicitation
-#     The person types "attic".
+#     The user types "attic".
 #     tools/call {"name": "move", ...    ---->   Run 2. "Where to?": "attic", from this request.
 #       inputResponses {"elicitation"}           reserve() is called and returns 7.
 #       requestState   as it came                "Take slot 7?" has no answer: the run ends.
@@ -3736,7 +3731,7 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
 #                                                  requestState  kept  elicitation "attic"
 #                                                                      reserve() 7
 #                                                                asked elicitation-2
-#     The person agrees.
+#     The user agrees.
 #     tools/call {"name": "move", ...    ---->   Run 3. "Where to?": "attic", from the record.
 #       inputResponses {"elicitation-2"}         reserve() is not called: 7, from the record.
 #       requestState   as it came                "Take slot 7?": accepted, from this request.
@@ -3804,7 +3799,7 @@ def call_key(fn: Any, args: Sequence[Any]) -> str:
     shown = []
     for value in args:
         try:
-            shown.append(json.dumps(to_json(value), sort_keys=True))
+            shown.append(to_json(value))
         except (TypeError, ValueError, RecursionError):  # a connection, say, counts by its type
             shown.append(type(value).__qualname__)
     return f"{named.__module__}.{named.__qualname__}({digest_of('', {'': shown})[:16]})"
@@ -3912,7 +3907,7 @@ def find_resource(server: Server, uri: str) -> tuple[ResourceEntry, Msg]:
     """Return a server's entry for a URI, and the values of its template."""
     wanted = canonical_uri(uri)
     entry = server.resources.get(wanted)
-    if entry and entry.template is None:
+    if entry:  # not a template: no canonical URI has braces
         return entry, {}
     for entry in [*server.resources.values()]:
         found = entry.template and entry.template.match(wanted)
@@ -4035,7 +4030,7 @@ class Context(ServerExchange):
     @property
     def cancelled(self) -> bool:
         """Whether the response is no longer wanted; a thread should check now and then."""
-        return self.over if self.job is None else self.job.status == "cancelled"
+        return (self.job or self).over
 
     def _on_loop(self, coro: Any) -> Any:
         """Return a coroutine on the loop; in another thread, its result."""
@@ -4554,7 +4549,7 @@ def _enter(table: dict[Any, Any], key: Any, entry: Any) -> Any:
 class Registry(dict[str, Any]):
     """Entries by name; `changed` gets each that comes or goes."""
 
-    def __init__(self, make: Any, changed: Callable[[Entry], None]):
+    def __init__(self, make: Any, changed: Function):
         super().__init__()
         self.make, self.changed = make, changed
 
@@ -4579,11 +4574,10 @@ class Registry(dict[str, Any]):
         self.changed(self.pop(name))
 
     def find(self, name: str) -> Any:
-        entry = self.get(name)
-        if entry is None:
+        if name not in self:
             # spec: server/tools#error-handling, server/prompts#error-handling
             raise RPCError(INVALID_PARAMS, f"Unknown {self.make.what}: {name}")
-        return entry
+        return self[name]
 
 
 class Route(Row):
@@ -4744,7 +4738,7 @@ class Conversation(Peer):
             self.session.subscriptions = wanted
 
     async def take_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
-        if msg["method"] == "notifications/initialized" and self.session.state is not START:
+        if msg["method"] == "notifications/initialized" and self.session.state != START:
             self.session.state = READY
             self._release()
         listener = self.server.listeners.get(msg["method"])
@@ -4765,7 +4759,7 @@ class Conversation(Peer):
         self._release()
 
     def _release(self) -> None:
-        if self.session.state is READY:
+        if self.session.state == READY:
             self.outbox.open(self.listener)
 
     def _too_slow(self) -> None:
@@ -4776,7 +4770,7 @@ class Conversation(Peer):
         """Send a notification that no request caused, if the client wants it; from any thread."""
         session, (_, subject) = self.session, subject_of(msg)
         # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
-        if session.state is not START and declares(session.server_capabilities, capability):
+        if session.state != START and declares(session.server_capabilities, capability):
             if subject is None or subject in session.subscriptions:
                 call_on(self.loop, self.outbox.put, msg)
 
@@ -5157,20 +5151,13 @@ class Server:
             self.declared["extensions"] = {TASKS: {}, **self.declared.get("extensions", {})}
         self._list_changed(kind)
 
-    def tools_changed(self) -> None:
-        """Tell clients that the list of tools changed."""
-        self._list_changed("tools")
-
-    def prompts_changed(self) -> None:
-        """Tell clients that the list of prompts changed."""
-        self._list_changed("prompts")
-
-    def resources_changed(self) -> None:
-        """Tell clients that the list of resources or templates changed."""
-        self._list_changed("resources")
-
     def _list_changed(self, kind: str) -> None:
+        """Tell clients that a list changed."""
         broadcast(self, f"{kind}.listChanged", notification(f"notifications/{kind}/list_changed"))
+
+    tools_changed = partialmethod(_list_changed, "tools")
+    prompts_changed = partialmethod(_list_changed, "prompts")
+    resources_changed = partialmethod(_list_changed, "resources")
 
     def resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that it changed."""
@@ -5508,7 +5495,7 @@ async def serve_task(ctx: Context) -> Msg:
 @handles("initialize")
 async def initialize(ctx: Context) -> Msg:
     server, session, params = ctx.server, ctx.conversation.session, ctx.params
-    if session.state is not START:
+    if session.state != START:
         raise RPCError(INVALID_REQUEST, "this session is initialized already")
     info, declared = params["clientInfo"], params["capabilities"]
     if len(encode([info, declared])) > MAX_INFO_BYTES:
@@ -5576,7 +5563,7 @@ def get_resource(ctx: Context) -> Awaitable[Any]:
     return resource.call(ctx, found, uri)
 
 
-#: The argument that is to be completed, checked as the parameters of a method are.
+#: Checked like the parameters of a method.
 ARGUMENT = Method("argument client all - name:string value:string")
 
 
