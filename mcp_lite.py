@@ -4615,6 +4615,7 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 #: By method, what answers it: `await HANDLERS[method](ctx)` is the result.
 HANDLERS: dict[str, Function] = {}
 access_logger = logging.getLogger("mcp_lite.access")
+access_logger.setLevel(logging.INFO)
 
 
 def handles(*methods: str) -> Function:
@@ -4955,9 +4956,8 @@ class Server:
         access_log: bool = False, **others: typing.NoReturn
     ):
         for option in others:
-            there = [*inspect.signature(Server).parameters][:-1]
-            raise TypeError(f'Server(): {no_such("option", option, there)} (port, host, path, '
-                            'token and auth go to run("http", port=8000))')
+            problem = no_such("option", option, [*inspect.signature(Server).parameters][:-1])
+            raise TypeError(f'Server(): {problem} (those of HTTP go to run("http", port=8000))')
         number, seconds = rate_limit or (1, 1.0)
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
@@ -4972,8 +4972,7 @@ class Server:
         self.state_key = key = key.encode() if isinstance(key, str) else key
         if len(key) < 16:  # clients may try keys at leisure. RFC 2104 §3
             raise ValueError(f"state_key= has {len(key)} bytes: pass at least 16 random ones")
-        #: the capabilities that clients see
-        self.declared = without_none(**{"logging": {}, **(capabilities or {})})
+        self.declared = without_none(**{"logging": {}, **(capabilities or {})})  # for clients
         if {*map(kind_of, self.declared.values())} - {"object"}:
             raise TypeError(f"capabilities={capabilities!r:.100}: each capability must be a dict")
         _to_json([self.info, self.declared, instructions])  # raises what each handshake would
@@ -4995,7 +4994,6 @@ class Server:
             self.middlewares.append(log_access)
             if not access_logger.hasHandlers():
                 access_logger.addHandler(logging.StreamHandler())
-            access_logger.setLevel(logging.INFO)
 
     # Registering.
 
