@@ -6483,7 +6483,7 @@ class ClientSession:
         except Exception as exc:
             self.peer.fail_all(
                 ConnectionClosed(f"the server failed: {type(exc).__name__}: {exc}"))
-            raise
+            logger.error("the server failed", exc_info=exc)
 
     async def _run(self, peer: Peer, transport: Transport) -> None:
         await peer.run(transport)
