@@ -950,7 +950,6 @@ class Caller:
     #: a key that stays the same for a principal: sessions, tasks and questions are bound to it
     owner = ""
     address = ""  #: of the network
-    scheme = ""  #: "http" or "https"
 
 
 NOBODY = Caller()
@@ -1502,9 +1501,7 @@ CURRENT = contextvars.ContextVar["Context"]("mcp_lite.context")
 
 
 class MemoryMessage(bytes):
-    """A message in memory."""
-
-    caller: Caller = NOBODY  # on whose behalf it was written
+    caller: Caller  # on whose behalf it was written
 
 
 def call_on(loop: Any, fn: Function, *args: Any) -> None:
@@ -1569,9 +1566,7 @@ class MemoryTransport(Transport):
 
     async def write(self, msg: Payload) -> None:
         message = MemoryMessage(encode(msg))
-        ctx = CURRENT.get(None)
-        if ctx is not None:
-            message.caller = ctx.caller
+        message.caller = getattr(CURRENT.get(None), "caller", NOBODY)
         if not await self.other.inbox.put(message):
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
 
@@ -1693,9 +1688,7 @@ class Requester:
         if pending.answer.done() and not pending.answer.cancelled():
             return None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
-        if pending.method == "initialize" or self.lost is not None:
-            return None
-        if self.transport.abandon(req_id):
+        if self.lost or pending.method == "initialize" or self.transport.abandon(req_id):
             return None
         return self.tasks.spawn(pending.send(notification(
             "notifications/cancelled", {"requestId": req_id, "reason": reason})))
@@ -3928,8 +3921,8 @@ class ServerExchange(Exchange):
     _progress = float("-inf")
     _held: Msg | None = None  # a report of progress that was not sent
 
-    _unfinished: frozenset[Any] = frozenset()  # calls of once(), which end before the response
-    _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
+    _unfinished: Any = frozenset()  # calls of once(), which end before the response
+    _waiting: Any = frozenset()  # tasks that wait for the client
 
     def release(self) -> None:
         """End what waits for the client."""
@@ -4948,7 +4941,7 @@ class Server:
         self, name: str = "mcp_lite", version: str = __version__, *, title: str | None = None,
         description: str | None = None, icons: Sequence[Msg] | None = None,
         website_url: str | None = None, instructions: str | None = None,
-        lifespan: Callable[[Any], Any] | None = None, mask_errors: bool = False,
+        lifespan: Function | None = None, mask_errors: bool = False,
         page_size: int = PAGE_SIZE, call_sync: Callable[[Action], Awaitable[Any]] | None = None,
         rate_limit: tuple[float, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
@@ -8083,7 +8076,7 @@ class HTTPRequest(Caller):
     def __init__(self, head: RequestHead, address: str, scheme: str, root: str = ""):
         self.method, self.path, self.query = head.method, head.path, head.query
         self.headers, self.notes = head.headers, head.notes
-        self.address, self.scheme = address, scheme
+        self.address, self.scheme = address, scheme  # "http" or "https"
         self.root = root  # the path before ours, where we are mounted
 
 
