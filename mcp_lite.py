@@ -3921,8 +3921,9 @@ class ServerExchange(Exchange):
     _progress = float("-inf")
     _held: Msg | None = None  # a report of progress that was not sent
 
-    _unfinished: Any = frozenset()  # calls of once(), which end before the response
-    _waiting: Any = frozenset()  # tasks that wait for the client
+    _unfinished: frozenset[Any] = frozenset()  # calls of once(), which end before the response
+    _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
+    asked = False  # whether the journal is in use
 
     def release(self) -> None:
         """End what waits for the client."""
@@ -3957,6 +3958,7 @@ class ServerExchange(Exchange):
         if "requestState" in params:
             key = self.conversation.server.state_key
             record = unseal(key, self._bound, params["requestState"])
+        self.asked = True
         return Journal(record, responses)
 
     @property
@@ -3966,7 +3968,7 @@ class ServerExchange(Exchange):
     @property
     def suspended(self) -> bool:
         """Whether a question ends this run, whatever its handler makes of it."""
-        return "journal" in vars(self) and self.journal.suspended
+        return self.asked and self.journal.suspended
 
     def input_required(self) -> Msg:
         """Return the answer that ends a round: its questions, and the record for the next."""
@@ -4640,7 +4642,7 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
     answer = {"resultType": "complete", **answer}
     if ctx.row.cacheable and answer["resultType"] == "complete":
         # spec: server/utilities/caching#cache-key -- not one that depends on answers
-        not_kept = {"ttlMs": 0} if "journal" in vars(ctx) else {}
+        not_kept = {"ttlMs": 0} if ctx.asked else {}
         answer = {**ctx.server.hints, **answer, **not_kept}
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
     answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
@@ -4663,6 +4665,7 @@ class Conversation(Peer):
         self.outbox = Outbox(self.tasks.spawn, self._too_slow)
         self.state: dict[str, Any] = {}  # ctx.state
         self.life = server.lifespans[self.loop]
+        self._admitted: dict[str, str] = {}  # methods that were let in, for a revision
 
     async def answer_request(self, ctx: Any) -> Msg:
         """Check a request, have it served, and fit the result to the revision of its client."""
@@ -4714,8 +4717,10 @@ class Conversation(Peer):
     async def answer(self, ctx: Context) -> Any:
         """Answer a request after all middlewares."""
         rev, server = ctx.facts.rev, self.server
-        agreed = {} if rev >= MODERN else self.session.server_capabilities
-        admit(ctx.method, CLIENT, rev, agreed or server.declared, server.methods)
+        if self._admitted.get(ctx.method) != rev:
+            admit(ctx.method, CLIENT, rev, self.session.server_capabilities or server.declared,
+                  server.methods)
+            self._admitted[ctx.method] = rev
         if "requestState" in ctx.params or "inputResponses" in ctx.params:
             _ = ctx.journal  # refuses a forged one, even if the handler does not ask
         if ctx.method not in HANDLERS:
@@ -7849,7 +7854,7 @@ def media_type(headers: Fields) -> str:
 
 def check_json(headers: Fields) -> None:
     """Raise ProtocolError 415 for other types: any page may send "simple" ones."""
-    if media_type(headers) != JSON_TYPE:
+    if headers.get("content-type") != JSON_TYPE and media_type(headers) != JSON_TYPE:
         raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
 
 
@@ -8101,7 +8106,8 @@ class Response:
         """Send a whole response; with `more`, begin a stream."""
         if self.begun:  # too late for a status: it is cut off
             self.lose()
-        trace_head(">", str(status), headers)
+        if _trace:
+            trace_head(">", str(status), headers)
         return self.write(data, more, (status, {**headers, **self.cors}))
 
     def end(self, data: bytes = b"") -> Awaitable[None]:
@@ -8191,7 +8197,8 @@ class SocketResponse(Response):
         if wire.missing > limit:
             raise LimitExceeded(f"the body is longer than {limit} bytes", http_status=413)
         if wire.missing <= wire.available and not wire.chunked:  # all of it came with the head
-            return await wire.read_some()
+            size, wire.missing = wire.missing, 0
+            return wire.take(size)
         if self.head.headers.get("expect", "").lower() == "100-continue":  # RFC 9110 §10.1.1
             if self.head.minor > 0 and not wire.available:
                 wire.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -8292,7 +8299,7 @@ class Connection(Wire):
         listener, self.deadline = self.listener, NEVER
         request = HTTPRequest(head, self.address, listener.scheme)
         self.response = response = SocketResponse(self, head)
-        response.at_end(partial(self.go_on, response))
+        response.on_end = (partial(self.go_on, response),)
         coro = answer_with(listener.handle, request, response, problem)
         response.task = asyncio.Task(coro, loop=self.loop, **_EAGER)
 
@@ -8590,7 +8597,8 @@ class HTTPConversation(Conversation):
             await stream(error(msg["id"], wire_error(exc)))
         finally:  # a request that is cancelled ends its response, and then this task
             stream.complete = True
-            await stream.end()
+            if stream.response:
+                await stream.end()
         if self.session.state is START:  # the handshake that was to open it failed
             await self.disconnect()
 
@@ -8943,7 +8951,8 @@ class Endpoint:
         return request.notes.setdefault(self, Access(route, guarded, cors, headers))
 
     async def answer(self, request: HTTPRequest, response: Response) -> None:
-        trace_head("<", f"{request.method} {request.path}", request.headers)
+        if _trace:
+            trace_head("<", f"{request.method} {request.path}", request.headers)
         access = request.notes.get(self) or self.access_of(request)
         response.cors = access.cors  # a page must be able to read why it is refused
         if not access.route:
@@ -9613,8 +9622,7 @@ class Authorizer:
         steps: list[str] = []
         while True:
             own = await self.headers(method, target, not self.closing)
-            fields = {**headers, **own}
-            response = await self.http.send(method, target, fields, body, patience)
+            response = await self.http.send(method, target, {**headers, **own}, body, patience)
             with ExitStack() as discard:
                 # A login takes minutes, and servers close what is idle for seconds.
                 discard.callback(response.abort)

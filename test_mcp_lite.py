@@ -16578,7 +16578,7 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "",
-        m.Context: "facts finish input_required job journal over release suspended title",
+        m.Context: "asked facts finish input_required job journal over release suspended title",
         m.Client: "catch_up modern",
     }
 
