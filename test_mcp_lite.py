@@ -16341,14 +16341,6 @@ class TestProduction:
         assert "tools/call of 'add' answered" in lines[-3] and "tools/call of 'none' error -32602" in lines[-2]
         assert r"x\n\x1b[31mFORGED of 'q' error -32601" in lines[-1]
 
-    @posix  # it reads /proc
-    def test_a_crowd_is_served_without_an_error(self):
-        command = [sys.executable, str(HERE / ".ci" / "benchmarks" / "crowd.py"), "--seconds",
-                   "0.5", "--sessions", "40", "--streams", "10"]  # fmt: skip
-        ran = subprocess.run(command, capture_output=True, timeout=60)
-        assert (ran.returncode, ran.stderr) == (0, b"")
-        assert b"| calls, 200 a second | 100 |" in ran.stdout and b"| errors | 0 |" in ran.stdout
-
 
 class TestNotes:
     """examples/notes: a server that people run."""

@@ -11,28 +11,32 @@ The servers of servers.py answer the same calls of the same tool, `echo`, over s
             this one if it can `import mcp`
 
 Servers take turns in every round; the medians are compared. Quote the ratios of one run, never a
-figure alone. Needs the standard library only, and wrk for HTTP figures that mean something (else
-load.py does it); memory is read from /proc.
+figure alone. Memory and CPU time are read from /proc; the load on HTTP is wrk's, without which HTTP
+is not measured.
 """
 
 import argparse
 import contextlib
 import functools
+import http.client
 import json
 import os
 import pathlib
 import re
+import resource
 import select
-import socket
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
-import load
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from processes import ROOT, Failed, free_port, serving, started
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+WRK = shutil.which("wrk")
 IN_FLIGHT = 64
 DEADLINE_SECONDS = 60  # for any one answer; nothing here waits longer
 SESSION, STATELESS = "2025-06-18", "2026-07-28"
@@ -82,31 +86,22 @@ INITIALIZED = message("notifications/initialized")
 
 
 def resident_kb(pid):
-    """Return the resident memory of a process in KiB, or nan where /proc does not exist."""
-    if not os.path.exists("/proc/self/status"):
-        return float("nan")
+    """Return the resident memory of a process in KiB."""
     status = pathlib.Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0])
 
 
 def cpu_us(pid):
-    """Return the CPU time of a process in microseconds, or nan where /proc does not tell."""
-    try:
-        threads = list(pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
-        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e3 or float("nan")
-    except OSError:
-        return float("nan")
+    """Return the CPU time of a process in microseconds."""
+    threads = pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e3
 
 
 class Stdio:
-    """A server process and the pipes to it; reads and writes block, which costs the least."""
+    """The pipes to a server process; reads and writes block, which costs the least."""
 
-    def __init__(self, command):
-        self.began = time.perf_counter()
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        self.buffer = b""
+    def __init__(self, process):
+        self.process, self.buffer = process, b""
 
     def write(self, *lines):
         self.process.stdin.write(b"".join(line + b"\n" for line in lines))
@@ -117,43 +112,31 @@ class Stdio:
         while b"\n" not in self.buffer:
             stdout = self.process.stdout
             if not select.select([stdout], [], [], DEADLINE_SECONDS)[0]:
-                raise TimeoutError("the server does not answer")
+                raise Failed("the server does not answer")
             data = os.read(stdout.fileno(), 1 << 20)
             if not data:
-                raise EOFError("the server ended")
+                raise Failed("the server ended")
             self.buffer += data
         *lines, self.buffer = self.buffer.split(b"\n")
         return lines
 
     def start(self):
-        """Shake hands, make the first call; return the milliseconds since the spawn."""
+        """Shake hands, and make the first call."""
         self.write(HELLO)
         self.read()
         self.write(INITIALIZED, call(1))
         while b'"hello"' not in self.read()[-1]:
             pass
-        return (time.perf_counter() - self.began) * 1e3
-
-    def close(self):
-        self.process.stdin.close()
-        end(self.process)
-        self.process.stdout.close()
-
-
-def end(process):
-    try:
-        process.wait(5)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def measure_stdio(command, size):
     """Return the figures of one server over pipes, started anew."""
-    server = Stdio(command)
-    try:
-        figures = {"cold start, ms": server.start()}
-        figures["memory, MB"] = resident_kb(server.process.pid) / 1024
+    began, pipe = time.perf_counter(), subprocess.PIPE
+    with started(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
+        server = Stdio(process)
+        server.start()
+        figures = {"cold start, ms": (time.perf_counter() - began) * 1e3}
+        figures["memory, MB"] = resident_kb(process.pid) / 1024
         requests = [call(n) for n in range(10, 10 + size.calls)]
         began = time.perf_counter()
         for line in requests:
@@ -161,7 +144,7 @@ def measure_stdio(command, size):
             server.read()
         figures["stdio, one at a time, calls/s"] = size.calls / (time.perf_counter() - began)
         requests = [call(n) for n in range(size.calls * 4)]
-        began, used = time.perf_counter(), cpu_us(server.process.pid)
+        began, used = time.perf_counter(), cpu_us(process.pid)
         server.write(*requests[:IN_FLIGHT])
         sent, answered = IN_FLIGHT, 0
         while answered < len(requests):
@@ -169,56 +152,72 @@ def measure_stdio(command, size):
             answered += count
             server.write(*requests[sent : sent + count])
             sent += count
-        took, used = time.perf_counter() - began, cpu_us(server.process.pid) - used
+        took, used = time.perf_counter() - began, cpu_us(process.pid) - used
         figures[f"stdio, {IN_FLIGHT} in flight, calls/s"] = answered / took
         figures[f"stdio, {IN_FLIGHT} in flight, CPU us/call"] = used / answered
-    finally:
-        server.close()
     return figures
 
 
 TYPES = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+# The requests in flight have ids of their own, as the specification demands. They take turns, for
+# wrk would spend as much time as a server on making each of them anew.
+IDS = 256
+MARK = 4242424242  # an id that occurs nowhere else shows where the others go
+SCRIPT = """
+local before, after = [==[%s]==], [==[%s]==]
+local requests, last = {}, 0
+%s
+function init()
+  for id = 1, %d do requests[id] = wrk.format("POST", nil, nil, before .. id .. after) end
+end
+function request()
+  last = last %% #requests + 1
+  return requests[last]
+end
+"""
+
+
+def rate(port, headers, make, seconds, connections):
+    """Return the answered POSTs of `make(id)` per second over so many keep-alive connections."""
+    fields = "".join(f'wrk.headers["{name}"] = "{value}"\n' for name, value in headers.items())
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        before, after = make(MARK).decode().split(str(MARK))
+        script.write(SCRIPT % (before, after, fields, IDS))
+        script.flush()
+        options = ["-t1", f"-c{connections}", f"-d{seconds}s", "-s", script.name]
+        command = [WRK, *options, f"http://127.0.0.1:{port}/mcp"]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    if "Non-2xx" in said or "Socket errors" in said:
+        raise Failed(said)
+    return float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1])
 
 
 class Http:
-    """A server process on a port."""
+    """A connection to a port, for what is not measured."""
 
-    def __init__(self, command):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.process = subprocess.Popen(
-            [*command, str(self.port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        until = time.perf_counter() + DEADLINE_SECONDS
-        while True:
-            try:
-                self.connection = load.Connection(self.port)
-                return
-            except OSError:
-                if self.process.poll() is not None or time.perf_counter() > until:
-                    self.close()
-                    raise
-                time.sleep(0.02)
+    def __init__(self, port):
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, DEADLINE_SECONDS)
+
+    def send(self, method, headers, body=None):
+        """Return the response to a request."""
+        self.connection.request(method, "/mcp", body, headers)
+        return self.connection.getresponse()
 
     def open_session(self):
         """Return the headers of a new session's requests."""
-        head, _ = self.connection.post(TYPES, HELLO)
-        if b" 200 " not in head:
-            raise OSError(head)
+        hello = self.send("POST", TYPES, HELLO)
+        if hello.status != 200:
+            raise Failed(f"initialize was answered with {hello.status}")
+        hello.read()
         headers = {**TYPES, "MCP-Protocol-Version": SESSION}
-        found = re.search(rb"(?i)mcp-session-id: *(\S+)", head)
-        if found:
-            headers["Mcp-Session-Id"] = found[1].decode()
-        self.connection.post(headers, INITIALIZED)
+        if session := hello.headers["Mcp-Session-Id"]:
+            headers["Mcp-Session-Id"] = session
+        self.send("POST", headers, INITIALIZED).read()
         return headers
 
-    def memory(self):
-        return resident_kb(self.process.pid)
-
     def close(self):
-        self.process.terminate()
-        end(self.process)
+        """Hang up; what is sent afterwards goes over a new connection."""
+        self.connection.close()
 
 
 def stateless():
@@ -234,74 +233,76 @@ def stateless():
 
 def measure_http(command, size):
     """Return the figures of one server over HTTP, started anew."""
-    figures = {}
-    server = Http(command)
+    figures, port = {}, free_port()
 
     def measure(key, headers, make, connections, seconds=size.seconds):
-        used = cpu_us(server.process.pid)
-        rate = load.rate(server.port, headers, make, seconds, connections)
-        figures[f"HTTP, {key}, calls/s"] = rate
+        used = cpu_us(process.pid)
+        calls = rate(port, headers, make, seconds, connections)
+        figures[f"HTTP, {key}, calls/s"] = calls
         # The CPU time tells something even where others keep the machine busy.
-        used = cpu_us(server.process.pid) - used
-        figures[f"HTTP, {key}, CPU us/call"] = used / (rate * seconds)
+        used = cpu_us(process.pid) - used
+        figures[f"HTTP, {key}, CPU us/call"] = used / (calls * seconds)
 
-    try:
-        headers = server.open_session()
-        load.rate(server.port, headers, call, 1, 32)  # warm
+    with serving([*command, str(port)], port) as process:
+        client = Http(port)
+        headers = client.open_session()
+        client.close()  # some servers hang up after five seconds
+        rate(port, headers, call, 1, 32)  # warm
         measure("1 connection", headers, call, 1)
         measure("32 connections", headers, call, 32)
         measure("32 connections, 100 KB", headers, functools.partial(call, text=LARGE), 32)
-        headers, make = stateless()
-        if b'"hello"' in server.connection.post(headers, make(7))[1]:
-            measure("32 connections, stateless", headers, make, 32)
-        figures.update(measure_memory(server, size))
-    finally:
-        server.close()
-    return figures
-
-
-def measure_memory(server, size):
-    """Return what open streams and idle sessions cost."""
-    figures = {}
-    readers = []
-    for number in range(100 + size.streams):
-        if number == 100:  # the first ones fill what is allocated once
-            before = server.memory()
-        headers = server.open_session()
-        reader = load.Connection(server.port)
-        readers.append(reader)
-        head = reader.send("GET", {**headers, "Accept": "text/event-stream"})
-        if b" 200 " not in head:
-            raise OSError(head)
-    figures["memory of an open stream, KiB"] = (server.memory() - before) / size.streams
-    for reader in readers:
-        reader.close()
+        plain, make = stateless()
+        if b'"hello"' in client.send("POST", plain, make(7)).read():
+            measure("32 connections, stateless", plain, make, 32)
+        client.close()
+        figures["memory of an open stream, KiB"] = measure_streams(process, port, size.streams)
     if "Mcp-Session-Id" in headers:
-        time.sleep(1)
-        # What the streams left behind is used again by sessions: they need a fresh server.
-        fresh = Http(server.process.args[:-1])
-        try:
-            for _ in range(500):
-                fresh.open_session()
-            before, opened = fresh.memory(), 0
-            with contextlib.suppress(OSError):  # some servers take fewer
-                for opened in range(1, size.sessions + 1):  # noqa: B007 -- used below
-                    fresh.open_session()
-            figures["memory of an idle session, KiB"] = (fresh.memory() - before) / opened
-        finally:
-            fresh.close()
+        # What streams leave behind is used again by sessions: they need a fresh server.
+        with serving([*command, str(port)], port) as process:
+            headers = measure_sessions(process, port, size.sessions, figures)
+            measure("32 connections, beside idle sessions", headers, call, 32)
     return figures
+
+
+def measure_streams(process, port, number):
+    """Return the KiB that an open stream costs."""
+    clients = [Http(port) for _ in range(100 + number)]
+    for count, client in enumerate(clients):
+        if count == 100:  # the first ones fill what is allocated once
+            before = resident_kb(process.pid)
+        client.stream = client.send("GET", {**client.open_session(), "Accept": "text/event-stream"})
+        if client.stream.status != 200:
+            raise Failed(f"a stream was answered with {client.stream.status}")
+    cost = (resident_kb(process.pid) - before) / number
+    for client in clients:
+        client.stream.close()
+        client.close()
+    return cost
+
+
+def measure_sessions(process, port, number, figures):
+    """Add what an idle session costs; return the headers of one."""
+    client = Http(port)
+    for _ in range(500):
+        headers = client.open_session()
+    before, opened = resident_kb(process.pid), 0
+    with contextlib.suppress(Failed):  # some servers take fewer
+        for opened in range(1, number + 1):  # noqa: B007 -- used below
+            client.open_session()
+    figures["memory of an idle session, KiB"] = (resident_kb(process.pid) - before) / opened
+    client.close()
+    return headers
 
 
 IMPORT = """
-import os, sys, time
+import sys, time
 sys.path.insert(0, {root!r})
 a = time.perf_counter()
 import asyncio, json
 b = time.perf_counter()
 {more}
 c = time.perf_counter()
-print((b - a) * 1e3, (c - a) * 1e3, os.getpid(), flush=True)
+print((b - a) * 1e3, (c - a) * 1e3, flush=True)
 sys.stdin.read()
 """
 
@@ -309,9 +310,9 @@ sys.stdin.read()
 def measure_import(more):
     """Return milliseconds of `import asyncio, json`, and with `more`, and MB resident after it."""
     command = [sys.executable, "-c", IMPORT.format(root=str(ROOT), more=more)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        base, both, pid = process.stdout.readline().split()
-        return [float(base), float(both), resident_kb(int(pid)) / 1024]
+    with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        base, both = process.stdout.readline().split()
+        return [float(base), float(both), resident_kb(process.pid) / 1024]
 
 
 def peers():
@@ -334,7 +335,7 @@ def measure_server(name, command, size, what):
             figures.update(measure_stdio(command, size))
         if "http" in what:
             figures.update(measure_http(command, size))
-    except (OSError, EOFError) as error:
+    except (Failed, OSError) as error:
         if name in ("floor", "lite"):
             raise
         print(f"{name} failed: {error}", file=sys.stderr)
@@ -366,10 +367,10 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one round of little")
     parser.add_argument("what", nargs="*", default=["import", "stdio", "http"])
     options = parser.parse_args()
+    if "http" in options.what and not WRK:
+        print("wrk is not installed: HTTP is not measured", file=sys.stderr)
+        options.what.remove("http")
     size = Size(options.quick)
-
-    import resource
-
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))  # for 1,000 streams
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # a program is compiled once, not every time
@@ -385,9 +386,8 @@ def main():
             runs[name].append(measure_server(name, command, size, options.what))
     medians = {name: median(figures) for name, figures in runs.items()}
 
-    by = "wrk" if load.WRK else "load.py, for want of wrk"
     print(f"Python {sys.version.split()[0]}; medians of {size.rounds} rounds: {size.calls} calls "
-          f"over stdio, {size.seconds} s of HTTP by {by}. In brackets: ratios to the floor.\n")
+          f"over stdio, {size.seconds} s of HTTP by wrk. In brackets: ratios to the floor.\n")
     show(medians)
     if not imports:
         return
