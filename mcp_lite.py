@@ -596,6 +596,10 @@ def readable_id(msg: JSON) -> ReqId | None:
     return msg["id"] if type(msg) is dict and "method" in msg and is_id(msg.get("id")) else None
 
 
+def method_of(msg: JSON) -> Any:
+    return msg.get("method", "") if isinstance(msg, dict) else ""
+
+
 def encode(msg: Payload) -> bytes:
     """Return a message, or a batch, as one line of UTF-8 without its newline.
 
@@ -3934,7 +3938,8 @@ class ServerExchange(Exchange):
         """Wait for the calls of once(), after the handler; send the progress that was held back."""
         while running := {call for call in self._unfinished if not call.done()}:
             await asyncio.wait(running)
-        await self._flush()
+        if self._held:
+            await self._flush()
         self.release()
 
     async def _flush(self) -> None:
@@ -6086,7 +6091,7 @@ class Answers:
 
     async def to(self, asked: JSON, session: Session) -> Msg:
         """Answer a question: a request of the server, or a part of a result."""
-        method = asked.get("method") if isinstance(asked, dict) else None
+        method = method_of(asked)
         if method not in [*ANSWERS]:  # it may be anything
             raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
         row, params, ours = METHODS[method], object_of(asked, "params"), session.client_capabilities
@@ -9995,10 +10000,6 @@ class HTTPTransport(HTTPExchange):
                 (await self.auth.send("DELETE", self.url.target, await self.fields({}), b"",
                                       GRACE_SECONDS)).close()
         await super()._end()
-
-
-def method_of(msg: Payload) -> str:
-    return msg.get("method", "") if isinstance(msg, dict) else ""
 
 
 def sendable(event_id: str) -> bool:
