@@ -14998,8 +14998,9 @@ async def where(ctx: Context) -> str:
 
 @app.tool
 async def wait(ctx: Context) -> str:
-    await ctx.report_progress(1, None, f"waiting {{os.getpid()}}")
-    await asyncio.sleep(3600)
+    for second in range(3600):  # Python may notice a Ctrl-C with the next event only
+        await ctx.report_progress(second, None, f"waiting {{os.getpid()}}")
+        await asyncio.sleep(1)
 
 @app.resource("shop://sign")
 def sign() -> str:
