@@ -16525,13 +16525,13 @@ class TestReadme:
             assert done.returncode == 0 and done.stdout, line
 
     def test_fragments_compile(self):
-        blocks = re.findall(r"```python\n(.*?)```", self.TEXT, re.DOTALL)
+        blocks = re.findall(r"```python\n(.*?)```", self.TEXT + self.SHEET, re.DOTALL)
         assert len(blocks) > 8
         for block in blocks:
             compile(block, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
     def test_the_test_of_scopes_passes(self):
-        (block,) = re.findall(r"```python\n(def test_erasing.*?)```", self.TEXT, re.DOTALL)
+        (block,) = re.findall(r"```python\n(def test_erasing.*?)```", self.SHEET, re.DOTALL)
         app = m.Server("shop")
         app.add_tool(lambda item: "erased", name="erase", scopes=["write"])
         scope = {**vars(m), "app": app, "asyncio": asyncio, "pytest": pytest}
@@ -16540,7 +16540,7 @@ class TestReadme:
 
     def test_the_cuts_are_made_before_headings(self):
         source = pathlib.Path(m.__file__).read_text("utf-8")
-        names = re.findall(r"^\| `((?:Part |\.\* ).+?)` \|", self.TEXT, re.MULTILINE)
+        names = re.findall(r"^\| `((?:Part |\.\* ).+?)` \|", self.SHEET, re.MULTILINE)
         cuts = [re.search(f"^# {name}.*\n# ?[=-]*#*$", source, re.MULTILINE) for name in names]
         assert len(cuts) == 6 and all(cuts)
         assert [cut.start() for cut in cuts] == sorted(cut.start() for cut in cuts)
@@ -16900,10 +16900,10 @@ class TestReadingOrder(OfTheBook):
 
 
 class TestCuts(OfTheBook):
-    """README's table of cuts: what the file is when it is cut off before a Part."""
+    """The table of cuts in the reference: what the file is when it is cut off before a Part."""
 
     def cut(self, name):
-        """Cut as the README's sed command does: from the first line that begins so."""
+        """Cut as the sed command of the reference does: from the first line that begins so."""
         return SOURCE[: re.search(rf"^# {name}\b", SOURCE, re.M).start()] if name else SOURCE
 
     def test_a_part_begins_with_three_lines(self):

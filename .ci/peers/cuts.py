@@ -1,4 +1,4 @@
-"""Cut mcp_lite.py as README's table says, and let each cut do its job: python3 .ci/peers/cuts.py
+"""Cut mcp_lite.py as the reference says, and let each cut do its job: python3 .ci/peers/cuts.py
 
 The peer is the official SDK, at both ends. A cut has the examples and the checks beside it, and
 nothing else of the project.
@@ -97,7 +97,7 @@ class Cut:
         return said + self.http_server(self.our_client)
 
 
-#: What a cut must do, by README's name for it; each does what the ones above do, too.
+#: What a cut must do, by its name in the reference; each does what the ones above do, too.
 JOBS = {
     "Part IV[.]": Cut.in_memory, "Part V[.]": Cut.stdio_server, "Part VI[.]": Cut.stdio_ends,
     ".* HTTP client$": Cut.http_server, "Part VII[.]": Cut.http_ends, "Part VIII[.]": Cut.http_ends,
@@ -105,17 +105,17 @@ JOBS = {
 
 
 def cuts():
-    """Return the names in README's table, and its command, which is for one of them."""
-    text = (ROOT / "README.md").read_text("utf-8")
+    """Return the names in the table of the reference, and its command, which is for one of them."""
+    text = (ROOT / "examples/reference/README.md").read_text("utf-8")
     names = re.findall(r"^\| `((?:Part |\.\* ).+?)` \|", text, re.M)
     command = re.search(r"^    (sed '/\^# Part V\[\.\]/,\$d' mcp_lite.py) >.*$", text, re.M)
     if not names or command is None:
-        raise Failed("README.md has no table of cuts, or no sed command")
+        raise Failed("examples/reference has no table of cuts, or no sed command")
     return names, command[1]
 
 
 def cut_bytes(name, command, folder):
-    """Return a cut of the file in a folder, made by README's own command."""
+    """Return a cut of the file in a folder, made by the command of the reference."""
     words = ["sh", "-c", command.replace("Part V[.]", name)]
     return subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, check=True).stdout
 
