@@ -5765,12 +5765,11 @@ class LineTransport(Transport):
         if WINDOWS or shared or kinds - {stat.S_IFIFO, stat.S_IFSOCK}:
             return await self._use_threads(source, sink)
         self.reader = asyncio.StreamReader(BUFFER_BYTES)
-        protocol = asyncio.StreamReaderProtocol(self.reader)
-        pipe, _ = await self._loop.connect_read_pipe(lambda: protocol, source)
+        pipe, _ = await self._loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(self.reader), source)
         self.end_input = pipe.close
-        # StreamWriter needs a protocol that reads, too.
-        protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
-        out, _ = await self._loop.connect_write_pipe(lambda: protocol, sink)
+        out, protocol = await self._loop.connect_write_pipe(  # StreamWriter needs such a protocol
+            lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), sink)
         self.writer = asyncio.StreamWriter(out, protocol, None, self._loop)
         self.written = asyncio.gather(self.writer.wait_closed(), return_exceptions=True)
 
@@ -5966,8 +5965,6 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
         finally:
             await tasks.close()
             await transport.close()
-
-
 
 # =====================================
 # Part V. A client
@@ -7100,8 +7097,8 @@ INHERITED_VARIABLES = """
 """.split()
 CREATION_FLAGS = 0x08000200 if WINDOWS else 0  # without a console, in a group of its own
 
-Word = Union[str, "os.PathLike[str]"]
-Command = Union[Word, Sequence[Word]]
+StrPath = Union[str, "os.PathLike[str]"]
+Command = Union[StrPath, Sequence[StrPath]]
 
 
 def command_line(command: Command, cwd: str) -> list[str]:
@@ -7143,8 +7140,7 @@ class StdioTransport(LineTransport):
     _ends: list[Future]  # of the child and of its stderr, once it is started
 
     def __init__(
-        self, command: Command, *, env: Fields | None = None,
-        cwd: str | os.PathLike[str] | None = None,
+        self, command: Command, *, env: Fields | None = None, cwd: StrPath | None = None,
         stderr: Callable[[str], object] | None = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = GRACE_SECONDS
     ):
@@ -7177,8 +7173,9 @@ class StdioTransport(LineTransport):
         program = shutil.which(program, path=self.env.get("PATH")) or program  # npx is npx.cmd
         command: Any = [program, *words]
         if WINDOWS and program.lower().endswith((".bat", ".cmd")):
-            # In quotes, cmd.exe takes only % for its own.
-            line = "\0".join(command).replace('"', '""').replace("\0", '" "')
+            # In quotes, cmd.exe takes only % for its own, programs backslashes before a quote.
+            line = re.sub(r'(\\+)(?=["\0]|$)', r"\1\1", "\0".join(command))
+            line = line.replace('"', '""').replace("\0", '" "')
             if re.search("[%\r\n]", line):
                 raise ConnectionClosed(f"cannot start {program!r} with % or a line break in a word")
             command = f'"{line}"'
@@ -7300,7 +7297,7 @@ class StdioTransport(LineTransport):
                 import subprocess
 
                 # No stream of ours: a program without a console may have none.
-                subprocess.run(["taskkill", "/F", "/T", "/PID", str(self.process.pid)], input=b"",
+                subprocess.run(f"taskkill /F /T /PID {self.process.pid}", input=b"",
                                capture_output=True, creationflags=CREATION_FLAGS)
         elif self._group_lives:
             try:
@@ -7687,7 +7684,7 @@ async def read_all(
 #             cut swallowed would never be sent again.
 
 class Event(Row):
-    """One event; without an id of its own, it has that of the event before."""
+    """One event; without an id, it has that of the event before."""
 
     data: str
     event: str = "message"
@@ -7720,7 +7717,7 @@ class SSEDecoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """Return the events that `data` completes."""
-        # A CR ends its line at once: the event must not wait for a LF, which may come later.
+        # A CR ends its line at once: a LF may come later, or never.
         rest = data[1:] if self.after_cr and data.startswith(b"\n") else data
         self.after_cr = data.endswith(b"\r") if data else self.after_cr
         events: list[Event] = []

@@ -9851,6 +9851,7 @@ class TestChild:
         batch = tmp_path / "a server.cmd"
         batch.write_text(f'@"{sys.executable}" "{tmp_path / "server.py"}" %*\r\n')
         words = ["http://h/?a=1&b=2", "a b", "x|more", "^", "<in>out", '{"a": 1}', "", "!PATH!", "(x)"]
+        words += ["C:\\", '\\\\a\\"b\\', "c"]
         async with m.Client([str(batch), *words], revision=V4) as c:
             assert json.loads(await c.call("x")) == words
         for bad in ("%PATH%", "a\nb"):
