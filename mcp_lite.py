@@ -4334,11 +4334,6 @@ def is_result(value: Any) -> bool:
     return is_content and len(value) + len(content) > 1
 
 
-async def call_sync(server: Server, fn: Function, /, *args: Any, **kwargs: Any) -> Any:
-    job = partial(contextvars.copy_context().run, fn, *args, **kwargs)
-    return await maybe_await(await server.call_sync(job))
-
-
 #: What later sections add, by name; a copy of this file may be cut before them.
 ADDED: dict[str, Any] = {}
 
@@ -4380,7 +4375,7 @@ class Entry:
                 return self.tell_failure(ToolError(str(exc)), True)
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
         try:
-            work = self.fn(**kwargs) if self.is_async else call_sync(ctx.server, self.fn, **kwargs)
+            work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
             if self.timeout is not None:
                 work = within(self.timeout, work, ToolError(
                     f"{self.name} took longer than {self.timeout:g} seconds"))
@@ -5171,7 +5166,8 @@ class Server:
         """Return what a function returns, on the loop or in a thread."""
         if is_async(fn):
             return await fn(*args, **kwargs)
-        return await call_sync(self, fn, *args, **kwargs)
+        job = partial(contextvars.copy_context().run, fn, *args, **kwargs)
+        return await maybe_await(await self.call_sync(job))
 
     async def serve(self, transport: Transport) -> None:
         """Serve one conversation, until its channel ends."""
@@ -5581,11 +5577,9 @@ async def serve_completion(ctx: Context) -> Msg:
     fn = server.completions.get((entry.name, argument["name"]))
     others = object_of(ctx.params.get("context", {}), "arguments")
     found = fn and await call_plain(fn, ctx, argument["value"], others)
-    found = [found] if isinstance(found, str) else found or ()
-    values = list(map(str, found))
-    total = len(values)
-    return {"completion": {"values": values[:MAX_COMPLETIONS], "total": total,
-                           "hasMore": total > MAX_COMPLETIONS}}
+    values = [*map(str, [found] if isinstance(found, str) else found or ())]
+    return {"completion": {"values": values[:MAX_COMPLETIONS], "total": len(values),
+                           "hasMore": len(values) > MAX_COMPLETIONS}}
 
 
 @handles("resources/subscribe", "resources/unsubscribe")
