@@ -4871,8 +4871,8 @@ async def serve_on(
     elif serve is not None:
         await serve(server, ready, options, signals)
     else:
-        raise ValueError(f"{transport!r} is not a transport; available: stdio, http (http, which "
-                         "is Streamable HTTP and SSE, is in Part VI of the file)")
+        raise ValueError(f"{transport!r} is not a transport; available: stdio, http (Streamable "
+                         "HTTP and SSE, in Part VI of the file)")
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -5047,11 +5047,11 @@ class Server:
         return source
 
     def add_tool(self, fn: Fn, **options: Unpack[ToolOptions]) -> Fn:
-        """Offer a function as a tool, at any time; clients are notified."""
+        """Offer a function as a tool, at any time."""
         return self.tools.register(fn, **options)
 
     def add_prompt(self, fn: Fn, **options: Unpack[PromptOptions]) -> Fn:
-        """Offer a function as a prompt, at any time; clients are notified."""
+        """Offer a function as a prompt, at any time."""
         return self.prompts.register(fn, **options)
 
     def remove_tool(self, name: str) -> None:
@@ -5192,9 +5192,8 @@ class Server:
         ssl (an SSLContext, or the files of a certificate and its key), and those of
         help(mcp_lite.Endpoint). http(), serve_http() and start_in_thread() have the same.
 
-        Where a loop runs, await serve_http() or serve_stdio(), or call start_in_thread(). At its
-        end the process ends, even if a handler blocks the loop. If it cannot listen, SystemExit
-        says why.
+        At its end the process ends, even if a handler blocks the loop. If it cannot listen,
+        SystemExit says why.
         """
         if asyncio._get_running_loop() is not None:
             raise CannotServe(errno.EBUSY, "an event loop runs already: await app.serve_http() or "
@@ -5204,8 +5203,6 @@ class Server:
         if files.count(getattr(sys.modules["__main__"], "__file__", "")) > 1:
             logger.warning("this script was imported by another file, which made a second app: "
                            "create the app in a file that both import")
-        if transport == "stdio":
-            hint_for_a_terminal(self.name)
         with ExitStack() as ended:
 
             async def main() -> None:
@@ -5270,16 +5267,6 @@ def write_stderr(text: str) -> None:
 
 def at_terminal(*streams: Any) -> bool:
     return all(stream is not None and stream.isatty() for stream in streams)  # None: it was closed
-
-
-def hint_for_a_terminal(name: str) -> None:
-    """Say how to try a server that was started by hand."""
-    if at_terminal(sys.stdin):
-        write_stderr(
-            f"{name} is an MCP server: it waits for messages of a client on its standard input.\n"
-            f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
-            "End it with Ctrl-D (Windows: Ctrl-Z).\n"
-        )
 
 
 class ServerThread:
@@ -5736,9 +5723,7 @@ def copy_bytes(read: Function, write: Function) -> None:
 
 
 class LineTransport(Transport):
-    """A channel that carries one message per line over two raw files."""
-
-    # spec: basic/transports/stdio -- "Messages are delimited by newlines"
+    """A channel that carries one message per line over two raw files; basic/transports/stdio."""
 
     grace: float | None = FAREWELL_SECONDS  # clients of other SDKs kill a child after 2 seconds
 
@@ -5949,6 +5934,12 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
         transport.written.add_done_callback(lambda _: transport.end_input())
         if is_file:
             transport.grace = None  # server.py < requests.jsonl: who has written a file still reads
+    if signals and at_terminal(sys.stdin):
+        write_stderr(
+            f"{app.name} is an MCP server: it waits for a client's messages on standard input.\n"
+            f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
+            "End it with Ctrl-D (Windows: Ctrl-Z).\n"
+        )
         elif watches and not WINDOWS:  # where getppid() never changes
             # When the client dies, our input goes on if another child has inherited its other end.
             tasks.spawn(end_with_parent(transport, os.getppid()))

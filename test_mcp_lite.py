@@ -5756,7 +5756,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
         (lambda app: app.tool(task="maybe"), "required"),
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
         (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
-        (lambda app: app.run("sse"), r"'sse' is not a transport; available: stdio, http \(http, which is Streamable HTTP and SSE, is in Part VI"),
+        (lambda app: app.run("sse"), r"'sse' is not a transport; available: stdio, http \(Streamable HTTP and SSE, in Part VI"),
     ])  # fmt: skip
     def test_misuse_is_an_error_at_once(self, wrong, says):
         with pytest.raises((TypeError, ValueError), match=says):
