@@ -2672,6 +2672,9 @@ NOTES = {
 }
 
 
+#: Keywords that check nothing.
+REMARKS = (r"title|description|default|examples?|deprecated|(read|write)Only|format|\$comment|"
+           r"content\w+|discriminator|enumNames|x-.*")
 #: What a note may ask for and a schema cannot say; a default belongs after the `=`.
 NOT_CARRIED = ("alias", "validation_alias", "strip_whitespace", "to_lower", "to_upper", "strict",
                "default_factory")
@@ -2681,6 +2684,10 @@ NO_DEFAULT = ("Ellipsis", "PydanticUndefined")
 def _keywords_of(note: Any, types: set[str]) -> Schema:
     """Return the keywords that a note in Annotated[] adds to a schema of these types."""
     if note is None or isinstance(note, dict):
+        for word in note or ():
+            if word not in KEYWORDS and not re.fullmatch(REMARKS, word):
+                raise TypeError(f"{word!r} is not a keyword of JSON Schema (a name of your own "
+                                "begins with x-)")
         return note or {}
     if isinstance(note, Header):
         return {"x-mcp-header": note.name}

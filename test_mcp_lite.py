@@ -3622,6 +3622,7 @@ ANNOTATIONS = table(r"""
     UserId | {"type": "integer"}
     Annotated[int, "how many"] | {"type": "integer", "description": "how many"}
     Annotated[int, {"minimum": 1}, "n"] | {"type": "integer", "minimum": 1, "description": "n"}
+    Annotated[str, {"format": "email", "readOnly": True, "x-order": 1}] | {"type": "string", "format": "email", "readOnly": true, "x-order": 1}
     Annotated[str, m.Header("Region")] | {"type": "string", "x-mcp-header": "Region"}
     # as annotated_types, msgspec.Meta and pydantic.Field have them
     Annotated[int, Note(ge=1, gt=None), Note(lt=9), Note(multiple_of=2)] | {"type": "integer", "minimum": 1, "exclusiveMaximum": 9, "multipleOf": 2}
