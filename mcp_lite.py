@@ -2787,6 +2787,10 @@ def _mentions(hint: Any, classes: tuple[type, ...]) -> bool:
     return any(_mentions(arg, classes) for arg in get_args(hint))
 
 
+REMEDY = ("define its names at module level, not under TYPE_CHECKING; before Python 3.10, write "
+          "Union[A, B] for A | B")
+
+
 def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
     """Return annotations with their strings evaluated, or raise TypeError."""
     found: dict[str, Any] = {}
@@ -2798,9 +2802,7 @@ def _resolve(hints: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
         try:
             found.update(get_type_hints(holder, names, include_extras=True))
         except Exception as exc:
-            raise TypeError(
-                f"the annotation of {name!r}: {exc}: define its names at module level, not under "
-                "TYPE_CHECKING; before Python 3.10, write Union[A, B] inside of [...]") from None
+            raise TypeError(f"the annotation of {name!r}: {exc}: {REMEDY}") from None
     return found
 
 
@@ -2990,7 +2992,10 @@ class Shapes:
 
 
 def _members_of(cls: Any) -> list[Member]:
-    hints = get_type_hints(cls, None, {cls.__name__: cls}, include_extras=True)
+    try:
+        hints = get_type_hints(cls, None, {cls.__name__: cls}, include_extras=True)
+    except Exception as exc:
+        raise TypeError(f"the annotations of {cls.__name__}: {exc}: {REMEDY}") from None
     if not issubclass(cls, dict):
         return [(p.name, hints.get(p.name, Any), p.default)
                 for p in inspect.signature(cls).parameters.values()]

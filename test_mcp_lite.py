@@ -6239,6 +6239,7 @@ def odd(a: typing.Annotated[str, {"pattern": "("}]): ...
 
 
 Constraint = types.SimpleNamespace
+Lonely = dataclasses.make_dataclass("Lonely", [("friend", "Nowhere")])
 
 
 def taking(hint):
@@ -6431,6 +6432,9 @@ class TestServing:
         (taking(typing.Annotated[str, Constraint(min_length=1, strip_whitespace=True)]),
          "is not understood: write a default after =, a bound as"),
         (taking(typing.Annotated[int, Constraint(ge=1, default=3)]), "is not understood: write a default after =, a bound as"),
+        (taking(typing.Annotated[int, {"minimun": 1}]), "parameter 'a': 'minimun' is not a keyword of JSON Schema"),
+        (taking(typing.Annotated[int, {"ge": 1, "title": "n"}]), r"'ge' is not a keyword of JSON Schema \(a name of your own begins with x-\)"),
+        (taking(Lonely), "parameter 'a': the annotations of Lonely: name 'Nowhere' is not defined: define its names at module level"),
         (taking(typing.Annotated[str, {"minimum": 3}]), "parameter 'a': minimum bounds a number, not string"),
         (taking(typing.Annotated[str, {"minimum": "b"}]), "parameter 'a': minimum bounds a number, not string"),
         (taking(typing.Annotated[int, {"minLength": 1}]), "minLength bounds a string, not number"),
