@@ -5934,6 +5934,12 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
     check_options('run() on stdio, not run("http")', options, LineTransport)
     transport, tasks = LineTransport(**options), Tasks()
     transport.name = "the client"
+    if signals and at_terminal(sys.stdin):
+        write_stderr(
+            f"{app.name} is an MCP server: it waits for a client's messages on standard input.\n"
+            f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
+            "End it with Ctrl-D (Windows: Ctrl-Z).\n"
+        )
 
     def stop() -> None:
         transport.ended_here = True
@@ -5946,12 +5952,6 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
         transport.written.add_done_callback(lambda _: transport.end_input())
         if is_file:
             transport.grace = None  # server.py < requests.jsonl: who has written a file still reads
-    if signals and at_terminal(sys.stdin):
-        write_stderr(
-            f"{app.name} is an MCP server: it waits for a client's messages on standard input.\n"
-            f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
-            "End it with Ctrl-D (Windows: Ctrl-Z).\n"
-        )
         elif watches and not WINDOWS:  # where getppid() never changes
             # When the client dies, our input goes on if another child has inherited its other end.
             tasks.spawn(end_with_parent(transport, os.getppid()))
@@ -8362,8 +8362,8 @@ class Listener:
         with suppress(ImportError):  # Windows has no such limit
             import resource
 
-            # Above that, accept() fails: 64 are left for files.
-            self.limit = min(MAX_CLIENTS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 64)
+            # Above that, accept() fails: a quarter is left for files.
+            self.limit = min(MAX_CLIENTS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 3 // 4)
         self.loop = get_running_loop()
         self.connections: dict[Connection, None] = {}  # oldest first
         self.buffers = Buffers()

@@ -11718,6 +11718,26 @@ class TestRunningAPort:
                 process.kill()
                 reader.join()
 
+    @posix
+    def test_a_process_that_may_open_64_files_serves(self):
+        code = """if 1:
+            import resource
+
+            import mcp_lite as m
+
+            resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+            app = m.Server()
+            app.tool(lambda: 1, name="one")
+            app.run("http", port=0)"""
+
+        async def call():
+            async with m.Client(url) as client:
+                return await client.call("one")
+
+        with started([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE) as process:
+            url = re.search(r"http://\S+", process.stderr.readline().decode())[0]
+            assert asyncio.run(call()) == "1"
+
     async def test_a_port_that_is_taken_is_an_error_that_says_so(self):
         async with m.Server().http(port=0) as server:
             with pytest.raises(m.CannotServe, match="in use|taken|already|10048|0x2740"):
