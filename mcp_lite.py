@@ -5735,7 +5735,7 @@ def copy_bytes(read: Function, write: Function) -> None:
 
 
 class LineTransport(Transport):
-    """A channel that carries one message per line over two raw files; basic/transports/stdio."""
+    """A channel that carries one message per line over two raw files."""
 
     grace: float | None = FAREWELL_SECONDS  # clients of other SDKs kill a child after 2 seconds
 
