@@ -962,11 +962,6 @@ NOBODY = Caller()
 class Exchange:
     """One request of the peer."""
 
-    over = False  #: whether it is answered or cancelled
-    size = 0  #: what it counts for, in bytes
-    facts: Any = None  #: its Facts, once they are checked
-    task: Any = None
-
     def __init__(
         self, conversation: Any, msg: Msg, send: Send, caller: Caller, modern: bool | None = None
     ):
@@ -981,6 +976,10 @@ class Exchange:
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
         #: for whom it counts: its owner, or all who come from its address
         self.client_key = caller.owner or caller.address
+        self.over = False  #: whether it is answered or cancelled
+        self.size = 0  #: what it counts for, in bytes
+        self.facts: Any = None  #: its Facts, once they are checked
+        self.task: Any = None
 
     @property
     def meta(self) -> Msg:
