@@ -64,15 +64,15 @@ def tell_undertaker(group):
 @contextlib.contextmanager
 def started(command, **options):
     """Start a process in a group of its own, which does not outlive us; yield it."""
-    process = subprocess.Popen(command, start_new_session=True, **options)
-    tell_undertaker(process.pid)
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(OSError):  # mostly nobody is left in it
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
         tell_undertaker(process.pid)
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(OSError):  # mostly nobody is left in it
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            tell_undertaker(process.pid)
 
 
 def end(process, seconds):
@@ -85,6 +85,17 @@ def end(process, seconds):
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         return False
+
+
+def wait_for_port(process, port):
+    """Wait until a process listens."""
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        time.sleep(0.1)
+    raise Failed("the server does not listen")
 
 
 def passes(title, check, *failures):
@@ -117,14 +128,7 @@ def serving(command, port, statuses=None, **environ):
             env={**os.environ, **environ},
         ) as process:  # fmt: skip
             try:
-                until = time.monotonic() + START_SECONDS
-                while time.monotonic() < until and process.poll() is None:
-                    with contextlib.suppress(OSError):
-                        socket.create_connection(("127.0.0.1", port), 1).close()
-                        break
-                    time.sleep(0.1)
-                else:
-                    raise Failed("the server does not listen")
+                wait_for_port(process, port)
                 yield process
             except Exception as exc:
                 end(process, STOP_SECONDS)

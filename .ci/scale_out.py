@@ -2,9 +2,8 @@
 
     python3 .ci/scale_out.py
 
-Needs a clone of the repository, uvicorn in this Python, and nginx on the PATH; without
-redis-server, what needs Redis is left out. Everything runs on free ports of loopback, in a folder
-of its own, and is stopped again, by process id.
+Needs uvicorn in this Python, and nginx and redis-server on the PATH. Everything runs on free ports
+of loopback, in a folder of its own, and is stopped again.
 
 With sessions: many at once check that each stays with its worker; that every report of a running
 call arrives exactly once although connections are cut; that questions and announcements find their
@@ -22,8 +21,6 @@ import json
 import os
 import random
 import re
-import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -31,19 +28,16 @@ import time
 import urllib.request
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / ".ci/benchmarks"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples/production"))
+from processes import ROOT, Failed, end, free_port, started, wait_for_port
 
-try:
-    from redis_bus import Push, RedisError, read_value
-    from relay import Relay
+HERE = ROOT / "examples/production"
+sys.path[:0] = [str(ROOT), str(ROOT / ".ci/benchmarks"), str(HERE)]
 
-    from mcp_lite import Client
-except ModuleNotFoundError as exc:
-    raise SystemExit(f"{exc}: run this in a clone of the repository") from None
+from redis_bus import Push, RedisError, read_value  # noqa: E402
+from relay import Relay  # noqa: E402
 
-HERE = Path(__file__).resolve().parents[1] / "examples/production"
+from mcp_lite import Client  # noqa: E402
+
 WORKERS = "abc"
 SESSIONFUL = "2025-11-25"  # the newest revision with sessions, streams and resumption
 SESSIONLESS = "2026-07-28"
@@ -54,25 +48,13 @@ COUNT_TO = 30
 PATIENCE = 60  # seconds for anything
 
 
-def find_program(name):
-    return shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin")
-
-
-def free_ports(number):
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-
-
 class Site:
     """The processes, by name, and their ports; `shared`: the workers share Redis and a key."""
 
-    def __init__(self, folder, shared=False):
-        self.folder = folder
-        self.port, self.redis_port, *ports = free_ports(2 + len(WORKERS))
-        self.ports = dict(zip(WORKERS, ports))
+    def __init__(self, folder, stack, shared=False):
+        self.folder, self.stack, self.shared = folder, stack, shared
+        self.port, self.redis_port = free_port(), free_port()
+        self.ports = {name: free_port() for name in WORKERS}
         self.processes = {}
         self.environ = {"HOSTS": "127.0.0.1"}
         if shared:
@@ -80,20 +62,20 @@ class Site:
             self.environ["STATE_KEY"] = os.urandom(16).hex()
         self.url = f"http://127.0.0.1:{self.port}/mcp"
 
-    def spawn(self, name, command, **environ):
+    def start(self, name, port, command, **environ):
         with open(self.folder / f"{name}.log", "ab") as log:
-            self.processes[name] = subprocess.Popen(
+            process = self.processes[name] = self.stack.enter_context(started(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=HERE,
                 env={**os.environ, **environ},
-            )  # fmt: skip
+            ))  # fmt: skip
+        wait_for_port(process, port)
 
     def start_worker(self, name):
         port = self.ports[name]
         options = ["--port", str(port), "--no-access-log"]
         python = [sys.executable, "-W", "default::ResourceWarning"]  # nothing may be left open
-        self.spawn(name, [*python, "-m", "uvicorn", *options, "worker:asgi"],
-                   WORKER=name, **self.environ)  # fmt: skip
-        self.wait_for(name, port)
+        command = [*python, "-m", "uvicorn", *options, "worker:asgi"]
+        self.start(name, port, command, WORKER=name, **self.environ)
 
     def start_nginx(self):
         """Run nginx.conf as it stands, but for the ports."""
@@ -113,31 +95,20 @@ class Site:
             f"http {{\naccess_log off;\n{paths}{text}}}\n"
         )
         where = ["-p", str(self.folder), "-c", str(whole)]
-        self.spawn("nginx", [find_program("nginx"), *where, "-g", "daemon off;"])
-        self.wait_for("nginx", self.port)
+        self.start("nginx", self.port, ["nginx", *where, "-g", "daemon off;"])
 
     def start_redis(self):
         """Run Redis as it comes, but that it writes nothing down."""
         options = {"port": str(self.redis_port), "bind": "127.0.0.1", "dir": str(self.folder),
                    "save": "", "appendonly": "no", "daemonize": "no"}  # fmt: skip
         options = [word for name, value in options.items() for word in (f"--{name}", value)]
-        self.spawn("redis", [find_program("redis-server"), *options])
-        self.wait_for("redis", self.redis_port)
+        self.start("redis", self.redis_port, ["redis-server", *options])
 
     def health(self, name):
         """Ask a worker itself, not by way of nginx."""
         url = f"http://127.0.0.1:{self.ports[name]}/healthz"
         with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
             return json.load(answer)
-
-    def wait_for(self, name, port):
-        for _ in range(10 * PATIENCE):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                return
-            if self.processes[name].poll() is not None:
-                break
-            time.sleep(0.1)
-        raise SystemExit(f"{name} does not start:\n{self.log(name)}")
 
     def log(self, name):
         return (self.folder / f"{name}.log").read_text()
@@ -153,13 +124,7 @@ class Site:
         order = ["nginx", *WORKERS, "redis"]  # nginx first: no new requests
         for name in sorted(self.processes, key=order.index):
             process = self.processes[name]
-            process.terminate()
-            try:
-                process.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                problems.append(f"{name} did not end")
-                process.kill()
-                process.wait()
+            end(process, PATIENCE)
             if process.returncode not in (0, -15):  # uvicorn ends by the signal it was sent
                 problems.append(f"{name} ended with status {process.returncode}")
         for path in self.folder.glob("?.log"):
@@ -423,55 +388,44 @@ async def check_parser():
         await feeding
         return found
 
-    for width in (1, 2, 3, 7, len(wire)):
-        assert await read([wire[i : i + width] for i in range(0, len(wire), width)]) == wanted
+    assert await read([wire[i : i + 1] for i in range(len(wire))]) == wanted
     for _ in range(200):
         cuts = sorted(random.sample(range(len(wire)), random.randrange(1, 20)))
         assert await read([wire[i:j] for i, j in zip([0, *cuts], [*cuts, None])]) == wanted
-    for end in range(len(wire)):
-        assert len(await read([wire[:end]])) < len(wanted)
+    for length in range(len(wire)):
+        assert len(await read([wire[:length]])) < len(wanted)
     for _ in range(2000):
         with contextlib.suppress(ValueError):
             await read([bytes(random.choices(b"*$>%:+-0123456789\r\n\r\nx", k=20))])
 
 
-def run(site, driving, limit):
+def run(site, driving):
     """Start what a site needs, drive it, and stop it."""
     try:
-        if "REDIS_URL" in site.environ:
+        if site.shared:
             site.start_redis()
         for name in WORKERS:
             site.start_worker(name)
         site.start_nginx()
-        asyncio.run(asyncio.wait_for(driving(site), limit))
+        asyncio.run(asyncio.wait_for(driving(site), 300))
     except BaseException:
-        for name in list(site.processes):
+        for name in site.processes:
             print(f"--- {name}:\n{site.log(name)[-2000:]}")
         raise
-    finally:
-        problems = site.stop()
+    problems = site.stop()
     if problems:
-        raise SystemExit("\n".join(problems))
+        raise Failed("\n".join(problems))
     print("everything is stopped", flush=True)
 
 
 def main():
     seed = random.randrange(10**6)
     random.seed(seed)
-    if find_program("nginx") is None:
-        raise SystemExit("there is no nginx on the PATH: install the package nginx")
-    parts = [(drive, False), (drive_shared, True)]
-    if find_program("redis-server") is None:
-        print("there is no redis-server on the PATH: what needs Redis is left out")
-        del parts[1]
-    try:
-        asyncio.run(check_parser())
-        for driving, shared in parts:
-            with tempfile.TemporaryDirectory() as folder:
-                run(Site(Path(folder), shared), driving, 300)
-    except BaseException:
-        print(f"seed {seed}")
-        raise
+    print(f"seed {seed}")
+    asyncio.run(check_parser())
+    for driving, shared in (drive, False), (drive_shared, True):
+        with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+            run(Site(Path(folder), stack, shared), driving)
 
 
 if __name__ == "__main__":

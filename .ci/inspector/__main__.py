@@ -56,7 +56,6 @@ def inspector(*args):
             yield re.search(r"http\S+", process.stdout.readline())[0]
         finally:
             good = end(process, STOP_SECONDS)
-            process.stdout.close()
     if not good:
         raise Failed(f"the inspector did not end within {STOP_SECONDS} s")
 
