@@ -40,7 +40,7 @@ MAY_FAIL = re.compile(
 #: The suite starts this for each client scenario, and does not look at the exit status.
 CLIENT = """
 trap 'kill "$child"' TERM
-{client} "$@" &
+{python} .ci/conformance_client.py "$@" &
 child=$!
 wait "$child"
 status=$?
@@ -105,7 +105,7 @@ class Leg:
                 words += ["--url", f"http://127.0.0.1:{port}/mcp"]
             else:
                 script = self.folder / "client.sh"
-                script.write_text(CLIENT.format(client=self.options.client, exits=self.exits))
+                script.write_text(CLIENT.format(python=sys.executable, exits=self.exits))
                 words += ["--command", f"exec sh {script}"]
             if self.options.scenario:
                 self.scored, self.unscored = [self.options.scenario], []
@@ -204,10 +204,6 @@ def main():
         "--server", metavar="COMMAND",
         default=f"{sys.executable} examples/everything_server.py --http $PORT",
         help="of a shell, in the foreground; it serves http://127.0.0.1:$PORT/mcp",
-    )  # fmt: skip
-    parser.add_argument(
-        "--client", metavar="COMMAND", default=f"{sys.executable} .ci/conformance_client.py",
-        help="to which the suite appends the server's URL",
     )  # fmt: skip
     options = parser.parse_args()
     for word in set(options.what) - set(choices):

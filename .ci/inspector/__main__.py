@@ -2,8 +2,6 @@
 
 This Python needs selenium; the machine needs Chromium and its driver. Everything is on loopback.
 
-`-v` says how long each part took, and the names of checks do only those.
-
 The first half uses examples/everything_server.py over stdio and HTTP in both eras. The second
 half looks at hostile.py, and asks for the page as somebody would who may not have it.
 """
@@ -37,8 +35,6 @@ PATIENCE = 60.0  # seconds for anything that a page has to show
 CLICK_SECONDS = 20.0  # in which a click must be answered, whatever a server does
 FLOOD_SECONDS = 4.0  # for which it is used while notifications come
 FLOOD_RATE = 100  # messages a second that the page must take in meanwhile, at least
-VERBOSE = "-v" in sys.argv[1:]
-ONLY = [word for word in sys.argv[1:] if word != "-v"]
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 OPTIONS = """--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic
     --no-first-run --disable-background-networking --disable-component-update --disable-sync
@@ -267,10 +263,7 @@ def session(page, target, revision):
     if revision == MODERN:
         parts.append(side_by_side)
     for part in parts:
-        began = time.monotonic()
         part(page)
-        if VERBOSE:
-            print(f"      {part.__name__}: {time.monotonic() - began:.1f} s", flush=True)
 
 
 def recording(page, folder):
@@ -423,7 +416,6 @@ def main():
         went = [
             passes(check.__name__, functools.partial(fresh, check), WebDriverException)
             for check in (everything, hostile, refused)
-            if not ONLY or check.__name__ in ONLY
         ]
     return 0 if all(went) else 1
 

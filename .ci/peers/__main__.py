@@ -1,11 +1,9 @@
 """Let other implementations and ours talk to each other: python3 .ci/peers [WORD...]
 
 Over stdio, streamable HTTP and the HTTP+SSE of 2024-11-05; and with our gateway between a client
-and a server, of one era or of two. With words, only the
-pairs whose titles contain them all. A pair that fails is tried once more, aloud, since the others'
-programs have races of their own; no more than SECOND_TRIES are. Installs the others, pinned, below
-$MCP_LITE_CI_CACHE (default ~/.cache/mcp-lite-ci); a Python of 3.10 or newer is needed for theirs.
-What cannot be installed is skipped, aloud; with CI=true in the environment that is a failure.
+and a server, of one era or of two. With words, only the pairs whose titles contain them all. A pair
+that fails is tried once more, aloud, since the others' programs have races of their own; no more
+than SECOND_TRIES are. What cannot be installed is skipped, aloud; with CI=true that is a failure.
 """
 
 import concurrent.futures
@@ -42,11 +40,14 @@ QUIET = {"FASTMCP_SHOW_SERVER_BANNER": "false", "FASTMCP_CHECK_FOR_UPDATES": "of
 
 def pair(client, server, transport):
     """Let a client drive a server; return what it reports, and how long it took."""
-    began = time.monotonic()
-    if transport == "stdio":
+    began, port = time.monotonic(), free_port()
+    if getattr(server, "url", False):
+        with serving(server.behind(HTTP, port), port, PORT=str(port), **QUIET):
+            gateway = server("stdio", target=[f"http://127.0.0.1:{port}/mcp"])
+            said = run(client("stdio", *gateway), PAIR_SECONDS, **QUIET)
+    elif transport == "stdio":
         said = run(client("stdio", *server("stdio")), PAIR_SECONDS, **QUIET)
     else:
-        port = free_port()
         ours = our_server in (server, getattr(server, "behind", None))  # theirs may say Traceback
         statuses = {0} if ours else None
         with serving(server(transport, port), port, statuses, PORT=str(port), **QUIET):
@@ -64,16 +65,12 @@ def our_server(transport, port=None):
 def behind(server, *options, url=False):
     """Return our gateway before a server that is a command, or one at a URL."""
 
-    def gateway(transport, port=None):
+    def gateway(transport, port=None, target=None):
         where = [] if port is None else ["--http", str(port)]
-        if not url:
-            program = [sys.executable, str(HERE / "between.py")]
-            return [*program, *where, *options, "--", *server("stdio")]
-        there = str(free_port())
-        command = [sys.executable, str(HERE / "at_url.py"), there, *server(HTTP, there), "--"]
-        return [*command, *where, *options]
+        program = [sys.executable, str(HERE / "between.py")]
+        return [*program, *where, *options, *(target or ["--", *server("stdio")])]
 
-    gateway.behind = server
+    gateway.behind, gateway.url = server, url
     return gateway
 
 
@@ -115,6 +112,8 @@ def pairs():
         add(("our client", our_client("contract")), theirs, "stdio", HTTP)
         servers[name] = theirs[1]
         if not name.startswith("sdk"):
+            authority = (f"{name} authorization server", example[1])
+            add(our_login("python", python), authority, "stdio")
             continue
         client = (
             f"{name} client",
@@ -128,8 +127,6 @@ def pairs():
             lambda *target, python=python: [python, str(HERE / "sdk_login.py")],
         )
         add(login, example, "stdio")
-        ours_to_theirs = our_login("python", python)
-        add(ours_to_theirs, (f"{name} authorization server", example[1]), "stdio")
         if name.startswith("sdk 1"):
             add(("our client", our_client("contract")), theirs, SSE)
             add(client, ours, SSE)

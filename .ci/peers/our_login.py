@@ -1,6 +1,6 @@
 """Log in with our client, by a browser without a screen, where another's authorization server is:
 
-    our_login.py python PYTHON               the official SDK's, of sdk_authority.py
+    our_login.py python PYTHON               FastMCP's, on the official SDK: fastmcp_authority.py
     our_login.py typescript NODE FOLDER      the official SDK's example, as it is in its package
     our_login.py oidc NODE FOLDER ALGORITHM  oidc-provider's, whose JWTs our Guard verifies
 
@@ -115,7 +115,7 @@ async def log_in(url, tool, arguments, wanted, **options):
 
 def at_python(python):
     port = free_port()
-    with serving([python, str(HERE / "sdk_authority.py"), str(port)], port):
+    with serving([python, str(HERE / "fastmcp_authority.py"), str(port)], port):
         asyncio.run(log_in(f"http://127.0.0.1:{port}/mcp", "add", {"a": 1, "b": 2}, "3"))
 
 
