@@ -28,8 +28,12 @@ import tempfile
 import time
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from processes import end, started
 from relay import Relay
+
+from mcp_lite import Client, Context, MCPError, RequestTimeout, Server
 
 CLIENTS, USERS = 3, 8  # processes, and users in each
 ASK_SECONDS = 10  # for an answer
@@ -44,8 +48,6 @@ MORE_OBJECTS, MORE_MB = 0.02, 8.0  # what may be left: a share of the objects; c
 
 def make_server(counts):
     """Return a server that counts what its tools do."""
-    from mcp_lite import Context, Server
-
     app = Server("soak")
 
     @app.tool
@@ -149,8 +151,6 @@ class User:
         self.cut = False  # a connection was broken: errors are to be expected
 
     async def connect(self):
-        from mcp_lite import Client
-
         revision = self.rng.choice(REVISIONS)
         url = self.url
         if self.rng.random() < 0.2:
@@ -168,8 +168,6 @@ class User:
                   self.cancel, self.deadline, self.lines, self.lost, self.reconnect, self.leave,
                   self.garbage]  # fmt: skip
         while True:
-            from mcp_lite import MCPError
-
             self.cut = False
             thing = self.rng.choice(things)
             try:
@@ -216,8 +214,6 @@ class User:
             await call
 
     async def deadline(self):
-        from mcp_lite import RequestTimeout
-
         with contextlib.suppress(RequestTimeout):
             await self.client.request(
                 "tools/call", {"name": "thread", "arguments": {"text": "x"}},
@@ -261,20 +257,9 @@ class User:
 
 
 async def use(url, seed):
-    """Be a client process: until killed, or the process that started us is gone."""
+    """Be a client process, until killed."""
     users = [User(url, random.Random(seed * 1000 + number)) for number in range(USERS)]
-    tasks = [asyncio.ensure_future(user.run()) for user in users]
-    parent = os.getppid()
-
-    async def watch():
-        while os.getppid() == parent:
-            await asyncio.sleep(1)
-        os._exit(1)
-
-    await asyncio.wait([*tasks, asyncio.ensure_future(watch())], return_when="FIRST_COMPLETED")
-    for task in tasks:
-        if task.done():
-            task.result()
+    await asyncio.gather(*(user.run() for user in users))
 
 
 # ---- The one who kills ---------------------------------------------------------------------------
@@ -283,25 +268,23 @@ async def use(url, seed):
 class Soak:
     """The processes, and what was seen."""
 
-    def __init__(self, seed, log, said):
+    def __init__(self, seed, log, said, stack):
         self.rng = random.Random(seed)
-        self.log, self.said = log, said
+        self.log, self.said, self.stack = log, said, stack
         self.seeds = iter(range(seed, 10**9))
         self.clients = []
         self.killed = 0
         self.quiets = []
-        self.server = subprocess.Popen(
-            [sys.executable, "-W", "always", __file__, "--serve"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
-        )  # fmt: skip
+        command = [sys.executable, "-W", "always", __file__, "--serve"]
+        self.server = self.start(command, stdout=subprocess.PIPE, stderr=log, text=True)
         self.url = self.server.stdout.readline().strip()
+
+    def start(self, command, **options):
+        return self.stack.enter_context(started(command, stdin=subprocess.DEVNULL, **options))
 
     def start_client(self):
         command = [sys.executable, __file__, "--use", self.url, "--seed", str(next(self.seeds))]
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self.said, stderr=self.said
-        )
-        self.clients.append(process)
+        self.clients.append(self.start(command, stdout=self.said, stderr=self.said))
 
     def kill(self, process):
         self.clients.remove(process)
@@ -382,19 +365,6 @@ class Soak:
                 problems.append(said[-4000:])
         return problems
 
-    def stop(self):
-        for process in self.clients:
-            process.kill()
-            process.wait()
-        self.server.terminate()
-        try:
-            self.server.wait(30)
-        except subprocess.TimeoutExpired:
-            self.server.kill()
-            self.server.wait()
-        self.server.stdout.close()
-        return self.server.returncode
-
 
 BAD = ("Traceback", "unexpected", "never retrieved", "destroyed", "Warning", "Error")
 BEGAN = time.monotonic()
@@ -414,9 +384,9 @@ def main():
         asyncio.run(use(options.use, options.seed))
         return
     seconds = options.minutes * 60
-    with tempfile.TemporaryFile("w+") as log, tempfile.TemporaryFile("w+") as said:
-        soak = Soak(options.seed, log, said)
-        problems = []
+    with contextlib.ExitStack() as stack:
+        log, said = (stack.enter_context(tempfile.TemporaryFile("w+")) for _ in range(2))
+        soak = Soak(options.seed, log, said, stack)
         try:
             soak.load(min(60, seconds / 2))  # the warm-up
             soak.quiet()
@@ -430,10 +400,9 @@ def main():
                 file.seek(0)
                 print(file.read()[-3000:])
             raise
-        finally:
-            status = soak.stop()
-        if status:
-            problems.append(f"the server ended with status {status}")
+        end(soak.server, 30)
+        if soak.server.returncode:
+            problems.append(f"the server ended with status {soak.server.returncode}")
         counts = ", ".join(f"{n} {what}" for what, n in sorted(soak.quiets[-1]["counts"].items()))
         print(f"{counts}; {soak.killed} clients killed; seed {options.seed}")
         print("\n".join(problems) or "nothing stayed")
