@@ -9,9 +9,6 @@ import pytest
 
 from mcp_lite import Client
 
-OPTIONS = """--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic
-    --no-first-run --disable-background-networking --disable-component-update --disable-sync
-    --disable-breakpad --disable-crash-reporter"""
 # A page as hosts have it: a frame without any rights, and messages to and from it.
 HOST = """
 const [html] = arguments, frame = document.createElement("iframe");
@@ -26,17 +23,12 @@ document.body.append(frame);
 
 @pytest.fixture
 def driver(tmp_path):
-    webdriver = pytest.importorskip("selenium.webdriver")
+    browser = pytest.importorskip("browser", reason="selenium is not installed", exc_type=ImportError)
     if not (shutil.which("chromium") and shutil.which("chromedriver")):
         assert not os.environ.get("CI"), "there is no chromium"
         pytest.skip("there is no chromium")
-    options = webdriver.ChromeOptions()
-    for word in [*OPTIONS.split(), f"--user-data-dir={tmp_path}/profile"]:
-        options.add_argument(word)
-    options.binary_location = shutil.which("chromium")
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
-    yield driver
-    driver.quit()
+    with browser.chromium(tmp_path) as driver:
+        yield driver
 
 
 class Host:

@@ -13,19 +13,17 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
-from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from browser import chromium
 from processes import ROOT, STOP_SECONDS, Failed, end, free_port, passes, serving, started
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -36,9 +34,6 @@ CLICK_SECONDS = 20.0  # in which a click must be answered, whatever a server doe
 FLOOD_SECONDS = 4.0  # for which it is used while notifications come
 FLOOD_RATE = 100  # messages a second that the page must take in meanwhile, at least
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
-OPTIONS = """--headless --no-sandbox --disable-gpu --disable-dev-shm-usage --disable-quic
-    --no-first-run --disable-background-networking --disable-component-update --disable-sync
-    --disable-breakpad --disable-crash-reporter --window-size=1280,800"""
 
 
 @contextlib.contextmanager
@@ -54,24 +49,6 @@ def inspector(*args):
             good = end(process, STOP_SECONDS)
     if not good:
         raise Failed(f"the inspector did not end within {STOP_SECONDS} s")
-
-
-@contextlib.contextmanager
-def chromium(folder):
-    """Run a browser that saves what it downloads in a folder."""
-    options = webdriver.ChromeOptions()
-    for word in [*OPTIONS.split(), f"--user-data-dir={folder}/profile"]:
-        options.add_argument(word)
-    options.binary_location = shutil.which("chromium")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    try:
-        driver.set_script_timeout(PATIENCE)
-        where = {"behavior": "allow", "downloadPath": str(folder)}
-        driver.execute_cdp_cmd("Browser.setDownloadBehavior", where)
-        yield driver
-    finally:
-        driver.quit()
 
 
 class Page:
@@ -409,6 +386,7 @@ def status_of(where, method, path, headers):
 def main():
     """Check all; return an exit status."""
     with tempfile.TemporaryDirectory() as name, chromium(name) as driver:
+        driver.set_script_timeout(PATIENCE)
 
         def fresh(check):
             check(Page(driver), pathlib.Path(name))
