@@ -8,23 +8,17 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
 
 import pytest
+from processes import free_port
 
 from mcp_lite import AuthError, Client, ToolError
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 @contextlib.contextmanager

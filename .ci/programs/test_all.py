@@ -4,6 +4,7 @@ import ast
 import importlib.machinery
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 
@@ -76,12 +77,11 @@ def test_it_is_short(program):
     assert len(sizes.lines_of((PROGRAMS / program).read_text())) <= CEILINGS[program]
 
 
-def test_it_works_beside_mcp_lite_py_in_a_folder_of_its_own(program, beside):
-    folder = beside(program)
-    said = subprocess.run(
-        [sys.executable, "-W", "error", program, "--help"], cwd=folder,
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
+def test_it_works_beside_mcp_lite_py_in_a_folder_of_its_own(program, tmp_path):
+    for path in ROOT / "mcp_lite.py", PROGRAMS / program:
+        shutil.copy(path, tmp_path)
+    command = [sys.executable, "-W", "error", program, "--help"]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert said.returncode == 0, said.stderr
     assert said.stdout.startswith("usage: ") and said.stderr == ""
 

@@ -6,6 +6,7 @@ import contextvars
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 
@@ -51,13 +52,10 @@ async def eventually(condition):
 @contextlib.asynccontextmanager
 async def reach(gateway, way, revision, **options):
     """Give a client of a gateway, in memory or over HTTP."""
-    if way == "memory":
-        async with m.Client(gateway, revision=revision, **options) as client:
+    async with gateway.http(port=0) as server:
+        target = gateway if way == "memory" else server.url
+        async with m.Client(target, revision=revision, **options) as client:
             yield client
-    else:
-        async with gateway.http(port=0) as server:
-            async with m.Client(server.url, revision=revision, **options) as client:
-                yield client
 
 
 @contextlib.asynccontextmanager
@@ -151,7 +149,7 @@ def test_the_program_stands_between_standard_streams_and_both(near, far_way):
 @pytest.mark.parametrize("far", [OLD, NEW])
 @pytest.mark.parametrize("near", [OLD, NEW])
 def test_six_users_at_once_get_their_own_answers(near, far, near_way, far_way):
-    async def user(number, connect):
+    async def user(number, target):
         name = f"u{number}"
 
         async def answer(message, schema):
@@ -160,7 +158,8 @@ def test_six_users_at_once_get_their_own_answers(near, far, near_way, far_way):
             return {"value": f"{name}{message.split(': ')[1][0]}"}
 
         seen = []
-        async with connect(elicit=answer, name=name, progress=lambda *step: seen.append(step[2])) as c:
+        options = {"elicit": answer, "name": name, "progress": lambda *step: seen.append(step[2])}
+        async with m.Client(target, revision=near, **options) as c:
             for _ in range(3):
                 calls = (c.call("far__order", {"user": name}) for _ in range(2))
                 assert await asyncio.gather(*calls) == [f"{name} {name}n {name}s"] * 2
@@ -169,18 +168,9 @@ def test_six_users_at_once_get_their_own_answers(near, far, near_way, far_way):
             assert about["client"] == name
 
     async def main():
-        async with behind(far_way, far) as (gateway, app):
-            if near_way == "memory":
-                await asyncio.gather(*(
-                    user(n, lambda **options: m.Client(gateway, revision=near, **options))
-                    for n in range(6)
-                ))  # fmt: skip
-            else:
-                async with gateway.http(port=0) as server:
-                    await asyncio.gather(*(
-                        user(n, lambda **options: m.Client(server.url, revision=near, **options))
-                        for n in range(6)
-                    ))  # fmt: skip
+        async with behind(far_way, far) as (gateway, app), gateway.http(port=0) as server:
+            target = gateway if near_way == "memory" else server.url
+            await asyncio.gather(*(user(n, target) for n in range(6)))
             assert len(gateway.held) == 0
 
     run(main)
@@ -362,6 +352,66 @@ def test_a_dead_server_is_left_out_and_comes_back(near, tmp_path):
     run(main)
 
 
+MORTAL = """
+import os, pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from mcp_lite import Server
+
+app, folder = Server("mortal"), pathlib.Path(__file__).parent
+(folder / "pid").write_text(str(os.getpid()))
+
+@app.tool
+async def note(number: int) -> int:
+    with open(folder / "calls", "a") as file:
+        file.write(f"{number}\\n")
+    return number
+
+app.run()
+"""
+
+
+@pytest.mark.parametrize("near", [OLD, NEW])
+def test_each_of_many_calls_is_made_once_or_is_an_error_while_the_server_dies_again_and_again(near, tmp_path):
+    answers, errors, deaths, dice = [], [], [], random.Random("mortal")
+    (tmp_path / "mortal.py").write_text(MORTAL)
+    server = [sys.executable, str(tmp_path / "mortal.py"), str(ROOT)]
+
+    async def kill():
+        while True:
+            many = len(answers) + len(errors) + dice.randrange(60)
+            while len(answers) + len(errors) < many:
+                await asyncio.sleep(0.001)
+            await asyncio.sleep(dice.random() / 100)
+            with contextlib.suppress(OSError, ValueError):  # it is starting
+                os.kill(int((tmp_path / "pid").read_text()), 9)
+                deaths.append(1)
+
+    async def call(c, number):
+        try:
+            assert await c.call("note", {"number": number}) == number
+            answers.append(number)
+        except m.RemoteError as exc:
+            assert "mortal" in str(exc)
+            errors.append(number)
+
+    async def work(c, numbers):
+        for number in numbers:
+            await call(c, number)
+
+    async def main():
+        async with m.Client([*GATEWAY, "--", *server], revision=near, stderr=lambda line: None) as c:
+            killing, numbers = asyncio.ensure_future(kill()), iter(range(500))
+            await asyncio.gather(*(work(c, numbers) for _ in range(8)))
+            killing.cancel()
+            await call(c, 500)  # the last death may come to light only now
+            await call(c, 501)
+        made = [int(line) for line in (tmp_path / "calls").read_text().split()]
+        assert len(made) == len({*made}) and {*made} >= {*answers}
+        assert len(answers) + len(errors) == 502 and answers[-1] == 501 and deaths
+
+    run(main)
+
+
 @pytest.mark.parametrize("near", [OLD, NEW])
 def test_a_slow_server_keeps_nobody_waiting_for_long(near):
     slow = m.Server("slow")
@@ -503,36 +553,22 @@ def test_connections_are_opened_anew_after_drop(near):
     run(main)
 
 
-@pytest.mark.parametrize("words, wrong", [
-    ([], "give a URL"), (["a b=c"], ""), (["--http"], "expected one argument"),
-])  # fmt: skip
+@pytest.mark.parametrize("words, wrong", [([], "give a URL"), (["--http"], "expected one argument")])
 def test_wrong_words_are_refused_in_a_sentence(words, wrong):
-    command = [*GATEWAY, *words]
-    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=30)
-    if wrong:
-        assert done.returncode == 2 and wrong in done.stderr and "Traceback" not in done.stderr
+    done = subprocess.run([*GATEWAY, *words], input="", capture_output=True, text=True, timeout=30)
+    assert done.returncode == 2 and wrong in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_uri_is_asked_of_each_server_whatever_the_others_say():
-    def without():
-        return m.Server("tools only")
+    failing, right = m.Server("failing"), m.Server("right")
+    right.add_resource("x://a", "A")
 
-    def failing():
-        app = m.Server("failing")
-
-        @app.resource("x://{name}")
-        def broken(name: str) -> str:
-            raise m.ToolError("no such name here")
-
-        return app
-
-    def right():
-        app = m.Server("right")
-        app.add_resource("x://a", "A")
-        return app
+    @failing.resource("x://{name}")
+    def broken(name: str) -> str:
+        raise m.ToolError("no such name here")
 
     async def main():
-        async with m.Client(Gateway({"one": without(), "two": failing(), "three": right()})) as c:
+        async with m.Client(Gateway({"one": m.Server("tools only"), "two": failing, "three": right})) as c:
             assert await c.read("x://a") == "A"
             with pytest.raises(m.RemoteError, match="no such name here"):
                 await c.read("x://b")

@@ -1,12 +1,11 @@
 """mcp_shell: the verbs, line by line in one session."""
 
 import os
-import signal
 import subprocess
 import sys
 
 import pytest
-from conftest import PROGRAMS, ROOT
+from conftest import ROOT
 
 from test_mcp_lite import Typist
 
@@ -128,15 +127,3 @@ def test_tab_completes_announcements_stand_above_the_line_and_ctrl_c_ends_a_call
         person.types(b"d a=2\n", b"3\r\n", b"mcp> ")
         person.types(b"\x04")
     assert person.status == 0 and b"Traceback" not in person.seen
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGTERM"), reason="no signals")
-def test_it_works_beside_mcp_lite_py(folder, beside):
-    place = beside("mcp_shell.py")
-    (place / "server.py").write_text(SERVER)
-    done = subprocess.run(
-        [sys.executable, "mcp_shell.py", "server.py"], cwd=place, input="call add a=4\n",
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "4\n", "")
-    assert PROGRAMS.joinpath("mcp_shell.py").exists()
