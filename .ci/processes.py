@@ -99,14 +99,16 @@ def wait_for_port(process, port):
 
 
 def passes(title, check, *failures):
-    """Do a check, and say how it went; return whether it went well."""
+    """Do a check, and print what it returns; return whether it went well."""
     print(f"== {title}", flush=True)
     began = time.monotonic()
     try:
-        check()
+        said = check()
     except (Failed, *failures) as exc:
         print(exc, "   FAILED", sep="\n", flush=True)
         return False
+    if said:
+        print(said)
     print(f"   {time.monotonic() - began:.1f} s", flush=True)
     return True
 

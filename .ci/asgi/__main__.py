@@ -64,11 +64,11 @@ def checks(server):
 def main():
     """Check all; return an exit status."""
 
-    def show(check, server):
-        print(*re.findall(r"^(?:server|   ).*", check(server), re.M), sep="\n")
+    def attempt(check, server):
+        return "\n".join(re.findall(r"^(?:server|   ).*", check(server), re.M))
 
     went = [
-        passes(f"{server}: {check.__name__}", functools.partial(show, check, server))
+        passes(f"{server}: {check.__name__}", functools.partial(attempt, check, server))
         for server in SERVERS
         for check in (conformance, contract, checks)
     ]

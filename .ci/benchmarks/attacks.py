@@ -33,7 +33,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 from processes import end, started
 from soak import give_back, resident_mb
 
-from mcp_lite import Client, Guard, MCPError, SchemaError, Server, jwt_verifier
+from mcp_lite import Client, Guard, MCPError, Server, jwt_verifier
 
 MEDIAN_SECONDS = 2.0  # 0.2 is the aim; a busy machine is not a fault
 FAILED_SHARE = 0.05  # of the honest calls
@@ -282,24 +282,6 @@ class Honest:
                 await asyncio.sleep(0.2)
 
 
-async def hostile_server():
-    """Return how long a client takes to refuse the results of a server with hostile schemas."""
-    app = Server("hostile")
-    loop = {"$ref": "#"}
-    forks = {str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 2} for n in range(40)}
-    fork = {"$ref": "#/$defs/0", "$defs": {**forks, "40": {}}}
-    regex = {"type": "object", "properties": {"result": {"pattern": "^(a+)+$"}}}
-    for name, schema in {"loop": loop, "fork": fork, "regex": regex}.items():
-        app.add_tool(lambda: {"result": "a" * 40 + "!"}, name=name)
-        app.tools[name].definition["outputSchema"] = {"type": "object", **schema}
-    began = time.monotonic()
-    async with Client(app) as client:
-        for tool in await client.list_tools():
-            with contextlib.suppress(MCPError, SchemaError):
-                await client.call(tool["name"])
-    return time.monotonic() - began
-
-
 # ---- All together --------------------------------------------------------------------------------
 
 
@@ -357,8 +339,6 @@ def judge(names, seconds, certificate, log):
     print(f"honest calls: {len(waited)}, {len(failures)} failures; median {median * 1000:.0f} ms "
           f"(alone {alone * 1000:.1f}), 95 % within {late * 1000:.0f} ms")  # fmt: skip
     print(f"memory: {before[2]:.0f} MB at first, {after[3]:.0f} at most, {after[2]:.0f} afterwards")
-    refused = asyncio.run(hostile_server())
-    print(f"hostile schemas: refused in {refused:.1f} s")
     problems = [f"a failure: {text}" for text in sorted(set(failures))[:5]]
     bad = [
         (median > MEDIAN_SECONDS, f"the median is above {MEDIAN_SECONDS} s"),
@@ -368,7 +348,6 @@ def judge(names, seconds, certificate, log):
         (left(before, after), f"left: descriptors, tasks {after[:2]}, were {before[:2]}"),
         (ended, "the attackers have ended"),
         (server.returncode != 0, f"the server ended with status {server.returncode}"),
-        (refused > 30, "hostile schemas take too long"),
     ]
     log.seek(0)
     text = log.read()

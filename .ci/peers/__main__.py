@@ -7,16 +7,16 @@ than SECOND_TRIES are. What cannot be installed is skipped, aloud; with CI=true 
 """
 
 import concurrent.futures
+import functools
 import os
 import pathlib
 import re
 import signal
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from install import Missing, install_node, install_python
-from processes import ROOT, Failed, free_port, run, serving
+from processes import ROOT, free_port, passes, run, serving
 
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON_PEERS = {
@@ -39,8 +39,8 @@ QUIET = {"FASTMCP_SHOW_SERVER_BANNER": "false", "FASTMCP_CHECK_FOR_UPDATES": "of
 
 
 def pair(client, server, transport):
-    """Let a client drive a server; return what it reports, and how long it took."""
-    began, port = time.monotonic(), free_port()
+    """Let a client drive a server; return what it reports."""
+    port = free_port()
     if getattr(server, "url", False):
         with serving(server.behind(HTTP, port), port, PORT=str(port), **QUIET):
             gateway = server("stdio", target=[f"http://127.0.0.1:{port}/mcp"])
@@ -54,7 +54,7 @@ def pair(client, server, transport):
             url = f"http://127.0.0.1:{port}{PATHS[transport]}"
             said = run(client(transport, url), PAIR_SECONDS, **QUIET)
     # What the clients report is indented by three; the rest is the servers' logs.
-    return [*re.findall(r"^   [a-z0-9].*", said, re.M), f"   {time.monotonic() - began:.1f} s"]
+    return "\n".join(re.findall(r"^   [a-z0-9].*", said, re.M))
 
 
 def our_server(transport, port=None):
@@ -184,28 +184,17 @@ def add_gateways(add, clients, servers):
     add(("a login", lambda *_: login), ("our gateway", lambda *_: []), "stdio")
 
 
-def told(title, talk, *what):
-    """Print how a pair gets on, by `talk(*what)`; return whether it does."""
-    print(f"== {title}", flush=True)
-    try:
-        print(*talk(*what), sep="\n", flush=True)
-    except Failed as exc:
-        print(exc, "   FAILED", sep="\n", flush=True)
-        return False
-    return True
-
-
 def main(words):
     """Run all pairs; return an exit status."""
     found, missing = pairs()
     found = [item for item in found if all(word in item[0] for word in words)]
-    failed = []
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        for item, future in [(item, pool.submit(pair, *item[1:])) for item in found]:
-            if not told(item[0], future.result):
-                failed.append(item)
+        futures = [pool.submit(pair, *item[1:]) for item in found]
+        said = [passes(item[0], future.result) for item, future in zip(found, futures)]
+    failed = [item for item, good in zip(found, said) if not good]
     if len(failed) <= SECOND_TRIES:
-        failed = [item for item in failed if not told(f"again: {item[0]}", pair, *item[1:])]
+        again = [(item, functools.partial(pair, *item[1:])) for item in failed]
+        failed = [item for item, talk in again if not passes(f"again: {item[0]}", talk)]
     for exc in missing:
         print(f"SKIPPED: {exc}")
     print(f"{len(found) - len(failed)} of {len(found)} pairs get on")

@@ -4,6 +4,7 @@ The peer is the official SDK, at both ends. A cut has the examples and the check
 nothing else of the project.
 """
 
+import functools
 import pathlib
 import re
 import shutil
@@ -13,7 +14,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from install import Missing, install_python
-from processes import ROOT, Failed, free_port, run, serving
+from processes import ROOT, Failed, free_port, passes, run, serving
 
 SDK = "mcp==2.3.0"
 SECONDS = 300  # for one conversation; most take two
@@ -137,19 +138,16 @@ def main():
         print(f"SKIPPED: {exc}")
         return 1
     names, command = cuts()
-    failed = 0
-    for name in names:
+
+    def attempt(name):
         with tempfile.TemporaryDirectory() as folder:
             cut = Cut(pathlib.Path(folder), sdk)
             make(name, command, cut.folder)
-            print(f"== cut before {name}", flush=True)
-            try:
-                said = cut.imports() + JOBS[name](cut)  # and the log of the peer's servers
-                print(*re.findall(r"^   [a-z0-9].*", said, re.M), sep="\n", flush=True)
-            except Failed as exc:
-                failed += 1
-                print(exc, "   FAILED", sep="\n", flush=True)
-    return 1 if failed else 0
+            said = cut.imports() + JOBS[name](cut)  # and the log of the peer's servers
+            return "\n".join(re.findall(r"^   [a-z0-9].*", said, re.M))
+
+    went = [passes(f"cut before {name}", functools.partial(attempt, name)) for name in names]
+    return 0 if all(went) else 1
 
 
 if __name__ == "__main__":
