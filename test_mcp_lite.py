@@ -16527,7 +16527,7 @@ class TestReadme:
     def test_the_commands_print_what_is_shown(self, folder):
         blocks = "".join(re.findall(r"```console\n(.*?)```", self.TEXT, re.DOTALL))
         steps = re.findall(r"^\$ python3 (.+)\n((?:(?!\$ ).*\n)*)", blocks, re.MULTILINE)
-        assert len(steps) == 4
+        assert len(steps) == 3
         for command, shown in steps:
             words = shlex.split(command)
             if shown != steps[0][1]:  # Python compiles a script each time, but a module once
