@@ -4455,11 +4455,9 @@ class Tool(Entry):
             text = value if self.plain is str else _to_json(value)
             return {"content": [{"type": "text", "text": text}],
                     "structuredContent": {"result": value}}
-        if is_result(value):
-            answer: Msg = value
-        else:
-            answer = {"content": blocks_of(value),
-                      **without_none(structuredContent=self._structured(value))}
+        answer: Msg = value if is_result(value) else {
+            "content": blocks_of(value),
+            **without_none(structuredContent=self._structured(value))}
         # spec: server/tools#output-schema -- results "MUST" conform; failures need not
         if self.check_output is not None and not answer.get("isError"):
             try:
@@ -4752,7 +4750,7 @@ class Conversation(Peer):
             self.session.state = READY
             self._release()
         listener = self.server.listeners.get(msg["method"])
-        if listener is not None:
+        if listener:
             ctx = Context(self, {"id": "", **msg}, send, caller)
             ctx.facts = self.session
             await call_plain(listener, ctx, ctx.params)
@@ -4971,8 +4969,8 @@ class Server:
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
         self.name, self.instructions = name, instructions
-        self.info = without_none(name=name, version=version, title=title, description=description,
-                                 icons=icons, websiteUrl=website_url)
+        self.info = without_none(name=name, version=str(version), title=title, icons=icons,
+                                 description=description, websiteUrl=website_url)
         self.mask_errors, self.page_size = mask_errors, page_size
         self.open_lifespan = lifespan and opener(lifespan)
         self.max_in_flight = max_in_flight
@@ -6849,7 +6847,7 @@ class Client(ClientSession):
         if ask is not None and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
         super().__init__(target, connector_of(target, options, type(self)), revision,
-                         {"name": name, "version": version})
+                         {"name": name, "version": str(version)})
         self.answers = Answers(name, callbacks, ask, capabilities)
         self.timeout, self.max_timeout = min(timeout, max_timeout), max_timeout
         self.progress = progress

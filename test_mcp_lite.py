@@ -5745,6 +5745,14 @@ A modern client is told of what it listens for and of nothing else, after an ack
         with pytest.raises(KeyError, match="no tool 'gone'; available: work, other"):
             app.remove_tool("gone")
 
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    async def test_a_version_that_is_a_number_is_sent_as_a_text(self, revision):
+        app = m.Server("x", 1.0)
+        app.tool(lambda ctx: ctx.client_info, name="who")
+        async with m.Client(app, version=2, revision=revision) as c:
+            assert c.server_info == {"name": "x", "version": "1.0"}
+            assert await c.call("who") == {"name": "mcp_lite", "version": "2"}
+
     @pytest.mark.parametrize("wrong, says", [
         (lambda app: app.tool(lambda: 1), "name="),
         (lambda app: app.resource(lambda: 1), "URI"),
