@@ -8588,7 +8588,7 @@ class HTTPConversation(Conversation):
                 if not response.begun:  # it has no answer
                     await response.send(202, {})
             else:
-                await self.reply(self.accept(msg, stream, request, size))
+                await self.reply(self.accept(msg, stream, request, size, self.many_clients))
         except RPCError as exc:
             await stream(error(msg["id"], wire_error(exc)))
         finally:  # a request that is cancelled ends its response, and then this task
@@ -8663,7 +8663,7 @@ class HTTPSession(HTTPConversation):
 
     def touch(self) -> None:
         self.used = self.endpoint.now
-        with suppress(KeyError):  # it has ended
+        if self.id in self.endpoint.sessions:  # it has not ended
             self.endpoint.sessions.move_to_end(self.id)
 
     reader_left = touch
