@@ -330,7 +330,7 @@ class Row(Space):
 
     def __init__(self, *values: Any, **named: Any):
         if len(values) > len(self.__annotations__):
-            raise TypeError(f"too many values for a {type(self).__name__}: {values!r:.100}")
+            raise TypeError(f"too many values for {type(self).__name__}: {values!r:.100}")
         vars(self).update(zip(self.__annotations__, values), **named)
         for name in self.__annotations__:  # also for a default; AttributeError without one
             setattr(self, name, getattr(self, name))
@@ -3553,7 +3553,7 @@ class Elicited(Row, Generic[Wanted]):
     data: Wanted | None = None
 
     def __bool__(self) -> typing.NoReturn:  # a user who declined has answered, too
-        raise TypeError("an answer is neither true nor false: ask for its .data or its .action")
+        raise TypeError("an answer is neither true nor false: use its .data or .action")
 
 
 #: The member that the answer to a question must have.

@@ -4124,7 +4124,7 @@ class TestHosts:
                 await c.call("tool")
 
     def test_a_row_has_no_more_values_than_names(self):
-        with pytest.raises(TypeError, match="too many values for a Elicited"):
+        with pytest.raises(TypeError, match="too many values for Elicited"):
             m.Elicited("accept", 1, 2, 3)
 
     def test_a_resource_of_a_result_needs_contents(self):
@@ -7393,7 +7393,7 @@ class TestElicitation:
             return "done" if await ctx.elicit("Sure?", bool) else "declined"
 
         async with m.Client(asking_app(tool), elicit=lambda message, schema: None) as c:
-            with pytest.raises(m.ToolError, match="neither true nor false: ask for its .data or its .action"):
+            with pytest.raises(m.ToolError, match="neither true nor false: use its .data or .action"):
                 await c.call("tool")
 
     @over_each_link
