@@ -9268,25 +9268,24 @@ class ASGIResponse(Response):
                 pairs.append((b"content-length", b"%d" % len(data)))
             start = {"type": "http.response.start", "status": status, "headers": pairs}
         pieces = [data[pos : pos + BUFFER_BYTES] for pos in range(0, len(data) or 1, BUFFER_BYTES)]
-        data = b""
+        data, last = b"", pieces.pop()  # it may be large
         try:
             async with self._lock:
                 if start:
                     await self._emit(start)
-                if len(pieces) > 1:
-                    await self._send_most(pieces)
-                await self._emit(
-                    {"type": "http.response.body", "body": pieces.pop(), "more_body": more})
+                if pieces:
+                    await self._send(pieces)
+                await self._emit({"type": "http.response.body", "body": last, "more_body": more})
         # When a client is gone, servers raise the first or the second.
         except (OSError, RuntimeError, RequestTimeout):
             pieces.clear()  # the traceback may outlive them
             self.lose()
 
-    async def _send_most(self, pieces: list[bytes]) -> None:
-        """Send all pieces but the last; a server waits for its client between two."""
+    async def _send(self, pieces: list[bytes]) -> None:
+        """Send pieces that others follow; a server waits for its client between two."""
         async with Deadline(STALL_SECONDS, RequestTimeout(), NEVER) as self.timer:
             with self.app.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
-                while len(pieces) > 1:
+                while pieces:
                     piece = {"type": "http.response.body", "body": pieces.pop(0), "more_body": True}
                     await self._emit(piece)
                     self.timer.renew()
