@@ -6007,8 +6007,7 @@ async def together(coros: Iterable[Awaitable[Any]]) -> list[Any]:
 
 def is_message(data: bytes) -> bool:
     """Return whether data begins like an object, or an array of objects: "[INFO]" does not."""
-    return re.match(
-        rb'(\xef\xbb\xbf|\x1b\[[\d;?]*[A-Za-z])*\s*(\[\s*)?\{\s*"', data) is not None
+    return re.match(rb'(\xef\xbb\xbf|\x1b\[[\d;?]*[A-Za-z])*\s*(\[\s*)?\{\s*"', data) is not None
 
 
 async def value_from(source: Any) -> Any:
@@ -6475,8 +6474,7 @@ class ClientSession:
         try:
             await server.serve(transport)
         except Exception as exc:
-            self.peer.fail_all(
-                ConnectionClosed(f"the server failed: {type(exc).__name__}: {exc}"))
+            self.peer.fail_all(ConnectionClosed(f"the server failed: {type(exc).__name__}: {exc}"))
             logger.error("the server failed", exc_info=exc)
 
     async def _run(self, peer: Peer, transport: Transport) -> None:
@@ -9657,9 +9655,7 @@ def proxy_for(url: URL) -> Proxy | None:
 #######################################
 # 42. Streamable HTTP, the client's end
 #######################################
-# Problem. Every message is a POST, the response is JSON or a stream of events, and connections may
-#          be cut. HTTPExchange is all that the modern era needs. HTTPTransport adds what the legacy
-#          era has besides: a session, a standalone stream, streams that are resumed, and HTTP+SSE.
+# Problem. The response to a POST is JSON or a stream of events, and connections may be cut.
 # Rules.   1. A legacy stream that was cut is resumed after its last event. A modern one fails.
 #          2. Every request gets a response or an error, whatever happens to its connection. It is
 #             sent again only if it just reads: the server may have served it.
@@ -9669,14 +9665,13 @@ warn_once = lru_cache()(logger.warning)
 
 
 class HTTPExchange(Transport):
-    """Each message is a POST."""
+    """All that the modern era needs: each message is a POST."""
 
     outlives_server = True
     rev = ""  # the revision, once it is negotiated
     session: Fields = types.MappingProxyType({})  # legacy: the header that names it
     #: returns an Authorizer for the value of `auth=`, or None; section 47 puts one here
     authorizer_of: Any = nothing
-
     def __init__(
         self, url: str, *, headers: Fields | Action | None = None,
         token: Any = None, ssl: Any = None, auth: Any = None
@@ -9734,9 +9729,9 @@ class HTTPExchange(Transport):
             out[VERSION_HEADER] = self.rev
         return out
 
-    async def _post(self, msg: Payload, data: bytes, pending: set[str]) -> None:
+    async def _post(self, msg: Any, data: bytes, pending: set[str]) -> None:
         more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
-        if self.rev >= MODERN and isinstance(msg, dict) and "method" in msg:
+        if self.rev >= MODERN and method_of(msg):
             for name, value in mirrored_headers(msg, self.tools).items():
                 if value is not None:
                     more[name] = encode_header_value(str(value))
@@ -9745,8 +9740,7 @@ class HTTPExchange(Transport):
         send = partial(self.auth.send, "POST", self.where, headers, data, patience)
         try:
             response = await send()
-        except ConnectionClosed:
-            # The server may have ended an idle connection: what only reads is sent once more.
+        except ConnectionClosed:  # of an idle connection, perhaps
             if not METHODS.get(method_of(msg), CUSTOM).cacheable:
                 raise
             response = await send()
@@ -9770,7 +9764,7 @@ class HTTPExchange(Transport):
             await self.deliver(body, pending)
         if pending:
             raise ConnectionClosed(f"{self.url} ended its response without answering the request")
-        if not response.complete:  # so that the connection can be used again
+        if not response.complete:  # to use the connection again
             with suppress(asyncio.TimeoutError, MCPError):
                 await asyncio.wait_for(response.body(), PROBE_SECONDS)
 
@@ -9780,9 +9774,9 @@ class HTTPExchange(Transport):
     async def read_events(
         self, response: HTTPResponse, events: SSEDecoder, pending: set[str] | None
     ) -> None:
-        """Deliver the messages of a stream until it ends, or no request is `pending`.
+        """Deliver what a stream brings until it ends, or no request is `pending`.
 
-        That is None for a stream that belongs to no request.
+        That is None for a stream that answers no request.
         """
         with suppress(ConnectionClosed):
             while (pending is None or pending) and (data := await response.next_piece()):
@@ -9850,7 +9844,7 @@ class HTTPExchange(Transport):
 
 
 class HTTPTransport(HTTPExchange):
-    """The client's end.
+    """Adds the legacy era: sessions, a standalone stream, resumption, HTTP+SSE.
 
     Args:
         headers: of each request; a mapping, or a function, plain or async, that returns one
@@ -9871,7 +9865,7 @@ class HTTPTransport(HTTPExchange):
                 await self._open_pair()
         await super().write(msg)
         if method == "notifications/initialized" and self._endpoint is None:
-            if self._listening is not None:
+            if self._listening:
                 self._listening.cancel()
             self._listening = self.tasks.spawn(self._listen())
 
@@ -9965,7 +9959,7 @@ class HTTPTransport(HTTPExchange):
         return True
 
     async def deliver_event(self, event: Event, pending: set[str] | None) -> None:
-        if event.event == "endpoint" and self._endpoint is not None:
+        if event.event == "endpoint" and self._endpoint:
             url = self.url.join(event.data)
             if url is None:
                 raise ProtocolError(f"the endpoint event names another origin: {event.data}")
