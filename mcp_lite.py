@@ -8987,22 +8987,16 @@ class Endpoint:
             kind = REQUEST if batch else classify(msg)
             if kind is REQUEST and self.draining:
                 raise HTTPError(SHUTTING_DOWN, 503, {"retry-after": "2"})
-            modern = not batch and is_modern(msg.get("params"))
-            # The headers of a modern message are checked later, all of them.
-            rev = "" if modern else header_revision(request.headers)
+            conversation = self.conversation_of(msg, kind, request)
         except ProtocolError as exc:
             exc.req_id = readable_id(msg)
             raise
-        opening = kind is REQUEST and not batch and msg["method"] == "initialize"
-        # A handshake is legacy, whatever headers a client that speaks both eras gives it.
-        modern = modern or rev >= MODERN and not (batch or opening)
-        conversation = self.modern if modern else self.find(request, rev, opening)
         conversation.show("<", msg)
         if batch:
             conversation.check_batch(msg)
         if kind is REQUEST:
             return conversation.serve_post(msg, request, response, size)
-        if modern and kind is not NOTIFICATION:
+        if conversation is self.modern and kind is not NOTIFICATION:
             # spec: basic/transports/streamable-http#sending-messages
             raise ProtocolError("clients of this revision send no responses")
         conversation.dispatch(msg, nowhere, request)
@@ -9010,19 +9004,27 @@ class Endpoint:
 
     # Sessions.
 
-    def find(self, caller: Caller, rev: str, opening: bool) -> HTTPConversation:
-        """Return the conversation of a legacy message: its session, a new one, or none."""
-        if not self.stateful:
-            conversation = HTTPConversation(self, caller)
-            conversation.outbox.close()  # nothing is announced after the answer
-            if not opening:
-                # spec 2025-11-25: basic/transports#protocol-version-header -- what to assume
-                conversation.session.resume(rev or HEADERLESS)
-            return conversation
-        id = caller.headers.get(SESSION_HEADER)
-        if id is None and opening:
-            return self.open_session(HTTPSession, caller)
-        return self.session_of(id, caller)
+    def conversation_of(self, msg: Any, kind: str, caller: Caller) -> HTTPConversation:
+        """Return what serves a message or a batch: the modern era, a session, or neither."""
+        single = type(msg) is dict
+        if single and is_modern(msg.get("params")):
+            return self.modern  # which checks all headers
+        rev = header_revision(caller.headers)
+        # A handshake is legacy, whatever headers a client of both eras sends with it.
+        opening = single and kind is REQUEST and msg["method"] == "initialize"
+        if rev >= MODERN and single and not opening:
+            return self.modern
+        if self.stateful:
+            id = caller.headers.get(SESSION_HEADER)
+            if id is None and opening:
+                return self.open_session(HTTPSession, caller)
+            return self.session_of(id, caller)
+        conversation = HTTPConversation(self, caller)
+        conversation.outbox.close()  # nothing is announced after the answer
+        if not opening:
+            # spec 2025-11-25: basic/transports#protocol-version-header -- what to assume
+            conversation.session.resume(rev or HEADERLESS)
+        return conversation
 
     def session_of(self, id: str | None, caller: Caller) -> HTTPSession:
         if id is None:

@@ -11354,6 +11354,11 @@ class TestSessionsOverHTTP:
                 assert await caller.status(method, body, authorization="Bearer b") == 404
             assert await caller.status("POST", PING) == 200
 
+    async def test_a_request_in_a_session_that_does_not_exist_is_refused_under_its_id(self):
+        async with http_calling() as (caller, _):
+            status, _, answer = await caller.post(call_of(7, "echo", {"text": "x"}), mcp_session_id="unknown")
+            assert (status, answer["id"]) == (404, 7)
+
 
 class TestStreamsOverHTTP:
     """spec 2025-11-25: basic/transports#resumability-and-redelivery"""
