@@ -8450,9 +8450,8 @@ def server_ssl(ssl: Any) -> Any:
 #          and connections may be cut at any byte.
 # Rules.   1. An answer is JSON, unless something must be sent before it, or a handler takes long:
 #             then the response becomes a stream, and comments keep the connection.
-#          2. In a session a lost connection cancels nothing, but for HTTP+SSE, where the session
-#             ends with its reader. Events are numbered per stream and kept; a GET with
-#             Last-Event-ID goes on after the last one.
+#          2. In a session a lost connection cancels nothing, except with HTTP+SSE. Events are
+#             numbered per stream and kept; a GET with Last-Event-ID goes on after the last one.
 # Limits.  The newest events of all sessions are kept, up to HELD_BYTES.
 
 STREAM_HEADERS = {
@@ -8461,14 +8460,21 @@ STREAM_HEADERS = {
     # spec: basic/transports/streamable-http#receiving-messages -- else proxies hold events back
     "x-accel-buffering": "no"
 }
+COMMENT = b":\n\n"  # which clients skip
 
 
 class Stream:
-    """Where the answer to a POST goes; or a session's standalone stream, which nothing ends."""
+    """Where the answer to a POST goes; or a session's standalone stream, which nothing ends.
 
-    name = ""  # begins the ids of its events; "" until it is a stream of events
+        response, no name  nothing is sent yet: the answer may be JSON
+        response and name  a stream: events are sent
+        name, no response  its reader has left: events are kept for the next
+        neither            answered in JSON; or standalone and not read yet
+    """
+
+    name = ""  # begins the ids of its events
     last = sent = 0  # the number of the newest event, and of the newest that was sent
-    complete = False  # its last event has been put
+    complete = False  # whether the newest is the last
 
     def __init__(
         self, conversation: HTTPConversation, response: Response | None = None,
@@ -8477,7 +8483,8 @@ class Stream:
         self.conversation, self.response, self.caller = conversation, response, caller
         self.endpoint = conversation.endpoint
         self.since = self.endpoint.now  # when something was sent last
-        self.endpoint.live.add(self)
+        if response:
+            self.endpoint.live.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
         """Send a message; an answer to the POST is the last."""
@@ -8505,10 +8512,10 @@ class Stream:
     async def open(self) -> None:
         """Make a stream of the response, if it is none yet."""
         if self.response and not self.name:
-            await self.begin(self.response)
+            await self.attach(self.response)
 
-    async def begin(self, response: Response, first: bytes = b"") -> None:
-        """Send `first` and what was missed to a reader, and go on with what comes."""
+    async def attach(self, response: Response, first: bytes = b"") -> None:
+        """Send `first` (else an id, to resume from), what a reader missed, and what comes."""
         conversation, kept = self.conversation, self.endpoint.kept
         missed = [kept[self, n] for n in range(self.sent + 1, self.last + 1) if (self, n) in kept]
         if not self.name:
@@ -8526,12 +8533,13 @@ class Stream:
                             first + b"".join(missed), not self.complete)
 
     def detach(self, response: Response) -> None:
+        """Note that a reader has left."""
         if self.response is response:
             self.release()
             self.conversation.reader_left()
 
     def release(self) -> Response | None:
-        """Return the response, which is this stream's no longer."""
+        """Give up the response, and return it."""
         response, self.response = self.response, None
         self.endpoint.live.discard(self)
         return response
@@ -8539,8 +8547,9 @@ class Stream:
     async def keep_alive(self) -> None:
         self.since = self.endpoint.now
         if self.response and self.name:
-            await self.response.write(b":\n\n")  # a comment
-        await self.open()
+            await self.response.write(COMMENT)
+        else:
+            await self.open()
 
     async def pause(self, retry_ms: int) -> bool:
         """End the connection, not the stream; return False if the client cannot come back."""
@@ -8554,7 +8563,7 @@ class Stream:
         if response and response.begun:
             await response.end(last)
         elif response:
-            await response.send(200, STREAM_HEADERS, last)
+            await response.send(200, STREAM_HEADERS)
 
 
 class HTTPConversation(Conversation):
@@ -8564,7 +8573,7 @@ class HTTPConversation(Conversation):
     stores_events = False  # whether events are numbered and kept
     headers: Fields = {}  # of the answer that opens a session, and of its streams
     statuses: dict[int, int] = {}  # of HTTP, by the code of an error; others have 200
-    standalone: Stream | None = None  # for what no request caused
+    standalone: Any = None  # of a session, for what no request caused
     reader_left: Any = nothing  # called when the reader of a stream has gone
 
     def __init__(self, endpoint: Endpoint, caller: Caller):
@@ -8652,12 +8661,13 @@ class HTTPSession(HTTPConversation):
     def __init__(self, endpoint: Endpoint, caller: Caller, id: str):
         super().__init__(endpoint, caller)
         self.id, self.owner, self.used = id, caller.owner, endpoint.now
+        self.standalone = Stream(self)
         if self.stores_events:
             self.headers = {SESSION_HEADER: id}
 
     @property
     def idle(self) -> bool:
-        return not (self.incoming or self.standalone and self.standalone.response)
+        return not (self.incoming or self.standalone.response)
 
     def touch(self) -> None:
         self.used = self.endpoint.now
@@ -8666,11 +8676,17 @@ class HTTPSession(HTTPConversation):
 
     reader_left = touch
 
-    def open_standalone(self) -> Stream:
-        if not self.standalone:
-            self.standalone = Stream(self)
-            self.listen(self.standalone)
-        return self.standalone
+    async def resume(self, last_id: str, response: Response) -> None:
+        """Go on with a stream after the event `last_id`."""
+        name, _, digits = last_id.rpartition("-")
+        number = int(digits) if re.fullmatch("[0-9]{1,15}", digits) else -1
+        stream = self.streams.get(name)
+        if not (stream and (number == stream.last or (stream, number + 1) in self.endpoint.kept)):
+            raise ProtocolError("the events after last-event-id are not kept")
+        before, stream.sent = stream.release(), number
+        if before:
+            self.endpoint.tasks.spawn(before.end())
+        await stream.attach(response, COMMENT)
 
 
 class PairSession(HTTPSession):
@@ -8819,7 +8835,7 @@ async def serve_page(
 #          2. The id of a session cannot be guessed. Only the principal that opened the session can
 #             use it; for all others it does not exist.
 # Limits.  Of too many sessions, the one that was idle longest ends. A stream may outlive the token
-#          that opened it. Modern clients send no responses.
+#          that opened it.
 
 PAIR_PATH = "/messages"  # where the first revision's transport takes messages
 
@@ -8887,7 +8903,7 @@ class Endpoint:
         self.now = self.loop.time()  # of the last sweep: near enough for minutes
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
         self.live: set[Stream] = set()  # streams that have a response
-        #: events by their stream and their number, oldest first
+        #: events by stream and number, oldest first
         self.kept: OrderedDict[tuple[Stream, int], bytes] = OrderedDict()
         self.kept_bytes = 0
         self.loads: dict[str, int] = {}  # bytes of requests, by client
@@ -8908,8 +8924,9 @@ class Endpoint:
                     ("GET", "/sse", self.open_pair), ("POST", PAIR_PATH, self.post_to_pair)]
         for method, where, fn in own:
             self.add(method, where, Route(fn))
-        for where in ("/healthz", "/readyz") if self.healthz else ():
-            self.add_page("GET", where, Route(self.probe, True, True))
+        if self.healthz:
+            for where in ("/healthz", "/readyz"):
+                self.add_page("GET", where, Route(self.probe, True, True))
         for where, fn in self.authenticator.pages(self.path).items():
             for method in ("GET", "OPTIONS"):
                 self.add_page(method, where, Route(fn, True, True))
@@ -9063,26 +9080,17 @@ class Endpoint:
 
     async def get(self, request: HTTPRequest, response: Response) -> None:
         """Open the standalone stream, or resume any stream after Last-Event-ID."""
-        session = self.session_of_legacy(request)
+        session = self.legacy_session(request)
         last_id = request.headers.get("last-event-id")
-        if not last_id:
-            standalone = session.open_standalone()
-            if standalone.response:
-                # Who only knows the id must not take the stream away.
-                raise ProtocolError("this session's stream is being read", http_status=409)
-            return await standalone.begin(response)
-        name, _, number = last_id.rpartition("-")
-        stream = session.streams.get(name) if re.fullmatch("[0-9]{1,15}", number) else None
-        if not stream or (
-            int(number) != stream.last and (stream, int(number) + 1) not in self.kept
-        ):
-            raise ProtocolError("the events after last-event-id are not kept")
-        before, stream.sent = stream.release(), int(number)
-        if before:
-            self.tasks.spawn(before.end())
-        await stream.begin(response, b":\n\n")
+        if last_id:
+            return await session.resume(last_id, response)
+        if session.standalone.response:
+            # Who only knows the id must not take the stream away.
+            raise ProtocolError("this session's stream is being read", http_status=409)
+        session.listen(session.standalone)
+        await session.standalone.attach(response)
 
-    def session_of_legacy(self, request: HTTPRequest) -> HTTPSession:
+    def legacy_session(self, request: HTTPRequest) -> HTTPSession:
         """Return the session of a GET or a DELETE: the modern era has neither."""
         if header_revision(request.headers) >= MODERN:
             # spec: basic/transports/streamable-http#earlier-streamable-http-revisions
@@ -9091,7 +9099,7 @@ class Endpoint:
         return self.session_of(request.headers.get(SESSION_HEADER), request)
 
     async def delete(self, request: HTTPRequest, response: Response) -> None:
-        self.end_soon(self.session_of_legacy(request))
+        self.end_soon(self.legacy_session(request))
         await response.send(204, {})
 
     async def open_pair(self, request: HTTPRequest, response: Response) -> None:
@@ -9099,16 +9107,17 @@ class Endpoint:
         session = self.open_session(PairSession, request)
         # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
         where = f"{request.root}{PAIR_PATH}?session_id={session.id}".encode()
-        await session.open_standalone().begin(response, b"event: endpoint\ndata: %b\n\n" % where)
+        session.listen(session.standalone)
+        await session.standalone.attach(response, b"event: endpoint\ndata: %b\n\n" % where)
 
     async def post_to_pair(self, request: HTTPRequest, response: Response) -> None:
         """Take a message of HTTP+SSE; the stream has its answer."""
         check_json(request.headers)
         found = re.search("(?:^|&)session_id=([^&]*)", request.query)
         session = self.session_of(found[1] if found else "", request)
-        if session.stores_events:
+        if not isinstance(session, PairSession):
             raise ProtocolError(f"the messages of this session go to {self.path}")
-        stream = session.open_standalone()
+        stream = session.standalone
         if stream.response:
             await stream.response.write(b"")  # waits until the client has read enough
         session.receive(request.body, stream, request)
@@ -9142,9 +9151,9 @@ class Endpoint:
         self.modern.on_lost()
         streams = {each.conversation for each in self.live}
         conversations = {self.modern, *self.sessions.values(), *streams}
-        for each in conversations:
-            if each.standalone and each.stores_events:  # its reader comes back later
-                self.tasks.spawn(each.standalone.end())
+        for session in self.sessions.values():
+            if session.stores_events:  # its reader comes back later
+                self.tasks.spawn(session.standalone.end())
         await poll(lambda: any(each.incoming for each in conversations), self.grace)
         ends = [self.tasks.spawn(each.disconnect(SHUTTING_DOWN)) for each in conversations]
         await asyncio.wait(ends, timeout=FAREWELL_SECONDS)  # some clients do not read
@@ -9662,7 +9671,6 @@ def proxy_for(url: URL) -> Proxy | None:
 #          2. Every request gets a response or an error, whatever happens to its connection. It is
 #             sent again only if it just reads: the server may have served it.
 
-
 warn_once = lru_cache()(logger.warning)
 
 
@@ -9674,6 +9682,7 @@ class HTTPExchange(Transport):
     session: Fields = types.MappingProxyType({})  # legacy: the header that names it
     #: returns an Authorizer for the value of `auth=`, or None; section 47 puts one here
     authorizer_of: Any = nothing
+
     def __init__(
         self, url: str, *, headers: Fields | Action | None = None,
         token: Any = None, ssl: Any = None, auth: Any = None
