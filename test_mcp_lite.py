@@ -424,11 +424,19 @@ def pytest_make_parametrize_id(val):
 
 
 def pytest_pyfunc_call(pyfuncitem):
-    """Have a test that is `async` run by run()."""
+    """Have a test that is `async` run by run(), inside each fixture that is an `async with`."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     given = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
-    run(pyfuncitem.obj(**given))
+
+    async def test():
+        async with contextlib.AsyncExitStack() as stack:
+            for name, value in given.items():
+                if isinstance(value, contextlib.AbstractAsyncContextManager):
+                    given[name] = await stack.enter_async_context(value)
+            await pyfuncitem.obj(**given)
+
+    run(test())
     return True
 
 
@@ -13403,6 +13411,11 @@ class World:
         return self.seen.count(what)
 
 
+@pytest.fixture
+def world():
+    return World().running()
+
+
 @pytest.fixture(scope="module")
 def keys():
     """examples/authorization/keys.py: it signs, and has more ways to a token."""
@@ -13465,12 +13478,11 @@ class TestLoggingIn:
         ("Bearer", None),
         ("", None),
     ])  # fmt: skip
-    async def test_a_challenge_is_read_as_its_grammar_says(self, challenge, scope):
+    async def test_a_challenge_is_read_as_its_grammar_says(self, challenge, scope, world):
         """RFC 9110 §11.6.1"""
-        async with World().running() as world:
-            world.challenge = challenge
-            await world.log_in()
-            assert world.asked[0].get("scope") == scope
+        world.challenge = challenge
+        await world.log_in()
+        assert world.asked[0].get("scope") == scope
 
     @pytest.mark.parametrize("challenge, resource, server, chosen, wanted", [
         ("c", ["a", "b"], [], None, "c"), ("", ["a", "b"], [], None, "a b"), ("", [], ["x"], None, None),
@@ -13479,14 +13491,13 @@ class TestLoggingIn:
         ("", ["a", 'b"', 7, "a"], [], None, "a"),
     ])  # fmt: skip
     async def test_the_scope_is_the_challenge_s_else_all_that_the_server_names(
-        self, challenge, resource, server, chosen, wanted
+        self, challenge, resource, server, chosen, wanted, world
     ):
         """spec: basic/authorization/index#scope-selection-strategy"""
-        async with World().running() as world:
-            world.challenge += f', scope="{challenge}"'
-            world.resource["scopes_supported"], world.server["scopes_supported"] = resource, server
-            await world.log_in(world.oauth(scopes=chosen))
-            assert world.asked[0].get("scope") == wanted
+        world.challenge += f', scope="{challenge}"'
+        world.resource["scopes_supported"], world.server["scopes_supported"] = resource, server
+        await world.log_in(world.oauth(scopes=chosen))
+        assert world.asked[0].get("scope") == wanted
 
     #: Who lies, or which page; the lie; what the error says.
     LIES = [
@@ -13564,14 +13575,13 @@ class TestLoggingIn:
         ("{root}/t/", "{root}/t", False), ("{root}", "{root}/t", False), ("{root}/t", "{root}/t", True),
     ])  # fmt: skip
     async def test_an_issuer_is_compared_as_it_is_but_for_one_slash_without_a_path(
-        self, published, issuer, fine
+        self, published, issuer, fine, world
     ):
-        async with World().running() as world:
-            published, issuer = (text.replace("{root}", world.root) for text in (published, issuer))
-            world.resource["authorization_servers"] = [published]
-            world.server["issuer"] = world.redirect["iss"] = issuer
-            world.pages[SERVER_PAGE + "/t"] = 200, world.server
-            await (world.log_in() if fine else world.refused("issuer is"))
+        published, issuer = (text.replace("{root}", world.root) for text in (published, issuer))
+        world.resource["authorization_servers"] = [published]
+        world.server["issuer"] = world.redirect["iss"] = issuer
+        world.pages[SERVER_PAGE + "/t"] = 200, world.server
+        await (world.log_in() if fine else world.refused("issuer is"))
 
     #: What the challenge names; the issuer's path; the places in order, of which each kind's last is right.
     PLACES = [
@@ -13586,76 +13596,69 @@ class TestLoggingIn:
 
     @pytest.mark.parametrize("missing", [(404, ""), (405, ""), (200, "<html>")])
     @pytest.mark.parametrize("named, path, resources, servers", PLACES)
-    async def test_metadata_are_looked_for_in_one_order(self, named, path, resources, servers, missing):
+    async def test_metadata_are_looked_for_in_one_order(self, named, path, resources, servers, missing, world):
         """spec: basic/authorization/authorization-server-discovery"""
-        async with World().running() as world:
-            world.challenge = f'Bearer resource_metadata="{{root}}{named}"' if named else "Bearer"
-            issuer = world.server["issuer"] = world.redirect["iss"] = world.root + path
-            world.resource["resource"] = world.root if len(resources) > 1 else world.root + "/mcp"
-            world.resource["authorization_servers"] = [issuer]
-            world.pages = dict.fromkeys([*resources, *servers], missing)
-            world.pages[resources[-1]], world.pages[servers[-1]] = (200, world.resource), (200, world.server)
-            await world.log_in()
-            assert world.seen[1 : world.seen.index("POST /register")] == [f"GET {page}" for page in resources + servers]
-            assert world.asked[0]["resource"] == world.resource["resource"], "as published"
+        world.challenge = f'Bearer resource_metadata="{{root}}{named}"' if named else "Bearer"
+        issuer = world.server["issuer"] = world.redirect["iss"] = world.root + path
+        world.resource["resource"] = world.root if len(resources) > 1 else world.root + "/mcp"
+        world.resource["authorization_servers"] = [issuer]
+        world.pages = dict.fromkeys([*resources, *servers], missing)
+        world.pages[resources[-1]], world.pages[servers[-1]] = (200, world.resource), (200, world.server)
+        await world.log_in()
+        assert world.seen[1 : world.seen.index("POST /register")] == [f"GET {page}" for page in resources + servers]
+        assert world.asked[0]["resource"] == world.resource["resource"], "as published"
 
     @pytest.mark.parametrize("page", [RESOURCE_PAGE, SERVER_PAGE])
-    async def test_an_outage_leads_to_no_other_place(self, page):
-        async with World().running() as world:
-            world.challenge, world.pages[page] = "Bearer", (500, "")
-            await world.refused("500")
-            assert world.seen[-1] == f"GET {page}"
+    async def test_an_outage_leads_to_no_other_place(self, page, world):
+        world.challenge, world.pages[page] = "Bearer", (500, "")
+        await world.refused("500")
+        assert world.seen[-1] == f"GET {page}"
 
     @pytest.mark.parametrize("size, fine", [(1024 * 1024, True), (1024 * 1024 + 1, False)])
-    async def test_a_document_has_a_megabyte_at_most(self, size, fine):
-        async with World().running() as world:
-            text = json.dumps(world.resource)
-            world.pages[RESOURCE_PAGE] = 200, text + " " * (size - len(text))
-            await (world.log_in() if fine else world.refused("longer"))
+    async def test_a_document_has_a_megabyte_at_most(self, size, fine, world):
+        text = json.dumps(world.resource)
+        world.pages[RESOURCE_PAGE] = 200, text + " " * (size - len(text))
+        await (world.log_in() if fine else world.refused("longer"))
 
     @pytest.mark.parametrize("redirects, fine", [(3, True), (4, False)])
-    async def test_a_document_redirects_three_times_at_most_within_its_origin(self, redirects, fine):
-        async with World().running() as world:
-            for number in range(redirects):
-                world.pages[f"/{number}"] = 307, "", {"location": f"/{number + 1}"}
-            world.pages[f"/{redirects}"] = 200, world.resource
-            world.challenge = 'Bearer resource_metadata="{root}/0"'
-            await (world.log_in() if fine else world.refused("more than 3"))
+    async def test_a_document_redirects_three_times_at_most_within_its_origin(self, redirects, fine, world):
+        for number in range(redirects):
+            world.pages[f"/{number}"] = 307, "", {"location": f"/{number + 1}"}
+        world.pages[f"/{redirects}"] = 200, world.resource
+        world.challenge = 'Bearer resource_metadata="{root}/0"'
+        await (world.log_in() if fine else world.refused("more than 3"))
 
-    async def test_a_document_that_does_not_end_is_given_up(self):
-        async with World().running() as world:
-            began, over = asyncio.Event(), asyncio.Event()
+    async def test_a_document_that_does_not_end_is_given_up(self, world):
+        began, over = asyncio.Event(), asyncio.Event()
 
-            async def page(request):
-                began.set()
-                await over.wait()
-                return 404, ""
+        async def page(request):
+            began.set()
+            await over.wait()
+            return 404, ""
 
-            world.pages[RESOURCE_PAGE] = page
-            failing = asyncio.ensure_future(world.refused("20 seconds"))
-            await began.wait()
-            time_machine()(20.5)
-            await failing
-            over.set()
+        world.pages[RESOURCE_PAGE] = page
+        failing = asyncio.ensure_future(world.refused("20 seconds"))
+        await began.wait()
+        time_machine()(20.5)
+        await failing
+        over.set()
 
     @pytest.mark.parametrize("metadata", [True, False])
-    async def test_a_server_of_2025_03_26_is_its_own_authorization_server(self, metadata):
+    async def test_a_server_of_2025_03_26_is_its_own_authorization_server(self, metadata, world):
         """spec 2025-03-26: basic/authorization#fallbacks-for-servers-without-metadata-discovery"""
-        async with World().running() as world:
-            world.challenge, world.pages[RESOURCE_PAGE] = "Bearer", (404, "")
-            if not metadata:
-                world.pages[SERVER_PAGE], world.redirect["iss"] = (404, ""), None
-            await world.log_in()
-            assert world.asked[0]["resource"] == world.forms()[0]["resource"] == world.root + "/mcp"
-            assert world.opened[0].startswith(world.root + "/authorize?")
+        world.challenge, world.pages[RESOURCE_PAGE] = "Bearer", (404, "")
+        if not metadata:
+            world.pages[SERVER_PAGE], world.redirect["iss"] = (404, ""), None
+        await world.log_in()
+        assert world.asked[0]["resource"] == world.forms()[0]["resource"] == world.root + "/mcp"
+        assert world.opened[0].startswith(world.root + "/authorize?")
 
-    async def test_no_character_of_the_page_means_anything_to_a_shell(self):
+    async def test_no_character_of_the_page_means_anything_to_a_shell(self, world):
         """CVE-2025-6514"""
-        async with World().running() as world:
-            world.server["authorization_endpoint"] = world.root + "/$(x)'y;{z}|`?q='&a=b"
-            await world.log_in()
-            assert re.fullmatch(r"[A-Za-z0-9%/?:@!&*+,;=~\[\]._-]+", world.opened[0])
-            assert world.asked[0].items() >= {"q": "'", "a": "b"}.items(), "a query that is there stays"
+        world.server["authorization_endpoint"] = world.root + "/$(x)'y;{z}|`?q='&a=b"
+        await world.log_in()
+        assert re.fullmatch(r"[A-Za-z0-9%/?:@!&*+,;=~\[\]._-]+", world.opened[0])
+        assert world.asked[0].items() >= {"q": "'", "a": "b"}.items(), "a query that is there stays"
 
     @pytest.mark.parametrize("target, method", [
         ("/favicon.ico", "GET"), ("/callback", "GET"), ("/callback?state=x&code=y", "GET"),
@@ -13678,94 +13681,86 @@ class TestLoggingIn:
         assert b"code" not in page and headers["cache-control"] == "no-store"
 
     @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-    async def test_we_listen_where_redirect_uri_says_or_say_who_does(self, host):
-        async with World().running() as world:
-            taken = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
-            uri = f"http://{host}:{taken.sockets[0].getsockname()[1]}/back"
-            auth = world.oauth(client_id="c", redirect_uri=uri)
-            await world.refused(f"port {uri.split(':')[2][:-5]}.*redirect_uri", auth)
-            taken.close()
-            await taken.wait_closed()
-            await world.log_in(auth)
-            assert world.asked[0]["redirect_uri"] == world.forms()[0]["redirect_uri"] == uri
+    async def test_we_listen_where_redirect_uri_says_or_say_who_does(self, host, world):
+        taken = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
+        uri = f"http://{host}:{taken.sockets[0].getsockname()[1]}/back"
+        auth = world.oauth(client_id="c", redirect_uri=uri)
+        await world.refused(f"port {uri.split(':')[2][:-5]}.*redirect_uri", auth)
+        taken.close()
+        await taken.wait_closed()
+        await world.log_in(auth)
+        assert world.asked[0]["redirect_uri"] == world.forms()[0]["redirect_uri"] == uri
 
-    async def test_each_login_registers_anew(self):
+    async def test_each_login_registers_anew(self, world):
         """So nothing depends on whether the server still knows who registered formerly."""
-        async with World().running() as world:
-            auth, answer = world.oauth(), {"error": "invalid_client"}
-            world.pages["/token"] = lambda request: (401, answer) if b"client_id=client-1" in request.body else None
-            await world.refused("invalid_client", auth)
-            await world.log_in(auth)
-            assert world.count("POST /register") == 2
+        auth, answer = world.oauth(), {"error": "invalid_client"}
+        world.pages["/token"] = lambda request: (401, answer) if b"client_id=client-1" in request.body else None
+        await world.refused("invalid_client", auth)
+        await world.log_in(auth)
+        assert world.count("POST /register") == 2
 
-    async def test_a_person_has_some_time_which_no_request_s_timeout_cuts_short(self, capsys):
-        async with World().running() as world:
-            auth = world.oauth(open_browser=world.opened.append, timeout=0.05)
-            await world.refused(r"nobody logged in within 0.05 seconds", auth)
-            assert world.opened[0] in capsys.readouterr().err and world.forms() == []
+    async def test_a_person_has_some_time_which_no_request_s_timeout_cuts_short(self, capsys, world):
+        auth = world.oauth(open_browser=world.opened.append, timeout=0.05)
+        await world.refused(r"nobody logged in within 0.05 seconds", auth)
+        assert world.opened[0] in capsys.readouterr().err and world.forms() == []
 
-            def slowly(url):
-                time_machine()(25)
-                asyncio.get_running_loop().call_later(0.01, world.open, url)
+        def slowly(url):
+            time_machine()(25)
+            asyncio.get_running_loop().call_later(0.01, world.open, url)
 
-            await world.log_in(world.oauth(open_browser=slowly))
+        await world.log_in(world.oauth(open_browser=slowly))
 
-    async def test_without_a_person_an_error_says_what_to_type(self):
-        async with World().running() as world:
-            await world.refused("login http://127.*/mcp", world.oauth(interactive=False))
-            assert world.seen == ["POST /mcp"]
+    async def test_without_a_person_an_error_says_what_to_type(self, world):
+        await world.refused("login http://127.*/mcp", world.oauth(interactive=False))
+        assert world.seen == ["POST /mcp"]
 
-    async def test_a_token_that_is_refused_at_once_costs_one_consent(self):
-        async with World().running() as world:
-            world.give = lambda scope: (200, {"access_token": "bad", "token_type": "bearer"})
-            await world.refused("refused the token")
-            assert len(world.asked) == 1 and world.count("POST /mcp") == 2
+    async def test_a_token_that_is_refused_at_once_costs_one_consent(self, world):
+        world.give = lambda scope: (200, {"access_token": "bad", "token_type": "bearer"})
+        await world.refused("refused the token")
+        assert len(world.asked) == 1 and world.count("POST /mcp") == 2
 
-    async def test_more_scope_is_asked_for_with_what_was_asked_for_before(self):
+    async def test_more_scope_is_asked_for_with_what_was_asked_for_before(self, world):
         """spec: basic/authorization/index#step-up-authorization-flow"""
-        async with World().running() as world:
-            world.resource["scopes_supported"] = ["a"]
-            async with world.client() as client:
-                world.needs["tools/list"] = "b"
+        world.resource["scopes_supported"] = ["a"]
+        async with world.client() as client:
+            world.needs["tools/list"] = "b"
+            await client.request("tools/list")
+            assert [asked["scope"] for asked in world.asked] == ["a", "a b"]
+            world.token = lambda request: world.give("")  # from now on it never gives what was asked for
+            world.needs["tools/list"] = "c"
+            with pytest.raises(m.AuthError):
                 await client.request("tools/list")
-                assert [asked["scope"] for asked in world.asked] == ["a", "a b"]
-                world.token = lambda request: world.give("")  # from now on it never gives what was asked for
-                world.needs["tools/list"] = "c"
-                with pytest.raises(m.AuthError):
-                    await client.request("tools/list")
-                assert [asked["scope"] for asked in world.asked[2:]] == ["a b c"]
-                world.pages["/mcp"] = 403, "no"
-                with pytest.raises(m.AuthError, match="403"):
-                    await client.request("tools/list")
-                world.pages.clear()
-            assert len(world.asked) == 3, "a 403 without a reason is an error"
+            assert [asked["scope"] for asked in world.asked[2:]] == ["a b c"]
+            world.pages["/mcp"] = 403, "no"
+            with pytest.raises(m.AuthError, match="403"):
+                await client.request("tools/list")
+            world.pages.clear()
+        assert len(world.asked) == 3, "a 403 without a reason is an error"
 
-    async def test_requests_refused_together_wait_for_one_login_that_outlives_each_of_them(self):
-        async with World().running() as world:
-            world.held = []
-            async with world.client() as client:
-                world.forget()
-                requests = [asyncio.ensure_future(client.request("tools/list")) for _ in range(4)]
-                await eventually(lambda: world.held)
-                requests.pop(0).cancel()
-                await idle()
-                await ask(world.agree(world.held[0]))
-                await asyncio.gather(*requests)
-            assert len(world.held) == 1
+    async def test_requests_refused_together_wait_for_one_login_that_outlives_each_of_them(self, world):
+        world.held = []
+        async with world.client() as client:
+            world.forget()
+            requests = [asyncio.ensure_future(client.request("tools/list")) for _ in range(4)]
+            await eventually(lambda: world.held)
+            requests.pop(0).cancel()
+            await idle()
+            await ask(world.agree(world.held[0]))
+            await asyncio.gather(*requests)
+        assert len(world.held) == 1
 
-    async def test_closing_ends_a_login_and_begins_none(self):
-        async with World().running() as world:
-            world.held = []
-            async with world.client() as client:
-                world.forget()
-                request = asyncio.ensure_future(client.request("tools/list"))
-                await eventually(lambda: world.held)
-            with pytest.raises(m.MCPError):
-                await request
-            assert len(world.held) == 1
+    async def test_closing_ends_a_login_and_begins_none(self, world):
+        world.held = []
+        async with world.client() as client:
+            world.forget()
+            request = asyncio.ensure_future(client.request("tools/list"))
+            await eventually(lambda: world.held)
+        with pytest.raises(m.MCPError):
+            await request
+        assert len(world.held) == 1
 
     @pytest.mark.parametrize("revision", ["2026-07-28", "2025-03-26"])
-    async def test_a_guarded_server_and_our_client_agree_in_each_era(self, revision):
+    async def test_a_guarded_server_and_our_client_agree_in_each_era(self, revision, world):
         app = m.Server("guarded")
 
         @app.tool
@@ -13776,16 +13771,15 @@ class TestLoggingIn:
         def write() -> str:
             return "written"
 
-        async with World().running() as world:
-            def verify(token):
-                return m.Principal(world.root, "alice", scopes=world.tokens[token].split()) if token in world.tokens else None
+        def verify(token):
+            return m.Principal(world.root, "alice", scopes=world.tokens[token].split()) if token in world.tokens else None
 
-            guard = m.Guard(verify=verify, issuers=[world.root], scopes=["read"])
-            async with app.http(port=0, auth=guard) as server:
-                async with m.Client(server.url, revision=revision, auth=world.oauth()) as client:
-                    assert await client.call("read") == "alice None", "no handler sees the token"
-                    assert await client.call("write") == "written"
-            assert [asked["scope"] for asked in world.asked] == ["read", "read write"]
+        guard = m.Guard(verify=verify, issuers=[world.root], scopes=["read"])
+        async with app.http(port=0, auth=guard) as server:
+            async with m.Client(server.url, revision=revision, auth=world.oauth()) as client:
+                assert await client.call("read") == "alice None", "no handler sees the token"
+                assert await client.call("write") == "written"
+        assert [asked["scope"] for asked in world.asked] == ["read", "read write"]
 
     @pytest.mark.parametrize("address, public", [
         ("8.8.8.8", True), ("2606:4700::1", True), ("10.0.0.1", False), ("127.0.0.1", False),
@@ -13880,55 +13874,50 @@ class TestWhoWeAre:
     ]
 
     @pytest.mark.parametrize("secret, listed, header, fields", WAYS)
-    async def test_a_secret_goes_one_way_and_never_two(self, secret, listed, header, fields):
+    async def test_a_secret_goes_one_way_and_never_two(self, secret, listed, header, fields, world):
         """RFC 6749 §2.3.1"""
-        async with World().running() as world:
-            world.server["token_endpoint_auth_methods_supported"] = listed
-            await world.log_in(world.oauth(client_id="c d", client_secret=secret, issuer=world.root))
-            [request] = [each for each in world.requests if each.path == "/token"]
-            form = request.form
-            told = " ".join(form[name] for name in ("client_id", "client_secret") if name in form)
-            header = header and f"Basic {base64.b64encode(header.encode()).decode()}"
-            assert (request.headers.get("authorization"), told or None) == (header, fields)
-            assert world.asked[0]["client_id"] == "c d" and "POST /register" not in world.seen
+        world.server["token_endpoint_auth_methods_supported"] = listed
+        await world.log_in(world.oauth(client_id="c d", client_secret=secret, issuer=world.root))
+        [request] = [each for each in world.requests if each.path == "/token"]
+        form = request.form
+        told = " ".join(form[name] for name in ("client_id", "client_secret") if name in form)
+        header = header and f"Basic {base64.b64encode(header.encode()).decode()}"
+        assert (request.headers.get("authorization"), told or None) == (header, fields)
+        assert world.asked[0]["client_id"] == "c d" and "POST /register" not in world.seen
 
-    async def test_a_registered_secret_is_used_though_no_way_is_named(self):
+    async def test_a_registered_secret_is_used_though_no_way_is_named(self, world):
         """RFC 7591 §2: client_secret_basic is the default."""
-        async with World().running() as world:
-            world.pages["/register"] = 201, {"client_id": "c", "client_secret": "s"}
-            await world.log_in()
-            [request] = [each for each in world.requests if each.path == "/token"]
-            assert request.headers["authorization"] == "Basic " + base64.b64encode(b"c:s").decode()
+        world.pages["/register"] = 201, {"client_id": "c", "client_secret": "s"}
+        await world.log_in()
+        [request] = [each for each in world.requests if each.path == "/token"]
+        assert request.headers["authorization"] == "Basic " + base64.b64encode(b"c:s").decode()
 
-    async def test_a_token_may_come_with_201_and_a_challenge_may_name_a_page_that_is_not_there(self):
-        async with World().running() as world:
-            world.challenge = 'Bearer resource_metadata="{root}/nowhere"'
-            world.resource["authorization_servers"] = world.root  # no list
-            world.server["code_challenge_methods_supported"] = "S256"
-            world.pages["/token"] = lambda request: (201, {**world.token(request)[1], "error": None, "scope": ["a"]})
-            await world.log_in()
-            assert f"GET {RESOURCE_PAGE}" in world.seen
+    async def test_a_token_may_come_with_201_and_a_challenge_may_name_a_page_that_is_not_there(self, world):
+        world.challenge = 'Bearer resource_metadata="{root}/nowhere"'
+        world.resource["authorization_servers"] = world.root  # no list
+        world.server["code_challenge_methods_supported"] = "S256"
+        world.pages["/token"] = lambda request: (201, {**world.token(request)[1], "error": None, "scope": ["a"]})
+        await world.log_in()
+        assert f"GET {RESOURCE_PAGE}" in world.seen
 
     @pytest.mark.parametrize("listed, wanted", [
         (None, "none"), (["client_secret_post", "none"], "none"), (["client_secret_post"], "client_secret_post"),
         (["private_key_jwt", "client_secret_basic"], "client_secret_basic"),
     ])  # fmt: skip
-    async def test_a_registration_asks_for_a_way_that_the_server_lists(self, listed, wanted):
-        async with World().running() as world:
-            world.server["token_endpoint_auth_methods_supported"] = listed
-            world.pages["/register"] = 200, {"client_id": "c9", "client_secret": "s", "client_secret_expires_at": 0}
-            await world.log_in()
-            assert json.loads(world.requests[3].body)["token_endpoint_auth_method"] == wanted
-            assert world.asked[0]["client_id"] == "c9"
+    async def test_a_registration_asks_for_a_way_that_the_server_lists(self, listed, wanted, world):
+        world.server["token_endpoint_auth_methods_supported"] = listed
+        world.pages["/register"] = 200, {"client_id": "c9", "client_secret": "s", "client_secret_expires_at": 0}
+        await world.log_in()
+        assert json.loads(world.requests[3].body)["token_endpoint_auth_method"] == wanted
+        assert world.asked[0]["client_id"] == "c9"
 
     @pytest.mark.parametrize("supported, wanted", [
         (True, "https://me.example/id.json"), ("yes", "client-1"), (None, "client-1"),
     ])  # fmt: skip
-    async def test_a_document_is_a_client_id_where_the_server_takes_such(self, supported, wanted):
-        async with World().running() as world:
-            world.server["client_id_metadata_document_supported"] = supported
-            await world.log_in(world.oauth(client_metadata_url="https://me.example/id.json"))
-            assert world.asked[0]["client_id"] == wanted
+    async def test_a_document_is_a_client_id_where_the_server_takes_such(self, supported, wanted, world):
+        world.server["client_id_metadata_document_supported"] = supported
+        await world.log_in(world.oauth(client_metadata_url="https://me.example/id.json"))
+        assert world.asked[0]["client_id"] == wanted
 
     @pytest.mark.parametrize("options, why", [
         ({"client_secret": "s"}, "client_id="), ({"client_id": "c", "client_secret": "s"}, "issuer="),
@@ -13950,8 +13939,8 @@ class TestWhoWeAre:
             async with m.Client("http://a.example/mcp", auth=m.OAuth(store=m.TokenStore())):
                 pass
 
-    async def test_an_id_or_a_secret_is_sent_to_its_issuer_alone(self):
-        async with World().running() as world, World().running() as evil:
+    async def test_an_id_or_a_secret_is_sent_to_its_issuer_alone(self, world):
+        async with World().running() as evil:
             given = {"client_id": "c", "client_secret": "s", "issuer": world.root}
             evil.resource["authorization_servers"] = [evil.root, "https://other.example"]
             for auth in (evil.oauth(**given), m.ClientCredentials("c", "s", issuer=world.root)):
@@ -13963,8 +13952,8 @@ class TestWhoWeAre:
             await world.log_in(world.oauth(**given))
             assert world.count("POST /token") == 1 and "POST /token" not in evil.seen
 
-    async def test_the_first_login_fixes_the_issuer_of_an_id(self):
-        async with World().running() as world, World().running() as second:
+    async def test_the_first_login_fixes_the_issuer_of_an_id(self, world):
+        async with World().running() as second:
             auth = world.oauth(client_id="c")
             await world.log_in(auth)
             world.forget()
@@ -13974,269 +13963,254 @@ class TestWhoWeAre:
             await second.refused(f"without {world.root}", auth)  # clients share the object
             assert "POST /token" not in second.seen
 
-    async def test_a_login_of_another_issuer_is_not_used(self):
-        async with World().running() as world:
-            store = m.TokenStore()
-            await world.log_in(world.oauth(client_id="c", store=store))
-            world.tokens.clear()
-            auth = world.oauth(client_id="c", client_secret="s", issuer="https://as.example", store=store)
-            await world.refused("without https://as.example", auth)
-            assert world.count("POST /token") == 1
+    async def test_a_login_of_another_issuer_is_not_used(self, world):
+        store = m.TokenStore()
+        await world.log_in(world.oauth(client_id="c", store=store))
+        world.tokens.clear()
+        auth = world.oauth(client_id="c", client_secret="s", issuer="https://as.example", store=store)
+        await world.refused("without https://as.example", auth)
+        assert world.count("POST /token") == 1
 
     @pytest.mark.parametrize("resource, sent", [(None, None), ("api://x", "api://x")])
-    async def test_the_user_may_choose_the_resource_and_add_parameters(self, resource, sent):
-        async with World().running() as world:
-            await world.log_in(world.oauth(resource=resource, extra={"prompt": "consent"}))
-            assert world.asked[0].get("resource") == world.forms()[0].get("resource") == sent
-            assert world.asked[0]["prompt"] == "consent"
-            del world.server["code_challenge_methods_supported"]
-            await world.log_in(world.oauth(assume_pkce=True))
+    async def test_the_user_may_choose_the_resource_and_add_parameters(self, resource, sent, world):
+        await world.log_in(world.oauth(resource=resource, extra={"prompt": "consent"}))
+        assert world.asked[0].get("resource") == world.forms()[0].get("resource") == sent
+        assert world.asked[0]["prompt"] == "consent"
+        del world.server["code_challenge_methods_supported"]
+        await world.log_in(world.oauth(assume_pkce=True))
 
-    async def test_a_program_logs_in_with_its_secret_or_what_its_platform_gives(self, keys, later):
-        async with World().running() as world:
-            del world.server["authorization_endpoint"], world.server["code_challenge_methods_supported"]
-            world.refreshes = False
-            async with world.client(m.ClientCredentials("me", "s", scopes="a", issuer=world.root)) as client:
-                later(3600)
-                await client.request("tools/list")
-            jwts = iter(["jwt-1", "jwt-2"])
-            await world.log_in(keys.WorkloadIdentity("me", lambda: next(jwts), issuer=world.root))
-            first, again, platform = world.forms()
-            assert first == again == {
-                "grant_type": "client_credentials", "scope": "a", "resource": world.root + "/mcp",
-            }  # fmt: skip
-            assert platform == {
-                "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": "jwt-1",
-                "client_id": "me", "resource": world.root + "/mcp",
-            }  # fmt: skip
-            assert world.asked == [] and "POST /register" not in world.seen
+    async def test_a_program_logs_in_with_its_secret_or_what_its_platform_gives(self, keys, later, world):
+        del world.server["authorization_endpoint"], world.server["code_challenge_methods_supported"]
+        world.refreshes = False
+        async with world.client(m.ClientCredentials("me", "s", scopes="a", issuer=world.root)) as client:
+            later(3600)
+            await client.request("tools/list")
+        jwts = iter(["jwt-1", "jwt-2"])
+        await world.log_in(keys.WorkloadIdentity("me", lambda: next(jwts), issuer=world.root))
+        first, again, platform = world.forms()
+        assert first == again == {
+            "grant_type": "client_credentials", "scope": "a", "resource": world.root + "/mcp",
+        }  # fmt: skip
+        assert platform == {
+            "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": "jwt-1",
+            "client_id": "me", "resource": world.root + "/mcp",
+        }  # fmt: skip
+        assert world.asked == [] and "POST /register" not in world.seen
 
     @pytest.mark.parametrize("kind, fine", [("id-jag", True), ("access_token", False)])
-    async def test_a_company_vouches_for_a_person(self, kind, fine, keys):
-        async with World().running() as world:
-            kind = "urn:ietf:params:oauth:token-type:" + kind
-            world.pages["/idp"] = 200, {"access_token": "jag", "token_type": "N_A", "issued_token_type": kind}
-            auth = keys.IdentityAssertion(
-                "me", "s", idp_token_endpoint=world.root + "/idp", idp_client_id="i", id_token="theirs", issuer=world.root
-            )
-            await (world.log_in(auth) if fine else world.refused("issued_token_type", auth))
-            assert world.forms("/idp") == [{
-                "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "client_id": "i",
-                "requested_token_type": "urn:ietf:params:oauth:token-type:id-jag", "subject_token": "theirs",
-                "subject_token_type": "urn:ietf:params:oauth:token-type:id_token", "audience": world.root,
-                "resource": world.root + "/mcp",
-            }]  # fmt: skip
-            assert [form["assertion"] for form in world.forms()] == ["jag"] * fine
+    async def test_a_company_vouches_for_a_person(self, kind, fine, keys, world):
+        kind = "urn:ietf:params:oauth:token-type:" + kind
+        world.pages["/idp"] = 200, {"access_token": "jag", "token_type": "N_A", "issued_token_type": kind}
+        auth = keys.IdentityAssertion(
+            "me", "s", idp_token_endpoint=world.root + "/idp", idp_client_id="i", id_token="theirs", issuer=world.root
+        )
+        await (world.log_in(auth) if fine else world.refused("issued_token_type", auth))
+        assert world.forms("/idp") == [{
+            "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange", "client_id": "i",
+            "requested_token_type": "urn:ietf:params:oauth:token-type:id-jag", "subject_token": "theirs",
+            "subject_token_type": "urn:ietf:params:oauth:token-type:id_token", "audience": world.root,
+            "resource": world.root + "/mcp",
+        }]  # fmt: skip
+        assert [form["assertion"] for form in world.forms()] == ["jag"] * fine
 
     #: PKCS #8 of the private number 1, by hand: what `openssl pkcs8` writes, without the public key.
     PEM = ("-----BEGIN PRIVATE KEY-----\n" "MEECAQAwEwYHKoZIzj0CAQYIKoZIzj0DAQcEJzAlAgEBBCAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAQ=="
            "\n-----END PRIVATE KEY-----")  # fmt: skip
 
-    async def test_a_signed_assertion_takes_the_place_of_a_secret(self, keys):
-        async with World().running() as world:
-            proof = keys.assertion_of(self.PEM, "me")
-            await world.log_in(m.ClientCredentials("me", assertion=proof, issuer=world.root))
-            await world.log_in(world.oauth(client_id="me", assertion=lambda issuer: f"for {issuer}", issuer=world.root))
-            first, second = world.forms()
-            signed, _, signature = first["client_assertion"].rpartition(".")
-            claims = json.loads(base64.urlsafe_b64decode(signed.split(".")[1] + "=="))
-            assert (claims["aud"], claims["iss"], claims["sub"]) == (world.root, "me", "me")
-            right = base64.urlsafe_b64decode(signature + "==")
-            assert m.signed_by([EC_JWK], "ES256", signed.encode(), right)
-            assert second["client_assertion"] == f"for {world.root}" and "client_id" not in first
+    async def test_a_signed_assertion_takes_the_place_of_a_secret(self, keys, world):
+        proof = keys.assertion_of(self.PEM, "me")
+        await world.log_in(m.ClientCredentials("me", assertion=proof, issuer=world.root))
+        await world.log_in(world.oauth(client_id="me", assertion=lambda issuer: f"for {issuer}", issuer=world.root))
+        first, second = world.forms()
+        signed, _, signature = first["client_assertion"].rpartition(".")
+        claims = json.loads(base64.urlsafe_b64decode(signed.split(".")[1] + "=="))
+        assert (claims["aud"], claims["iss"], claims["sub"]) == (world.root, "me", "me")
+        right = base64.urlsafe_b64decode(signature + "==")
+        assert m.signed_by([EC_JWK], "ES256", signed.encode(), right)
+        assert second["client_assertion"] == f"for {world.root}" and "client_id" not in first
 
-    async def test_a_login_by_dpop_proves_its_key_with_each_request(self, keys):
+    async def test_a_login_by_dpop_proves_its_key_with_each_request(self, keys, world):
         """RFC 9449 §8, §9"""
-        async with World().running() as world:
-            def token(request):
-                proof = claims_of(request)
-                if "nonce" not in proof:
-                    return 400, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n1"}
-                status, doc = world.token(request)
-                return status, {**doc, "token_type": "DPoP"}
+        def token(request):
+            proof = claims_of(request)
+            if "nonce" not in proof:
+                return 400, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n1"}
+            status, doc = world.token(request)
+            return status, {**doc, "token_type": "DPoP"}
 
-            def claims_of(request):
-                signed, _, signature = request.headers["dpop"].rpartition(".")
-                header, claims = (json.loads(base64.urlsafe_b64decode(part + "==")) for part in signed.split("."))
-                assert m.signed_by([header["jwk"]], "ES256", signed.encode(), base64.urlsafe_b64decode(signature + "=="))
-                return claims
+        def claims_of(request):
+            signed, _, signature = request.headers["dpop"].rpartition(".")
+            header, claims = (json.loads(base64.urlsafe_b64decode(part + "==")) for part in signed.split("."))
+            assert m.signed_by([header["jwk"]], "ES256", signed.encode(), base64.urlsafe_b64decode(signature + "=="))
+            return claims
 
-            world.challenge, world.pages["/token"] = "DPoP", token
-            await world.log_in(keys.DPoP(store=m.TokenStore(), open_browser=world.open))
-            [*_, last] = [request for request in world.requests if "dpop" in request.headers]
-            bearer = last.headers["authorization"].partition(" ")
-            claims = claims_of(last)
-            assert bearer[0] == "DPoP" and claims["htu"] == world.root + "/mcp" and claims["nonce"] == "n1"
-            assert claims["ath"] == url64(hashlib.sha256(bearer[2].encode()).digest())
-            assert len(world.asked) == 1
+        world.challenge, world.pages["/token"] = "DPoP", token
+        await world.log_in(keys.DPoP(store=m.TokenStore(), open_browser=world.open))
+        [*_, last] = [request for request in world.requests if "dpop" in request.headers]
+        bearer = last.headers["authorization"].partition(" ")
+        claims = claims_of(last)
+        assert bearer[0] == "DPoP" and claims["htu"] == world.root + "/mcp" and claims["nonce"] == "n1"
+        assert claims["ath"] == url64(hashlib.sha256(bearer[2].encode()).digest())
+        assert len(world.asked) == 1
 
-    async def test_a_token_from_elsewhere_is_a_text_or_what_a_function_gives_each_time(self):
-        async with World().running() as world:
-            world.tokens.update(t1="", t2="")
-            given = iter(["old", "t1", "t1", "t2", "t2", "t2", "t2"])
-            await world.log_in("t1")
-            await world.log_in(lambda: next(given))
-            sent = {request.headers.get("authorization") for request in world.requests}
-            assert sent == {"Bearer t1", "Bearer old", "Bearer t2"} and world.asked == []
-            with pytest.raises(ValueError, match='visible ASCII, without blanks, line breaks or "Bearer"') as caught:
-                await world.log_in("hush\n")
-            assert "hush" not in str(caught.value)
+    async def test_a_token_from_elsewhere_is_a_text_or_what_a_function_gives_each_time(self, world):
+        world.tokens.update(t1="", t2="")
+        given = iter(["old", "t1", "t1", "t2", "t2", "t2", "t2"])
+        await world.log_in("t1")
+        await world.log_in(lambda: next(given))
+        sent = {request.headers.get("authorization") for request in world.requests}
+        assert sent == {"Bearer t1", "Bearer old", "Bearer t2"} and world.asked == []
+        with pytest.raises(ValueError, match='visible ASCII, without blanks, line breaks or "Bearer"') as caught:
+            await world.log_in("hush\n")
+        assert "hush" not in str(caught.value)
 
 
 class TestTokensInUse:
     """Kept, refreshed, and shown to nobody."""
 
-    async def test_a_login_lasts_beyond_the_process_and_ends_with_the_logout(self, tmp_path, later):
-        async with World().running() as world:
-            world.server["revocation_endpoint"] = world.root + "/revoke"
-            world.pages["/revoke"] = 200, ""
-            for _ in range(2):
-                await world.log_in(world.oauth(store=m.FileStore(tmp_path / "x")))
-            assert len(world.asked) == 1 and world.count("POST /token") == 1
-            later(3600)
-            del world.tokens["access-2"]
+    async def test_a_login_lasts_beyond_the_process_and_ends_with_the_logout(self, tmp_path, later, world):
+        world.server["revocation_endpoint"] = world.root + "/revoke"
+        world.pages["/revoke"] = 200, ""
+        for _ in range(2):
             await world.log_in(world.oauth(store=m.FileStore(tmp_path / "x")))
-            assert world.count(f"GET {RESOURCE_PAGE}") == 1, "it knows that the token has expired"
-            auth = world.oauth(store=m.FileStore(tmp_path / "x"))
-            assert await m.logout(world.root + "/mcp", auth=auth) is True
-            assert world.forms("/revoke") == [{"token": "refresh-3", "client_id": "client-1"}]
-            assert await m.logout(world.root + "/mcp", auth=auth) is False
-            await world.log_in(auth)
-            assert len(world.asked) == 2
+        assert len(world.asked) == 1 and world.count("POST /token") == 1
+        later(3600)
+        del world.tokens["access-2"]
+        await world.log_in(world.oauth(store=m.FileStore(tmp_path / "x")))
+        assert world.count(f"GET {RESOURCE_PAGE}") == 1, "it knows that the token has expired"
+        auth = world.oauth(store=m.FileStore(tmp_path / "x"))
+        assert await m.logout(world.root + "/mcp", auth=auth) is True
+        assert world.forms("/revoke") == [{"token": "refresh-3", "client_id": "client-1"}]
+        assert await m.logout(world.root + "/mcp", auth=auth) is False
+        await world.log_in(auth)
+        assert len(world.asked) == 2
 
-    async def test_a_token_is_refreshed_once_for_all_before_it_expires(self, later):
-        async with World().running() as world:
-            async with world.client() as client:
-                later(3594)
-                await client.request("tools/list")
-                assert world.count("POST /token") == 1
-                later(1.5)
-                await asyncio.gather(*(client.request("tools/list") for _ in range(5)))
-            assert world.forms()[1:] == [{
-                "grant_type": "refresh_token", "refresh_token": "refresh-2", "client_id": "client-1",
-                "resource": world.root + "/mcp",
-            }]  # fmt: skip
+    async def test_a_token_is_refreshed_once_for_all_before_it_expires(self, later, world):
+        async with world.client() as client:
+            later(3594)
+            await client.request("tools/list")
+            assert world.count("POST /token") == 1
+            later(1.5)
+            await asyncio.gather(*(client.request("tools/list") for _ in range(5)))
+        assert world.forms()[1:] == [{
+            "grant_type": "refresh_token", "refresh_token": "refresh-2", "client_id": "client-1",
+            "resource": world.root + "/mcp",
+        }]  # fmt: skip
 
     @not_under_wine("msvcrt.locking fails with errno 0")
-    async def test_programs_that_share_a_store_refresh_once(self, tmp_path):
-        async with World().running() as world:
-            one, two = (world.client(world.oauth(store=m.FileStore(tmp_path / "x"))) for _ in range(2))
-            async with one, two:
-                world.tokens.clear()
-                await asyncio.gather(*(client.request("tools/list") for client in (one, two) * 3))
-                assert world.count("POST /token") == 2 and len(world.asked) == 1
-                world.forget()
-                world.refreshers["mine"] = ""
-                await world.log_in(world.oauth(store=m.FileStore(tmp_path / "x")))
-                asked = len(world.asked)
-                await asyncio.gather(one.request("tools/list"), two.request("tools/list"))
-                assert len(world.asked) == asked, "a login of another program is found"
+    async def test_programs_that_share_a_store_refresh_once(self, tmp_path, world):
+        one, two = (world.client(world.oauth(store=m.FileStore(tmp_path / "x"))) for _ in range(2))
+        async with one, two:
+            world.tokens.clear()
+            await asyncio.gather(*(client.request("tools/list") for client in (one, two) * 3))
+            assert world.count("POST /token") == 2 and len(world.asked) == 1
+            world.forget()
+            world.refreshers["mine"] = ""
+            await world.log_in(world.oauth(store=m.FileStore(tmp_path / "x")))
+            asked = len(world.asked)
+            await asyncio.gather(one.request("tools/list"), two.request("tools/list"))
+            assert len(world.asked) == asked, "a login of another program is found"
 
-    async def test_a_refreshed_token_is_saved_before_it_is_used_though_its_request_is_cancelled(self):
-        async with World().running() as world:
-            came, gate, saved = asyncio.Event(), asyncio.Event(), []
+    async def test_a_refreshed_token_is_saved_before_it_is_used_though_its_request_is_cancelled(self, world):
+        came, gate, saved = asyncio.Event(), asyncio.Event(), []
 
-            class Store(m.TokenStore):
-                async def save(self, key, value):
-                    saved.append((json.dumps(value), world.count("POST /mcp")))
-                    await super().save(key, value)
+        class Store(m.TokenStore):
+            async def save(self, key, value):
+                saved.append((json.dumps(value), world.count("POST /mcp")))
+                await super().save(key, value)
 
-            async with world.client(world.oauth(store=Store())) as client:
-                world.tokens.clear()
+        async with world.client(world.oauth(store=Store())) as client:
+            world.tokens.clear()
 
-                async def slowly(request):
-                    came.set()
+            async def slowly(request):
+                came.set()
+                await gate.wait()
+
+            world.pages["/token"] = slowly
+            asking = asyncio.ensure_future(client.request("tools/list"))
+            await came.wait()
+            asking.cancel()
+            await asyncio.wait([asking])
+            closing = asyncio.ensure_future(client.close())
+            await idle()
+            gate.set()
+            await closing
+        assert "refresh-3" in saved[-1][0], "to close waits for it"
+        async with world.client(world.oauth()) as client:
+            world.tokens.clear()
+            await client.request("tools/list")
+
+    async def test_a_refreshed_token_is_not_used_before_it_is_saved(self, world):
+        saving, gate = asyncio.Event(), asyncio.Event()
+
+        class Store(m.TokenStore):
+            async def save(self, key, value):
+                if "refresh-3" in json.dumps(value):
+                    saving.set()
                     await gate.wait()
+                await super().save(key, value)
 
-                world.pages["/token"] = slowly
-                asking = asyncio.ensure_future(client.request("tools/list"))
-                await came.wait()
-                asking.cancel()
-                await asyncio.wait([asking])
-                closing = asyncio.ensure_future(client.close())
-                await idle()
-                gate.set()
-                await closing
-            assert "refresh-3" in saved[-1][0], "to close waits for it"
-            async with world.client(world.oauth()) as client:
-                world.tokens.clear()
-                await client.request("tools/list")
-
-    async def test_a_refreshed_token_is_not_used_before_it_is_saved(self):
-        async with World().running() as world:
-            saving, gate = asyncio.Event(), asyncio.Event()
-
-            class Store(m.TokenStore):
-                async def save(self, key, value):
-                    if "refresh-3" in json.dumps(value):
-                        saving.set()
-                        await gate.wait()
-                    await super().save(key, value)
-
-            async with world.client(world.oauth(store=Store())) as client:
-                world.tokens.pop("access-2")
-                requests = [asyncio.ensure_future(client.request("tools/list"))]
-                await saving.wait()
-                before = world.count("POST /mcp")
-                requests.append(asyncio.ensure_future(client.request("tools/list")))
-                await eventually(lambda: world.count("POST /mcp") > before)
-                assert world.requests[-1].headers["authorization"] == "Bearer access-2"
-                gate.set()
-                await asyncio.gather(*requests)
-            assert world.count("POST /token") == 2
+        async with world.client(world.oauth(store=Store())) as client:
+            world.tokens.pop("access-2")
+            requests = [asyncio.ensure_future(client.request("tools/list"))]
+            await saving.wait()
+            before = world.count("POST /mcp")
+            requests.append(asyncio.ensure_future(client.request("tools/list")))
+            await eventually(lambda: world.count("POST /mcp") > before)
+            assert world.requests[-1].headers["authorization"] == "Bearer access-2"
+            gate.set()
+            await asyncio.gather(*requests)
+        assert world.count("POST /token") == 2
 
     @pytest.mark.parametrize("answer, logins", [
         ('400 {"error": "invalid_grant"}', 2), ('401 {"error": "invalid_client"}', 2),
         ('400 {"error": "invalid_scope"}', 2), ("404", 2), ('200 {"error": "x"}', 2), ("200 <html>", 2),
         ("500", 1), ("502 <html>", 1), ("429", 1),
     ])  # fmt: skip
-    async def test_a_refused_refresh_costs_a_login_and_an_outage_none(self, answer, logins):
-        async with World().running() as world:
-            async with world.client() as client:
-                world.tokens.clear()
-                status, _, text = answer.partition(" ")
-                world.pages["/token"] = lambda request: (int(status), text) if b"refresh_token" in request.body else None
-                if logins == 2:
+    async def test_a_refused_refresh_costs_a_login_and_an_outage_none(self, answer, logins, world):
+        async with world.client() as client:
+            world.tokens.clear()
+            status, _, text = answer.partition(" ")
+            world.pages["/token"] = lambda request: (int(status), text) if b"refresh_token" in request.body else None
+            if logins == 2:
+                await client.request("tools/list")
+            else:
+                with pytest.raises(m.MCPError):
                     await client.request("tools/list")
-                else:
-                    with pytest.raises(m.MCPError):
-                        await client.request("tools/list")
-                    world.pages.clear()
-                    await client.request("tools/list")
-            assert len(world.asked) == logins
+                world.pages.clear()
+                await client.request("tools/list")
+        assert len(world.asked) == logins
 
-    async def test_a_token_is_used_to_its_end_where_it_cannot_be_refreshed_early(self, later):
-        async with World().running() as world:
-            async with world.client() as client:
-                for page in ("503", "400"):
-                    world.pages["/token"] = int(page), ""
-                later(3596)
-                await client.request("tools/list")
-                assert world.count("POST /token") == 2
-                del world.pages["/token"]
-                world.challenge += ', scope="now"'
-                world.refreshers.clear()
-                later(30)
-                await client.request("tools/list")
-            assert len(world.asked) == 2 and world.asked[1]["scope"] == "now", "the challenge says what is needed"
+    async def test_a_token_is_used_to_its_end_where_it_cannot_be_refreshed_early(self, later, world):
+        async with world.client() as client:
+            for page in ("503", "400"):
+                world.pages["/token"] = int(page), ""
+            later(3596)
+            await client.request("tools/list")
+            assert world.count("POST /token") == 2
+            del world.pages["/token"]
+            world.challenge += ', scope="now"'
+            world.refreshers.clear()
+            later(30)
+            await client.request("tools/list")
+        assert len(world.asked) == 2 and world.asked[1]["scope"] == "now", "the challenge says what is needed"
 
     @pytest.mark.parametrize("change", [
         {"tokens": {}}, {"server": None}, {"client": {}}, {"tokens": None}, {"tokens": []}, {"asked": ["a"]},
         {"tokens": {"access_token": "a", "expires_at": "soon"}}, {"tokens": {"access_token": 7}},
         {"client": {"client_id": "c", "client_secret": 7}}, {"server": {"issuer": ["x"]}},
     ])  # fmt: skip
-    async def test_a_damaged_login_costs_a_warning_and_a_login(self, change, tmp_path, caplog):
-        async with World().running() as world:
-            store = m.FileStore(tmp_path)
-            await world.log_in(world.oauth(store=store))
-            [file] = tmp_path.glob("*.json")
-            doc = json.loads(file.read_text())
-            doc["value"].update(change)
-            doc["value"] = {name: value for name, value in doc["value"].items() if value is not None}
-            file.write_text(json.dumps(doc))
-            world.tokens.clear()
-            await world.log_in(world.oauth(store=store))
-            assert len(world.asked) == 2 and "damaged" in caplog.text
+    async def test_a_damaged_login_costs_a_warning_and_a_login(self, change, tmp_path, caplog, world):
+        store = m.FileStore(tmp_path)
+        await world.log_in(world.oauth(store=store))
+        [file] = tmp_path.glob("*.json")
+        doc = json.loads(file.read_text())
+        doc["value"].update(change)
+        doc["value"] = {name: value for name, value in doc["value"].items() if value is not None}
+        file.write_text(json.dumps(doc))
+        world.tokens.clear()
+        await world.log_in(world.oauth(store=store))
+        assert len(world.asked) == 2 and "damaged" in caplog.text
 
     async def test_a_login_that_was_kept_for_another_server_is_not_used(self, tmp_path, caplog):
         store, here, there = m.FileStore(tmp_path), ("login", "https://a.example"), ("login", "https://b.example")
@@ -14248,80 +14222,74 @@ class TestTokensInUse:
             assert await store.load(there) is None
         assert caplog.text.count("cannot be read") == 7
 
-    async def test_an_answer_without_a_refresh_token_leaves_the_old_one(self):
-        async with World().running() as world:
-            async with world.client() as client:
-                for _ in range(2):
-                    world.tokens.clear()
-                    world.refreshers["refresh-2"], world.refreshes = "", False
-                    await client.request("tools/list")
-            assert [form.get("refresh_token") for form in world.forms()] == [None, "refresh-2", "refresh-2"]
+    async def test_an_answer_without_a_refresh_token_leaves_the_old_one(self, world):
+        async with world.client() as client:
+            for _ in range(2):
+                world.tokens.clear()
+                world.refreshers["refresh-2"], world.refreshes = "", False
+                await client.request("tools/list")
+        assert [form.get("refresh_token") for form in world.forms()] == [None, "refresh-2", "refresh-2"]
 
-    async def test_an_expired_token_is_not_sent(self, later):
+    async def test_an_expired_token_is_not_sent(self, later, world):
         """The TypeScript SDK's example answers 500 to it, so no login would follow."""
-        async with World().running() as world:
-            world.refreshes = False
-            auth = world.oauth()
-            await world.log_in(auth)
-            later(3601)
-            await world.log_in(auth)
-            sent = [request.headers.get("authorization") for request in world.requests if request.path == "/mcp"]
-            assert len(world.asked) == 2 and sent.count(None) == 2
+        world.refreshes = False
+        auth = world.oauth()
+        await world.log_in(auth)
+        later(3601)
+        await world.log_in(auth)
+        sent = [request.headers.get("authorization") for request in world.requests if request.path == "/mcp"]
+        assert len(world.asked) == 2 and sent.count(None) == 2
 
     #: What the token endpoint says of the token's life; how many seconds later it is good, then not.
     LIVES = [('"60"', 54, 56), ("100", 94, 96)]
 
     @pytest.mark.parametrize("life, good, old", LIVES)
-    async def test_how_long_a_token_is_used(self, life, good, old, later):
-        async with World().running() as world:
-            world.life = json.loads(life)
-            async with world.client() as client:
-                later(good)
-                await client.request("tools/list")
-                assert world.count("POST /token") == 1
-                later(old - good)
-                await client.request("tools/list")
-                assert world.count("POST /token") == 2
+    async def test_how_long_a_token_is_used(self, life, good, old, later, world):
+        world.life = json.loads(life)
+        async with world.client() as client:
+            later(good)
+            await client.request("tools/list")
+            assert world.count("POST /token") == 1
+            later(old - good)
+            await client.request("tools/list")
+            assert world.count("POST /token") == 2
 
     @pytest.mark.parametrize("life", ["0", "-1", '"nan"', '"inf"', "1e300", "true"])
-    async def test_a_life_that_is_none_means_that_nothing_is_known_of_it(self, life, later):
-        async with World().running() as world:
-            world.life = json.loads(life)
-            async with world.client() as client:
-                later(7200)
-                await client.request("tools/list")
-                assert world.count("POST /token") == len(world.asked) == 1
+    async def test_a_life_that_is_none_means_that_nothing_is_known_of_it(self, life, later, world):
+        world.life = json.loads(life)
+        async with world.client() as client:
+            later(7200)
+            await client.request("tools/list")
+            assert world.count("POST /token") == len(world.asked) == 1
 
-    async def test_whoever_logs_out_is_not_logged_in_by_a_program_that_still_runs(self, later):
-        async with World().running() as world:
-            auth = world.oauth()
-            async with world.client(auth) as client:
-                await m.logout(world.root + "/mcp", auth=auth)
-                later(3600)
-                await client.request("tools/list")
-            assert len(world.asked) == 2 and not [form for form in world.forms() if "refresh_token" in form]
+    async def test_whoever_logs_out_is_not_logged_in_by_a_program_that_still_runs(self, later, world):
+        auth = world.oauth()
+        async with world.client(auth) as client:
+            await m.logout(world.root + "/mcp", auth=auth)
+            later(3600)
+            await client.request("tools/list")
+        assert len(world.asked) == 2 and not [form for form in world.forms() if "refresh_token" in form]
 
-    async def test_nothing_secret_is_shown(self, caplog, capsys):
+    async def test_nothing_secret_is_shown(self, caplog, capsys, world):
         shown = []
         caplog.set_level(0)
-        async with World().running() as world:
-            m.set_trace(lambda *what: shown.append(what))
-            try:
-                auth = world.oauth(client_id="c", client_secret="hush-secret", issuer=world.root)
-                async with world.client(auth) as client:
-                    world.tokens.clear()
+        m.set_trace(lambda *what: shown.append(what))
+        try:
+            auth = world.oauth(client_id="c", client_secret="hush-secret", issuer=world.root)
+            async with world.client(auth) as client:
+                world.tokens.clear()
+                await client.request("tools/list")
+                world.pages["/token"] = 400, {"error": "invalid_grant"}
+                world.tokens.clear()
+                with pytest.raises(m.AuthError) as caught:
                     await client.request("tools/list")
-                    world.pages["/token"] = 400, {"error": "invalid_grant"}
-                    world.tokens.clear()
-                    with pytest.raises(m.AuthError) as caught:
-                        await client.request("tools/list")
-                    shown.append((repr(auth), repr(client), str(caught.value)))
-            finally:
-                m.set_trace(None)
-            form = world.forms()[0]
-            text = repr(shown) + caplog.text + capsys.readouterr().err.replace(world.opened[0], "").replace(world.opened[1], "")
-            secrets = ["access-", "refresh-", "code-", "hush", form["code_verifier"], *(a["state"] for a in world.asked)]
-            assert "/token" in text and not [secret for secret in secrets if secret in text]
+                shown.append((repr(auth), repr(client), str(caught.value)))
+        finally:
+            m.set_trace(None)
+        form = world.forms()[0]
+        text = repr(shown) + caplog.text + capsys.readouterr().err.replace(world.opened[0], "").replace(world.opened[1], "")
+        secrets = ["access-", "refresh-", "code-", "hush", form["code_verifier"], *(a["state"] for a in world.asked)]
+        assert "/token" in text and not [secret for secret in secrets if secret in text]
 
     @pytest.mark.parametrize("make", [m.TokenStore, m.FileStore])
     async def test_a_store_gives_back_what_it_was_given(self, make, tmp_path):
@@ -14371,13 +14339,12 @@ class TestTokensInUse:
         await store.save(key, {"a": 3})
         assert await store.load(key) == await m.FileStore(tmp_path).load(key) == {"a": 3}
 
-    async def test_where_no_file_can_be_written_a_login_lasts_as_long_as_the_process(self, tmp_path, caplog):
+    async def test_where_no_file_can_be_written_a_login_lasts_as_long_as_the_process(self, tmp_path, caplog, world):
         (tmp_path / "file").write_text("")
         store = m.FileStore(tmp_path / "file" / "tokens")
-        async with World().running() as world:
-            for _ in range(2):
-                await world.log_in(world.oauth(store=store))
-            assert len(world.asked) == 1 and "MCP_LITE_TOKENS" in caplog.text
+        for _ in range(2):
+            await world.log_in(world.oauth(store=store))
+        assert len(world.asked) == 1 and "MCP_LITE_TOKENS" in caplog.text
 
 
 #: The base point of P-256 is the public key of the number 1. FIPS 186-4 §D.1.2.3
