@@ -1064,6 +1064,11 @@ def demo():
     return app
 
 
+@pytest.fixture
+def lines():
+    return lines_to(demo())
+
+
 def pattern(text):
     """Return the JSON of `text`, where `...` may stand for anything and ?name for a value."""
 
@@ -1838,21 +1843,19 @@ class TestWhatIsAMessage:
     """spec: basic#messages, JSON-RPC 2.0 §4 to §6."""
 
     @pytest.mark.parametrize("row", NO_MESSAGES.strip().splitlines())
-    async def test_a_line_that_is_not_a_message_gets_the_error_code_of_its_fault(self, row):
+    async def test_a_line_that_is_not_a_message_gets_the_error_code_of_its_fault(self, row, lines):
         code, req_id, line = row.split(None, 2)
-        async with lines_to(demo()) as lines:
-            lines.put(line)
-            (answer,) = await lines.answers()
-            assert answer["error"]["code"] == int(code)
-            assert len(answer["error"]["message"]) < 300
-            assert answer.get("id") == (None if req_id == "-" else int(req_id))
+        lines.put(line)
+        (answer,) = await lines.answers()
+        assert answer["error"]["code"] == int(code)
+        assert len(answer["error"]["message"]) < 300
+        assert answer.get("id") == (None if req_id == "-" else int(req_id))
 
-    async def test_colours_around_a_message_do_not_hide_how_many_elements_it_has(self):
+    async def test_colours_around_a_message_do_not_hide_how_many_elements_it_has(self, lines):
         line = '\x1b[0m["\\\x1b[0m","' + ",{}" * 300_000 + "]"  # without its colours, the text ends early
-        async with lines_to(demo()) as lines:
-            lines.put(line)
-            (answer,) = await lines.answers()
-            assert "more than 250000 elements" in answer["error"]["message"]
+        lines.put(line)
+        (answer,) = await lines.answers()
+        assert "more than 250000 elements" in answer["error"]["message"]
 
     @pytest.mark.parametrize("line", [
         '\ufeff{"jsonrpc": "2.0", "id": 1, "method": "ping"}',
@@ -1860,28 +1863,25 @@ class TestWhatIsAMessage:
         '{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": null}',
         '{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}',
     ])  # fmt: skip
-    async def test_a_sloppy_line_that_cannot_be_mistaken_is_understood(self, line):
-        async with lines_to(demo()) as lines:
-            lines.put(line)
-            assert await lines.answers() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+    async def test_a_sloppy_line_that_cannot_be_mistaken_is_understood(self, line, lines):
+        lines.put(line)
+        assert await lines.answers() == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
 
     @pytest.mark.parametrize("length, code", [(65_000, None), (66_000, -32600)])
-    async def test_an_id_has_64_kib_at_most_for_each_error_repeats_it(self, length, code):
-        async with lines_to(demo()) as lines:
-            lines.put({"jsonrpc": "2.0", "id": "a" * length, "method": "ping"})
-            (answer,) = await lines.answers()
-            assert answer.get("error", {}).get("code") == code and ("id" in answer) == (code is None)
+    async def test_an_id_has_64_kib_at_most_for_each_error_repeats_it(self, length, code, lines):
+        lines.put({"jsonrpc": "2.0", "id": "a" * length, "method": "ping"})
+        (answer,) = await lines.answers()
+        assert answer.get("error", {}).get("code") == code and ("id" in answer) == (code is None)
 
     @pytest.mark.parametrize(
         "data",
         [b'"\xff"', b"\xff\xfe{\x00}\x00", "{}".encode("utf-16"),
          b'"\xc0\xaf"', b"\x00", b'{"a":"\t"}'],
     )  # fmt: skip
-    async def test_a_line_that_is_not_utf_8_is_a_parse_error(self, data):
-        async with lines_to(demo()) as lines:
-            lines.put(data)
-            (answer,) = await lines.answers()
-            assert answer["error"]["code"] == -32700
+    async def test_a_line_that_is_not_utf_8_is_a_parse_error(self, data, lines):
+        lines.put(data)
+        (answer,) = await lines.answers()
+        assert answer["error"]["code"] == -32700
 
     @pytest.mark.parametrize(
         "line",
@@ -1894,17 +1894,15 @@ class TestWhatIsAMessage:
          '{"jsonrpc":"2.0","method":"notifications/cancelled"}',
          '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}'],
     )  # fmt: skip
-    async def test_answers_and_notifications_are_never_answered(self, line):
-        async with lines_to(demo()) as lines:
-            lines.put(line)
-            assert await lines.answers() == []
+    async def test_answers_and_notifications_are_never_answered(self, line, lines):
+        lines.put(line)
+        assert await lines.answers() == []
 
     @pytest.mark.parametrize("req_id", ["1", "0", "-7", '"1"', '""', '"\\"é"', "9" * 40])
-    async def test_an_answer_has_the_id_of_its_request_with_its_type(self, req_id):
-        async with lines_to(demo()) as lines:
-            lines.put(f'{{"jsonrpc":"2.0","id":{req_id},"method":"ping"}}')
-            answer = await lines.take()
-            assert answer["id"] == json.loads(req_id) and type(answer["id"]) is type(json.loads(req_id))
+    async def test_an_answer_has_the_id_of_its_request_with_its_type(self, req_id, lines):
+        lines.put(f'{{"jsonrpc":"2.0","id":{req_id},"method":"ping"}}')
+        answer = await lines.take()
+        assert answer["id"] == json.loads(req_id) and type(answer["id"]) is type(json.loads(req_id))
 
     @pytest.mark.parametrize(
         "text",
@@ -1912,29 +1910,27 @@ class TestWhatIsAMessage:
          '"\\u2028\u2028\x7f\ufeff"', '"' + "a" * 100_000 + '"', '" "',
          '"' + "[{" * 200 + '"'],
     )  # fmt: skip
-    async def test_every_character_survives_the_way_there_and_back(self, text):
-        async with lines_to(demo()) as lines:
-            lines.put('{ "params" : {"name":"echo", "arguments" :{"text":' + text
-                      + '}},"method":"tools/call","id" : 1 , "jsonrpc":"2.0" , "x": [-0.5e-3, 1e308]}')  # fmt: skip
-            answer = await lines.take()
-            assert answer["result"]["content"][0]["text"] == json.loads(text)
+    async def test_every_character_survives_the_way_there_and_back(self, text, lines):
+        lines.put('{ "params" : {"name":"echo", "arguments" :{"text":' + text
+                  + '}},"method":"tools/call","id" : 1 , "jsonrpc":"2.0" , "x": [-0.5e-3, 1e308]}')  # fmt: skip
+        answer = await lines.take()
+        assert answer["result"]["content"][0]["text"] == json.loads(text)
 
     async def test_a_lone_surrogate_leaves_as_a_question_mark(self):
         async with m.Client(demo()) as c:
             assert await c.call("echo", {"text": "a\ud800b"}) == "a?b"
 
-    async def test_garbage_of_any_kind_leaves_a_server_that_answers(self):
+    async def test_garbage_of_any_kind_leaves_a_server_that_answers(self, lines):
         dice = rng("garbage")
         whole = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}'
-        async with lines_to(demo()) as lines:
-            for _ in range(400):
-                data = bytearray(whole)
-                for _ in range(dice.randint(1, 6)):
-                    at = dice.randrange(len(data))
-                    piece = dice.choice([b"", b'"', b"{", b"]", b"\\", b"9", b"null", b"\xff", b",", b":"])
-                    data[at : at + dice.randint(0, 4)] = piece
-                lines.put(bytes(data).replace(b"\n", b""))
-            assert len(await lines.answers()) <= 400
+        for _ in range(400):
+            data = bytearray(whole)
+            for _ in range(dice.randint(1, 6)):
+                at = dice.randrange(len(data))
+                piece = dice.choice([b"", b'"', b"{", b"]", b"\\", b"9", b"null", b"\xff", b",", b":"])
+                data[at : at + dice.randint(0, 4)] = piece
+            lines.put(bytes(data).replace(b"\n", b""))
+        assert len(await lines.answers()) <= 400
 
 
 # name, what fits, what is too much, the error.  A limit is tested here, and nowhere else.
@@ -1947,32 +1943,29 @@ LIMITS_OF_MESSAGES = {
 
 class TestLimitsOfMessages:
     @pytest.mark.parametrize("name", LIMITS_OF_MESSAGES)
-    async def test_at_the_limit_it_fits_and_one_past_it_is_refused_with_the_limit(self, name):
+    async def test_at_the_limit_it_fits_and_one_past_it_is_refused_with_the_limit(self, name, lines):
         make, limit = LIMITS_OF_MESSAGES[name]
-        async with lines_to(demo()) as lines:
-            lines.put(make(0))
-            assert await lines.take() == {"jsonrpc": "2.0", "id": "limit", "result": {}}
-            lines.put(make(1))
-            (answer,) = await lines.answers()
-            assert answer["error"]["code"] in (-32600, -32700) and limit in answer["error"]["message"]
+        lines.put(make(0))
+        assert await lines.take() == {"jsonrpc": "2.0", "id": "limit", "result": {}}
+        lines.put(make(1))
+        (answer,) = await lines.answers()
+        assert answer["error"]["code"] in (-32600, -32700) and limit in answer["error"]["message"]
 
     @pytest.mark.parametrize("request_", [
         '{"jsonrpc":"2.0","id":"limit","method":"ping","params":{"x":%s}}',
         '{"jsonrpc": "2.0", "id": "limit", "method": "ping", "params": {"x": %s}}',
         '{"method":"ping","params":{"x":%s},"jsonrpc":"2.0","id":"limit"}',
     ])  # fmt: skip
-    async def test_a_request_that_cannot_be_read_fails_at_once(self, request_):
-        async with lines_to(demo()) as lines:
-            lines.put((request_ % ("[" * 127 + "]" * 127)).encode())
-            (answer,) = await lines.answers()
-            assert answer["id"] == "limit" and answer["error"]["code"] == -32600
+    async def test_a_request_that_cannot_be_read_fails_at_once(self, request_, lines):
+        lines.put((request_ % ("[" * 127 + "]" * 127)).encode())
+        (answer,) = await lines.answers()
+        assert answer["id"] == "limit" and answer["error"]["code"] == -32600
 
     @pytest.mark.parametrize("id_", [b"007", b"-", b"-0", b'"\x01"', b'"\xff"', b'"\xc3\xa9"', b"1" * 30])
-    async def test_an_answer_with_an_id_that_is_none_leaves_a_server_that_answers(self, id_):
-        async with lines_to(demo()) as lines:
-            lines.put(b'{"jsonrpc":"2.0","id":%b,"result":{NaN}}' % id_)
-            lines.put({"jsonrpc": "2.0", "id": 1, "method": "ping"})
-            assert {"jsonrpc": "2.0", "id": 1, "result": {}} in await lines.answers()
+    async def test_an_answer_with_an_id_that_is_none_leaves_a_server_that_answers(self, id_, lines):
+        lines.put(b'{"jsonrpc":"2.0","id":%b,"result":{NaN}}' % id_)
+        lines.put({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        assert {"jsonrpc": "2.0", "id": 1, "result": {}} in await lines.answers()
 
     async def test_an_answer_that_is_too_long_is_an_error_to_its_request(self):
         app = m.Server()
@@ -1987,11 +1980,10 @@ class TestLimitsOfMessages:
             assert await c.call("make", {"n": 1}) == "x"
 
     @pytest.mark.parametrize("unit", [b"[", b'{"a":', b'[{"a":', b"[],", b'{"":', b'"",', b"1"])
-    async def test_absurd_nesting_and_numbers_are_refused_and_no_crash(self, unit):
-        async with lines_to(demo()) as lines:
-            lines.put(unit * 200_000)
-            (answer,) = await lines.answers()
-            assert "error" in answer and answer.get("id") is None
+    async def test_absurd_nesting_and_numbers_are_refused_and_no_crash(self, unit, lines):
+        lines.put(unit * 200_000)
+        (answer,) = await lines.answers()
+        assert "error" in answer and answer.get("id") is None
 
 
 def failing_server():
@@ -10307,6 +10299,19 @@ async def http_calling(app=None, *, opened=True, revision=V4, headers=None, **op
             yield caller, server
 
 
+@pytest.fixture
+def app():
+    """The server of `caller`."""
+    return sample_app()
+
+
+@pytest.fixture
+@contextlib.asynccontextmanager
+async def caller(app):
+    async with http_calling(app) as (caller, _):
+        yield caller
+
+
 def pages():
     """A server with a page that shows what its request was."""
     app = m.Server("pages")
@@ -10320,6 +10325,14 @@ def pages():
     for method in ("GET", "POST"):
         app.route(method, "/a", public=True, any_host=True)(show)
     return app
+
+
+@pytest.fixture
+@contextlib.asynccontextmanager
+async def wire():
+    """A connection to the server of pages()."""
+    async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
+        yield wire
 
 
 G, P = b"GET /a HTTP/1.1\r\nHost: h\r\n", b"POST /a HTTP/1.1\r\nHost: h\r\n"
@@ -10493,20 +10506,18 @@ class TestServedConnections:
             assert (await first)[0] == 200
             other.drop()
 
-    async def test_requests_that_wait_for_a_response_are_bounded_in_bytes_and_not_in_time(self):
-        app = sample_app()
-        async with http_calling(app) as (caller, _):
-            wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
-            await until(lambda: app.log)
-            wire.writer.transport.set_write_buffer_limits(0)
-            wire.send(NEXT * 500_000)
-            stuck = asyncio.ensure_future(wire.writer.drain())
-            for _ in range(50):
-                await idle()
-            assert not stuck.done()  # the server does not read on
-            app.gate_of("g").set_result(None)
-            assert (await wire.answer())[0] == 200
-            stuck.cancel()
+    async def test_requests_that_wait_for_a_response_are_bounded_in_bytes_and_not_in_time(self, app, caller):
+        wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
+        await until(lambda: app.log)
+        wire.writer.transport.set_write_buffer_limits(0)
+        wire.send(NEXT * 500_000)
+        stuck = asyncio.ensure_future(wire.writer.drain())
+        for _ in range(50):
+            await idle()
+        assert not stuck.done()  # the server does not read on
+        app.gate_of("g").set_result(None)
+        assert (await wire.answer())[0] == 200
+        stuck.cancel()
 
     async def test_the_next_request_waits_until_the_last_answer_is_read(self):
         app, served = m.Server(), []
@@ -10529,23 +10540,21 @@ class TestServedConnections:
         (G, True), (G + b"Connection: keep-alive\r\n", True), (G + b"Connection: x, Close\r\n", False),
         (b"GET /a HTTP/1.0\r\n", False), (b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n", True),
     ])  # fmt: skip
-    async def test_a_connection_lives_as_long_as_the_client_says(self, data, kept):
-        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
-            wire.send(data + b"\r\n")
-            status, headers, _ = await wire.answer()
-            assert status == 200 and (headers.get("connection") != "close") == kept
-            assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", headers["date"])
-            if kept:
-                wire.send(NEXT)
-                assert (await wire.answer())[0] == 200
-            else:
-                assert await wire.everything() == b""
+    async def test_a_connection_lives_as_long_as_the_client_says(self, data, kept, wire):
+        wire.send(data + b"\r\n")
+        status, headers, _ = await wire.answer()
+        assert status == 200 and (headers.get("connection") != "close") == kept
+        assert re.fullmatch(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", headers["date"])
+        if kept:
+            wire.send(NEXT)
+            assert (await wire.answer())[0] == 200
+        else:
+            assert await wire.everything() == b""
 
-    async def test_a_tls_client_at_a_plain_port_is_answered_at_once(self):
-        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
-            wire.send(b"\x16\x03\x01\x02\x00\x01")  # and more of a ClientHello, which need not come
-            status, _, body = await wire.answer()
-            assert status == 400 and b"TLS" in body
+    async def test_a_tls_client_at_a_plain_port_is_answered_at_once(self, wire):
+        wire.send(b"\x16\x03\x01\x02\x00\x01")  # and more of a ClientHello, which need not come
+        status, _, body = await wire.answer()
+        assert status == 400 and b"TLS" in body
 
     async def test_a_client_that_waits_for_100_continue_gets_it_unless_the_head_is_refused(self):
         """RFC 9110 §10.1.1"""
@@ -10558,12 +10567,11 @@ class TestServedConnections:
                         wire.send(b"hello")
                         assert json.loads((await wire.answer())[2])["body"] == "hello"
 
-    async def test_head_has_the_length_but_no_body(self):
-        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
-            wire.send(b"HEAD /a HTTP/1.1\r\nHost: h\r\n\r\n" + NEXT)
-            status, headers, _ = await wire.answer("HEAD")
-            assert status == 200 and int(headers["content-length"]) > 20
-            assert (await wire.answer())[0] == 200
+    async def test_head_has_the_length_but_no_body(self, wire):
+        wire.send(b"HEAD /a HTTP/1.1\r\nHost: h\r\n\r\n" + NEXT)
+        status, headers, _ = await wire.answer("HEAD")
+        assert status == 200 and int(headers["content-length"]) > 20
+        assert (await wire.answer())[0] == 200
 
     @pytest.mark.parametrize("status", [204, 304])
     async def test_an_answer_without_content_has_no_body(self, status):
@@ -10730,41 +10738,38 @@ class TestTimeOnConnections:
     """Every wait has a deadline, which no byte renews."""
 
     @pytest.mark.parametrize("what, pieces, seconds, status", DEADLINES, ids=[x[0] for x in DEADLINES])
-    async def test_a_connection_that_is_silent_too_long_is_answered_or_closed(self, what, pieces, seconds, status):
-        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
-            leap = time_machine()
-            await idle()
-            for piece, share in zip(pieces, [0.9, 0.1, 0] if len(pieces) > 1 else [1]):
-                wire.send(piece)
-                await arrived()
-                if piece is NEXT:
-                    await wire.answer()
-                leap((seconds - 3) * share)  # what comes after the first piece comes late
-                await arrived()
-            assert not wire.reader.at_eof() and not wire.reader._buffer
-            leap(6)
-            if status is not None:
-                got, headers, _ = await asyncio.wait_for(wire.answer(), 10)
-                assert got == status and headers["connection"] == "close"
-            assert await wire.everything() == b""
+    async def test_a_connection_that_is_silent_too_long_is_answered_or_closed(self, what, pieces, seconds, status, wire):
+        leap = time_machine()
+        await idle()
+        for piece, share in zip(pieces, [0.9, 0.1, 0] if len(pieces) > 1 else [1]):
+            wire.send(piece)
+            await arrived()
+            if piece is NEXT:
+                await wire.answer()
+            leap((seconds - 3) * share)  # what comes after the first piece comes late
+            await arrived()
+        assert not wire.reader.at_eof() and not wire.reader._buffer
+        leap(6)
+        if status is not None:
+            got, headers, _ = await asyncio.wait_for(wire.answer(), 10)
+            assert got == status and headers["connection"] == "close"
+        assert await wire.everything() == b""
 
-    async def test_a_request_that_is_served_has_no_deadline_and_a_comment_keeps_its_connection(self):
-        app = sample_app()
-        async with http_calling(app) as (caller, _):
-            leap = time_machine()
-            wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
-            await until(lambda: app.log)
-            leap(16)
-            await wire.read_head()  # an answer that takes long becomes a stream
-            events = Events(wire)
-            assert wire.head.headers["content-type"] == "text/event-stream"
-            assert "id:" in await events.block()
-            for _ in range(3):
-                leap(17)
-                assert await events.block() == ":"
-            leap(300)
-            app.gate_of("g").set_result(None)
-            assert (await events.messages())[0]["id"] == 1
+    async def test_a_request_that_is_served_has_no_deadline_and_a_comment_keeps_its_connection(self, app, caller):
+        leap = time_machine()
+        wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
+        await until(lambda: app.log)
+        leap(16)
+        await wire.read_head()  # an answer that takes long becomes a stream
+        events = Events(wire)
+        assert wire.head.headers["content-type"] == "text/event-stream"
+        assert "id:" in await events.block()
+        for _ in range(3):
+            leap(17)
+            assert await events.block() == ":"
+        leap(300)
+        app.gate_of("g").set_result(None)
+        assert (await events.messages())[0]["id"] == 1
 
     @pytest.mark.skipif(os.name == "nt", reason="a Proactor loop, which run() does not use, cannot tell")
     async def test_a_client_that_does_not_read_is_cut_off_after_30_seconds(self):
@@ -10817,10 +10822,9 @@ class TestTimeOnConnections:
             for _ in range(5):
                 assert await caller.status("POST", PING) == 200
 
-    async def test_a_get_has_a_small_body(self):
-        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
-            wire.send(b"GET /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
-            assert (await wire.answer())[0] == 413
+    async def test_a_get_has_a_small_body(self, wire):
+        wire.send(b"GET /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
+        assert (await wire.answer())[0] == 413
 
     async def test_a_client_that_waits_with_its_body_makes_room_for_another(self, monkeypatch):
         monkeypatch.setattr(m, "MAX_CLIENTS", 3)
@@ -10949,16 +10953,14 @@ class TestLostConnections:
             await eventually(lambda: "ends" in app.log)
         assert not [record for record in caplog.records if record.name == "asyncio"]
 
-    async def test_a_lost_connection_cancels_nothing_in_a_session(self):
+    async def test_a_lost_connection_cancels_nothing_in_a_session(self, app, caller):
         """spec 2025-11-25: basic/transports -- "Disconnection SHOULD NOT be interpreted as" that"""
-        app = sample_app()
-        async with http_calling(app) as (caller, _):
-            wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
-            await until(lambda: app.log)
-            wire.drop()
-            await arrived()
-            app.gate_of("g").set_result(None)
-            await eventually(lambda: app.log == ["g begins", "g ends"])
+        wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
+        await until(lambda: app.log)
+        wire.drop()
+        await arrived()
+        app.gate_of("g").set_result(None)
+        await eventually(lambda: app.log == ["g begins", "g ends"])
 
     @pytest.mark.parametrize("tool, more", [("wait", {}), ("wait", {"say": True}), ("thread", {})])
     async def test_a_lost_connection_is_the_cancellation_where_there_are_no_sessions(self, tool, more):
@@ -11138,15 +11140,14 @@ class TestMessagesOverHTTP:
     """Which message is it, and what comes back?"""
 
     @pytest.mark.parametrize("method, path, headers, status", SESSION_STATUSES)
-    async def test_statuses_in_a_session(self, method, path, headers, status):
-        async with http_calling() as (caller, _):
-            body = INITIALIZED if method in ("POST", "PUT") else b""
-            got, fields, answer = await caller.ask(method, body, path, **headers)
-            assert got == status, answer
-            if status == 405:  # RFC 9110 §15.5.6
-                assert "POST" in fields["allow"] and method not in fields["allow"]
-            if status >= 400:
-                assert answer["error"]["message"]
+    async def test_statuses_in_a_session(self, method, path, headers, status, caller):
+        body = INITIALIZED if method in ("POST", "PUT") else b""
+        got, fields, answer = await caller.ask(method, body, path, **headers)
+        assert got == status, answer
+        if status == 405:  # RFC 9110 §15.5.6
+            assert "POST" in fields["allow"] and method not in fields["allow"]
+        if status >= 400:
+            assert answer["error"]["message"]
 
     @pytest.mark.parametrize("headers, meta, changes, status, code", MODERN_STATUSES)
     async def test_headers_and_body_agree_where_there_are_no_sessions(self, headers, meta, changes, status, code):
@@ -11196,10 +11197,9 @@ class TestMessagesOverHTTP:
 
     @pytest.mark.parametrize("body, code", [(b"{", -32700), (b"\xff", -32700), (b"[]", -32600), (b"5", -32600),
                                             (b'{"jsonrpc":"2.0","id":1,"method":5}', -32600)])  # fmt: skip
-    async def test_a_body_that_is_not_a_message_is_a_bad_request(self, body, code):
-        async with http_calling() as (caller, _):
-            status, _, answer = await caller.post(body)
-            assert (status, answer["error"]["code"]) == (400, code)
+    async def test_a_body_that_is_not_a_message_is_a_bad_request(self, body, code, caller):
+        status, _, answer = await caller.post(body)
+        assert (status, answer["error"]["code"]) == (400, code)
 
     @pytest.mark.parametrize("revision", LEGACY_DATES[1:])
     async def test_an_answer_is_json_until_something_is_said_first(self, revision):
@@ -11214,16 +11214,15 @@ class TestMessagesOverHTTP:
             assert bool(re.fullmatch(r"id: \S+-0\nretry: \d+\ndata: ?", text)) == (revision == V4)
             assert len(await events.messages()) == (4 if revision == V4 else 3)
 
-    async def test_notifications_and_answers_are_accepted_without_a_body(self):
-        async with http_calling() as (caller, _):
-            for msg in (INITIALIZED, {"jsonrpc": "2.0", "id": 5, "result": {}}):
-                assert (await caller.post(msg))[::2] == (202, b"")
-            msg, fields = {"jsonrpc": "2.0", "id": 5, "result": {}}, {"mcp_protocol_version": V5}
-            assert await caller.status("POST", msg, **fields) == 400
-            assert await caller.status("POST", [modern(1, "tools/list")[0]], **fields) == 400
-            # A modern client cancels by closing; the notification says nothing to us.
-            msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
-            assert await caller.status("POST", msg, **fields) == 202
+    async def test_notifications_and_answers_are_accepted_without_a_body(self, caller):
+        for msg in (INITIALIZED, {"jsonrpc": "2.0", "id": 5, "result": {}}):
+            assert (await caller.post(msg))[::2] == (202, b"")
+        msg, fields = {"jsonrpc": "2.0", "id": 5, "result": {}}, {"mcp_protocol_version": V5}
+        assert await caller.status("POST", msg, **fields) == 400
+        assert await caller.status("POST", [modern(1, "tools/list")[0]], **fields) == 400
+        # A modern client cancels by closing; the notification says nothing to us.
+        msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+        assert await caller.status("POST", msg, **fields) == 202
 
     async def test_no_notification_cancels_a_request_where_there_are_no_sessions(self):
         """Anybody may send it, and ids are of one client each."""
@@ -11255,27 +11254,23 @@ class TestMessagesOverHTTP:
             status, headers, answer = await caller.post(hello(V4), mcp_protocol_version=V5)
             assert status == 200 and answer["result"]["protocolVersion"] == V4 and headers["mcp-session-id"]
 
-    async def test_an_id_that_is_in_use_is_refused(self):
-        app = sample_app()
-        async with http_calling(app) as (caller, _):
-            wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
-            await until(lambda: app.log)
-            assert (await caller.post(PING))[2]["error"]["code"] == -32600
-            app.gate_of("g").set_result(None)
-            assert json.loads((await wire.answer())[2])["result"]
+    async def test_an_id_that_is_in_use_is_refused(self, app, caller):
+        wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
+        await until(lambda: app.log)
+        assert (await caller.post(PING))[2]["error"]["code"] == -32600
+        app.gate_of("g").set_result(None)
+        assert json.loads((await wire.answer())[2])["result"]
 
-    async def test_a_cancelled_request_ends_its_post_without_an_answer(self):
-        app = sample_app()
-        async with http_calling(app) as (caller, _):
-            for say in (False, True):
-                wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g", "say": say}))
-                await until(lambda: app.log[-1:] == ["g begins"])
-                msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
-                assert await caller.status("POST", msg) == 202
-                status, headers, body = await wire.answer()
-                assert (status, headers["content-type"]) == (200, "text/event-stream") and b'"id":1' not in body
-                await until(lambda: app.log[-1:] == ["g cancelled"])
-                app.waiting.clear()
+    async def test_a_cancelled_request_ends_its_post_without_an_answer(self, app, caller):
+        for say in (False, True):
+            wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g", "say": say}))
+            await until(lambda: app.log[-1:] == ["g begins"])
+            msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+            assert await caller.status("POST", msg) == 202
+            status, headers, body = await wire.answer()
+            assert (status, headers["content-type"]) == (200, "text/event-stream") and b'"id":1' not in body
+            await until(lambda: app.log[-1:] == ["g cancelled"])
+            app.waiting.clear()
 
     async def test_the_server_asks_on_the_calls_own_stream_and_is_answered_by_another_post(self):
         async with http_calling(opened=False) as (caller, _):
@@ -11300,17 +11295,15 @@ class TestSessionsOverHTTP:
             _, headers, answer = await caller.post({**broken, "params": {"protocolVersion": 5}})
             assert "error" in answer and "mcp-session-id" not in headers
 
-    async def test_delete_ends_it_and_what_runs_in_it(self):
-        app = sample_app()
-        async with http_calling(app) as (caller, _):
-            wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
-            stream = await caller.events("GET")
-            await until(lambda: app.log)
-            assert await caller.status("DELETE") == 204
-            assert await stream.messages() == []
-            assert "error" in json.loads((await wire.answer())[2])
-            await until(lambda: app.log == ["g begins", "g cancelled"])
-            assert await caller.status("POST", PING) == 404
+    async def test_delete_ends_it_and_what_runs_in_it(self, app, caller):
+        wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
+        stream = await caller.events("GET")
+        await until(lambda: app.log)
+        assert await caller.status("DELETE") == 204
+        assert await stream.messages() == []
+        assert "error" in json.loads((await wire.answer())[2])
+        await until(lambda: app.log == ["g begins", "g cancelled"])
+        assert await caller.status("POST", PING) == 404
 
     async def test_an_idle_one_expires_and_a_used_one_does_not(self):
         app = sample_app()
@@ -11371,20 +11364,18 @@ class TestSessionsOverHTTP:
 class TestStreamsOverHTTP:
     """spec 2025-11-25: basic/transports#resumability-and-redelivery"""
 
-    async def test_messages_that_no_request_caused_come_on_the_standalone_stream(self):
-        app = sample_app()
-        async with http_calling(app) as (caller, _):
-            app.tools_changed()  # what is announced before it is opened waits for it
-            events = await caller.events("GET")
-            assert "list_changed" in (await events.message())["method"]
-            app.tools_changed()
-            assert "list_changed" in (await events.message())["method"]
-            assert await caller.status("GET") == 409  # a second reader
-            events.drop()
-            await idle()
-            app.tools_changed()
-            again = await caller.events("GET", last_event_id="")  # as if it were absent
-            assert "list_changed" in (await again.message())["method"]
+    async def test_messages_that_no_request_caused_come_on_the_standalone_stream(self, app, caller):
+        app.tools_changed()  # what is announced before it is opened waits for it
+        events = await caller.events("GET")
+        assert "list_changed" in (await events.message())["method"]
+        app.tools_changed()
+        assert "list_changed" in (await events.message())["method"]
+        assert await caller.status("GET") == 409  # a second reader
+        events.drop()
+        await idle()
+        app.tools_changed()
+        again = await caller.events("GET", last_event_id="")  # as if it were absent
+        assert "list_changed" in (await again.message())["method"]
 
     async def test_a_session_that_ends_leaves_no_events_behind(self):
         app = sample_app()
@@ -11398,17 +11389,15 @@ class TestStreamsOverHTTP:
             del events
             await until(lambda: not server.kept)
 
-    async def test_a_client_that_resumes_gets_the_missed_events_once_even_while_another_reads(self):
-        app = sample_app()
-        async with http_calling(app) as (caller, _):
-            first = await caller.events("GET")
-            seen = [await first.next()]
-            for _ in range(3):
-                app.tools_changed()
-                seen.append(await first.next())
-            second = await caller.events("GET", last_event_id=seen[1].id)
-            assert [(await second.next()).id for _ in range(2)] == [event.id for event in seen[2:]]
-            assert await first.next() is None  # its stream is another's now
+    async def test_a_client_that_resumes_gets_the_missed_events_once_even_while_another_reads(self, app, caller):
+        first = await caller.events("GET")
+        seen = [await first.next()]
+        for _ in range(3):
+            app.tools_changed()
+            seen.append(await first.next())
+        second = await caller.events("GET", last_event_id=seen[1].id)
+        assert [(await second.next()).id for _ in range(2)] == [event.id for event in seen[2:]]
+        assert await first.next() is None  # its stream is another's now
 
     @pytest.mark.parametrize("revision", LEGACY_DATES[1:])
     async def test_an_answer_that_was_cut_is_taken_up_after_any_event(self, revision):
@@ -11421,18 +11410,16 @@ class TestStreamsOverHTTP:
                     (await rest.next()).data for _ in seen[after + 1 :]]  # fmt: skip
                 assert await rest.next() is None
 
-    async def test_a_cut_before_the_answer_loses_nothing(self):
-        app = sample_app()
-        async with http_calling(app) as (caller, _):
-            events = await caller.events("POST", call_of(1, "wait", {"gate": "g", "say": True, "after": True}))
-            primed, said = await events.next(), await events.next()
-            assert primed.data == "" and "before" in said.data
-            events.answer.reset()
-            await idle()
-            app.gate_of("g").set_result(None)
-            await until(lambda: "g ends" in app.log)
-            rest = await caller.events("GET", last_event_id=said.id)
-            assert [msg.get("id", msg.get("method")) for msg in await rest.messages()] == ["acme/after", 1]
+    async def test_a_cut_before_the_answer_loses_nothing(self, app, caller):
+        events = await caller.events("POST", call_of(1, "wait", {"gate": "g", "say": True, "after": True}))
+        primed, said = await events.next(), await events.next()
+        assert primed.data == "" and "before" in said.data
+        events.answer.reset()
+        await idle()
+        app.gate_of("g").set_result(None)
+        await until(lambda: "g ends" in app.log)
+        rest = await caller.events("GET", last_event_id=said.id)
+        assert [msg.get("id", msg.get("method")) for msg in await rest.messages()] == ["acme/after", 1]
 
     async def test_a_stream_closed_on_purpose_is_polled(self):
         app = sample_app()
@@ -14574,78 +14561,76 @@ class Issuer(World):
         return jwt(json.dumps(header), claims(json.dumps({"iss": self.root})), lambda data: es256(data, number))
 
 
+@pytest.fixture
+def issuer():
+    return Issuer().running()
+
+
 class TestJudges:
     """Keys that are fetched, and RFC 7662."""
 
-    async def test_keys_are_found_by_the_issuer_s_metadata(self, later):
-        async with Issuer().running() as issuer:
-            verify = judge_of(issuer=issuer.root, keys=None)
-            assert await verify(issuer.token()) and await verify(issuer.token())
-            assert issuer.seen == [f"GET {page}" for page in (SERVER_PAGE, "/.well-known/openid-configuration", "/jwks")]
-            await verify(issuer.token(number=2, header=f'{{"jku": "{issuer.root}/evil"}}'))
-            assert "GET /evil" not in issuer.seen
+    async def test_keys_are_found_by_the_issuer_s_metadata(self, later, issuer):
+        verify = judge_of(issuer=issuer.root, keys=None)
+        assert await verify(issuer.token()) and await verify(issuer.token())
+        assert issuer.seen == [f"GET {page}" for page in (SERVER_PAGE, "/.well-known/openid-configuration", "/jwks")]
+        await verify(issuer.token(number=2, header=f'{{"jku": "{issuer.root}/evil"}}'))
+        assert "GET /evil" not in issuer.seen
 
-    async def test_a_token_that_is_refused_by_its_header_costs_no_fetch(self):
-        async with Issuer().running() as issuer:
-            for token in ("", "a.b.c", issuer.token(header='{"alg": "none"}'), issuer.token(header='{"crit": ["x"]}')):
-                assert not await issuer.judge()(token)
-            assert issuer.seen == []
+    async def test_a_token_that_is_refused_by_its_header_costs_no_fetch(self, issuer):
+        for token in ("", "a.b.c", issuer.token(header='{"alg": "none"}'), issuer.token(header='{"crit": ["x"]}')):
+            assert not await issuer.judge()(token)
+        assert issuer.seen == []
 
-    async def test_unknown_keys_cause_a_fetch_every_30_seconds_and_known_ones_every_10_minutes(self, later):
-        async with Issuer().running() as issuer:
-            verify = issuer.judge()
-            assert await verify(issuer.token())
-            issuer.kids.append("k2")
-            assert not await verify(issuer.token("k2"))
-            assert len(issuer.seen) == 1
-            later(31)
-            issuer.gate = asyncio.Event()
-            waiting = [asyncio.ensure_future(verify(issuer.token("k2"))) for _ in range(3)]
-            await eventually(lambda: len(issuer.seen) == 2)
-            issuer.gate.set()
-            assert all(await asyncio.gather(*waiting)) and len(issuer.seen) == 2
-            assert not await verify(issuer.token("k3")) and len(issuer.seen) == 2
-            later(28)
-            assert await verify(issuer.token())
-            assert len(issuer.seen) == 2
+    async def test_unknown_keys_cause_a_fetch_every_30_seconds_and_known_ones_every_10_minutes(self, later, issuer):
+        verify = issuer.judge()
+        assert await verify(issuer.token())
+        issuer.kids.append("k2")
+        assert not await verify(issuer.token("k2"))
+        assert len(issuer.seen) == 1
+        later(31)
+        issuer.gate = asyncio.Event()
+        waiting = [asyncio.ensure_future(verify(issuer.token("k2"))) for _ in range(3)]
+        await eventually(lambda: len(issuer.seen) == 2)
+        issuer.gate.set()
+        assert all(await asyncio.gather(*waiting)) and len(issuer.seen) == 2
+        assert not await verify(issuer.token("k3")) and len(issuer.seen) == 2
+        later(28)
+        assert await verify(issuer.token())
+        assert len(issuer.seen) == 2
 
-    async def test_a_key_that_was_replaced_under_its_name_is_fetched_when_a_signature_fails(self, later):
-        async with Issuer().running() as issuer:
-            verify, old = issuer.judge(), {**EXAMPLE_JWK, "kid": "k1"}
-            issuer.jwks = 200, {"keys": [old]}
-            assert not await verify(issuer.token())
-            issuer.jwks = None
-            assert not await verify(issuer.token()), "not with each forged token"
-            later(31)
-            assert await verify(issuer.token()) and len(issuer.seen) == 2
+    async def test_a_key_that_was_replaced_under_its_name_is_fetched_when_a_signature_fails(self, later, issuer):
+        verify, old = issuer.judge(), {**EXAMPLE_JWK, "kid": "k1"}
+        issuer.jwks = 200, {"keys": [old]}
+        assert not await verify(issuer.token())
+        issuer.jwks = None
+        assert not await verify(issuer.token()), "not with each forged token"
+        later(31)
+        assert await verify(issuer.token()) and len(issuer.seen) == 2
 
-    async def test_an_issuer_that_differs_by_a_slash_is_named_in_a_warning(self, later, caplog):
-        async with Issuer().running() as issuer:
-            verify = judge_of(issuer=issuer.root + "/", keys=None)
-            assert not await verify(issuer.token())
-            assert f"issuer is \"{issuer.root}\", not {issuer.root}/" in caplog.text
-            assert f"iss is \"{issuer.root}\", not {issuer.root}/" in caplog.text
+    async def test_an_issuer_that_differs_by_a_slash_is_named_in_a_warning(self, later, caplog, issuer):
+        verify = judge_of(issuer=issuer.root + "/", keys=None)
+        assert not await verify(issuer.token())
+        assert f"issuer is \"{issuer.root}\", not {issuer.root}/" in caplog.text
+        assert f"iss is \"{issuer.root}\", not {issuer.root}/" in caplog.text
 
-    async def test_old_keys_stay_while_the_issuer_is_down(self, later, caplog):
-        async with Issuer().running() as issuer:
-            verify = issuer.judge()
-            assert await verify(issuer.token())
-            issuer.status, token = 500, jwt('{"alg":"ES256","kid":"k1"}', claims(json.dumps({"iss": issuer.root, "exp": NOW + 900})))
-            later(601)
-            assert await verify(token)
-            await eventually(lambda: len(issuer.seen) == 2 and "keys" in caplog.text)
+    async def test_old_keys_stay_while_the_issuer_is_down(self, later, caplog, issuer):
+        verify = issuer.judge()
+        assert await verify(issuer.token())
+        issuer.status, token = 500, jwt('{"alg":"ES256","kid":"k1"}', claims(json.dumps({"iss": issuer.root, "exp": NOW + 900})))
+        later(601)
+        assert await verify(token)
+        await eventually(lambda: len(issuer.seen) == 2 and "keys" in caplog.text)
 
     @pytest.mark.parametrize("page", ["500", "200 {}", "200 <html>", "404"])
-    async def test_without_any_keys_it_is_503_and_not_401(self, page, later, caplog):
-        async with Issuer().running() as issuer:
-            issuer.jwks = int(page[:3]), page[4:]
-            verify = issuer.judge()
-            for _ in range(3):
-                with pytest.raises(m.ProtocolError) as caught:
-                    await verify(issuer.token())
-                assert caught.value.http_status == 503
-            assert issuer.seen == ["GET /jwks"], "it is not asked with each token"
-            assert caplog.text.count("cannot be verified") == 1
+    async def test_without_any_keys_it_is_503_and_not_401(self, page, later, caplog, issuer):
+        issuer.jwks = int(page[:3]), page[4:]
+        verify = issuer.judge()
+        for _ in range(3):
+            with pytest.raises(m.ProtocolError) as caught:
+                await verify(issuer.token())
+            assert caught.value.http_status == 503
+        assert issuer.seen == ["GET /jwks"], "it is not asked with each token"
+        assert caplog.text.count("cannot be verified") == 1
 
     @pytest.mark.parametrize("answer, who", [
         ('{"active": true, "aud": "us", "sub": "alice", "scope": "a"}', "alice"),
