@@ -2076,7 +2076,7 @@ class Peer(Requester):
 # Problem.  A JSON Schema tells a model which arguments a tool takes, and the arguments that the
 #           model sends are checked: "x" for {"type": "integer"} gives "expected integer, got
 #           string". Values come from strangers, and so do some of the schemas.
-# Rules.    1. Document compiles a schema into nodes once; there `$ref` is one more schema of
+# Rules.    1. Compiler makes nodes of a schema once; there `$ref` is one more schema of
 #              `allOf`. Checking applies a node to a value, and makes the Python value of it.
 #           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
 #           3. Schema and value multiply, so each piece of work is paid for before it is done. A
@@ -2092,7 +2092,7 @@ Schema = Msg
 
 
 class Shape(Schema):
-    """A schema; `read` makes the Python value of JSON that fits it, unless it is that value."""
+    """A schema of a type; `read`, if any, makes the Python value of JSON that fits it."""
 
     #: Whether members without a name here are refused. `additionalProperties` does not say so,
     #: because google-genai fails on a boolean there (python-genai #2393).
@@ -2111,7 +2111,7 @@ _STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
 _NUMBER: Schema = {
     "type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max
 }
-_TYPE: Schema = {"enum": [*KINDS.values()]}
+_TYPE = {"enum": [*KINDS.values()]}
 KEYWORDS: dict[str, Schema] = {
     word: form
     for words, form in {
@@ -2180,12 +2180,13 @@ class Node(Schema):
         self.scope, self.read = scope, read
         types = as_list(schema.get("type", []))
         #: the admitted types; all, if it is empty
-        self.types = {*types, *(["integer"] if "number" in types else [])}
+        self.types = {*types, "integer"} if "number" in types else {*types}
         self.limits = [(*MEASURES[word], schema[word]) for word in schema if word in MEASURES]
         self.is_flat = self.keys() <= FLAT
         #: the classes whose values are all valid, and are read as they are
         self.plain = {cls for cls, kind in KINDS.items() if self.keys() <= {"type"}
                       and (not types or kind in self.types) and read in (None, cls)}
+        #: steps to apply it, but for the size of the value
         self.cost = 4 + len(schema.get("required", ())) + 60 * ("multipleOf" in schema)
 
 
@@ -2196,22 +2197,14 @@ def _mismatch(expected: str, got: str, path: str = "") -> SchemaError:
     return SchemaError(path, f"expected {expected}, got {got}", expected)
 
 
-def read_by(read: Function, value: Any) -> Any:
-    """Return read(value); an exception becomes a SchemaError."""
+def attempt(read: Function, value: Any) -> Any:
+    """Return read(value); whatever it raises becomes a SchemaError."""
     try:
         return read(value)
-    except (SchemaError, LimitExceeded):
+    except SchemaError:
         raise
     except Exception as exc:
         raise _fault_from(exc) from None
-
-
-def within_budget(read: Function, value: Any) -> Any:
-    """Return read(value); an exception or a spent budget becomes a SchemaError."""
-    try:
-        return read_by(read, value)
-    except LimitExceeded as exc:
-        raise SchemaError("", f"is not usable: {exc}") from None
 
 
 def _fault_under(step: str | int, fault: SchemaError) -> SchemaError:
@@ -2232,17 +2225,18 @@ def _fault_from(exc: Any) -> SchemaError:
 def _nearest(faults: Sequence[SchemaError]) -> SchemaError:
     """Return the error of the alternative that was probably meant."""
 
-    def nearness(fault: SchemaError) -> tuple[Any, ...]:
-        # An error of a member comes first, and the deepest of those. But a member that must be
-        # one text, "cat", is a tag: another alternative was meant.
+    def nearness(fault: SchemaError) -> tuple[bool, bool, int]:
+        type_fits = bool(fault.path) or not fault.expected  # a member is wrong, or a bound
+        # A tag: {"pet": "dog"}, but this alternative expects "cat".
         tag = re.fullmatch('"[^"]*"', fault.expected)
-        return bool(fault.path or not fault.expected), not tag, len(fault.path)
+        return type_fits, not tag, len(fault.path)
 
     best = max(faults, key=nearness)
-    wanted = dict.fromkeys(fault.expected for fault in faults if fault.path == best.path)
-    if "" in wanted or len(wanted) < 2:
+    expected = dict.fromkeys(fault.expected for fault in faults if fault.path == best.path)
+    if "" in expected or len(expected) < 2:
         return best
-    return _mismatch(" or ".join(wanted)[:400], best.message.rpartition(", got ")[2], best.path)
+    got = best.message.rpartition(", got ")[2]  # all of them got the same value
+    return _mismatch(" or ".join(expected)[:400], got, best.path)
 
 
 @lru_cache
@@ -2264,7 +2258,7 @@ class Checking:
     or indexes that the schema has evaluated to a set.
     """
 
-    is_shape = False  # whether the schema is that of a type: the first alternative that fits wins
+    first_match_wins = False  # of alternatives: so it is in the schema of a type
     #: if the root is the arguments of a tool: the required ones; the others may be left empty
     required: set[str] | None = None
 
@@ -2284,10 +2278,10 @@ class Checking:
         self.spend(node.cost + work)
         if node.types and kind not in node.types:
             raise _mismatch(" or ".join(as_list(node["type"])), kind)
+        made = value
+        here: set[Any] = set()  # what this schema has evaluated
         self.scopes.append(node.scope)
         try:
-            here: set[Any] = set()  # what this schema has evaluated
-            made = value
             if kind == "object":
                 made = self._object(node, value, here)
             elif kind == "array":
@@ -2295,7 +2289,8 @@ class Checking:
             if not node.is_flat:
                 self._check_alone(node, value, "number" if kind == "integer" else kind)
                 for read in self._apply_to_same_value(node, value, here):
-                    made = made if read is value else read
+                    if read is not value:
+                        made = read
                 word = "unevaluatedItems" if kind == "array" else "unevaluatedProperties"
                 if word in node:
                     keys = value if kind == "object" else range(size)
@@ -2304,7 +2299,7 @@ class Checking:
                     here.update(keys)
         finally:
             self.scopes.pop()
-        made = read_by(node.read, made) if node.read else made
+        made = attempt(node.read, made) if node.read else made
         if evaluated is not None:
             evaluated |= here
         return made
@@ -2327,9 +2322,9 @@ class Checking:
         for measured, holds, must, bound in node.limits:
             if measured == kind and not holds(value if kind == "number" else len(value), bound):
                 raise SchemaError("", f"must {must.format(show_json(bound))}")
-        if kind == "string" and "pattern" in node:
-            if not self._matches(node["pattern"], value):
-                raise SchemaError("", f"must match {show_json(node['pattern'])}")
+        pattern = node.get("pattern", "")
+        if pattern and kind == "string" and not self._matches(pattern, value):
+            raise SchemaError("", f"must match {show_json(pattern)}")
 
     def _matches(self, pattern: str, text: str) -> bool:
         if len(text) > MAX_PATTERN_CHARS:
@@ -2353,24 +2348,27 @@ class Checking:
     def _apply_to_parts(
         self, value: Any, parts: Iterable[tuple[Any, Node]], faults: Iterable[SchemaError] = ()
     ) -> Any:
-        """Apply schemas to members or items; raise what is wrong with them, and `faults`."""
+        """Return the value with members or items as their schemas make them; raise what is wrong
+        with them, and `faults`."""
         found: list[SchemaError] = []
         made = value
         required, self.required = self.required, None  # only members of the root are arguments
         apply = self.apply if required is None else self._apply_to_argument
-        for key, part in parts:
-            if type(value[key]) in part.plain or len(found) >= MAX_ERRORS:
+        for key, node in parts:
+            item = value[key]
+            if type(item) in node.plain or len(found) >= MAX_ERRORS:
                 continue
             try:
-                read = apply(part, value[key])
+                read = apply(node, item)
             except SchemaError as exc:
-                if required is not None and value[key] in (None, "") and key not in required:
+                if required is not None and item in (None, "") and key not in required:
                     made = without(made, key)  # it was not filled in
                 else:
                     found += [_fault_under(key, fault) for fault in (exc, *exc.others)]
                 continue
-            if read is not value[key]:
-                made = value.copy() if made is value else made
+            if read is not item:
+                if made is value:
+                    made = value.copy()
                 made[key] = read
         found += faults
         if found:
@@ -2423,10 +2421,8 @@ class Checking:
                 raise SchemaError("", "has two items that are the same")
         return made
 
-    def _apply_to_same_value(
-        self, node: Node, value: JSON, evaluated: set[Any]
-    ) -> Iterable[Any]:
-        """Apply the keywords that hold further schemas for this value; yield it as each made it."""
+    def _apply_to_same_value(self, node: Node, value: JSON, evaluated: set[Any]) -> list[Any]:
+        """Apply the keywords that hold further schemas for this value; return what each makes."""
         parts = [*node.get("allOf", ())]
         if "$dynamicRef" in node:
             nodes = node["$dynamicRef"]  # by scope; under "*" the one that $ref would lead to
@@ -2434,33 +2430,38 @@ class Checking:
         if "if" in node:
             fault, _ = self._try(node["if"], value, evaluated)
             parts.append(node.get("else" if fault else "then", ANYTHING))
-        for part in parts:
-            yield self.apply(part, value, evaluated)
+        made = [self.apply(part, value, evaluated) for part in parts]
         if "not" in node and not self._try(node["not"], value)[0]:
             raise SchemaError("", "matches what it must not match")
-        for word in ("anyOf", "oneOf"):
-            faults, matches = [], []
-            for part in node.get(word, ()):
-                fault, read = self._try(part, value, evaluated)
-                if fault:
-                    faults.append(fault)
-                    continue
-                matches.append(read)
-                if self.is_shape:  # else each alternative that matches has evaluated something
-                    break
-            if faults and not matches:
-                raise _nearest(faults)
-            if word == "oneOf" and len(matches) > 1:
-                raise SchemaError("", "matches more than one of the alternatives")
-            yield from matches[:1]
+        return made + [self._apply_alternatives(node, word, value, evaluated)
+                       for word in ("anyOf", "oneOf") if word in node]
+
+    def _apply_alternatives(
+        self, node: Node, word: str, value: JSON, evaluated: set[Any]
+    ) -> Any:
+        """Return what the first schema that matches makes of a value; raise if none does."""
+        faults, matches = [], []
+        for part in node[word]:
+            fault, read = self._try(part, value, evaluated)
+            if fault:
+                faults.append(fault)
+                continue
+            matches.append(read)
+            if self.first_match_wins:  # else each one that matches has evaluated something
+                break
+        if not matches:
+            raise _nearest(faults)
+        if word == "oneOf" and len(matches) > 1:
+            raise SchemaError("", "matches more than one of the alternatives")
+        return matches[0]
 
 
 # A schema with `$id` is a scope: references and anchors in it are relative to that URI.
 # `$dynamicRef` leads to the $dynamicAnchor of that name in the scope that the check entered first.
 
 
-class Document(Checking):
-    """A schema that is being compiled."""
+class Compiler(Checking):
+    """Makes nodes of a schema, and checks it by the metaschema, within one budget."""
 
     def __init__(self, metaschema: Node):
         super().__init__()
@@ -2468,16 +2469,16 @@ class Document(Checking):
         self.nodes: dict[int, Node] = {}  # by id(schema)
         self.names: dict[tuple[str, str], Any] = {}  # schemas by scope and anchor, or ""
         self.anchors: dict[str, dict[str, Node]] = {}  # by $dynamicAnchor and scope
-        self.later: list[tuple[Node, str]] = []  # references
+        self.references: list[tuple[Node, str]] = []  # that lead nowhere yet
 
-    def read(self, schema: Any, scope: str = "") -> Node:
+    def compile(self, schema: Any, scope: str = "") -> Node:
         self.apply(self.metaschema, schema)
-        node = self.compile(schema, scope)
-        while self.later:
-            self._link(*self.later.pop())
+        node = self._node_of(schema, scope)
+        while self.references:
+            self._link(*self.references.pop())
         return node
 
-    def compile(self, schema: Any, scope: str) -> Node:
+    def _node_of(self, schema: Any, scope: str) -> Node:
         """Return the node of a well-formed schema, or of a list of required names."""
         if isinstance(schema, bool):
             return ANYTHING if schema else NOTHING
@@ -2510,13 +2511,13 @@ class Document(Checking):
                 self.spend(50 * len(text))
                 pattern_of(text)
         if form is A_SCHEMA or word == "items":
-            return self.compile(held, scope)
+            return self._node_of(held, scope)
         if form is SCHEMAS:
-            return [self.compile(part, scope) for part in held]
+            return [self._node_of(part, scope) for part in held]
         if form.get("type") == "object":
-            return {name: self.compile(part, scope) for name, part in held.items()}
+            return {name: self._node_of(part, scope) for name, part in held.items()}
         if word in ("$ref", "$dynamicRef"):
-            self.later.append((node, word))
+            self.references.append((node, word))
         if word in ("enum", "const"):
             values = held if word == "enum" else [held]
             return {canonical(value, self.spend) for value in values}, _show_choices(values)
@@ -2550,7 +2551,7 @@ class Document(Checking):
             raise SchemaError("", f"{show_json(ref)} cannot be resolved: nothing is fetched, "
                               "so put it under $defs")
         # Under a keyword that is not ours it has no node yet.
-        target = self.nodes.get(id(schema)) or self.read(schema, scope)
+        target = self.nodes.get(id(schema)) or self.compile(schema, scope)
         anchors = self.anchors.get(fragment, {})
         if word == "$dynamicRef" and anchors.get(target.scope) is target:
             node[word] = {"*": target, **anchors}
@@ -2560,15 +2561,15 @@ class Document(Checking):
 
 @lru_cache
 def _metaschema() -> Node:
-    return Document(ANYTHING).read({"type": ["object", "boolean"], "properties": KEYWORDS})
+    return Compiler(ANYTHING).compile({"type": ["object", "boolean"], "properties": KEYWORDS})
 
 
 class Validator:
     """A compiled JSON Schema of 2020-12 or draft-07; SchemaError if it cannot be used."""
 
     def __init__(self, schema: JSON):
-        self._node = node = within_budget(Document(_metaschema()).read, schema)
-        self._is_shape = isinstance(schema, Shape)
+        self._node = node = attempt(Compiler(_metaschema()).compile, schema)
+        self._first_match_wins = isinstance(schema, Shape)
         # Members of most tools have a type and nothing else: to compare classes is much faster.
         is_flat = node.is_flat and "object" in node.types and not node.read
         parts = node.get("properties", {}) if is_flat else {}
@@ -2587,9 +2588,9 @@ class Validator:
         if self._is_plain(value):
             return value
         checking = Checking()
-        checking.is_shape = self._is_shape
+        checking.first_match_wins = self._first_match_wins
         checking.required = self._required if as_arguments else None
-        return within_budget(partial(checking.apply, self._node), value)
+        return attempt(partial(checking.apply, self._node), value)
 
     def _is_plain(self, value: JSON) -> bool:
         if not self._plain or type(value) is not dict or not self._required <= value.keys():
