@@ -665,11 +665,11 @@ def _check_bounds(data: bytes) -> None:
         return
     # What stands inside strings does not count: without escapes, every second piece is a string.
     bare = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    most = 4 * MAX_ELEMENTS  # an element has two strings at most, its key and its value
-    pieces = bare.split(b'"', most + 1)
+    most = 4 * MAX_ELEMENTS + 1  # an element has two strings at most, its key and its value
+    pieces = bare.split(b'"', most)
     bare = b"".join(pieces[::2])
     brackets = bare.translate(None, _ALL_BUT_BRACKETS)
-    if len(pieces) > most + 1 or len(brackets) // 2 + bare.count(b",") > MAX_ELEMENTS:
+    if len(pieces) > most or len(brackets) // 2 + bare.count(b",") > MAX_ELEMENTS:
         raise LimitExceeded(f"a message has more than {MAX_ELEMENTS} elements")
     if max(map(len, re.findall(rb"\d+", bare)), default=0) > MAX_DIGITS:
         raise LimitExceeded(f"a number has more than {MAX_DIGITS} digits")
@@ -680,7 +680,7 @@ def _check_bounds(data: bytes) -> None:
             raise LimitExceeded(f"a message is nested deeper than {MAX_DEPTH} levels")
 
 
-_ALL_BUT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
+_ALL_BUT_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 _ID = rb'"id": ?(0|-?[1-9][0-9]{0,18}|"[-.:\w]{0,200}")'
 
 
@@ -1229,7 +1229,7 @@ class Tasks:
 
     def spawn(self, coro: Any) -> Task:
         """Run a coroutine as a task. From Python 3.12 on, it begins at once."""
-        task: Task = asyncio.Task(coro, loop=get_running_loop(), **_EAGER)
+        task = asyncio.Task(coro, loop=get_running_loop(), **_EAGER)
         if task.done():
             self._report(task)
         else:
@@ -1303,8 +1303,7 @@ class Threads:
                 raise
 
     def _work(self) -> None:
-        while (job := self.queue.get()) is not None:
-            future, call = job
+        for future, call in iter(self.queue.get, None):
             value = exc = None
             try:  # a job that was cancelled before its turn is not called
                 value = None if future.cancelled() else call()
@@ -1315,7 +1314,7 @@ class Threads:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 future.get_loop().call_soon_threadsafe(settle_future, future, value, exc)
             # An idle thread would keep them alive.
-            job = future = call = value = exc = None
+            future = call = value = exc = None
 
     @contextmanager
     def blocked(self) -> Generator[None, None, None]:
@@ -2289,8 +2288,7 @@ class Checking:
             if not node.is_flat:
                 self._check_alone(node, value, "number" if kind == "integer" else kind)
                 for read in self._apply_to_same_value(node, value, here):
-                    if read is not value:
-                        made = read
+                    made = made if read is value else read
                 word = "unevaluatedItems" if kind == "array" else "unevaluatedProperties"
                 if word in node:
                     keys = value if kind == "object" else range(size)
@@ -2901,8 +2899,6 @@ class Shapes:
 
     def _self_described(self, cls: Any) -> Shape | None:
         """Return the shape of a class of pydantic or msgspec."""
-        if not _is_class(cls):
-            return None
         if hasattr(cls, "model_json_schema"):
             schema = cls.model_json_schema(mode=self.mode)
             read: Function = cls.model_validate
@@ -2941,7 +2937,7 @@ class Shapes:
                 words.update(prefixItems=shapes, items={})
         if origin in (set, frozenset):
             words["uniqueItems"] = True
-        return Shape(words, origin if origin in (tuple, set, frozenset) else None)
+        return Shape(words, None if issubclass(list, origin) else origin)
 
     def _record_or_alias(self, hint: Any) -> Shape:
         if not _is_record(hint):
@@ -3616,7 +3612,7 @@ class Form:
         if wanted is None:  # a confirmation
             wanted = Shape({"properties": {}}, lambda content: True)
         elif isinstance(wanted, (list, tuple)):
-            wanted = Shape({"type": "string", "enum": list(wanted)})
+            wanted = _choice(wanted)
         elif isinstance(wanted, dict):
             wanted = Shapes().adopt(wanted, {})
         else:
