@@ -847,11 +847,13 @@ class Method:
         self.revisions: tuple[str, ...] = _ERAS[era]
         #: what a request's receiver, or a notification's sender, must declare: a dotted path
         self.capability = capability.strip("-")
+        #: the result may be a question to the client (spec: basic/patterns/mrtr)
+        self.may_ask = "may_ask" in words
+        if self.may_ask:
+            line += " inputResponses?:object requestState?:string"
         # name, JSON type, and whether it must be there
         takes = re.findall(r"([^\s?]+)(\??):(\w+)", line)
         self.takes = [(name, kind, not optional) for name, optional, kind in takes]
-        #: the result may be a question to the client (spec: basic/patterns/mrtr)
-        self.may_ask = "may_ask" in words
         #: the result says how long it may be kept (spec: server/utilities/caching)
         self.cacheable = "cacheable" in words
         #: the parameter that the HTTP header `mcp-name` repeats
@@ -872,7 +874,9 @@ def check_params(row: Method, params: Msg) -> None:
     for name, kind, required in row.takes:
         if name in params:
             found = kind_of(params[name])
-            if found != kind:
+            if found == "null" and not required:  # some write it for absent
+                del params[name]
+            elif found != kind:
                 raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: expected {kind}, got {found}")
         elif required:
             raise RPCError(INVALID_PARAMS, f"{row.name}: {name}: is missing")
@@ -3965,14 +3969,12 @@ class ServerExchange(Exchange):
     def journal(self) -> Journal:
         """The checked record of the earlier rounds of this call."""
         params = self.params if self.facts.rev >= MODERN else {}
-        responses, record = params.get("inputResponses", {}), {}
-        if type(responses) is not dict:
-            raise RPCError(INVALID_PARAMS, "inputResponses: expected object")
+        record: Msg = {}
         if "requestState" in params:
             key = self.conversation.server.state_key
             record = unseal(key, self._bound, params["requestState"])
         self.asked = True
-        return Journal(record, responses)
+        return Journal(record, params.get("inputResponses", {}))
 
     @property
     def _bound(self) -> tuple[str, str]:
@@ -4565,7 +4567,7 @@ class Registry(dict[str, Any]):
         return fn
 
     def add(self, entry: Entry) -> None:
-        """Register an entry; it takes the place of one of the same name."""
+        """Register an entry, in place of one of the same name."""
         _enter(self, entry.name, entry)
         self.changed(entry)
 
@@ -5069,7 +5071,7 @@ class Server:
         self.prompts.unregister(name)
 
     def remove_resource(self, uri: str) -> None:
-        """Offer a resource or a template no longer."""
+        """Stop offering a resource or a template."""
         self.resources.unregister(uri if uri in self.resources else canonical_uri(uri))
 
     def complete(self, ref: str, argument: str) -> Callable[[Fn], Fn]:
@@ -5279,7 +5281,7 @@ class ServerThread:
     def __init__(self, server: Server, transport: str | Transport, options: Any):
         import concurrent.futures
 
-        url: concurrent.futures.Future[str | None] = concurrent.futures.Future()
+        url: Any = concurrent.futures.Future()
 
         def begin(found: str | None) -> None:
             task: Any = asyncio.current_task()
@@ -5553,7 +5555,6 @@ def get_resource(ctx: Context) -> Awaitable[Any]:
     return resource.call(ctx, found, uri)
 
 
-#: Checked like the parameters of a method.
 ARGUMENT = Method("argument client all - name:string value:string")
 
 
@@ -6851,10 +6852,10 @@ class Client(ClientSession):
         )
         for what, changed in changes.items():
             self.on(f"notifications/{what}/list_changed")(lambda _, fn=changed: fn())
-        if log is not None:
+        if log:
             self.on("notifications/message")(
                 lambda params: log(*map(params.get, CALLED_WITH["log"].split())))
-        if on_resource_updated is not None:
+        if on_resource_updated:
             self.on("notifications/resources/updated")(on_resource_updated)
 
     async def __aenter__(self) -> Client:

@@ -2092,7 +2092,7 @@ WRONG_PARAMETERS = """
 tools/call       {}                                      name
 tools/call       {"name": null}                          name
 tools/call       {"name": "add", "arguments": []}        arguments
-tools/call       {"name": "add", "arguments": null}      arguments
+tools/call       {"name": "add", "arguments": "{}"}      arguments
 tools/list       {"cursor": 1}                           cursor
 tools/list       {"cursor": true}                        cursor
 resources/read   {"uri": 1.5}                            uri
@@ -2198,8 +2198,20 @@ inputResponses that are not an object are refused by each method that may ask.
     <-- 1 error -32602 "inputResponses: expected object"
     --> 2 resources/read {"uri": "note://a", "inputResponses": "yes"}
     <-- 2 error -32602 "inputResponses: expected object"
-    --> 3 prompts/get {"name": "greet", "arguments": {"name": "x"}, "inputResponses": null}
+    --> 3 prompts/get {"name": "greet", "arguments": {"name": "x"}, "inputResponses": true}
     <-- 3 error -32602 "inputResponses: expected object"
+
+null stands for a parameter that is absent, if it may be.
+[all]
+    --> 1 tools/list {"cursor": null}
+    <-- 1 {"tools": [...], ...}
+    --> 2 tools/call {"name": "record", "arguments": null, "inputResponses": null, "requestState": null}
+    <-- 2 {"content": [{"type": "text", "text": "{\\"x\\":1}"}], ...}
+    --> 3 completion/complete {"ref": {"type": "ref/prompt", "name": "greet"},
+          "argument": {"name": "name", "value": "B"}, "context": null}
+    <-- 3 {"completion": {"values": ["Bob"], ...}, ...}
+    --> 4 resources/read {"uri": null}
+    <-- 4 error -32602 "uri"
 """)
 
 
