@@ -237,6 +237,7 @@ Send = Callable[[Msg], Awaitable[Any]]
 Payload = Union[Msg, list[Msg]]  # what is sent at once: a message, or a batch
 Fields = Mapping[str, str]  # of a head of HTTP, of a form, of a query
 Names = Union[str, Iterable[str]]  # one or several: of scopes, of hosts
+StrPath = Union[str, "os.PathLike[str]"]
 Function = Callable[..., Any]  # plain or async
 Action = Callable[[], Any]
 Task = asyncio.Task[Any]
@@ -3416,7 +3417,7 @@ class Image(Content):
     kind, usual = "image", "png"
 
     def __init__(
-        self, data: bytes | None = None, *, path: str | os.PathLike[str] | None = None,
+        self, data: bytes | None = None, *, path: StrPath | None = None,
         format: str | None = None, mime_type: str | None = None, **fields: Any
     ):
         if isinstance(data, str):
@@ -6773,7 +6774,7 @@ if TYPE_CHECKING:  # at run time, connector_of() and request() check these optio
 
     class ClientOptions(TypedDict, total=False):
         env: Fields | None
-        cwd: str | os.PathLike[str] | None
+        cwd: StrPath | None
         stderr: Callable[[str], object] | None
         max_message_bytes: int
         exit_seconds: float
@@ -7073,7 +7074,7 @@ class Client(ClientSession):
 #           3. An error says what ended the conversation: exit status, signal, last words.
 # Limits.   A proxy whose address has a password is not passed on. A client whose loop is closed
 #           without close() leaves its server running for as long as the program runs. On Windows,
-#           children of a server that has ended by itself go on.
+#           a browser that the server opens may end with it.
 
 __all__ += ["StdioTransport"]
 
@@ -7085,9 +7086,7 @@ INHERITED_VARIABLES = """
     APPDATA HOMEDRIVE HOMEPATH LOCALAPPDATA PROCESSOR_ARCHITECTURE PROGRAMDATA PROGRAMFILES
     SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE  PYTHONDONTWRITEBYTECODE PYTHONUTF8
 """.split()
-CREATION_FLAGS = 0x08000200 if WINDOWS else 0  # without a console, in a group of its own
 
-StrPath = Union[str, "os.PathLike[str]"]
 Command = Union[StrPath, Sequence[StrPath]]
 
 
@@ -7106,9 +7105,27 @@ def command_line(command: Command, cwd: str) -> list[str]:
         if not os.path.isfile(path):
             raise ConnectionClosed(f"cannot start the server {argv[0]!r}: no file {path!r}")
         # In an application sys.executable is that application, or nothing.
-        ours = os.path.basename(sys.executable or "").startswith(("python", "pypy"))
+        ours = re.search(r"(?i)(^|[/\\])(python|pypy)[^/\\]*$", sys.executable or "")
         argv.insert(0, sys.executable if ours else "python" if WINDOWS else "python3")
     return argv
+
+
+def killer_of(child: Any) -> Function:
+    """Put a child into a job of Windows, with all that it will start; return the job's killpg()."""
+    import ctypes
+
+    kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]
+    job = kernel.CreateJobObjectW(None, None)
+    kernel.AssignProcessToJobObject(job, int(child._handle))
+
+    def kill(number: int) -> None:
+        if number:
+            child.kill()  # the job that we are in may forbid others
+            kernel.TerminateJobObject(job, 1)
+            kernel.CloseHandle(job)
+            raise ProcessLookupError
+
+    return kill
 
 
 class StdioTransport(LineTransport):
@@ -7152,7 +7169,7 @@ class StdioTransport(LineTransport):
         self.process: Any = None  # a Popen
         self.garbage = ""  # the first line of its stdout that was not a message
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
-        self._room = threading.BoundedSemaphore(MAX_LINES)  # for lines on their way to the loop
+        self._room = threading.Semaphore(MAX_LINES)  # for lines on their way to the loop
         self._patience = min(exit_seconds, MOMENT_SECONDS)
 
     async def open(self) -> None:
@@ -7172,12 +7189,14 @@ class StdioTransport(LineTransport):
         self._loop = get_running_loop()
         try:
             child: Any = Popen(command, bufsize=0, stdin=PIPE, stdout=PIPE, stderr=PIPE,
-                               cwd=self.cwd, env=self.env, creationflags=CREATION_FLAGS,
-                               start_new_session=True)  # Ctrl-C is for us alone
+                               cwd=self.cwd, env=self.env, start_new_session=True,
+                               # Windows: without a console, in a group; Ctrl-C is for us alone
+                               creationflags=0x08000200 if WINDOWS else 0)
         except (OSError, ValueError) as exc:
             raise ConnectionClosed(f"cannot start {program!r}: {exc} (a URL begins with http:// or "
                                    "https://; node starts .js files)") from exc
         self.process = child
+        self._kill = killer_of(child) if WINDOWS else partial(os.killpg, child.pid)
         try:
             self._ends = [in_thread(child.wait), in_thread(lambda: self._listen(child.stderr))]
             await self.use(child.stdout, child.stdin)
@@ -7189,8 +7208,8 @@ class StdioTransport(LineTransport):
             child.stdout.close()
             raise
         self._keeper = asyncio.ensure_future(self._until_exited())
-        # Our loop may end without close(). A callback, not an `except` in the task: one that is
-        # cancelled before its first step runs nothing.
+        # Our loop may end without close(). A task that is cancelled before its first step runs no
+        # `except`.
         self._keeper.add_done_callback(lambda task: self._drop() if task.cancelled() else None)
 
     async def _until_exited(self) -> None:
@@ -7213,8 +7232,7 @@ class StdioTransport(LineTransport):
                     return
 
     def _say(self, line: str) -> None:
-        with suppress(ValueError):  # the line has not waited for room
-            self._room.release()
+        self._room.release()
         self.last_words.append(line)
         try:
             self.stderr(line)
@@ -7281,19 +7299,11 @@ class StdioTransport(LineTransport):
 
     def _signal(self, number: int) -> bool:
         """Signal the child and its children (0: do not); return whether any are left."""
-        if self._group_lives and WINDOWS:
-            self._group_lives = self.process.returncode is None
-            if self._group_lives and number:
-                import subprocess
-
-                # No stream of ours: a program without a console may have none.
-                subprocess.run(f"taskkill /F /T /PID {self.process.pid}", input=b"",
-                               capture_output=True, creationflags=CREATION_FLAGS)
-        elif self._group_lives:
-            try:
-                os.killpg(self.process.pid, number)
-            except (ProcessLookupError, PermissionError):  # macOS: EPERM if all are zombies
-                self._group_lives = False
+        try:
+            if self._group_lives:
+                self._kill(number)
+        except (ProcessLookupError, PermissionError):  # macOS: EPERM if all are zombies
+            self._group_lives = False
         return self._group_lives
 
 
@@ -7757,10 +7767,10 @@ SESSION_HEADER, VERSION_HEADER = "mcp-session-id", "mcp-protocol-version"
 JSON_TYPE, EVENT_TYPE = "application/json", "text/event-stream"
 JSON_HEADERS: Fields = {"content-type": JSON_TYPE}
 #: What a trace shows, besides the first characters of secret headers.
-TRACED_HEADERS = (
-    "last-event-id www-authenticate location retry-after mcp-method mcp-name mcp-protocol-version"
-    " content-type".split()
-)
+TRACED_HEADERS = """
+    last-event-id www-authenticate location retry-after mcp-method mcp-name mcp-protocol-version
+    content-type
+""".split()
 
 
 class HTTPHead(Msg):
@@ -7792,6 +7802,15 @@ def is_loopback(host: str) -> bool:
     return re.fullmatch(LOOPBACK, host.lower()) is not None
 
 
+def checked_names(option: str, given: Names, pattern: str) -> set[str]:
+    names = [given] if isinstance(given, str) else [*given]
+    for name in names:
+        if not re.fullmatch(pattern, name.rstrip("/")):
+            raise ValueError(f"{option}= has {name!r}: pass a host like mcp.example.com, an "
+                             "origin like https://app.example.com, or \"*\"; no patterns")
+    return {name.lower().rstrip("/") for name in names}
+
+
 class HostPolicy:
     """Decides which Host and Origin are let in, besides loopback names, with any port.
 
@@ -7801,16 +7820,8 @@ class HostPolicy:
 
     def __init__(self, hosts: Names | None = None, origins: Names = ()):
         self.any_address = hosts is None
-        self.hosts = self._names("allowed_hosts", hosts or (), r"\*|[^/*]+")
-        self.origins = self._names("allowed_origins", origins, r"\*|null|[^/]+://[^/*]+")
-
-    def _names(self, option: str, given: Names, pattern: str) -> set[str]:
-        names = [given] if isinstance(given, str) else [*given]
-        for name in names:
-            if not re.fullmatch(pattern, name.rstrip("/")):
-                raise ValueError(f"{option}= has {name!r}: pass a host like mcp.example.com, an "
-                                 "origin like https://app.example.com, or \"*\"; no patterns")
-        return {name.lower().rstrip("/") for name in names}
+        self.hosts = checked_names("allowed_hosts", hosts or (), r"\*|[^/*]+")
+        self.origins = checked_names("allowed_origins", origins, r"\*|null|[^/]+://[^/*]+")
 
     def check(self, headers: Fields, locked: bool = False) -> None:
         """Raise ProtocolError 403 for a Host or an Origin that is not let in."""
@@ -7870,8 +7881,7 @@ def bearer_of(headers: Fields) -> str | None:
 def sendable_token(token: Any) -> Any:
     """Return a token, or None; ValueError for what no header can carry."""
     if token is not None and not (isinstance(token, str) and re.fullmatch(r"[\x21-\x7e]+", token)):
-        raise ValueError("token= must be a str of visible ASCII, without blanks, line breaks or "
-                         '"Bearer"')
+        raise ValueError('token= must be a str of visible ASCII, without blanks or "Bearer"')
     return token
 
 
@@ -10615,7 +10625,7 @@ class FileStore(TokenStore):
     spec: basic/authorization/security-considerations#token-theft
     """
 
-    def __init__(self, path: str | os.PathLike[str] | None = None):
+    def __init__(self, path: StrPath | None = None):
         super().__init__()
         ours = os.path.join(
             os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")  # on Windows

@@ -8382,6 +8382,12 @@ def converse(code, data, **streams):
 
 def is_alive(pid):
     """Return whether a process runs; a zombie that nobody collects does not."""
+    if os.name == "nt":
+        windows = ctypes.WinDLL("kernel32")
+        handle = windows.OpenProcess(0x100000, False, pid)  # SYNCHRONIZE
+        timed_out = windows.WaitForSingleObject(handle, 0) == 0x102
+        windows.CloseHandle(handle)
+        return timed_out
     try:
         status = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):  # the latter if it ends while it is read
@@ -10064,7 +10070,6 @@ asyncio.run(main())"""
         check_nothing_left(before)
 
 
-@posix
 class TestChildEnds:
     """spec: basic/transports/stdio#shutdown -- close its input, wait, SIGTERM, SIGKILL"""
 
@@ -10083,6 +10088,7 @@ class TestChildEnds:
         code = PID + "print('x' * 1_000_000, flush=True); sys.exit('good bye')"
         assert await self.last_line(code) == ["good bye"]
 
+    @posix
     async def test_a_server_that_stays_gets_sigterm(self):
         code = "import signal, sys\nsignal.signal(15, lambda *_: sys.exit('got SIGTERM'))\n" + PID
         assert await self.last_line(code + "time.sleep(60)", exit_seconds=1) == ["got SIGTERM"]
@@ -10093,7 +10099,7 @@ class TestChildEnds:
             await m.Client(command, timeout=0.2, exit_seconds=600).connect()
 
     async def test_a_server_that_ignores_sigterm_is_killed(self):
-        code = PID.replace("hello =", STUBBORN + "hello =") + "while True: signal.pause()"
+        code = PID.replace("hello =", STUBBORN + "hello =") + "while True: time.sleep(60)"
         assert await self.last_line(code, exit_seconds=0.01) == []
 
     @pytest.mark.parametrize("steps", range(8))
@@ -10131,7 +10137,7 @@ class TestChildEnds:
         found = []
 
         async def main():
-            code = PID.replace("hello =", STUBBORN + "hello =") + "while True: signal.pause()"
+            code = PID.replace("hello =", STUBBORN + "hello =") + "while True: time.sleep(60)"
             c = child(code, exit_seconds=60)
             await c.connect()
             found.append(int(await c.call("x")))
@@ -10162,9 +10168,9 @@ asyncio.run(main())
         async with child(code) as c:
             pending = asyncio.ensure_future(c.call("never"))
             os.kill(int(await c.call("pid")), 9)
-            with pytest.raises(m.ConnectionClosed, match="was killed by signal 9"):
+            with pytest.raises(m.ConnectionClosed, match="(killed by signal|exited with status) 9"):
                 await pending
-            with pytest.raises(m.ConnectionClosed, match="was killed by signal 9"):
+            with pytest.raises(m.ConnectionClosed, match="(killed by signal|exited with status) 9"):
                 await c.call("pid")
 
     async def test_a_client_may_be_cancelled_at_any_moment(self):
@@ -14059,7 +14065,7 @@ class TestWhoWeAre:
         await world.log_in(lambda: next(given))
         sent = {request.headers.get("authorization") for request in world.requests}
         assert sent == {"Bearer t1", "Bearer old", "Bearer t2"} and world.asked == []
-        with pytest.raises(ValueError, match='visible ASCII, without blanks, line breaks or "Bearer"') as caught:
+        with pytest.raises(ValueError, match='visible ASCII, without blanks or "Bearer"') as caught:
             await world.log_in("hush\n")
         assert "hush" not in str(caught.value)
 
@@ -15279,7 +15285,7 @@ What does not exist is told with the nearest that does.
     ! error: no option '--jsn'; did you mean --json?
     [2]
     $ tools --token 'Bearer x' http://127.0.0.1/mcp
-    ! error: token= must be a str of visible ASCII, without blanks, line breaks or "Bearer"
+    ! error: token= must be a str of visible ASCII, without blanks or "Bearer"
     [2]
     $ tools --env A shop.py
     ! error: --env=A: expected KEY=VALUE
@@ -16929,6 +16935,7 @@ FOREIGN_NAMES = 0
 PYTHONS_OWN = {
     "os._exit", "sys._current_frames",  # both are documented
     "asyncio._get_running_loop",  # asyncio exports it
+    "child._handle",  # what a Popen keeps of a process on Windows
     "value._value_",  # the value of a member of an Enum, also where the class redefines `value`
 }  # fmt: skip
 
