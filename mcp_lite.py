@@ -8770,7 +8770,7 @@ class Authenticator:
         known = [who for each, who in self.tokens.items()
                  if compare_digest(each, token.encode())
                  and seconds_left(who.principal) > -CLOCK_SECONDS]
-        who = known[0] if known else await self.judge(token)
+        who = known[0] if known else await self.validate(token)
         if not who:
             raise HTTPError("the bearer token is not valid", 401, self.challenge("invalid_token"))
         missing = {*self.scopes} - scopes_of(who.principal)
@@ -8779,7 +8779,7 @@ class Authenticator:
                             self.scope_challenge("", who.principal))
         return who
 
-    async def judge(self, token: str) -> Identity | None:
+    async def validate(self, token: str) -> Identity | None:
         """Return whose token it is, None for a wrong one; HTTPError if nobody can tell now."""
         try:
             principal = await maybe_await(self.verify(token)) if self.verify else None
@@ -11313,7 +11313,7 @@ def jwt_verifier(
     key_set, thread = KeySet(issuer, jwks_uri, ssl), Threads(1)
     warnings = RateLimit(*WARN_RATE)
 
-    async def judge(token: str) -> Principal:
+    async def validate(token: str) -> Principal:
         header, claims, *signed = read_jwt(token, algorithms)  # before keys are fetched for it
         tried: Any = None
         for anew in (False, True):  # a key may be new, or may have changed
@@ -11331,7 +11331,7 @@ def jwt_verifier(
 
     async def verify(token: str) -> Principal | None:
         try:
-            return await judge(token)
+            return await validate(token)
         except AuthError as exc:
             logger.log(logging.WARNING if warnings.take() else logging.INFO,
                        "a token is refused: %s", exc)
@@ -11376,11 +11376,11 @@ class Guard(Authenticator):
             self.metadata = self.below
         return await super().identify(request)
 
-    async def judge(self, token: str) -> Identity | None:
+    async def validate(self, token: str) -> Identity | None:
         name = digest("256", token.encode())
         until, who = self.cache.get(name, (0.0, None))
         if time.monotonic() >= until:
-            who = await super().judge(token)
+            who = await super().validate(token)
             if who:
                 left = min(TRUST_SECONDS, seconds_left(who.principal))
                 if len(self.cache) >= MAX_CLIENTS:
