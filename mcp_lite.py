@@ -6097,13 +6097,13 @@ class Answers:
             # spec 2025-11-25: client/sampling#capabilities -- tools "MUST" be declared
             if {"tools", "toolChoice"} & params.keys() and not declares(ours, "sampling.tools"):
                 raise RPCError(INVALID_PARAMS, "this client does not sample with tools")
-            answer = sampling_result(await self._put("sampling", params))
+            answer = sampling_result(await self._call("sampling", params))
             answer = {"role": "assistant", "model": self.model, **answer}
         else:
             answer = await self._elicit(params)
         return adapt_message(answer, session.rev) if method == "sampling/createMessage" else answer
 
-    async def _put(self, capability: str, *question: Any) -> Any:
+    async def _call(self, capability: str, *question: Any) -> Any:
         found: Callback = self.callbacks.get(capability)
         if found is None:
             raise RPCError(INVALID_PARAMS, f"this client does not support {capability}")
@@ -6115,10 +6115,10 @@ class Answers:
             url = params["url"]
             if not re.fullmatch(r"(?i)https?://[^\s\x00-\x20\x7f-\x9f]+", url):
                 raise RPCError(INVALID_PARAMS, "only http and https URLs are opened")
-            return elicit_result(await self._put("elicitation.url", message, url), None)
+            return elicit_result(await self._call("elicitation.url", message, url), None)
         schema = {"type": "object", **params["requestedSchema"]}
         checker_of(schema)  # a bad form is refused before it is shown
-        answer = await self._put("elicitation.form", message, params["requestedSchema"])
+        answer = await self._call("elicitation.form", message, params["requestedSchema"])
         try:
             return elicit_result(answer, schema)
         except SchemaError as exc:
@@ -8091,11 +8091,11 @@ Head = tuple[int, Fields]  # the status and the headers of a response
 
 
 class Response:
-    """The response to one request. An engine defines read(), _put() and cut_off()."""
+    """The response to one request. An engine defines read(), _write() and cut_off()."""
 
     read: Callable[[int], Awaitable[bytes]]  # the body of the request, of so many bytes at most
     #: writes a head, or None, and data; True if more follows. Await the result, if there is one.
-    _put: Callable[[Head | None, bytes, bool], Awaitable[Any] | None]
+    _write: Callable[[Head | None, bytes, bool], Awaitable[Any] | None]
     cut_off: Action  # ends a response that the client does not read
 
     cors: Fields = {}  # headers of every response
@@ -8120,7 +8120,7 @@ class Response:
         """Send the next data of a stream."""
         if self.lost or self.ended:
             return
-        waiting = self._put(head, data, more)  # ValueError: nothing was sent
+        waiting = self._write(head, data, more)  # ValueError: nothing was sent
         data = b""  # it may be large
         self.begun, self.ended = True, not more
         if waiting:
@@ -8207,7 +8207,7 @@ class SocketResponse(Response):
         body = read_all(wire.read_some, limit, wire.listener.buffers)
         return await within(REQUEST_SECONDS, body, too_late())
 
-    def _put(self, head: Head | None, data: bytes, more: bool) -> Awaitable[Any] | None:
+    def _write(self, head: Head | None, data: bytes, more: bool) -> Awaitable[Any] | None:
         start = self._start(*head, len(data), more) if head else b""
         if self.head.method == "HEAD":
             data = b""
@@ -9276,7 +9276,7 @@ class ASGIResponse(Response):
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
-    async def _put(self, head: Head | None, data: bytes, more: bool) -> None:
+    async def _write(self, head: Head | None, data: bytes, more: bool) -> None:
         start = {}
         if head:
             status, headers = head
