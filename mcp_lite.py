@@ -8606,7 +8606,7 @@ class HTTPConversation(Conversation):
                 await self.reply(self.accept(msg, stream, request, size, self.many_clients))
         except RPCError as exc:
             await stream(error(msg["id"], wire_error(exc)))
-        finally:  # a request that is cancelled ends its response, and then this task
+        finally:  # a request that was cancelled has no answer: its response just ends
             stream.complete = True
             if stream.response:
                 await stream.end()
@@ -8635,7 +8635,7 @@ class HTTPConversation(Conversation):
         await poll(lambda: self.incoming, GRACE_SECONDS)
         for stream in [each for each in self.endpoint.live if each.conversation is self]:
             await stream.end()
-        for stream in [*self.streams.values()]:  # its oldest events may be forgotten already
+        for stream in [*self.streams.values()]:  # from the newest on: the oldest may be gone
             while (stream, stream.last) in self.endpoint.kept:
                 self.endpoint.forget((stream, stream.last))
                 stream.last -= 1
@@ -9688,7 +9688,7 @@ class HTTPExchange(Transport):
     outlives_server = True
     rev = ""  # the revision, once it is negotiated
     session: Fields = types.MappingProxyType({})  # legacy: the header that names it
-    #: returns an Authorizer for the value of `auth=`, or None; section 47 puts one here
+    #: makes an Authorizer of `auth=`, or returns None; section 47 puts one here
     authorizer_of: Any = nothing
 
     def __init__(
@@ -9714,7 +9714,7 @@ class HTTPExchange(Transport):
         """POST a message. The errors of a request go to `failed`."""
         if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.reason}")
-        data = encode(msg)  # here, where the program learns of what JSON cannot say
+        data = encode(msg)  # the program learns here of what JSON cannot say
         # Some servers answer 1 with "1".
         pending = {str(item["id"]) for item in as_list(msg) if "method" in item and "id" in item}
         if pending:
@@ -9823,24 +9823,24 @@ class HTTPExchange(Transport):
 
     async def problem_of(self, response: HTTPResponse) -> MCPError:
         """Return the error of a refusal: that of JSON-RPC in the body, or one with the status."""
-        head, body, sent = response.head, b"", Msg()
+        head, body, reported = response.head, b"", Msg()
         with suppress(ConnectionClosed, ProtocolError):
             body = await response.body()
             msg = decode(body)
-            sent = msg["error"] if classify(msg) is ERROR else {}
+            reported = msg["error"] if classify(msg) is ERROR else {}
         wait = head.headers.get("retry-after")
-        what = f"{head.status} {head.reason}".rstrip() + (f", retry after {wait}" if wait else "")
-        said = sent.get("message") or first_line(body)
-        kind = AuthError if head.status in (401, 403) else self.error_class(head.status, said)
-        if sent and kind is ConnectionClosed:
-            if msg.get("id") is None or wait:  # it may come from whatever stands between
-                said += f" (HTTP {what}, from {response.url})"
-            return RemoteError(sent["code"], said, sent.get("data"))
-        problem = kind(f"{response.url} answered {what}" + (f": {said}" if said else ""))
+        status = f"{head.status} {head.reason}".rstrip() + (f", retry after {wait}" if wait else "")
+        why = reported.get("message") or first_line(body)
+        error_class = AuthError if head.status in (401, 403) else self.error_class(head.status, why)
+        if reported and error_class is ConnectionClosed:
+            if msg.get("id") is None or wait:  # a gateway may have sent it
+                why += f" (HTTP {status}, from {response.url})"
+            return RemoteError(reported["code"], why, reported.get("data"))
+        problem = error_class(f"{response.url} answered {status}" + (f": {why}" if why else ""))
         problem.code = head.status
         return problem
 
-    def error_class(self, status: int, said: str) -> type[MCPError]:
+    def error_class(self, status: int, text: str) -> type[MCPError]:
         return ConnectionClosed
 
     def agreed(self, rev: str | None) -> None:
@@ -9883,25 +9883,25 @@ class HTTPTransport(HTTPExchange):
             if msg["params"]["protocolVersion"] == REVISIONS[0]:
                 await self._open_pair()
         await super().write(msg)
-        if method == "notifications/initialized" and self._endpoint is None:
+        if method == "notifications/initialized" and not self._endpoint:
             if self._listening:
                 self._listening.cancel()
             self._listening = self.tasks.spawn(self._listen())
 
     async def receive(self, msg: Payload, response: HTTPResponse, pending: set[str]) -> None:
-        if method_of(msg) == "initialize" and self._endpoint is None:
+        if method_of(msg) == "initialize" and not self._endpoint:
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "400", "404" or "405"
             if response.head.status >= 400 and await self._open_pair():
                 return await self._post(msg, encode(msg), pending)
             headers = response.head.headers
             self.session = without_none(**{SESSION_HEADER: headers.get(SESSION_HEADER)})
             self.has_sessions = SESSION_HEADER in headers
-        # With HTTP+SSE, the response to a request comes on the one stream.
-        await super().receive(msg, response, pending if self._endpoint is None else set())
+        # With HTTP+SSE, all responses come on the one stream.
+        await super().receive(msg, response, set() if self._endpoint else pending)
 
-    def error_class(self, status: int, said: str) -> type[MCPError]:
+    def error_class(self, status: int, text: str) -> type[MCPError]:
         # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
-        forgotten = status == 404 or status < 500 and "session" in said.lower()
+        forgotten = status == 404 or status < 500 and "session" in text.lower()
         return SessionExpired if self.has_sessions and forgotten else ConnectionClosed
 
     async def _get_stream(self, last_id: str, patience: float = NEVER) -> HTTPResponse:
@@ -9936,27 +9936,27 @@ class HTTPTransport(HTTPExchange):
                     await self.read_events(rest, events, pending)
             except MCPError as exc:
                 if not may_pass(exc):  # a SessionExpired would repeat the request
-                    raise ConnectionClosed(f"{exc}: the answer is lost; call again, if doing it "
-                                           "twice does no harm") from exc
+                    raise ConnectionClosed(
+                        f"{exc}: the answer is lost; call again if that does no harm") from exc
 
     async def _listen(self) -> None:
         """Read the standalone stream: what belongs to no request of ours."""
-        events, heard, backoff = SSEDecoder(), False, Backoff()
+        events, opened, backoff = SSEDecoder(), False, Backoff()
         while not self.inbox.closed:
             last = events.last_id
             try:
                 with closing(await self._get_stream(last)) as stream:
-                    if heard and not sendable(last):
+                    if opened and not sendable(last):
                         self.interrupted(False)  # something may be missed
-                    heard, events = True, SSEDecoder(last, events.retry_ms)
+                    opened, events = True, SSEDecoder(last, events.retry_ms)
                     await self.read_events(stream, events, None)
             except MCPError as exc:
                 if last and exc.code == 400:  # what came after is lost
                     events = SSEDecoder(retry_ms=events.retry_ms)
                 elif not may_pass(exc):
-                    if heard and isinstance(exc, SessionExpired):
+                    if opened and isinstance(exc, SessionExpired):
                         self.interrupted(True)
-                    elif heard or exc.code not in (400, 404, 405):  # there is no such stream
+                    elif opened or exc.code not in (400, 404, 405):  # there is none
                         logger.warning("%s sends no announcements: %s", self.url, exc)
                     return
                 elif backoff.failures == 1:
