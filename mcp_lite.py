@@ -4822,7 +4822,7 @@ class Lifespan:
     async def _live(self, server: Server) -> None:
         try:
             async with AsyncExitStack() as stack:
-                if server.open_lifespan is not None:
+                if server.open_lifespan:
                     self.value = await stack.enter_async_context(server.open_lifespan(server))
                 self.opened.set()
                 await self.closing.wait()
@@ -6083,7 +6083,8 @@ class Answers:
         method = method_of(asked)
         if method not in [*ANSWERS]:  # it may be anything
             raise ProtocolError(f"the server asked something unknown: {asked!r:.200}")
-        row, params, ours = METHODS[method], object_of(asked, "params"), session.client_capabilities
+        row, ours = METHODS[method], session.client_capabilities
+        params = without_none(**object_of(asked, "params"))
         check_capability("client", ours, row.capability, NEWEST)
         check_params(row, params)
         check_question(method, params)
@@ -6841,7 +6842,7 @@ class Client(ClientSession):
                 check_function(f"{option}=", given[option], *names.split())
         callbacks = without_none(roots=roots, sampling=sample, **{
             "elicitation.form": elicit, "elicitation.url": elicit_url})
-        if ask is not None and callbacks:
+        if ask and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
         super().__init__(target, connector_of(target, options, type(self)), revision,
                          {"name": name, "version": str(version)})

@@ -9211,6 +9211,13 @@ Tools in sampling are refused where they were not declared.
     <-- 1 sampling/createMessage {"messages": [], "maxTokens": 5, "tools": []}
     --> 1 error -32602 "does not sample with tools"
 
+null in a question stands for what is absent.
+[legacy]
+    <-- 1 sampling/createMessage {"messages": [], "maxTokens": 5, "tools": null, "toolChoice": null, "systemPrompt": null}
+    --> 1 {"role": "assistant", "model": "mcp_lite", "content": {"type": "text", "text": "well"}, ...}
+    <-- 2 sampling/createMessage {"messages": [], "maxTokens": null}
+    --> 2 error -32602 "maxTokens"
+
 The client refuses methods that no server may ask it, and answers a ping.
 [legacy]
     <-- 1 acme/x
