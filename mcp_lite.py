@@ -627,7 +627,7 @@ def _to_json(value: JSON) -> str:
         return "".join(_json_pieces(value, 0))
     except RecursionError:
         raise ValueError("it contains itself, or is nested too deep for JSON") from None
-    except ValueError:  # the encoder names neither
+    except ValueError:  # which does not say what was wrong
         raise ValueError("JSON has no NaN, no Infinity and no integer of 4,300 digits") from None
 
 
@@ -643,7 +643,7 @@ _read_json = json.JSONDecoder(parse_float=_read_float, parse_constant=_read_floa
 
 def decode(data: bytes) -> JSON:
     """Return the JSON value in `data`; raise LimitExceeded, or ProtocolError with code -32700."""
-    if b"\x1b" in data[:4]:  # colours around a message, after a byte order mark perhaps
+    if b"\x1b" in data[:4]:  # a program that colours its output, even after a byte order mark
         data = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", data)
     _check_bounds(data)
     try:
@@ -664,15 +664,15 @@ def _check_bounds(data: bytes) -> None:
         raise LimitExceeded(f"a message is longer than {MAX_MESSAGE_BYTES} bytes")
     if len(data) <= MAX_ELEMENTS and data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
         return
-    # What stands inside strings does not count: without escapes, every second piece is a string.
-    bare = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # What stands in strings does not count. Without escaped quotes, each second piece is a string.
+    unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     most = 4 * MAX_ELEMENTS + 1  # an element has two strings at most, its key and its value
-    pieces = bare.split(b'"', most)
-    bare = b"".join(pieces[::2])
-    brackets = bare.translate(None, _ALL_BUT_BRACKETS)
-    if len(pieces) > most or len(brackets) // 2 + bare.count(b",") > MAX_ELEMENTS:
+    pieces = unescaped.split(b'"', most)
+    outside = b"".join(pieces[::2])
+    brackets = outside.translate(None, _ALL_BUT_BRACKETS)
+    if len(pieces) > most or len(brackets) // 2 + outside.count(b",") > MAX_ELEMENTS:
         raise LimitExceeded(f"a message has more than {MAX_ELEMENTS} elements")
-    if max(map(len, re.findall(rb"\d+", bare)), default=0) > MAX_DIGITS:
+    if max(map(len, re.findall(rb"\d+", outside)), default=0) > MAX_DIGITS:
         raise LimitExceeded(f"a number has more than {MAX_DIGITS} digits")
     depth = 0
     for bracket in brackets:
@@ -686,9 +686,8 @@ _ID = rb'"id": ?(0|-?[1-9][0-9]{0,18}|"[-.:\w]{0,200}")'
 
 
 def find_message(data: bytes) -> Msg | None:
-    """Return the id and the kind of a message that decode() refuses: its request fails at once.
-
-    The id stands where the official SDKs write it.
+    """Return the id and the kind of a message that decode() refuses, so that a request fails at
+    once. The id is looked for where the official SDKs write it.
 
     >>> find_message(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
     {'id': 7, 'result': None}
@@ -1160,7 +1159,8 @@ def nothing(*_: Any) -> Any:
 class Deadline:
     """`async with Deadline(5, problem)` raises `problem` if its body takes more than 5 seconds.
 
-    renew() gives it 5 more, up to `longest` in all. So does a paused() that is true at its end.
+    renew() begins the 5 seconds anew, until `longest` have passed in all. If paused() is true when
+    the 5 are over, they begin anew by themselves.
     """
 
     late = False  # whether the time ran out, and the body was cancelled
@@ -1175,14 +1175,14 @@ class Deadline:
         self.task: Any = asyncio.current_task()
 
     async def __aenter__(self) -> Deadline:
-        self.cancelling = self.task.cancelling() if _COUNTED else 0  # by others
+        self.cancelling = self.task.cancelling() if _COUNTED else 0  # how often, by others
         self.renew()
         return self
 
     def renew(self) -> None:
         if self.timer is not None:
             self.timer.cancel()
-        seconds = max(min(self.seconds, self.last - self.loop.time()), 0)  # Pyodide takes no other
+        seconds = max(min(self.seconds, self.last - self.loop.time()), 0)  # Pyodide refuses less
         self.timer = self.loop.call_later(seconds, self.expire)
 
     def expire(self) -> None:
@@ -1216,12 +1216,11 @@ async def poll(busy: Action, seconds: float) -> None:
 
 
 async def maybe_await(value: Any) -> Any:
-    """Return a value, awaited if it can be."""
     return await value if inspect.isawaitable(value) else value
 
 
 def hold(held: set[Any], future: Future) -> None:
-    """Keep a future in a set until it is done: the loop does not."""
+    """Keep a future in a set until it is done: the loop has only a weak reference."""
     held.add(future)
     future.add_done_callback(held.discard)
 
@@ -1245,7 +1244,7 @@ class Tasks:
     def _report(self, task: Task) -> None:
         self.running.discard(task)
         exc = None if task.cancelled() else task.exception()
-        if exc is not None and not isinstance(exc, MCPError):  # which the other end can cause
+        if exc is not None and not isinstance(exc, MCPError):  # whose cause is the other end
             logger.error("a background task failed", exc_info=exc)
 
     def others(self) -> set[Task]:
@@ -1279,7 +1278,7 @@ class Threads:
     def __init__(self, limit: int):
         import queue
 
-        self.limit, self.most = limit, limit + 10 * TOOL_THREADS  # what blocked() adds has an end
+        self.limit, self.ceiling = limit, limit + 10 * TOOL_THREADS  # of what blocked() adds
         self.lock = threading.Lock()
         self.queue: Any = queue.SimpleQueue()
         self.threads = 0
@@ -1298,7 +1297,7 @@ class Threads:
 
     def _grow(self, jobs: int) -> None:
         """Start a thread if there are more jobs than threads, and the limit allows it."""
-        if self.threads >= min(jobs, self.limit, self.most):
+        if self.threads >= min(jobs, self.limit, self.ceiling):
             return
         try:
             threading.Thread(None, self._work, "mcp_lite", daemon=True).start()
@@ -1341,7 +1340,7 @@ class Threads:
             self.threads -= 1
 
     async def close(self, seconds: float) -> None:
-        """Wait so long for all jobs to end, and let the threads end."""
+        """Wait for all jobs to end, and let the threads end."""
         await poll(lambda: self.jobs, seconds)
         with self.lock:
             self.shrink(0)
@@ -1679,7 +1678,7 @@ class Requester:
             self._cancel_request(req_id, "timeout")
             del self.pending[req_id]  # no progress counts any more
             await asyncio.sleep(0)  # so that it is sent before what the caller sends next
-            if deadline.loop.time() > deadline.last - 0.01:  # in spite of its progress
+            if deadline.loop.time() > deadline.last - 0.01:  # it reported progress to the end
                 patience = max(patience, longest)
             raise RequestTimeout(f"{self.name} did not answer {method} within {patience:g} seconds"
                                  f"{self.transport.hint()}") from None
@@ -1690,9 +1689,9 @@ class Requester:
         return answer
 
     def _cancel_request(self, req_id: ReqId, reason: str) -> Task | None:
-        """Give a request up; return the task that tells the peer so, if there is one."""
+        """Give a request up; return the task that notifies the peer, if there is one."""
         pending = self.pending[req_id]
-        if pending.answer.done() and not pending.answer.cancelled():
+        if pending.answer.done() and not pending.answer.cancelled():  # it is answered
             return None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if self.lost or pending.method == "initialize" or self.transport.abandon(req_id):
@@ -1701,7 +1700,7 @@ class Requester:
             "notifications/cancelled", {"requestId": req_id, "reason": reason})))
 
     def _find(self, req_id: JSON) -> PendingRequest | None:
-        """Return a request of ours, also by "1" for 1. True == 1 to a dict, but is not an id."""
+        """Return a request of ours; a peer may write "1" for 1, but not true, which equals 1."""
         if isinstance(req_id, str) and re.fullmatch(r"\d{1,18}", req_id):
             req_id = int(req_id)
         return self.pending.get(req_id) if is_id(req_id) else None
@@ -1766,9 +1765,10 @@ class Peer(Requester):
     #: whether it serves many clients, whose ids may be the same: no request is found by its id.
     #: Over HTTP one such Peer serves the modern era.
     many_clients = False
-    refuses = False  # whether what is not a request gets an error, too: a client sends none
+    #: whether what is neither request nor response gets an error: a client sends none
+    answers_garbage = False
     on_lost = nothing  # is called once, when the channel has ended
-    make: Any = Exchange  # the class of the requests that arrive
+    exchange_class: Any = Exchange  # of the requests that arrive
     serving = 0  # requests that have a slot
     unread = 0  # responses that are being written
 
@@ -1820,7 +1820,7 @@ class Peer(Requester):
     def dispatch(
         self, msg: JSON, send: Send, caller: Caller, size: int = 0, put: Send | None = None
     ) -> Task | None:
-        """Do what one message asks for; return the task that answers it, to `put` or `send`."""
+        """Do what one message asks for; return the task that responds by `put`, else by `send`."""
         try:
             kind = classify(msg)
             if kind == REQUEST:
@@ -1880,7 +1880,7 @@ class Peer(Requester):
             if pending is not None:
                 problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
                 self.resolve(members["id"], type(exc)(problem))
-            if pending is not None or {"result", "error"} & {*members} or not self.refuses:
+            if pending is not None or {"result", "error"} & {*members} or not self.answers_garbage:
                 return None
         return self.tasks.spawn(send(error(readable_id(msg), wire_error(exc))))
 
@@ -1893,7 +1893,7 @@ class Peer(Requester):
 
         Raises RPCError if its id is taken, or too many bytes of requests run or wait.
         """
-        exchange: Exchange = self.make(self, msg, send, caller, modern)
+        exchange: Exchange = self.exchange_class(self, msg, send, caller, modern)
         if self.many_clients:
             exchange.key = object()
         if exchange.key in self.incoming:
@@ -1953,10 +1953,10 @@ class Peer(Requester):
             return
         self.serving -= 1
         while self.queue and self.serving < self.limit:
-            slot = next(iter(self.queue))
-            del self.queue[slot]
-            if not slot.done():
-                slot.set_result(None)
+            following = next(iter(self.queue))
+            del self.queue[following]
+            if not following.done():
+                following.set_result(None)
                 self.serving += 1
 
     async def _respond(self, put: Send, exchange: Exchange, response: Msg) -> None:
@@ -1984,7 +1984,7 @@ class Peer(Requester):
             # Of a ProtocolError here another peer is the cause: its text is not for this one.
             if self.lost is None:
                 logger.error("%s failed", exchange.title, exc_info=exc)
-            exc = MCPError()
+            exc = MCPError()  # "Internal error"
         return error(exchange.req_id, wire_error(exc))
 
     def _take_notification(self, method: str, params: Msg) -> bool:
@@ -1997,7 +1997,7 @@ class Peer(Requester):
         exchange = self.incoming.get(req_id) if is_id(req_id) else None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if exchange is None or exchange.method == "initialize":
-            return False  # a subscription of a client may be cancelled, too
+            return False  # a server ends subscriptions by it, too
         logger.info("%s cancelled request %.100r: %.200r", self.name, req_id, params.get("reason"))
         self.cancel(exchange)
         return True
@@ -2043,7 +2043,6 @@ class Peer(Requester):
         return self.unread >= self.limit or others >= most
 
     def fail_all(self, reason: ConnectionClosed) -> None:
-        """Fail all requests of ours, with this reason."""
         if self.lost is None:
             self.lost = reason
             self.on_lost()
@@ -2968,7 +2967,6 @@ class Shapes:
         return self.known[key]
 
     def object_shape(self, members: list[Member], what: str) -> Shape:
-        """Return the shape of an object with these members."""
         properties: Schema = {}
         for name, hint, default in members:
             try:
@@ -3374,7 +3372,6 @@ def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
 
 
 def check_function(use: str, fn: Any, *names: str) -> None:
-    """Raise TypeError for what cannot be called so."""
     try:
         inspect.signature(fn).bind(*names)
     except ValueError:  # some functions of C do not say what they take
@@ -3512,7 +3509,6 @@ def messages_of(value: Any, together: bool = False) -> list[Msg]:
 
 
 def check_question(method: str, params: Msg) -> None:
-    """Raise SchemaError for a malformed question."""
     if method != "elicitation/create":
         return
     if params.get("mode") != "url":
@@ -3874,7 +3870,7 @@ __all__ += ["Context", "SyncContext"]
 Fn = TypeVar("Fn", bound=Function)
 
 
-def _from_threads(method: Fn) -> Fn:
+def _sync_or_async(method: Fn) -> Fn:
     """Let a method of Context be awaited on the loop, and called without await in a thread."""
 
     @wraps(method)
@@ -4062,7 +4058,7 @@ class Context(ServerExchange):
     def _rate(self) -> RateLimit:
         return RateLimit(*REPORT_RATE)
 
-    @_from_threads
+    @_sync_or_async
     async def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
@@ -4088,7 +4084,7 @@ class Context(ServerExchange):
                 get_running_loop().call_later(
                     MOMENT_SECONDS, lambda: self.conversation.tasks.spawn(self._flush()))
 
-    @_from_threads
+    @_sync_or_async
     async def log(self, level: str, data: JSON, logger: str | None = None) -> None:
         """Send a log message of any JSON value, if the client wants its level."""
         check_level(level)
@@ -4111,13 +4107,13 @@ class Context(ServerExchange):
     error = partialmethod(log, "error")
     critical = partialmethod(log, "critical")
 
-    @_from_threads
+    @_sync_or_async
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any other notification: your own, or one that the client's revision has."""
         if self.revision in METHODS.get(method, CUSTOM).revisions:
             await self._say(notification(method, params))
 
-    @_from_threads
+    @_sync_or_async
     async def close_stream(self, retry_ms: int = RETRY_MS) -> bool:
         """End the connection that waits for this request; the client comes back for the answer.
 
@@ -4127,7 +4123,7 @@ class Context(ServerExchange):
         pause = getattr(self.send, "pause", None)  # a stream over HTTP has it
         return bool(pause and await pause(retry_ms))
 
-    @_from_threads
+    @_sync_or_async
     async def read_resource(self, uri: str) -> list[Msg]:
         """Return the `contents` of one of the server's own resources, or raise ToolError."""
         try:
@@ -4148,7 +4144,7 @@ class Context(ServerExchange):
         self, /, message: str, wanted: Any = ..., *, key: str | None = ..., timeout: float = ...
     ) -> Coroutine[Any, Any, Elicited[Any]]: ...
 
-    @_from_threads
+    @_sync_or_async
     async def elicit(
         self, message: str, wanted: Any = None, *, key: str | None = None,
         timeout: float = ASK_SECONDS
@@ -4167,7 +4163,7 @@ class Context(ServerExchange):
         return cast("Elicited[Any]", await self._ask_client(
             "elicitation/create", params, key, timeout, form.read))
 
-    @_from_threads
+    @_sync_or_async
     async def elicit_url(
         self, message: str, url: str, *, id: str | None = None, key: str | None = None,
         timeout: float = ASK_SECONDS
@@ -4179,7 +4175,7 @@ class Context(ServerExchange):
         answer = await self._ask_client("elicitation/create", params, key, timeout)
         return Elicited(answer["action"])
 
-    @_from_threads
+    @_sync_or_async
     async def sample(
         self, messages: Any, *, max_tokens: int = 1000, system: str | None = None,
         temperature: float | None = None, stop: Sequence[str] | None = None,
@@ -4202,12 +4198,12 @@ class Context(ServerExchange):
         )
         return dict(await self._ask_client("sampling/createMessage", params, key, timeout))
 
-    @_from_threads
+    @_sync_or_async
     async def roots(self, *, key: str | None = None, timeout: float = ASK_SECONDS) -> list[Msg]:
         """Return the folders that the client works in: [{"uri", "name"?}]; spec: client/roots."""
         return list((await self._ask_client("roots/list", {}, key, timeout))["roots"])
 
-    @_from_threads
+    @_sync_or_async
     async def ask(
         self, method: str, params: Msg | None = None, *, key: str | None = None,
         timeout: float = ASK_SECONDS
@@ -4282,15 +4278,15 @@ class Context(ServerExchange):
         result: no secrets in it. If a client sends a round twice, `fn` runs twice: pass ctx.call_id
         so that it can notice. In a task, or in the legacy era, `fn` is simply called.
         """
-        journal = self.journal if self._in_rounds else Journal({}, {})
+        journal = self.journal if self._in_rounds else Journal({}, {})  # which nobody sends
         key, kept = journal.claim(call_key(fn, args)), journal.kept
         if is_async(fn) or asyncio._get_running_loop() is self.conversation.loop:
-            return self._on_loop(self._once(kept, key, fn, *args))  # type: ignore
+            return self._on_loop(self._keep(kept, key, fn, *args))  # type: ignore
         if key not in kept:
             kept[key] = to_json(fn(*args))  # in this thread, as sqlite3 wants it
         return to_json(kept[key])  # type: ignore
 
-    async def _once(self, kept: Msg, key: str, fn: Function, *args: Any) -> JSON:
+    async def _keep(self, kept: Msg, key: str, fn: Function, *args: Any) -> JSON:
         """Return kept[key]; if it is not there, call fn(*args) and keep its result."""
 
         async def compute() -> None:
@@ -4661,7 +4657,7 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
 class Conversation(Peer):
     """One client, as the server knows it."""
 
-    make, refuses = Context, True
+    exchange_class, answers_garbage = Context, True
     listener: Send | None = None  # takes announcements, once there is a channel for them
     disconnect: Action  # ends the conversation with a client who is too slow
 
