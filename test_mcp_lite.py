@@ -454,13 +454,20 @@ def check_nothing_left(before):
 
 
 def hello(revision=V4, req_id=0, **capabilities):
-    params = {"protocolVersion": revision, "capabilities": capabilities,
-              "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
-    return {"jsonrpc": "2.0", "id": req_id, "method": "initialize", "params": params}
+    return request_of(req_id, "initialize", protocolVersion=revision, capabilities=capabilities,
+                      clientInfo={"name": "test", "version": "1"})  # fmt: skip
 
 
-INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+def request_of(req_id, method, /, **params):
+    return {"jsonrpc": "2.0", "id": req_id, "method": method, **({"params": params} if params else {})}
+
+
+def notification(method, /, **params):
+    return {"jsonrpc": "2.0", "method": method, **({"params": params} if params else {})}
+
+
+INITIALIZED = notification("notifications/initialized")
+PING = request_of(1, "ping")
 
 
 def result_of(asked, **result):
@@ -486,8 +493,7 @@ class Lines(m.Transport):
             self.inbox.put_nowait([line.encode() if isinstance(line, str) else line])
 
     def call(self, req_id, name, **arguments):
-        self.put({"jsonrpc": "2.0", "id": req_id, "method": "tools/call",
-                  "params": {"name": name, "arguments": arguments}})  # fmt: skip
+        self.put(request_of(req_id, "tools/call", name=name, arguments=arguments))
 
     async def read(self):
         await asyncio.sleep(0)  # as any channel does now and then
@@ -505,7 +511,7 @@ class Lines(m.Transport):
 
     async def answers(self):
         """Return all that is said before the answer to a ping that is asked now."""
-        self.put({"jsonrpc": "2.0", "id": "enough", "method": "ping"})
+        self.put(request_of("enough", "ping"))
         found = []
         while not found or found[-1].get("id") != "enough":
             found.append(await self.take())
@@ -1271,7 +1277,7 @@ class Door:
         pass
 
     async def open_gate(self):
-        await self.send({"jsonrpc": "2.0", "method": "notifications/open"})
+        await self.send(notification("notifications/open"))
 
     async def say(self, msg):
         """Send what the client says, in the words of the revision."""
@@ -1319,7 +1325,7 @@ class Door:
         """Check that nothing was said that is not written, up to the last line."""
         if self.ordered and not self.options["bare"]:
             method = "server/discover" if self.modern else "ping"
-            await self.say({"jsonrpc": "2.0", "id": "the end", "method": method})
+            await self.say(request_of("the end", method))
             while not self.backlog or self.backlog[-1].get("id") != "the end":
                 self.backlog.append(await self.next())
             self.backlog.pop()
@@ -1869,7 +1875,7 @@ class TestWhatIsAMessage:
 
     @pytest.mark.parametrize("length, code", [(65_000, None), (66_000, -32600)])
     async def test_an_id_has_64_kib_at_most_for_each_error_repeats_it(self, length, code, lines):
-        lines.put({"jsonrpc": "2.0", "id": "a" * length, "method": "ping"})
+        lines.put(request_of("a" * length, "ping"))
         (answer,) = await lines.answers()
         assert answer.get("error", {}).get("code") == code and ("id" in answer) == (code is None)
 
@@ -1964,7 +1970,7 @@ class TestLimitsOfMessages:
     @pytest.mark.parametrize("id_", [b"007", b"-", b"-0", b'"\x01"', b'"\xff"', b'"\xc3\xa9"', b"1" * 30])
     async def test_an_answer_with_an_id_that_is_none_leaves_a_server_that_answers(self, id_, lines):
         lines.put(b'{"jsonrpc":"2.0","id":%b,"result":{NaN}}' % id_)
-        lines.put({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        lines.put(PING)
         assert {"jsonrpc": "2.0", "id": 1, "result": {}} in await lines.answers()
 
     async def test_an_answer_that_is_too_long_is_an_error_to_its_request(self):
@@ -2049,8 +2055,7 @@ A result that JSON cannot express becomes an error that the client is sent.
     async def test_the_text_of_an_internal_error_never_reaches_the_peer(self, how, caplog):
         """Tracebacks go to the log."""
         async with lines_to(failing_server()) as lines:
-            lines.put({"jsonrpc": "2.0", "id": 1, "method": "prompts/get",
-                       "params": {"name": "fail", "arguments": {"how": how}}})  # fmt: skip
+            lines.put(request_of(1, "prompts/get", name="fail", arguments={"how": how}))
             answer = await lines.take()
         assert answer["error"] == {"code": -32603, "message": "Internal error"}
         assert "secret" in caplog.text
@@ -2111,7 +2116,7 @@ class TestMethods:
         await door.open()
         for row in METHODS_OF_CLIENTS.strip().splitlines():
             method, since, until = row.split()
-            await door.say({"jsonrpc": "2.0", "id": method, "method": method})
+            await door.say(request_of(method, method))
             answer = await door.next()
             known = answer.get("error", {}).get("code") != -32601
             assert known == (since <= revision <= until), (answer, method)
@@ -2408,7 +2413,7 @@ class TestOneConversation:
         app = m.Server()
         app.add_tool(lambda: "x" * 1_000_000, name="long")
         async with lines_to(app, "2025-03-26") as lines:
-            lines.put([{"jsonrpc": "2.0", "id": i, "method": "tools/call", "params": {"name": "long"}} for i in range(40)])
+            lines.put([request_of(i, "tools/call", name="long") for i in range(40)])
             answers = await lines.take()
             assert len(answers) == 40 and len(json.dumps(answers)) < 16 * 1024 * 1024
             refused = [answer["error"]["message"] for answer in answers if "error" in answer]
@@ -2444,7 +2449,7 @@ class TestCleaningUp:
             lines.call(1, "work", how=how)
             await until(lambda: log)
             for _ in range(2):  # the second does not disturb the cleaning up
-                lines.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+                lines.put(notification("notifications/cancelled", requestId=1))
             assert await lines.answers() == []
             await until(lambda: log == ["began", "cleaned up"])
             assert await lines.answers() == []
@@ -2532,8 +2537,8 @@ class TestCrowding:
                 lines.call(n, "work", n=n)
             await until(lambda: len(log) == 2)
             assert await lines.answers() == [], "a full server answers a ping"
-            lines.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 0}})
-            lines.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 4}})
+            lines.put(notification("notifications/cancelled", requestId=0))
+            lines.put(notification("notifications/cancelled", requestId=4))
             await until(lambda: len(log) == 3)
             gate.set()
             answers = [await lines.take() for _ in range(4)]
@@ -2553,7 +2558,7 @@ class TestCrowding:
             asked = [await lines.take() for _ in range(2)]
             assert [msg["method"] for msg in asked] == ["roots/list"] * 2
             for msg in asked:
-                lines.put({"jsonrpc": "2.0", "id": msg["id"], "result": {"roots": []}})
+                lines.put(result_of(msg, roots=[]))
             answers = [await lines.take() for _ in range(2)]
             assert {answer["id"] for answer in answers} == {"call 0", "call 1"}
 
@@ -2588,7 +2593,7 @@ class TestCrowding:
             gate.set()
             for _ in range(steps):
                 await asyncio.sleep(0)
-            lines.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+            lines.put(notification("notifications/cancelled", requestId=1))
             while (await lines.take())["id"] != 2:
                 pass
 
@@ -2614,7 +2619,7 @@ class TestCrowding:
 
         async with lines_to(app) as lines:
             for n in range(5000):
-                lines.put({"jsonrpc": "2.0", "method": "notifications/acme/news", "params": {"n": n}})
+                lines.put(notification("notifications/acme/news", n=n))
             for _ in range(15_000):  # enough to read them all
                 await asyncio.sleep(0)
             assert lines.inbox.qsize() > 2000
@@ -2773,7 +2778,7 @@ class TestThreads:
         async with lines_to(app) as lines:
             lines.call(1, "poll")
             await until(lambda: log)
-            lines.put({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+            lines.put(notification("notifications/cancelled", requestId=1))
             await until(lambda: len(log) == 2)
             assert await lines.answers() == []
 
@@ -2900,9 +2905,8 @@ class TestAsking:
             call = asyncio.ensure_future(c.call_tool("work", progress=slow))
             asked = await lines.take()
             for n in range(150):
-                lines.put({"jsonrpc": "2.0", "method": "notifications/progress",
-                           "params": {"progressToken": asked["params"]["_meta"]["progressToken"], "progress": n}})  # fmt: skip
-            lines.put({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}})
+                lines.put(notification("notifications/progress", progressToken=asked["params"]["_meta"]["progressToken"], progress=n))
+            lines.put(result_of(asked, content=[]))
             await until(lambda: len(begun) == 100 and not lines.inbox.qsize())
             await idle()
             gate.set()
@@ -2925,8 +2929,7 @@ class TestAsking:
             leap = time_machine()
             # The server does not read, and sends progress while it is told of the timeout.
             lines.reading.clear()
-            lines.abandon = lambda token: lines.put({
-                "jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
+            lines.abandon = lambda token: lines.put(notification("notifications/progress", progressToken=token, progress=1))
 
             async def work():
                 with pytest.raises(m.RequestTimeout):
@@ -2947,7 +2950,7 @@ class TestAsking:
             call = asyncio.ensure_future(c.call_tool("work"))
             token = (await lines.take())["params"]["_meta"]["progressToken"]
             leap(4)
-            lines.put({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1}})
+            lines.put(notification("notifications/progress", progressToken=token, progress=1))
             await until(lambda: not lines.inbox.qsize())
             await idle()
             leap(4.5)
@@ -2972,9 +2975,9 @@ class TestAsking:
                 done.append(params["n"])
 
             for n in range(3000):
-                lines.put({"jsonrpc": "2.0", "method": "notifications/acme", "params": {"n": n}})
+                lines.put(notification("notifications/acme", n=n))
             for _ in range(3000):
-                lines.put({"jsonrpc": "2.0", "id": (await lines.take())["id"], "result": {"content": []}})
+                lines.put(result_of(await lines.take(), content=[]))
             await until(lambda: len(done) == 3000, seconds=60)
 
     async def test_a_callback_may_close_its_client_and_go_on(self):
@@ -2985,7 +2988,7 @@ class TestAsking:
                 await c.close()
                 ended.set()
 
-            lines.put({"jsonrpc": "2.0", "method": "notifications/acme"})
+            lines.put(notification("notifications/acme"))
             await asyncio.wait_for(ended.wait(), 20)
 
     async def test_progress_that_the_rate_held_back_is_sent_before_the_handler_ends(self):
@@ -3023,7 +3026,7 @@ class TestAsking:
     async def test_a_client_does_not_answer_a_line_of_json_that_is_not_a_message(self):
         async with scripted_client() as (c, lines):
             lines.put({"level": "info", "msg": "ready"})
-            lines.put({"jsonrpc": "2.0", "id": 7, "method": "ping"})
+            lines.put(request_of(7, "ping"))
             assert await lines.take() == {"jsonrpc": "2.0", "id": 7, "result": {}}
 
     @pytest.mark.skipif(sys.version_info < (3, 11), reason="cancellations are not counted")
@@ -3077,7 +3080,7 @@ class TestAsking:
 
         lines = Once()
         serving = asyncio.ensure_future(demo().serve(lines))
-        lines.put({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+        lines.put(PING)
         assert (await lines.take())["id"] == 1
         await idle()
         assert lines.seen() is None
@@ -4809,7 +4812,7 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
             door = MemoryDoor(functools.partial(deployed, blank_lines), "2026-07-28", {"bare": False, "capabilities": {"elicitation": {}}})
             await door.open()
             state = {"requestState": answers[0]["result"]["requestState"]} if answers else {}
-            await door.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "buy", **more, **state}})
+            await door.say(request_of(1, "tools/call", name="buy", **more, **state))
             answers.append(await door.next())
             await door.close()
         assert answers[1]["result"]["content"][0]["text"] == "accept" and booked == [1]
@@ -5718,7 +5721,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
             assert error["code"] == -32602 and "65536" in error["message"]
             assert "result" in await lines.take()
             for n in range(1001):
-                lines.put({"jsonrpc": "2.0", "id": n, "method": "resources/subscribe", "params": {"uri": f"x://{n}"}})
+                lines.put(request_of(n, "resources/subscribe", uri=f"x://{n}"))
                 answer = await lines.take()
                 assert "result" in answer if n < 1000 else "1000" in answer["error"]["message"]
 
@@ -5727,7 +5730,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
         app.tool(lambda: "done", name="work")
         async with lines_to(app) as lines:
             app.add_prompt(lambda: "p", name="late")
-            lines.put({"jsonrpc": "2.0", "id": 1, "method": "prompts/list"})
+            lines.put(request_of(1, "prompts/list"))
             (answer,) = await lines.answers()
             assert answer["error"]["code"] == -32601
 
@@ -6976,7 +6979,7 @@ async def answered(app, answer, **capabilities):
     """Call the tool of an asking_app and answer its question so; return the call's result."""
     async with lines_to(app, **capabilities) as lines:
         lines.call(1, "tool")
-        lines.put({"jsonrpc": "2.0", "id": (await lines.take())["id"], "result": answer})
+        lines.put(result_of(await lines.take(), **answer))
         result = (await lines.take())["result"]
         assert await lines.answers() == []
     return result
@@ -7492,8 +7495,7 @@ class TestAnnouncements:
     async def test_a_flood_for_a_slow_reader_is_said_once(self):
         app = watched_app()
         async with lines_to(app) as lines:
-            lines.put({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe",
-                       "params": {"uri": "note://a"}})  # fmt: skip
+            lines.put(request_of(1, "resources/subscribe", uri="note://a"))
             assert "result" in await lines.take()
             lines.reading.clear()
             before = len(asyncio.all_tasks())
@@ -7518,8 +7520,7 @@ class TestAnnouncements:
             return "done"
 
         async with lines_to(app) as lines:
-            lines.put({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe",
-                       "params": {"uri": "note://a"}})  # fmt: skip
+            lines.put(request_of(1, "resources/subscribe", uri="note://a"))
             assert "result" in await lines.take()
             lines.reading.clear()
             lines.call(2, "flood")
@@ -7712,8 +7713,7 @@ asyncio.run(main())""",
             code += "import logging; logging.basicConfig(format='HOST %(message)s')\n"
         msg = b""
         if way == "run":
-            msg = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                              "params": {"name": "fails"}}).encode() + b"\n"  # fmt: skip
+            msg = json.dumps(request_of(1, "tools/call", name="fails")).encode() + b"\n"
         ran = run_python("-c", code + self.WAYS[way], cwd=HERE, input=msg)
         text = ran.stderr.decode()
         assert text.count("Traceback") == 1 and text.count("ValueError: the reason") == 1, text
@@ -7722,8 +7722,7 @@ asyncio.run(main())""",
 
     async def test_no_message_of_a_peer_moves_the_cursor_by_way_of_a_log(self, caplog):
         async with lines_to(demo()) as lines:
-            lines.put({"jsonrpc": "2.0", "method": "notifications/cancelled",
-                       "params": {"requestId": 1, "reason": "\x1b[2J\x9b\u202e"}})  # fmt: skip
+            lines.put(notification("notifications/cancelled", requestId=1, reason="\x1b[2J\x9b\u202e"))
             lines.put("\x1b[2J")
             lines.call(1, "\x1b[2J\u202e")
             await lines.answers()
@@ -9398,7 +9397,7 @@ A function given as ask= answers every question in a result of a modern server.
             leap = time_machine()
             call = asyncio.ensure_future(c.call_tool("work"))
             await lines.take()
-            lines.put({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
+            lines.put(request_of(1, "roots/list"))
             await until(lambda: not lines.inbox.qsize())
             for _ in range(2):
                 leap(5.5)
@@ -9652,7 +9651,7 @@ A subscription ends with its connection.
             c.on("notifications/acme")(heard.put_nowait)
             log = {"level": "info", "data": {"a": 1}, "logger": "db"}
             fake.put({"jsonrpc": "2.0", "method": "notifications/message", "params": log},
-                     {"jsonrpc": "2.0", "method": "notifications/acme", "params": {"x": 1}})  # fmt: skip
+                     notification("notifications/acme", x=1))  # fmt: skip
             assert [await heard.get(), await heard.get()] == [("info", {"a": 1}, "db"), {"x": 1}]
 
     @pytest.mark.parametrize("revision", DATES)
@@ -9682,7 +9681,7 @@ A subscription ends with its connection.
                 c.subscribe(pathlib.Path("a"), heard.append)
             one = await c.subscribe("a://b", heard.append)
             two = await c.subscribe("a://b", heard.append)
-            fake.put({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "a://b"}})
+            fake.put(notification("notifications/resources/updated", uri="a://b"))
             await until(lambda: len(heard) == 2)
             await one.close()
             assert "resources/unsubscribe" not in fake.methods()
@@ -9729,7 +9728,7 @@ A subscription ends with its connection.
             async def fail(params):
                 raise RuntimeError("callback broke")
 
-            fake.put({"jsonrpc": "2.0", "method": "notifications/acme"})
+            fake.put(notification("notifications/acme"))
             await c.ping()
         assert "callback broke" in caplog.text
 
@@ -10309,8 +10308,7 @@ def sample_app(**options):
 
 
 def call_of(req_id, tool, arguments=None, **more):
-    params = {"name": tool, "arguments": arguments or {}, **more}
-    return {"jsonrpc": "2.0", "id": req_id, "method": "tools/call", "params": params}
+    return request_of(req_id, "tools/call", name=tool, arguments=arguments or {}, **more)
 
 
 @contextlib.asynccontextmanager
@@ -11194,7 +11192,7 @@ class TestMessagesOverHTTP:
     async def test_an_unknown_revision_in_the_header_alone_is_answered_with_ours(self, meta):
         """streamable-http#protocol-version-header: "listing its supported versions"."""
         async with http_calling(opened=False) as (caller, _):
-            msg = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}}
+            msg = request_of(1, "tools/list", _meta=meta)
             status, _, answer = await caller.post(msg, mcp_protocol_version="2099-01-01")
         data = {"supported": DATES[::-1], "requested": "2099-01-01"}
         assert (status, answer["id"], answer["error"]["code"], answer["error"]["data"]) == (400, 1, -32022, data)
@@ -11246,7 +11244,7 @@ class TestMessagesOverHTTP:
         assert await caller.status("POST", msg, **fields) == 400
         assert await caller.status("POST", [modern(1, "tools/list")[0]], **fields) == 400
         # A modern client cancels by closing; the notification says nothing to us.
-        msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+        msg = notification("notifications/cancelled", requestId=1)
         assert await caller.status("POST", msg, **fields) == 202
 
     async def test_no_notification_cancels_a_request_where_there_are_no_sessions(self):
@@ -11256,7 +11254,7 @@ class TestMessagesOverHTTP:
             msg, fields = modern_call(1, "wait", {"gate": "g"})
             wire = await caller.begin("POST", msg, **fields)
             await until(lambda: app.log)
-            msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+            msg = notification("notifications/cancelled", requestId=1)
             assert await caller.status("POST", msg, mcp_protocol_version=V5) == 202
             msg, fields = modern_call(1, "echo", {"text": "x"})
             assert (await caller.post(msg, **fields))[0] == 200, "another client may use the same id"
@@ -11290,7 +11288,7 @@ class TestMessagesOverHTTP:
         for say in (False, True):
             wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g", "say": say}))
             await until(lambda: app.log[-1:] == ["g begins"])
-            msg = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+            msg = notification("notifications/cancelled", requestId=1)
             assert await caller.status("POST", msg) == 202
             status, headers, body = await wire.answer()
             assert (status, headers["content-type"]) == (200, "text/event-stream") and b'"id":1' not in body
@@ -11304,7 +11302,7 @@ class TestMessagesOverHTTP:
             question = await events.message()
             assert question["method"] == "elicitation/create"
             result = {"action": "accept", "content": {"value": True}}
-            assert await caller.status("POST", {"jsonrpc": "2.0", "id": question["id"], "result": result}) == 202
+            assert await caller.status("POST", result_of(question, **result)) == 202
             assert (await events.message())["result"]["content"][0]["text"] == "accept True"
 
 
@@ -12079,10 +12077,13 @@ def framed(kind, data, status="200 OK", more=""):
     return head.encode() + data
 
 
+def as_json(msg, status="200 OK", more=""):
+    return framed("application/json", json.dumps(msg).encode(), status, more)
+
+
 def http_answer(body, more="", **result):
     """The bytes of a JSON answer to the request in `body`."""
-    msg = {"jsonrpc": "2.0", "id": json.loads(body)["id"], "result": result}
-    return framed("application/json", json.dumps(msg).encode(), more=more)
+    return as_json(result_of(json.loads(body), **result), more=more)
 
 
 def greeting(body, more=""):
@@ -12101,9 +12102,9 @@ JSON_OK = OK + b"Content-Type: application/json\r\n"
 
 
 class Scripted:
-    """A server by hand: `on_call(wire, head, msg)` answers what is not handshake."""
+    """A server by hand: `on_call(wire, head, msg)` answers what is not handshake, by default with {}."""
 
-    def __init__(self, on_call, *, more=SESSION, on_get=None):
+    def __init__(self, on_call=None, *, more=SESSION, on_get=None):
         self.on_call, self.more, self.on_get = on_call, more, on_get
         self.seen = []  # (method, headers, message)
 
@@ -12120,6 +12121,8 @@ class Scripted:
                 wire.send(greeting(body, self.more() if callable(self.more) else self.more))
             elif "id" not in msg or "method" not in msg:
                 wire.send(NO_BODY)
+            elif self.on_call is None:
+                wire.send(as_json(result_of(msg)))
             else:
                 await self.on_call(wire, head, msg)
 
@@ -12156,7 +12159,7 @@ def answering(serve):
         else:
             answer["result"] = {"resultType": "complete", "supportedVersions": [V5], "capabilities": ANSWERED,
                                 "contents": [], "messages": [], "content": [], **found}  # fmt: skip
-        wire.send(framed("application/json", json.dumps(answer).encode(), "400 No" if isinstance(found, int) else "200 OK"))
+        wire.send(as_json(answer, "400 No" if isinstance(found, int) else "200 OK"))
 
     return Scripted(on_call)
 
@@ -12269,10 +12272,7 @@ class TestClientOverHTTP:
         assert script.methods().count("acme/x") == 1
 
     async def test_a_client_sends_these_headers_with_each_request(self):
-        async def on_call(wire, head, msg):
-            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
-
-        script = Scripted(on_call)
+        script = Scripted()
         async with talking(script, headers={"X-A": "b"}, token=lambda: "secret") as client:
             await client.request("acme/x")
         methods = [method for method, _, _ in script.seen]
@@ -12289,7 +12289,7 @@ class TestClientOverHTTP:
     async def test_a_response_may_have_its_id_as_text(self, streams):
         async def on_call(wire, head, msg):
             answer = {**result_of(msg, n=1), "id": str(msg["id"])}
-            wire.send(STREAM + sse(answer) if streams else framed("application/json", json.dumps(answer).encode()))
+            wire.send(STREAM + sse(answer) if streams else as_json(answer))
             wire.writer.close()
 
         async with talking(Scripted(on_call)) as client:
@@ -12303,7 +12303,7 @@ class TestClientOverHTTP:
                 head, body = await wire.request()
                 msg = json.loads(body or b"{}")
                 if msg.get("method") == "initialize":
-                    wire.send(STREAM + sse({"jsonrpc": "2.0", "id": "p", "method": "ping"}))
+                    wire.send(STREAM + sse(request_of("p", "ping")))
                     await ponged.wait()
                     wire.send(sse(json.loads(greeting(body).partition(b"\r\n\r\n")[2])))
                 else:
@@ -12320,9 +12320,9 @@ class TestClientOverHTTP:
 
         async def on_call(wire, head, msg):
             wires.append(wire)
-            answers = framed("application/json", json.dumps(result_of(msg)).encode())
+            answers = as_json(result_of(msg))
             if msg["method"] == "acme/more":
-                answers += framed("application/json", json.dumps(result_of({"id": msg["id"] + 1}, evil=1)).encode())
+                answers += as_json(result_of({"id": msg["id"] + 1}, evil=1))
             wire.send(answers)
 
         async with talking(Scripted(on_call)) as client:
@@ -12403,7 +12403,7 @@ class TestClientOverHTTP:
 
         async def on_call(wire, head, msg):
             asked.append(msg)
-            wire.send(STREAM + b"retry: 5\n\n" + sse({"jsonrpc": "2.0", "method": "acme/1"}, "e1") + b"id: lost\ndata: {")
+            wire.send(STREAM + b"retry: 5\n\n" + sse(notification("acme/1"), "e1") + b"id: lost\ndata: {")
             wire.writer.close()
 
         async def on_get(wire, head):
@@ -12412,7 +12412,7 @@ class TestClientOverHTTP:
                 wire.send(NOT_HERE)
                 asked.clear()
             elif asked[-1] == "e1":
-                wire.send(STREAM + sse({"jsonrpc": "2.0", "method": "acme/2"}, "e2"))
+                wire.send(STREAM + sse(notification("acme/2"), "e2"))
                 wire.writer.close()
             else:
                 wire.send(STREAM + sse(result_of(asked[0], n=3), "e3"))
@@ -12491,7 +12491,7 @@ class TestClientOverHTTP:
             else:
                 await wire.reader.read()
 
-        async with talking(Scripted(None, on_get=on_get)):
+        async with talking(Scripted(on_get=on_get)):
             await eventually(lambda: len(gets) == 2)
         assert gets == [None, None]
 
@@ -12503,7 +12503,7 @@ class TestClientOverHTTP:
             wire.send(STREAM + b"retry: 60000\nid: e1\n\n")
             wire.writer.close()
 
-        async with talking(Scripted(None, on_get=on_get)):
+        async with talking(Scripted(on_get=on_get)):
             await eventually(lambda: gets)
             await arrived()
             leap = time_machine()
@@ -12525,7 +12525,7 @@ class TestClientOverHTTP:
                 wire.send(refusal)
             else:
                 calls.append(head.headers["mcp-session-id"])
-                wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
+                wire.send(as_json(result_of(msg)))
 
         def more():
             sessions.append(f"s{len(sessions) + 1}")
@@ -12541,7 +12541,7 @@ class TestClientOverHTTP:
         async def on_call(wire, head, msg):
             known = head.headers.get("mcp-session-id") == "s2"
             gone = b"HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n"
-            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()) if known else gone)
+            wire.send(as_json(result_of(msg)) if known else gone)
 
         def more():
             sessions.append(f"s{len(sessions) + 1}")
@@ -12562,7 +12562,7 @@ class TestClientOverHTTP:
         async def on_call(wire, head, msg):
             known = head.headers.get("mcp-session-id") == "s3"
             gone = b"HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n"
-            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()) if known else gone)
+            wire.send(as_json(result_of(msg)) if known else gone)
 
         def more():
             sessions.append(f"s{len(sessions) + 1}")
@@ -12579,13 +12579,13 @@ class TestClientOverHTTP:
 
         async def on_get(wire, head):
             gets.append(head)
-            wire.send(STREAM + b"retry: 1\n\n" + sse({"jsonrpc": "2.0", "method": "acme/n"}))
+            wire.send(STREAM + b"retry: 1\n\n" + sse(notification("acme/n")))
             if len(gets) == 1:
                 wire.writer.close()
             else:
                 await wire.reader.read()
 
-        async with talking(Scripted(None, on_get=on_get), on_tools_changed=changed.set):
+        async with talking(Scripted(on_get=on_get), on_tools_changed=changed.set):
             await changed.wait()
 
     async def test_a_stream_whose_events_are_no_longer_kept_goes_on_from_now(self):
@@ -12596,13 +12596,13 @@ class TestClientOverHTTP:
             if gets[-1]:
                 wire.send(b"HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n")
                 return
-            wire.send(STREAM + b"retry: 1\n\n" + sse({"jsonrpc": "2.0", "method": "acme/n"}, "e1"))
+            wire.send(STREAM + b"retry: 1\n\n" + sse(notification("acme/n"), "e1"))
             if len(gets) == 1:
                 wire.writer.close()
             else:
                 await wire.reader.read()
 
-        async with talking(Scripted(None, on_get=on_get), on_tools_changed=changed.set):
+        async with talking(Scripted(on_get=on_get), on_tools_changed=changed.set):
             leap = time_machine()
             await eventually(lambda: leap(0.5) or changed.is_set())
         assert gets == [None, "e1", None]
@@ -12610,21 +12610,18 @@ class TestClientOverHTTP:
     async def test_the_standalone_stream_is_opened_again_and_paced(self):
         gets, heard = [], []
 
-        async def on_call(wire, head, msg):
-            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
-
         async def on_get(wire, head):
             gets.append(head.headers.get("last-event-id"))
             if len(gets) == 3:
                 wire.send(b"HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n")
                 return
-            wire.send(STREAM + b"retry: 1\n\n" + sse({"jsonrpc": "2.0", "method": "acme/n"}, f"e{len(gets)}"))
+            wire.send(STREAM + b"retry: 1\n\n" + sse(notification("acme/n"), f"e{len(gets)}"))
             if len(gets) < 4:
                 wire.writer.close()
             else:
                 await wire.reader.read()
 
-        async with talking(Scripted(on_call, on_get=on_get)) as client:
+        async with talking(Scripted(on_get=on_get)) as client:
             client.on("acme/n")(lambda params: heard.append(1))
             leap = time_machine()
 
@@ -12643,10 +12640,7 @@ class TestClientOverHTTP:
             gets.append(1)
             wire.send(f"HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n".encode())
 
-        async def on_call(wire, head, msg):
-            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
-
-        async with talking(Scripted(on_call, on_get=on_get)) as client:
+        async with talking(Scripted(on_get=on_get)) as client:
             leap = time_machine()
             for _ in range(5):
                 leap(20)
@@ -12665,10 +12659,7 @@ class TestClientOverHTTP:
             gets.append(1)
             wire.send(answer)
 
-        async def on_call(wire, head, msg):
-            wire.send(framed("application/json", json.dumps(result_of(msg)).encode()))
-
-        async with talking(Scripted(on_call, on_get=on_get), on_tools_changed=lambda: changed.append(1)) as client:
+        async with talking(Scripted(on_get=on_get), on_tools_changed=lambda: changed.append(1)) as client:
             leap = time_machine()
             await eventually(lambda: gets)
             await eventually(lambda: "sends no announcements" in caplog.text)
@@ -12681,10 +12672,10 @@ class TestClientOverHTTP:
         heard = asyncio.Event()
 
         async def on_get(wire, head):
-            wire.send(STREAM + b"data: {\"x\": 1e999}\n\n" + sse({"jsonrpc": "2.0", "method": "acme/n"}))
+            wire.send(STREAM + b"data: {\"x\": 1e999}\n\n" + sse(notification("acme/n")))
             await wire.reader.read()
 
-        script = Scripted(None, on_get=on_get)
+        script = Scripted(on_get=on_get)
         async with talking(script) as client:
             client.on("acme/n")(lambda params: heard.set())
             await heard.wait()
@@ -12739,7 +12730,7 @@ class TestClientOverHTTP:
         async def on_call(wire, head, msg):
             if msg["method"] == "server/discover":
                 found = {"supportedVersions": [V5], "capabilities": {"tools": {"listChanged": True}}}
-                wire.send(framed("application/json", json.dumps(result_of(msg, **found)).encode()))
+                wire.send(as_json(result_of(msg, **found)))
                 return
             asked.append(msg["id"])
             if len(asked) == 1:
@@ -12764,7 +12755,7 @@ class TestClientOverHTTP:
         async def on_call(wire, head, msg):
             if msg["method"] == "server/discover":
                 result = {"supportedVersions": [V5], "capabilities": {}}
-                wire.send(framed("application/json", json.dumps(result_of(msg, **result)).encode()))
+                wire.send(as_json(result_of(msg, **result)))
             else:
                 closed.append(await wire.reader.read())
 
@@ -13347,7 +13338,7 @@ class World:
         result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
                   "serverInfo": {"name": "w", "version": "1"}}  # fmt: skip
         result = result if msg["method"] == "initialize" else {"tools": []}
-        return 200, {"jsonrpc": "2.0", "id": msg["id"], "result": result}, {"content-type": "application/json"}
+        return 200, result_of(msg, **result), {"content-type": "application/json"}
 
     def register(self, request):
         self.serial += 1
