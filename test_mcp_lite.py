@@ -4724,10 +4724,6 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         other.add_tool(lambda: "", name="name")
         assert (await self.ask(other, again))["error"]["code"] == -32602
 
-    def test_a_key_that_can_be_guessed_is_refused(self):
-        with pytest.raises(ValueError, match="16"):
-            m.Server(state_key=b"x" * 15)
-
     async def test_a_record_has_a_bound(self):
         app = m.Server()
 
@@ -5026,12 +5022,6 @@ def busy_server():
             n: a number
         """
         return f"{n} {items} {deep}"
-
-    @app.tool(structured=False)
-    async def grow() -> str:
-        app.add_prompt(lambda: "p", name="late")
-        app.add_resource("y://late", "late")
-        return "grown"
 
     @app.tool(structured=False)
     async def shrink() -> str:
@@ -5768,25 +5758,6 @@ A modern client is told of what it listens for and of nothing else, after an ack
             assert c.server_info == {"name": "x", "version": "1.0"}
             assert await c.call("who") == {"name": "mcp_lite", "version": "2"}
 
-    @pytest.mark.parametrize("wrong, says", [
-        (lambda app: app.tool(lambda: 1), "name="),
-        (lambda app: app.resource(lambda: 1), "URI"),
-        (lambda app: app.add_resource("x://{a}", lambda: 1, name="n"), r"not in the function: \['a'\]; only in the function: none"),
-        (lambda app: app.add_resource("x://{a}", lambda a, b: 1, name="n"), r"not in the function: none; only in the function: \['b'\]"),
-        (lambda app: app.tool(lambda a, b=1: 1, name="n", input_schema={"properties": {"a": {}, "c": {}}}),
-         r"input_schema=: not in the function: \['c'\]; only in the function: none$"),
-        (lambda app: app.tool(lambda a, b: 1, name="n", input_schema={"properties": {"a": {}}}), r"only in the function: \['b'\]$"),
-        (lambda app: app.method("tools/list"), "middleware"),
-        (lambda app: app.tool(task="maybe"), "required"),
-        (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
-        (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
-        (lambda app: app.run("sse"), r"'sse' is not a transport; available: stdio, http \(Streamable HTTP and SSE, in Part VI"),
-    ])  # fmt: skip
-    def test_misuse_is_an_error_at_once(self, wrong, says):
-        with pytest.raises((TypeError, ValueError), match=says):
-            made = wrong(m.Server())
-            made(lambda: 1)
-
     async def test_none_declares_no_capability(self):
         app = m.Server(capabilities={"tools": None, "experimental": None, "logging": None})
 
@@ -6426,6 +6397,10 @@ class TestServing:
         (lambda app: app.start_in_thread(prot=1), r"http: no option 'prot'; did you mean port\?"),
         (lambda app: m.Server(lifespan=3), r"lifespan= is called with \(server\): 3 is not"),
         (lambda app: m.Server(max_in_flight=0), "max_in_flight="),
+        (lambda app: m.Server(rate_limit=(0, 60)), "rate_limit"), (lambda app: m.Server(rate_limit=(5, 0)), "rate_limit"),
+        (lambda app: m.Server(state_key=b"x" * 15), "16"),
+        (lambda app: app.run(port=8000), "on stdio, not run.\"http\".: no option 'port'"),
+        (lambda app: app.run("http", alowed_hosts=["x"]), "alowed_hosts"),
         (lambda app: app.middleware(lambda ctx: {}), r"a middleware is called with \(ctx, call_next\): too many"),
         (lambda app: app.tool("two")(both), r"both\(\): both 'a' and 'b' take the context"),
         (lambda app: m.Image("plot.png"), "expected bytes, got 'plot.png': pass the name of a file as path="),
@@ -6470,6 +6445,18 @@ class TestServing:
         (lambda app: app.add_tool(lambda user=OfSDK(): 1, name="a"),  # noqa: B008 -- as Depends(...) of FastMCP
          "parameter 'user': <class 'mcp.server.fastmcp.server.Context'> belongs to another library"),
         (lambda app: app.tool("a", annotations={"readOnlyHint": "yes"})(print), "annotation readOnlyHint='yes': must be True or False"),
+        (lambda app: app.tool(lambda: 1), "name="),
+        (lambda app: app.resource(lambda: 1), "URI"),
+        (lambda app: app.add_resource("x://{a}", lambda: 1, name="n"), r"not in the function: \['a'\]; only in the function: none"),
+        (lambda app: app.add_resource("x://{a}", lambda a, b: 1, name="n"), r"not in the function: none; only in the function: \['b'\]"),
+        (lambda app: app.tool(lambda a, b=1: 1, name="n", input_schema={"properties": {"a": {}, "c": {}}}),
+         r"input_schema=: not in the function: \['c'\]; only in the function: none$"),
+        (lambda app: app.tool(lambda a, b: 1, name="n", input_schema={"properties": {"a": {}}}), r"only in the function: \['b'\]$"),
+        (lambda app: app.method("tools/list")(print), "middleware"),
+        (lambda app: app.tool(task="maybe")(print), "required"),
+        (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
+        (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
+        (lambda app: app.run("sse"), r"'sse' is not a transport; available: stdio, http \(Streamable HTTP and SSE, in Part VI"),
         (lambda app: app.prompt(name="a", scopes=[])(print), "Prompt: no option 'scopes'; available: title, description, icons, meta, name"),
     ])  # fmt: skip
     def test_a_use_that_cannot_work_is_refused_where_it_is_written(self, use, words):
@@ -7247,11 +7234,11 @@ class TestElicitation:
     async def test_without_a_type_it_is_a_confirmation(self, link):
         app = asking_app(lambda ctx: ctx.elicit("Sure?"))
 
-        for said in ({}, {"more": "than was asked"}, None):
+        for said in ({}, {"more": "than was asked"}, None, "cancel"):
             async with link.connect(app, elicit=lambda *_, said=said: said) as c:
                 await c.call("tool")
         yes, no = m.Elicited("accept", True), m.Elicited("decline", None)
-        assert app.seen == [yes, yes, no]
+        assert app.seen == [yes, yes, no, m.Elicited("cancel", None)]
 
     @over_links_with_forms
     async def test_a_record_of_fields_with_defaults(self, link):
@@ -7312,27 +7299,6 @@ class TestElicitation:
 
         await answered(app, {"action": "accept", "content": {"name": "Ann"}}, elicitation={})
         assert app.seen == [m.Elicited("accept", value)]
-
-    @pytest.mark.parametrize(
-        "said, action",
-        [
-            (None, "decline"),
-            (False, "decline"),
-            ("decline", "decline"),
-            ("cancel", "cancel"),
-            (True, "accept"),
-            ({}, "accept"),
-        ],
-    )
-    async def test_a_person_may_decline_or_cancel(self, said, action):
-        app = asking_app(lambda ctx: ctx.elicit("Sure?"))
-
-        async def elicit(message, schema):
-            return said
-
-        async with m.Client(app, elicit=elicit, revision=V4) as c:
-            await c.call("tool")
-        assert app.seen == [m.Elicited(action, True if action == "accept" else None)]
 
     @pytest.mark.parametrize("said", [5, "x", {"value": "x"}, {"value": None}, {"other": 1}, []])
     @newest_revisions
@@ -7582,11 +7548,6 @@ class TestBudgets:
                             found[name].append(exc.code)
         assert found["alice"].count(429) >= 1 and 429 not in found["bob"]
 
-    @pytest.mark.parametrize("limit", [(0, 60), (5, 0), (-1, 60)])
-    def test_a_rate_that_lets_nothing_through_is_refused(self, limit):
-        with pytest.raises(ValueError, match="rate_limit"):
-            m.Server(rate_limit=limit)
-
 
 class TestLifespans:
     """One for each loop, open while anybody needs it, never two at a time."""
@@ -7725,8 +7686,9 @@ asyncio.run(main())""",
             lines.put(notification("notifications/cancelled", requestId=1, reason="\x1b[2J\x9b\u202e"))
             lines.put("\x1b[2J")
             lines.call(1, "\x1b[2J\u202e")
+            lines.call(2, "crash", text="\x1b]52;c;aGk=\x07\u202e")
             await lines.answers()
-        assert not re.search("[\x1b\x9b\u202e]", caplog.text)
+        assert "]52;c;aGk=" in caplog.text and not re.search("[\x1b\x07\x9b\u202e]", caplog.text)
 
     @pytest.mark.skipif(os.name == "nt", reason="a pseudo-terminal is needed")
     def test_in_a_terminal_it_says_that_it_is_a_server_and_what_to_type(self):
@@ -7752,11 +7714,6 @@ asyncio.run(main())""",
             ran = run_python("-c", code, cwd=HERE)
         assert problem.replace("PORT", port) in ran.stderr.decode(), ran.stderr
         assert ran.returncode == 1 and ran.stderr.count(b"\n") == 1
-
-    @pytest.mark.parametrize("transport", ["stdio", "http"])
-    def test_an_unknown_option_is_an_error_before_anything_is_served(self, transport):
-        with pytest.raises(TypeError, match="alowed_hosts"):
-            m.Server().run(transport, alowed_hosts=["x"])
 
     @pytest.mark.parametrize("modern", [True, False])
     async def test_a_call_that_the_end_cuts_off_is_answered_over_http(self, modern):
@@ -7923,10 +7880,6 @@ class TestHooks:
 
         async with m.Client(app) as c:
             assert await c.call("work") == "done"
-
-    def test_options_of_http_are_refused_on_stdio(self):
-        with pytest.raises(TypeError, match="on stdio, not run.\"http\".: no option 'port'"):
-            m.Server().run(port=8000)
 
     async def test_a_middleware_tells_a_question_from_a_cancellation(self):
         app, seen, begun = m.Server(), [], asyncio.Event()
@@ -8103,18 +8056,6 @@ class TestHooks:
                 await c.request("acme/x")
         assert (refused.value.code, refused.value.message, refused.value.data) == (-32603, "Internal error", None)
         assert "secret of another server" in caplog.text
-
-    async def test_texts_of_a_peer_reach_the_log_without_control_characters(self, caplog):
-        app = m.Server()
-
-        @app.tool
-        def fail(text: str) -> None:
-            raise ValueError(text)
-
-        async with m.Client(app) as c:
-            with pytest.raises(m.ToolError):
-                await c.call("fail", {"text": "\x1b]52;c;aGk=\x07\u202e"})
-        assert "]52;c;aGk=" in caplog.text and not re.search("[\x1b\x07\u202e]", caplog.text)
 
     async def test_a_response_that_json_cannot_say_is_masked_and_the_log_says_why(self, caplog):
         app = m.Server(mask_errors=True)
@@ -12363,9 +12304,9 @@ class TestClientOverHTTP:
 
     @pytest.mark.parametrize("status, location, fine", [
         (307, "/b?c", True), (308, "//HOST/b", True), (307, "http://HOST/b#x", True), (302, "/b", False),
-        (307, "http://localhost:1/b", False), (307, "ftp://x/", False), (307, "https://HOST/b", False),
+        (307, "http://localhost:1/b", False), (307, "ftp://x/", False), (307, "https://HOST/b", False), (307, "/", False),
     ])  # fmt: skip
-    async def test_redirects_stay_within_the_origin(self, status, location, fine):
+    async def test_redirects_stay_within_the_origin_and_end(self, status, location, fine):
         seen = []
 
         async def serve(wire):
@@ -12384,19 +12325,9 @@ class TestClientOverHTTP:
                 async with client:
                     assert seen[1].startswith("/b")
             else:
-                with pytest.raises(m.MCPError, match="redirects to another origin|redirects a POST to /b by 302"):
+                with pytest.raises(m.MCPError, match="redirects (to another origin|a POST to /b by 302|more than)"):
                     await client.connect()
-                assert seen == ["/"]
-
-    async def test_redirects_without_end_end(self):
-        async def serve(wire):
-            while True:
-                await wire.request()
-                wire.send(b"HTTP/1.1 307 Go\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
-
-        async with scripted(serve) as url:
-            with pytest.raises(m.ConnectionClosed, match="redirects"):
-                await m.Client(url, revision=V4).connect()
+                assert {*seen} == {"/"} and (location == "/") == (len(seen) > 1)
 
     async def test_a_stream_that_is_cut_is_taken_up_after_its_last_event(self):
         asked = []
@@ -12535,21 +12466,26 @@ class TestClientOverHTTP:
             await asyncio.gather(*(client.request("tools/call", {"name": "x"}) for _ in range(5)))
         assert sessions == ["s1", "s2"] and calls == ["s2"] * 5
 
-    async def test_messages_wait_until_there_is_a_session(self):
-        sessions, said = [], []
+    @staticmethod
+    def expiring(live, header):
+        """Return a server whose sessions are header(1), header(2), ...; it knows only one of them."""
+        count = itertools.count(1)
 
         async def on_call(wire, head, msg):
-            known = head.headers.get("mcp-session-id") == "s2"
-            gone = b"HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n"
-            wire.send(as_json(result_of(msg)) if known else gone)
+            known = head.headers.get("mcp-session-id") == live
+            wire.send(as_json(result_of(msg)) if known else framed("text/plain", b"", "404 Gone"))
 
-        def more():
-            sessions.append(f"s{len(sessions) + 1}")
-            if len(sessions) == 2:
+        return Scripted(on_call, more=lambda: header(next(count)))
+
+    async def test_messages_wait_until_there_is_a_session(self):
+        said = []
+
+        def header(number):
+            if number == 2:
                 said.append(asyncio.ensure_future(client.notify("acme/n")))
-            return f"Mcp-Session-Id: {sessions[-1]}\r\n"
+            return f"Mcp-Session-Id: s{number}\r\n"
 
-        script = Scripted(on_call, more=more)
+        script = self.expiring("s2", header)
         async with talking(script) as client:
             await client.request("acme/x")
             await asyncio.gather(*said)
@@ -12557,22 +12493,13 @@ class TestClientOverHTTP:
         assert headers.get("mcp-session-id") == "s2"
 
     async def test_a_session_that_could_not_be_renewed_is_renewed_by_the_next_request(self):
-        sessions = []
+        def header(number):
+            return "Content-Length: x\r\n" if number == 2 else f"Mcp-Session-Id: s{number}\r\n"
 
-        async def on_call(wire, head, msg):
-            known = head.headers.get("mcp-session-id") == "s3"
-            gone = b"HTTP/1.1 404 Gone\r\nContent-Length: 0\r\n\r\n"
-            wire.send(as_json(result_of(msg)) if known else gone)
-
-        def more():
-            sessions.append(f"s{len(sessions) + 1}")
-            return "Content-Length: x\r\n" if len(sessions) == 2 else f"Mcp-Session-Id: {sessions[-1]}\r\n"
-
-        async with talking(Scripted(on_call, more=more)) as client:
+        async with talking(self.expiring("s3", header)) as client:
             with pytest.raises(m.MCPError):
                 await client.request("acme/x")
             assert await client.request("acme/x") == {}
-        assert sessions == ["s1", "s2", "s3"]
 
     async def test_after_a_gap_in_a_stream_without_ids_the_lists_count_as_changed(self):
         gets, changed = [], asyncio.Event()
@@ -12702,26 +12629,15 @@ class TestClientOverHTTP:
                     await client.request("acme/x")
                 assert caught.value.code == code
 
-    @pytest.mark.parametrize("status", [500, 502])
-    async def test_a_call_that_failed_in_the_server_is_not_repeated_because_it_speaks_of_a_session(self, status):
+    @pytest.mark.parametrize("status, path, text", [(500, "mcp", "database session lost"), (409, "session/mcp", "busy")])
+    async def test_a_call_that_failed_is_not_repeated_because_it_speaks_of_a_session(self, status, path, text):
         async def on_call(wire, head, msg):
-            wire.send(framed("text/plain", b"database session lost", f"{status} X"))
+            wire.send(framed("text/plain", text.encode(), f"{status} X"))
 
         script = Scripted(on_call)
-        async with talking(script) as client:
-            with pytest.raises(m.ConnectionClosed, match="database session lost"):
+        async with scripted(script) as url, m.Client(url.rstrip("/") + f"/{path}", revision=V4) as client:
+            with pytest.raises(m.ConnectionClosed, match=f"{status} X: {text}"):
                 await client.request("tools/call", {"name": "x"})
-        assert script.methods().count("tools/call") == 1
-
-    async def test_a_path_with_the_word_session_in_it_is_not_about_a_session(self):
-        async def on_call(wire, head, msg):
-            wire.send(framed("text/plain", b"busy", "409 Conflict"))
-
-        script = Scripted(on_call)
-        async with scripted(script) as url:
-            async with m.Client(url.rstrip("/") + "/session/mcp", revision=V4) as client:
-                with pytest.raises(m.ConnectionClosed, match="409"):
-                    await client.request("tools/call", {"name": "x"})
         assert script.methods().count("tools/call") == 1
 
     async def test_a_subscription_that_http_refuses_for_good_is_not_opened_again(self):
@@ -12822,13 +12738,6 @@ class TestClientOverHTTP:
     def test_a_header_that_is_not_a_text_is_named(self):
         with pytest.raises(ValueError, match="x-team"):
             m.Client("http://localhost/", headers={"X-Team": None})
-
-    async def test_our_client_falls_back_to_the_pair(self):
-        async with sample_app().http(port=0) as server:
-            async with m.Client(server.url.replace("/mcp", "/sse"), revision=V1) as client:
-                assert await client.call("echo", {"text": "old"}) == "old"
-                assert await client.call("count", {"to": 2}) == 2
-                await asyncio.gather(*(client.call("echo", {"text": "x"}) for _ in range(20)))
 
     async def test_a_client_goes_on_with_a_server_that_was_restarted(self):
         app, url = sample_app(), None
