@@ -6513,7 +6513,7 @@ class ClientSession:
                 raise
             if self.pinned:
                 raise ProtocolError(f"{self.peer.name} did not accept revision {self.pinned}: "
-                                    f"{exc}") from exc
+                                    f"{exc}", exc.code) from exc
             slow = isinstance(exc, RequestTimeout)
         if self.lost is not None:
             logger.warning("%s ended at the first request, as some old servers do, and programs "
@@ -6536,7 +6536,8 @@ class ClientSession:
         if self.lost is None or re.search(r"(before|expect) init|nitialize(R|\b)", str(exc)):
             return False  # over HTTP, this request alone failed; others want `initialize` first
         # A program that crashed crashes again. Others are started once more.
-        return bool(re.search(r'(?m)  File "|^\s+at |status 2\b|was killed', str(exc)))
+        crashed = r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed'
+        return bool(re.search(crashed, str(exc)))
 
     async def _discover(self, patience: float) -> None:
         """Begin the modern era."""
@@ -11232,11 +11233,12 @@ class Principal:
     """
 
     def __init__(
-        self, issuer: str, subject: str, client_id: str = "", scopes: Iterable[str] = (),
+        self, issuer: str, subject: str, client_id: str = "", scopes: Names = (),
         expires_at: float | None = None, claims: Msg | None = None
     ):
         self.name = self.issuer, self.subject, self.client_id = issuer, subject, client_id
-        self.scopes, self.expires_at, self.claims = frozenset(scopes), expires_at, claims or {}
+        self.scopes = frozenset(scopes.split() if isinstance(scopes, str) else scopes)
+        self.expires_at, self.claims = expires_at, claims or {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Principal) and self.name == other.name
@@ -11251,7 +11253,7 @@ class Principal:
 def principal_of(claims: Msg, issuer: str) -> Principal:
     # RFC 9068 §2.2: `client_id`; OpenID Connect: `azp`. RFC 8693 §4.2: `scope`; others: `scp`
     client = claims.get("client_id") or claims.get("azp") or ""
-    scopes = " ".join(strings(claims.get("scope", claims.get("scp")))).split()
+    scopes = " ".join(strings(claims.get("scope", claims.get("scp"))))
     subject = claims.get("sub") or client
     if not (isinstance(subject, str) and isinstance(client, str) and subject):
         raise AuthError("it has neither sub nor client_id")

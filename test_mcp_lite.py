@@ -6474,8 +6474,21 @@ class TestServing:
         with pytest.raises(m.ConnectionClosed, match="DATABASE_URL"):
             async with m.Client(m.Server(lifespan=lifespan)):
                 pass
+        assert len(caplog.records) == 1  # it was not started a second time
         frames = traceback.walk_tb(caplog.records[0].exc_info[2])
         assert [frame.f_code.co_name for frame, _ in frames][-2:] == ["lifespan", "connect"]
+
+    async def test_a_client_for_one_revision_says_why_it_is_refused_with_its_code(self):
+        app = m.Server()
+
+        @app.middleware
+        async def busy(ctx, call_next):
+            raise m.RPCError(503, "later")
+
+        with pytest.raises(m.ProtocolError, match="did not accept revision 2026-07-28: later") as info:
+            async with m.Client(app, revision="2026-07-28"):
+                pass
+        assert info.value.code == 503
 
     @newest_revisions
     async def test_a_form_ignores_what_it_did_not_ask_for(self, revision):
@@ -14588,7 +14601,7 @@ class TestJudges:
 ALICE = ("https://as.example", "alice")
 PRINCIPALS = {
     "r": m.Principal(*ALICE, scopes=["read"]), "r2": m.Principal(*ALICE, scopes=["read"]),
-    "rw": m.Principal(*ALICE, scopes=["read", "write"]), "bare": m.Principal(*ALICE),
+    "rw": m.Principal(*ALICE, scopes="read write"), "bare": m.Principal(*ALICE),
     "bob": m.Principal("https://as.example", "bob", scopes=["read"]),
 }  # fmt: skip
 
