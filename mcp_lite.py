@@ -11737,7 +11737,7 @@ class Person:
     def __init__(self, answers: Iterable[str] = (), yes: bool = False):
         self.prepare(answers, yes)
         self.bar = False  # whether the last line shows progress
-        self.mildest = 0  # of the log levels to show
+        self.mildest = 0  # log level to show
         self.asking: Any = None  # a Lock: one question at a time
 
     def prepare(self, answers: Iterable[str], yes: bool) -> None:
@@ -11812,8 +11812,9 @@ class Person:
             if not (text or required) and ready is None:
                 return True
             try:
-                content[name] = convert(text, field)
-                checker_of(field)(content[name])
+                value = convert(text, field)
+                checker_of(field)(value)
+                content[name] = value
                 return True
             except MCPError as exc:
                 if ready is not None:
@@ -11829,7 +11830,6 @@ class Person:
             page += "\nTake care: this address may be made to look like another one"
         self.say(page)
         return await self.elicit(message, {})
-
 
 #######################################
 # 52. Verbs
@@ -12206,7 +12206,7 @@ async def perform(client: Client, args: Any, person: Person) -> int:
 def write_answer(shown: str | bytes, path: str | None) -> None:
     if isinstance(shown, str):
         text = plain(shown) if not path and at_terminal(sys.stdout) else shown
-        shown = f"{text}\n".encode("utf-8", "backslashreplace")  # whatever the encoding of stdout
+        shown = f"{text}\n".encode("utf-8", "backslashreplace")  # for any encoding of stdout
     if path:
         with open(path, "wb") as file:
             file.write(shown)
@@ -12237,7 +12237,7 @@ async def interruptible(work: Awaitable[int]) -> int:
 def complain(exc: Exception, as_json: bool = False) -> int:
     """Write what went wrong on stderr, in one line or as JSON; return the exit status."""
     status = 2 if isinstance(exc, UsageError) else 3
-    # The last words of a child were shown already, line by line.
+    # The last words of a child were shown already.
     problem, _, last_words = one_line(exc).partition("; its last words: ")
     text = f"error: {problem[:1000]}"
     text += "; --timeout N waits longer" * isinstance(exc, RequestTimeout)

@@ -15652,6 +15652,15 @@ class TestTerminals:
             person.types(b"l\n", b'{"count": 3, "gift": false, "size": "l"}')
         assert person.status == 0 and b"\x1b]0;" not in person.seen and b"\x1b[2J" not in person.seen
 
+    def test_a_field_that_is_skipped_after_a_wrong_value_does_not_have_it(self, counter):
+        with Typist("call", "order", "shop.py", cwd=counter) as person:
+            person.types(b"", b"How many:")
+            person.types(b"3\n", b"gift: y/n []")
+            person.types(b"\n", b'size: "s" | "l" [s]')
+            person.types(b"huge\n", b'got "huge"')
+            person.types(b"\n", b'{"count": 3, "gift": false, "size": "s"}')
+        assert person.status == 0
+
     def test_a_choice_is_shown_with_its_title_and_a_number_with_its_bounds(self, counter):
         with Typist("call", "paint", "shop.py", cwd=counter) as person:
             person.types(b"", b'colour: "r" (Red) | "g" (Green)')
