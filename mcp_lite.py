@@ -310,6 +310,7 @@ FAREWELL_SECONDS = 1.0  # for last words: responses, cancellations, what a child
 LOOK_SECONDS = 1.0  # between two looks at deadlines, or at the life of our parent
 MOMENT_SECONDS = 0.2  # for what is written already to leave, or to be read
 WINDOWS = os.name == "nt"
+PYTHON = "python" if WINDOWS else "python3"
 POLL_MS = 500  # between two looks at a task
 RETRY_MS = 500  # until a reader opens its stream again
 REPORT_RATE = (100, 1.0)  # of one request: reports of progress, log messages, in so many seconds
@@ -5929,7 +5930,7 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
     if signals and at_terminal(sys.stdin):
         write_stderr(
             f"{app.name} is an MCP server: it waits for a client's messages on standard input.\n"
-            f"Try it with: python3 mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
+            f"Try it with: {PYTHON} mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
             "End it with Ctrl-D (Windows: Ctrl-Z).\n"
         )
 
@@ -7085,10 +7086,8 @@ INHERITED_VARIABLES = """
     SYSTEMDRIVE SYSTEMROOT TEMP TMP USERNAME USERPROFILE  PYTHONDONTWRITEBYTECODE PYTHONUTF8
 """.split()
 
-Command = Union[StrPath, Sequence[StrPath]]
 
-
-def command_line(command: Command, cwd: str) -> list[str]:
+def command_line(command: Any, cwd: str) -> list[str]:
     """Return the arguments that start `command`; a string is split, unless it names a file."""
     import shlex
 
@@ -7104,7 +7103,7 @@ def command_line(command: Command, cwd: str) -> list[str]:
             raise ConnectionClosed(f"cannot start the server {argv[0]!r}: no file {path!r}")
         # In an application sys.executable is that application, or nothing.
         ours = re.search(r"(?i)(^|[/\\])(python|pypy)[^/\\]*$", sys.executable or "")
-        argv.insert(0, sys.executable if ours else "python" if WINDOWS else "python3")
+        argv.insert(0, sys.executable if ours else PYTHON)
     return argv
 
 
@@ -7145,8 +7144,8 @@ class StdioTransport(LineTransport):
     _ends: list[Future]  # of the child and of its stderr, once it is started
 
     def __init__(
-        self, command: Command, *, env: Fields | None = None, cwd: StrPath | None = None,
-        stderr: Callable[[str], object] | None = None,
+        self, command: StrPath | Sequence[StrPath], *, env: Fields | None = None,
+        cwd: StrPath | None = None, stderr: Callable[[str], object] | None = None,
         max_message_bytes: int = MAX_MESSAGE_BYTES, exit_seconds: float = GRACE_SECONDS
     ):
         super().__init__(max_message_bytes=max_message_bytes)
@@ -7158,10 +7157,10 @@ class StdioTransport(LineTransport):
                     # An old bash would run "() { ...", a function.
                     if name in INHERITED_VARIABLES and not value.startswith("()")
                     and not ("proxy" in name.lower() and "@" in value)}
-        self.env.update(env or {})
-        for name, value in self.env.items():
+        for name, value in (env or {}).items():
             if not isinstance(value, str):
                 raise TypeError(f"env=: {name} must be a str, not {value!r:.200}")
+            self.env[name.upper() if WINDOWS else name] = value  # there, Path is PATH
         self.stderr = stderr or (lambda line: write_stderr(f"{line}\n"))
         self.exit_seconds = exit_seconds
         self.process: Any = None  # a Popen
@@ -7191,8 +7190,8 @@ class StdioTransport(LineTransport):
                                # Windows: without a console, in a group; Ctrl-C is for us alone
                                creationflags=0x08000200 if WINDOWS else 0)
         except (OSError, ValueError) as exc:
-            raise ConnectionClosed(f"cannot start {program!r}: {exc} (a URL begins with http:// or "
-                                   "https://; node starts .js files)") from exc
+            raise ConnectionClosed(f"cannot start {program!r} in {self.cwd!r}: {exc} (a URL begins "
+                                   "with http:// or https://; node starts .js files)") from exc
         self.process = child
         self._kill = killer_of(child) if WINDOWS else partial(os.killpg, child.pid)
         try:
@@ -7804,8 +7803,8 @@ def checked_names(option: str, given: Names, pattern: str) -> set[str]:
     names = [given] if isinstance(given, str) else [*given]
     for name in names:
         if not re.fullmatch(pattern, name.rstrip("/")):
-            raise ValueError(f"{option}= has {name!r}: pass a host like mcp.example.com, an "
-                             "origin like https://app.example.com, or \"*\"; no patterns")
+            raise ValueError(
+                f'{option}= has {name!r}: pass a host, an origin like https://x.example, or "*"')
     return {name.lower().rstrip("/") for name in names}
 
 
@@ -7831,8 +7830,9 @@ class HostPolicy:
         for name, fits in (("host", host_fits), ("origin", origin_fits)):
             if name in headers and not fits:
                 # spec: basic/transports/streamable-http#security--endpoint -- "HTTP 403 Forbidden"
-                raise ProtocolError(f"the {name} {headers[name][:100]!r} is not allowed here: see "
-                                    f"allowed_{name}s", http_status=403)
+                raise ProtocolError(
+                    f"the {name} {headers[name][:100]!r} is not allowed here: see allowed_{name}s",
+                    http_status=403)
 
     def _is_ours(self, host: str) -> bool:
         """Return whether it is a loopback name or one of `hosts`, with or without a port."""
@@ -7902,8 +7902,8 @@ def owner_of(principal: Any) -> str:
         return json.dumps(to_json({"issuer": issuer, "subject": subject} if subject else principal),
                           sort_keys=True)
     except (TypeError, ValueError):
-        raise TypeError(f"a principal of type {type(principal).__name__} has no stable key: "
-                        "give it issuer and subject") from None
+        raise TypeError(
+            f"a principal, here a {type(principal).__name__}, needs issuer and subject") from None
 
 #######################################
 # 33. Mirrored headers
@@ -7929,8 +7929,7 @@ def encode_header_value(text: str) -> str:
     >>> encode_header_value("us west 1"), encode_header_value(" padded ")
     ('us west 1', '=?base64?IHBhZGRlZCA=?=')
     """
-    plain = text.isascii() and text.isprintable() and text == text.strip(" ")
-    if plain and not re.fullmatch(ENCODED, text):
+    if re.fullmatch("([!-~]([ -~]*[!-~])?)?", text) and not re.fullmatch(ENCODED, text):
         return text
     return f"=?base64?{base64.b64encode(text.encode('utf-8', 'replace')).decode()}?="
 
@@ -7979,7 +7978,7 @@ def _find_mirrors(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
     if "x-mcp-header" in node:
         name, plain = node["x-mcp-header"], node.get("type") in ("string", "integer", "boolean")
         if not (path and plain and isinstance(name, str) and re.fullmatch(TOKEN, name)):
-            raise SchemaError(".".join(path or ()), "x-mcp-header must be the name of a header, on "
+            raise SchemaError(".".join(path or ()), "x-mcp-header must name a header, on "
                               "a property of type string, integer or boolean")
         yield "mcp-param-" + name.lower(), path
     for key, value in node.items():
@@ -10762,7 +10761,7 @@ class Login(Authorizer):
         status, fields = answer.head.status, answer.head.headers
         challenge = challenge_of(fields.get("www-authenticate", ""), self.oauth.scheme.lower())
         if status == 401 and "login" in steps:
-            raise AuthError(f"{self.url} refused the token of a new login; python3 mcp_lite.py "
+            raise AuthError(f"{self.url} refused the token of a new login; {PYTHON} mcp_lite.py "
                             f"logout {self.url} removes the login")
         # spec: basic/authorization/index#step-up-authorization-flow -- "no more than a few times"
         may_help = status == 401 or status == 403 and lacks_scope(challenge)
@@ -10891,7 +10890,7 @@ class Login(Authorizer):
         before = self.kept.get("asked", "") if self.kept and lacks_scope(challenge) else ""
         if oauth.person and not oauth.interactive:
             raise AuthError(f"{self.url} needs a token: pass it by --token or token=, or run "
-                            f"python3 mcp_lite.py login {self.url}")
+                            f"{PYTHON} mcp_lite.py login {self.url}")
         resource, scopes, server = await self.discover(challenge.get("resource_metadata"))
         scope = oauth.wanted_scope(challenge.get("scope", ""), scopes, server, before)
         if before and set(scope.split()) == set(before.split()):
@@ -12023,7 +12022,8 @@ VERBS: dict[str, tuple[Function, str, str]] = {
 #             the protocol or the server; 130 after Ctrl-C.
 #          3. Any other verb is a program: mcp_VERB.py, with `main(argv)`, beside this file or in
 #             examples/programs.
-# Limits.  An option that a verb does not use is accepted, and has no effect.
+# Limits.  An option that a verb does not use is accepted, and has no effect. On Windows, a reader
+#          that ends before our output is an error.
 
 __all__ += ["VERBS", "parse_line", "client_of", "perform", "complain", "main"]
 
@@ -12126,7 +12126,7 @@ def help_text() -> str:
     lines = [f"  {f'{name} {form}'.replace(' [=', '[='):<28} {about}".rstrip()
              for name, (_, form, about) in rows]
     return "\n".join([
-        "usage: python3 mcp_lite.py VERB ... [options] TARGET", "", *lines, "", TARGETS,
+        f"usage: {PYTHON} mcp_lite.py VERB ... [options] TARGET", "", *lines, "", TARGETS,
         f"More verbs, each a file mcp_VERB.py to copy beside this one: {', '.join(PROGRAMS)}."
     ])
 

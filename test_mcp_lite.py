@@ -8386,7 +8386,7 @@ class TestServerStreams:
     def test_stdin_may_be_the_null_device(self):
         status, out, err = converse(RUN, None, stdin=subprocess.DEVNULL)
         assert (status, unix(out)) == (0, b"afterwards\n")
-        assert err == b"" or os.name == "nt"  # there, it counts as a terminal
+        assert err == b"" or (os.name == "nt" and b"Try it with: python mcp_lite.py" in err)  # there, a terminal
 
     @posix
     def test_one_socket_may_be_both_streams(self):
@@ -9849,6 +9849,13 @@ class TestChild:
             with pytest.raises(m.ConnectionClosed, match="% or a line break"):
                 await m.Client([str(batch), bad]).connect()
 
+    @pytest.mark.skipif(os.name != "nt", reason="elsewhere, Path is not PATH")
+    async def test_a_program_is_found_on_the_path_however_windows_spells_that(self, tmp_path):
+        (tmp_path / "server.py").write_text(PID)
+        (tmp_path / "my-server.cmd").write_text(f'@"{sys.executable}" "{tmp_path / "server.py"}"\r\n')
+        async with m.Client("my-server", env={"Path": str(tmp_path)}, revision=V4) as c:
+            assert int(await c.call("x"))
+
     async def test_the_last_response_of_a_server_arrives_whole_although_it_ends_while_we_write(self):
         code = RAW + "serve(lambda msg: (text(msg['id'], 'x' * 3_000_000), os._exit(0)))"
         async with child(code) as c:
@@ -9983,6 +9990,7 @@ asyncio.run(main())"""
             ("no_such_file.py", {}, "no file .*no_such_file.py"),
             pytest.param([sys.executable, "-c", ""], {"cwd": "/no/such/folder"}, "/no/such/folder", marks=posix),
             ([__file__ + "/x"], {}, "cannot start"),
+            ([sys.executable], {"cwd": "no such folder"}, "no such folder"),
         ],
     )  # fmt: skip
     async def test_a_command_that_cannot_be_started_is_reported(self, target, options, text):
@@ -15315,7 +15323,7 @@ A connection that fails, and an error of the server, are status 3.
     ! error: the server 'quiet.py' did not answer initialize within 0.2 seconds; --timeout N waits longer
     [3]
     $ tools -- localhost:80/mcp
-    ! error: cannot start 'localhost:80/mcp': ... begins with http:// or https://...
+    ! error: cannot start 'localhost:80/mcp' in ... begins with http:// or https://...
     [3]
     $ tools refuser.py
     ! error: ...Method not found...
