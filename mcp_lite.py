@@ -5150,7 +5150,7 @@ class Server:
         if kind == "prompts" or "uriTemplate" in entry.definition:
             self.declared.setdefault("completions", {})
         if getattr(entry, "task", False):
-            self.declared["extensions"] = {TASKS: {}, **self.declared.get("extensions", {})}
+            self.declared["extensions"] = {TASKS: {}, **object_of(self.declared, "extensions")}
         self._list_changed(kind)
 
     def _list_changed(self, kind: str) -> None:
@@ -5498,8 +5498,8 @@ async def initialize(ctx: Context) -> Msg:
     session.client_info, session.client_capabilities = info, declared
     # A copy: what is declared later was not negotiated. Without announcements, none are promised.
     news = ("listChanged", "subscribe") if ctx.conversation.outbox.closed else ()
-    offered = {name: without(each, *news) for name, each in server.declared.items()}
-    session.server_capabilities = offered
+    session.server_capabilities = offered = {
+        name: without(each, *news) for name, each in server.declared.items()}
     session.state = AGREED
     return without_none(protocolVersion=session.rev, capabilities=offered, serverInfo=server.info,
                         instructions=server.instructions)
@@ -5525,8 +5525,8 @@ async def list_entries(ctx: Context) -> Msg:
         raise RPCError(INVALID_PARAMS, "the cursor is not valid: request the first page again")
     begin, registry = int(place[1]), getattr(ctx.server, ctx.method.split("/")[0])
     end, (field, key) = begin + ctx.server.page_size, LISTED[ctx.method]
-    entries = [*registry.values()]  # which a thread may change
-    listed = [entry.definition for entry in entries if key in entry.definition]
+    listed = [entry.definition for entry in [*registry.values()]  # which a thread may change
+              if key in entry.definition]
     more = {"nextCursor": f"at-{end}"} if len(listed) > end else {}
     return {field: listed[begin:end], **more}
 
@@ -5567,7 +5567,7 @@ async def serve_completion(ctx: Context) -> Msg:
     else:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
     fn = server.completions.get((entry.name, argument["name"]))
-    others = object_of(ctx.params.get("context", {}), "arguments")
+    others = object_of(object_of(ctx.params, "context"), "arguments")
     found = fn and await call_plain(fn, ctx, argument["value"], others)
     values = [*map(str, [found] if isinstance(found, str) else found or ())]
     return {"completion": {"values": values[:MAX_COMPLETIONS], "total": len(values),
@@ -5855,7 +5855,7 @@ def claimed_streams() -> Generator[tuple[int, int], None, None]:
     if sys.__stdin__ is None or sys.__stdout__ is None:  # descriptors 0 and 1 are something else
         raise CannotServe(errno.EBADF, "standard input and output are closed")
     # Copies are not inheritable: no child process can hold the conversation open.
-    real = (os.dup(0), os.dup(1))
+    real = os.dup(0), os.dup(1)
     _flush_stdout()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -6970,13 +6970,11 @@ class Client(ClientSession):
         self, name: str, arguments: Msg | None = None, **options: Unpack[RequestOptions]
     ) -> Msg:
         """Call a tool and return its result as sent; it is checked only after list_tools()."""
-        if options.keys() - {"timeout", "progress", "meta"}:
+        given = to_json({} if arguments is None else arguments)
+        if type(given) is not dict or options.keys() - {"timeout", "progress", "meta"}:
             raise TypeError(f"the arguments of a tool are a dict: call({name!r}, {{...}}), with "
                             "the options timeout=, progress= and meta=")
-        params = {"name": name, "arguments": to_json({} if arguments is None else arguments)}
-        if type(params["arguments"]) is not dict:
-            raise TypeError(f"the arguments of a tool are a dict, not {arguments!r:.100}")
-        call = partial(self.request, "tools/call", params, **options)
+        call = partial(self.request, "tools/call", {"name": name, "arguments": given}, **options)
         try:
             result = await call()
         except RemoteError as exc:
@@ -9546,12 +9544,11 @@ class HTTPClient:
     async def _open(self) -> HTTPResponse:
         conn, proxy = HTTPResponse(self), self.proxy
         url = proxy.url if proxy else self.url
-        # RFC 8305 §5 -- of two addresses, one may be dead
-        delay = None if is_loopback(url.host) else 0.25
-        await get_running_loop().create_connection(
-            lambda: asyncio.StreamReaderProtocol(conn), url.host, url.port,
-            ssl=None if proxy else self.ssl, happy_eyeballs_delay=delay
-        )
+        how, loop = Msg(ssl=None if proxy else self.ssl), get_running_loop()
+        if isinstance(loop, asyncio.BaseEventLoop) and not is_loopback(url.host):  # not uvloop's
+            how["happy_eyeballs_delay"] = 0.25  # RFC 8305 §5 -- of two addresses, one may be dead
+        await loop.create_connection(
+            lambda: asyncio.StreamReaderProtocol(conn), url.host, url.port, **how)
         try:
             keep_watch(conn.transport.get_extra_info("socket"))
             if proxy is not None and self.ssl:

@@ -12185,6 +12185,16 @@ def no_proxies(monkeypatch):
 class TestClientOverHTTP:
     """A Client, and servers of every kind."""
 
+    @newest_revisions
+    def test_a_client_and_a_server_may_run_on_uvloop(self, revision):
+        uvloop = pytest.importorskip("uvloop")
+
+        async def main():
+            async with demo().http(port=0) as server, m.Client(server.url, revision=revision) as c:
+                return await c.call("echo", {"text": "x" * 1_000_000})
+
+        assert len(uvloop.run(main())) == 1_000_000
+
     @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28", None])
     async def test_a_refusal_is_the_same_error_whatever_revision_is_wanted(self, revision):
         """No server refuses a revision by 401 or 403, and none that cannot be reached refuses one."""

@@ -14,6 +14,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / ".ci/benchmarks"))
+import uvloop
 from relay import Relay
 
 from mcp_lite import Client
@@ -166,4 +167,4 @@ async def main(base, root=""):
     print("   streams, resumption, cancellation, a slow reader, a large body, HTTP+SSE: good")
 
 
-asyncio.run(asyncio.wait_for(main(*sys.argv[1:]), 240))
+uvloop.run(asyncio.wait_for(main(*sys.argv[1:]), 240))  # in which uvicorn runs handlers, too
