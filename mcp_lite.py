@@ -8463,7 +8463,7 @@ STREAM_HEADERS = {
     # spec: basic/transports/streamable-http#receiving-messages -- else proxies hold events back
     "x-accel-buffering": "no"
 }
-COMMENT = b":\n\n"  # which clients skip
+COMMENT = b":\n\n"  # clients skip it
 
 
 class Stream:
@@ -8472,7 +8472,7 @@ class Stream:
         response, no name  nothing is sent yet: the answer may be JSON
         response and name  a stream: events are sent
         name, no response  its reader has left: events are kept for the next
-        neither            answered in JSON; or standalone and not read yet
+        neither            answered in JSON; or standalone and unread
     """
 
     name = ""  # begins the ids of its events
@@ -8611,7 +8611,6 @@ class HTTPConversation(Conversation):
     def head_of(self, msg: Any, principal: Any) -> tuple[int, Fields]:
         """Return the head of an answer that is JSON."""
         if "error" not in msg:
-            # spec 2025-11-25: basic/transports#session-management
             if self.session.state is READY:
                 return 200, JSON_HEADERS
             return 200, {**JSON_HEADERS, **self.headers}
@@ -8693,7 +8692,7 @@ class HTTPSession(HTTPConversation):
 
 
 class PairSession(HTTPSession):
-    """A session of HTTP+SSE: all its answers come on one stream, and it ends with the reader."""
+    """HTTP+SSE: a pair of paths, to POST to and to read from. It ends with its reader."""
 
     stores_events = False
 
@@ -8949,9 +8948,10 @@ class Endpoint:
             self.routes[where].setdefault("HEAD", route)
 
     def access_of(self, request: HTTPRequest) -> Any:
+        """Return the Access of a request, and note it with its head."""
         methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
-        # A page asks by OPTIONS before it sends another method.
+        # A page asks by OPTIONS first: another method's route decides.
         model = route or next(iter(methods.values()), None)
         guarded = self.authenticator.locked and model is not None and not model.public
         headers, cors = request.headers, {"vary": "Origin"}
@@ -9247,27 +9247,27 @@ class ASGIResponse(Response):
     def __init__(self, app: ASGIApp, receive: Any, send: Any):
         self.app, self._receive, self._emit = app, receive, send
         self._lock = asyncio.Lock()  # first come, first served
-        self._came = asyncio.Event()  # the whole body
+        self._body_came = asyncio.Event()
 
     async def read(self, limit: int) -> bytes:
         body = read_all(self._read_some, limit, self.app.buffers)
         return await within(REQUEST_SECONDS, body, too_late())
 
     async def _read_some(self) -> bytes:
-        while not self._came.is_set():
+        while not self._body_came.is_set():
             event = await self._receive()
             if event["type"] == "http.disconnect":
                 self.lose()
                 raise ProtocolError("the connection ended inside a body")
             if not event.get("more_body"):
-                self._came.set()
+                self._body_came.set()
             data: bytes = event.get("body", b"")
             if data:
                 return data
         return b""
 
     async def watch(self) -> None:
-        await self._came.wait()
+        await self._body_came.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
@@ -9352,8 +9352,8 @@ class ASGIApp(Endpoint):
         """Start once, with the first request; the others wait for it."""
         if self.loop is not get_running_loop():
             self.loop, self.buffers = get_running_loop(), Buffers()
-            self.entering = asyncio.ensure_future(self.startup())
-        await asyncio.shield(self.entering)
+            self.starting = asyncio.ensure_future(self.startup())
+        await asyncio.shield(self.starting)
 
     @asynccontextmanager
     async def lifespan(self, app: Any = None) -> AsyncIterator[None]:
