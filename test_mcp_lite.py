@@ -5762,6 +5762,60 @@ def working_server():
     return app
 
 
+class TaskUser:
+    """A modern client that knows tasks; no client of ours is in between."""
+
+    def __init__(self, door):
+        self.door, self.ids = door, []
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def of(cls, app):
+        door = MemoryDoor(lambda: app, "2026-07-28", {"bare": False, "capabilities": {**TASKS_KNOWN, "elicitation": {}}})
+        await door.open()
+        yield cls(door)
+        await door.close()
+
+    async def send(self, method, **params):
+        """Return the result of a request, or its error."""
+        await self.door.say(request_of(1, method, **params))
+        answer = await self.door.next()
+        return answer.get("result") or answer["error"]
+
+    async def call(self, name, **params):
+        made = await self.send("tools/call", name=name, **params)
+        self.ids += [made["taskId"]] if "taskId" in made else []
+        return made
+
+    async def start(self, name, **arguments):
+        return await self.call(name, arguments=arguments)
+
+    async def get(self):
+        return await self.send("tasks/get", taskId=self.ids[-1])
+
+    async def statuses(self):
+        """Return the statuses of all tasks; None for one that is forgotten."""
+        return [(await self.send("tasks/get", taskId=each)).get("status") for each in self.ids]
+
+    async def until(self, *statuses):
+        while (task := await self.get())["status"] not in statuses:
+            await asyncio.sleep(0)
+        return task
+
+    async def asked(self):
+        """Return the names of the questions that wait."""
+        return [*(await self.until("input_required"))["inputRequests"]]
+
+    async def text(self):
+        return (await self.until("completed"))["result"]["content"][0]["text"]
+
+    async def answer(self, **responses):
+        return await self.send("tasks/update", taskId=self.ids[-1], inputResponses=responses)
+
+    async def cancel(self):
+        await self.send("tasks/cancel", taskId=self.ids[-1])
+
+
 class TestTasks:
     """The extension io.modelcontextprotocol/tasks: a call goes on, and its client comes back."""
 
@@ -5809,29 +5863,6 @@ A client that listens for its task is told how the task ends.
     --> notifications/cancelled {"requestId": 2}
 """, working_server, ["memory", "http"])  # fmt: skip
 
-    @staticmethod
-    @contextlib.asynccontextmanager
-    async def session(app, owner=None):
-        """Give a function that sends a modern request of a client that knows tasks, and returns the answer."""
-        door = MemoryDoor(lambda: app, "2026-07-28", {"bare": False, "capabilities": {**TASKS_KNOWN, "elicitation": {}}})
-        await door.open()
-
-        async def send(method, **params):
-            await door.say({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
-            answer = await door.next()
-            return answer.get("result") or answer["error"]
-
-        yield send
-        await door.close()
-
-    @staticmethod
-    async def until(send, task_id, *statuses):
-        while True:
-            task = await send("tasks/get", taskId=task_id)
-            if task["status"] in statuses:
-                return task
-            await asyncio.sleep(0)
-
     @pytest.mark.parametrize("how, status, says", [
         ("value", "completed", {"content": [{"type": "text", "text": "broken"}], "isError": True}),
         ("code", "failed", {"code": 1050, "message": "no such thing", "data": {"n": 1}}),
@@ -5839,32 +5870,27 @@ A client that listens for its task is told how the task ends.
         ("unsayable", "failed", None),
     ])  # fmt: skip
     async def test_failures_of_the_tool_and_of_the_protocol_are_told_apart(self, how, status, says):
-        async with self.session(working_server()) as send:
-            made = await send("tools/call", name="fails", arguments={"how": how})
-            task = await self.until(send, made["taskId"], "completed", "failed")
+        async with TaskUser.of(working_server()) as user:
+            await user.start("fails", how=how)
+            task = await user.until("completed", "failed")
         outcome = task.get("result") or task["error"]
         assert task["status"] == status and (outcome == says or says is None and outcome["code"] == -32603)
 
     async def test_questions_of_a_task_are_answered_by_updates_and_no_name_comes_twice(self):
-        async with self.session(working_server()) as send:
-            made = await send("tools/call", name="asks")
-            assert "inputRequests" not in made
-            task = await self.until(send, made["taskId"], "input_required")
+        async with TaskUser.of(working_server()) as user:
+            assert "inputRequests" not in await user.start("asks")
+            task = await user.until("input_required")
             assert task["inputRequests"]["a"]["params"]["message"] == "1"
             one = {"action": "accept", "content": {"value": 1}}
-            assert await send("tasks/update", taskId=made["taskId"], inputResponses={"a": one, "c": one}) is not None
-            task = await self.until(send, made["taskId"], "input_required")
-            assert [*task["inputRequests"]] == ["b"]
-            await send("tasks/update", taskId=made["taskId"], inputResponses={"b": {"action": "accept", "content": {}}})
-            task = await self.until(send, made["taskId"], "input_required")
-            (again,) = task["inputRequests"]  # an answer that does not fit is asked for again
-            await send("tasks/update", taskId=made["taskId"], inputResponses={again: {"action": "accept", "content": {"value": 2}}})
-            task = await self.until(send, made["taskId"], "input_required")
-            (third,) = task["inputRequests"]
+            assert await user.answer(a=one, c=one) is not None
+            assert await user.asked() == ["b"]
+            await user.answer(b={"action": "accept", "content": {}})
+            (again,) = await user.asked()  # an answer that does not fit is asked for again
+            await user.answer(**{again: {"action": "accept", "content": {"value": 2}}})
+            (third,) = await user.asked()
             assert len({"a", "b", again, third}) == 4
-            await send("tasks/update", taskId=made["taskId"], inputResponses={third: {"action": "accept", "content": {"value": 3}}})
-            task = await self.until(send, made["taskId"], "completed")
-            assert task["result"]["content"][0]["text"] == "1 2 3"
+            await user.answer(**{third: {"action": "accept", "content": {"value": 3}}})
+            assert await user.text() == "1 2 3"
 
     async def test_a_question_leaves_the_message_of_its_task_as_it_is(self):
         app = m.Server()
@@ -5875,14 +5901,12 @@ A client that listens for its task is told how the task ends.
             await ctx.elicit("Go on?", key="go")
             await asyncio.sleep(3600)
 
-        async with self.session(app) as send:
-            made = await send("tools/call", name="copy")
-            task = await self.until(send, made["taskId"], "input_required")
-            assert task["statusMessage"] == "copying"
-            await send("tasks/update", taskId=made["taskId"], inputResponses={"go": {"action": "accept"}})
-            task = await self.until(send, made["taskId"], "working")
-            assert task["statusMessage"] == "copying"
-            await send("tasks/cancel", taskId=made["taskId"])
+        async with TaskUser.of(app) as user:
+            await user.start("copy")
+            assert (await user.until("input_required"))["statusMessage"] == "copying"
+            await user.answer(go={"action": "accept"})
+            assert (await user.until("working"))["statusMessage"] == "copying"
+            await user.cancel()
 
     async def test_an_answer_that_comes_on_another_loop_wakes_the_task_on_its_own(self, monkeypatch):
         monkeypatch.setenv("PYTHONASYNCIODEBUG", "1")  # a loop that another thread touches raises
@@ -5922,13 +5946,13 @@ A client that listens for its task is told how the task ends.
             await app.opened.wait()
             return "done"
 
-        async with self.session(app) as send:
-            made = await send("tools/call", name="impatient")
+        async with TaskUser.of(app) as user:
+            await user.start("impatient")
             await eventually(lambda: late)
-            task = await send("tasks/get", taskId=made["taskId"])
+            task = await user.get()
             assert late == ["late"] and task["status"] == "working" and "inputRequests" not in task
             app.opened.set()
-            await self.until(send, made["taskId"], "completed")
+            await user.until("completed")
 
     async def test_a_task_that_has_ended_keeps_nothing_of_its_request(self):
         app, seen = working_server(), []
@@ -5938,94 +5962,84 @@ A client that listens for its task is told how the task ends.
             seen.append(weakref.ref(ctx))
             return "done"
 
-        async with self.session(app) as send:
-            made = await send("tools/call", name="look")
-            await self.until(send, made["taskId"], "completed")
+        async with TaskUser.of(app) as user:
+            await user.start("look")
+            await user.until("completed")
             gc.collect()
             assert seen[0]() is None
 
     async def test_a_thread_asks_in_a_task_and_a_cancelled_one_ends(self):
-        async with self.session(working_server()) as send:
-            made = await send("tools/call", name="thread")
-            task = await self.until(send, made["taskId"], "input_required")
-            (name,) = task["inputRequests"]
-            given = {name: {"action": "accept", "content": {"value": 5}}}
-            await send("tasks/update", taskId=made["taskId"], inputResponses=given)
-            assert (await self.until(send, made["taskId"], "completed"))["result"]["content"][0]["text"] == "5 0"
-            made = await send("tools/call", name="thread")
-            await self.until(send, made["taskId"], "input_required")
-            await send("tasks/cancel", taskId=made["taskId"])
-            assert (await send("tasks/get", taskId=made["taskId"]))["status"] == "cancelled"
+        async with TaskUser.of(working_server()) as user:
+            await user.start("thread")
+            (name,) = await user.asked()
+            await user.answer(**{name: {"action": "accept", "content": {"value": 5}}})
+            assert await user.text() == "5 0"
+            await user.start("thread")
+            await user.asked()
+            await user.cancel()
+            assert (await user.get())["status"] == "cancelled"
 
     async def test_questions_of_a_middleware_come_in_rounds_before_the_task_begins(self):
-        async with self.session(working_server()) as send:
-            first = await send("tools/call", name="measured")
+        async with TaskUser.of(working_server()) as user:
+            first = await user.start("measured")
             assert first["resultType"] == "input_required"
             given = {"name": {"action": "accept", "content": {"value": "Ann"}}}
-            made = await send("tools/call", name="measured", requestState=first["requestState"], inputResponses=given)
+            made = await user.call("measured", arguments={}, requestState=first["requestState"], inputResponses=given)
             assert made["resultType"] == "task" and "inputRequests" not in made
-            task = await self.until(send, made["taskId"], "input_required")
-            assert [*task["inputRequests"]] == ["size"]
-            given = {"size": {"action": "accept", "content": {"value": 4}}}
-            await send("tasks/update", taskId=made["taskId"], inputResponses=given)
-            assert (await self.until(send, made["taskId"], "completed"))["result"]["content"][0]["text"] == "Ann 4"
+            assert await user.asked() == ["size"]
+            await user.answer(size={"action": "accept", "content": {"value": 4}})
+            assert await user.text() == "Ann 4"
 
     async def test_a_cancelled_task_stays_cancelled_and_its_work_ends(self):
         app = working_server()
-        async with self.session(app) as send:
-            made = await send("tools/call", name="work")
-            await send("tasks/cancel", taskId=made["taskId"])
+        async with TaskUser.of(app) as user:
+            await user.start("work")
+            await user.cancel()
             await eventually(lambda: app.ended == ["work"])
             app.opened.set()
-            assert (await send("tasks/get", taskId=made["taskId"]))["status"] == "cancelled"
+            assert (await user.get())["status"] == "cancelled"
 
     async def test_tasks_are_bounded_and_old_results_make_room(self):
-        app = working_server()
-        async with self.session(app) as send:
-            ids = []
-            for n in range(1100):
-                made = await send("tools/call", name="work" if n < 3 else "fails", arguments={} if n < 3 else {"how": "value"})
-                ids.append(made["taskId"])
-                if n >= 3:
-                    await self.until(send, ids[-1], "completed")
-            assert "code" in await send("tasks/get", taskId=ids[3])
-            for task_id, status in ((ids[0], "working"), (ids[-1], "completed")):
-                assert (await send("tasks/get", taskId=task_id))["status"] == status
+        async with TaskUser.of(working_server()) as user:
+            for _ in range(3):
+                await user.start("work")
+            for _ in range(1097):
+                await user.start("fails", how="value")
+                await user.until("completed")
+            kept = await user.statuses()
+        assert kept[:4] == ["working"] * 3 + [None] and kept[-1] == "completed"
 
     async def test_the_oldest_results_of_tasks_give_way_when_all_are_too_long(self, monkeypatch):
-        app, ids = working_server(), []
+        app = working_server()
         app.add_tool(lambda: "x" * 40_000, name="long", task=True, structured=False)
         monkeypatch.setattr(m, "HELD_BYTES", 100_000)
-        async with self.session(app) as send:
+        async with TaskUser.of(app) as user:
             for _ in range(3):
-                ids.append((await send("tools/call", name="long"))["taskId"])
-                await self.until(send, ids[-1], "completed")
-            kept = [(await send("tasks/get", taskId=task_id)).get("status") for task_id in ids]
-        assert kept == [None, "completed", "completed"]
+                await user.start("long")
+                await user.until("completed")
+            assert await user.statuses() == [None, "completed", "completed"]
 
     async def test_the_result_of_a_long_task_that_has_just_ended_is_kept(self, monkeypatch):
         app = working_server()
         app.add_tool(lambda: "x" * 8_000, name="large", task=True, structured=False)
         monkeypatch.setattr(m, "HELD_BYTES", 10_000)
-        async with self.session(app) as send:
-            long = (await send("tools/call", name="work"))["taskId"]
-            short = (await send("tools/call", name="large"))["taskId"]
-            await self.until(send, short, "completed")
+        async with TaskUser.of(app) as user:
+            await user.start("work")
+            await user.start("large")
+            await user.until("completed")
             app.opened.set()
-            await self.until(send, long, "completed")
-            made = (await send("tools/call", name="large"))["taskId"]
-            await self.until(send, made, "completed")
-            kept = [(await send("tasks/get", taskId=task_id)).get("status") for task_id in (long, short, made)]
-        assert kept == ["completed", None, "completed"]
+            while (await user.statuses())[0] != "completed":
+                pass
+            await user.start("large")
+            await user.until("completed")
+            assert await user.statuses() == ["completed", None, "completed"]
 
     async def test_too_many_running_tasks_are_refused(self):
-        async with self.session(working_server()) as send:
-            for _ in range(1000):
-                made = await send("tools/call", name="work")
+        async with TaskUser.of(working_server()) as user:
+            for _ in range(1001):
+                made = await user.start("work")
                 if "taskId" not in made:
                     break
-            else:
-                made = await send("tools/call", name="work")
             assert "too many tasks" in made["message"]
 
     async def test_a_client_polls_a_task_and_answers_its_questions(self):
