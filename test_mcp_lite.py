@@ -10165,6 +10165,14 @@ async def caller(app):
         yield caller
 
 
+@pytest.fixture
+@contextlib.asynccontextmanager
+async def stranger():
+    """A caller that has not shaken hands."""
+    async with http_calling(opened=False) as (caller, _):
+        yield caller
+
+
 def pages():
     """A server with a page that shows what its request was."""
     app = m.Server("pages")
@@ -11003,20 +11011,19 @@ class TestMessagesOverHTTP:
             assert answer["error"]["message"]
 
     @pytest.mark.parametrize("headers, meta, changes, status, code", MODERN_STATUSES)
-    async def test_headers_and_body_agree_where_there_are_no_sessions(self, headers, meta, changes, status, code):
+    async def test_headers_and_body_agree_where_there_are_no_sessions(self, headers, meta, changes, status, code, stranger):
         """spec: basic/transports/streamable-http#server-validation"""
-        async with http_calling(opened=False) as (caller, _):
-            msg, _ = modern_call(7, "echo", {"text": "x"})
-            msg["method"] = changes.get("method", msg["method"])
-            msg["params"]["_meta"].update({META + name: value for name, value in meta.items()})
-            msg["params"].update({name: value for name, value in changes.items() if name != "method"})
-            for place in (msg["params"], msg["params"].get("_meta") or {}):
-                for name in [name for name, value in place.items() if value is None]:
-                    del place[name]
-            for _ in range(2):  # the second finds the same head again
-                got, fields, answer = await caller.post(msg, **{**mirrored(msg), **headers})
-                assert (got, answer.get("error", {}).get("code"), answer["id"]) == (status, code, 7)
-                assert fields["content-type"] == "application/json" and "mcp-session-id" not in fields
+        msg, _ = modern_call(7, "echo", {"text": "x"})
+        msg["method"] = changes.get("method", msg["method"])
+        msg["params"]["_meta"].update({META + name: value for name, value in meta.items()})
+        msg["params"].update({name: value for name, value in changes.items() if name != "method"})
+        for place in (msg["params"], msg["params"].get("_meta") or {}):
+            for name in [name for name, value in place.items() if value is None]:
+                del place[name]
+        for _ in range(2):  # the second finds the same head again
+            got, fields, answer = await stranger.post(msg, **{**mirrored(msg), **headers})
+            assert (got, answer.get("error", {}).get("code"), answer["id"]) == (status, code, 7)
+            assert fields["content-type"] == "application/json" and "mcp-session-id" not in fields
 
     @pytest.mark.parametrize("meta", [{}, {"progressToken": 1}])
     async def test_an_unknown_revision_in_the_header_alone_is_answered_with_ours(self, meta):
@@ -11028,12 +11035,11 @@ class TestMessagesOverHTTP:
         assert (status, answer["id"], answer["error"]["code"], answer["error"]["data"]) == (400, 1, -32022, data)
 
     @pytest.mark.parametrize("change, code", [({"method": 5}, -32600), ({"params": [1]}, -32602), ({"jsonrpc": "1.0"}, -32600)])
-    async def test_a_malformed_request_is_refused_with_its_id(self, change, code):
+    async def test_a_malformed_request_is_refused_with_its_id(self, change, code, stranger):
         """basic/index#error-responses: "MUST include the same ID" where it can be read."""
-        async with http_calling(opened=False) as (caller, _):
-            msg, fields = modern(4, "tools/list")
-            status, _, answer = await caller.post({**msg, **change}, **fields)
-            assert (status, answer["id"], answer["error"]["code"]) == (400, 4, code)
+        msg, fields = modern(4, "tools/list")
+        status, _, answer = await stranger.post({**msg, **change}, **fields)
+        assert (status, answer["id"], answer["error"]["code"]) == (400, 4, code)
 
     @pytest.mark.parametrize("code, legacy, modern", ERRORS)
     async def test_an_error_has_the_status_of_its_era(self, code, legacy, modern):
@@ -11102,10 +11108,9 @@ class TestMessagesOverHTTP:
                 events = await caller.events("POST", [call_of(3, "count", {"to": 1}), PING])
                 assert {type(msg) for msg in await events.messages()} == {dict, list}
 
-    async def test_a_handshake_is_legacy_whatever_its_headers_say(self):
-        async with http_calling(opened=False) as (caller, _):
-            status, headers, answer = await caller.post(hello(V4), mcp_protocol_version=V5)
-            assert status == 200 and answer["result"]["protocolVersion"] == V4 and headers["mcp-session-id"]
+    async def test_a_handshake_is_legacy_whatever_its_headers_say(self, stranger):
+        status, headers, answer = await stranger.post(hello(V4), mcp_protocol_version=V5)
+        assert status == 200 and answer["result"]["protocolVersion"] == V4 and headers["mcp-session-id"]
 
     async def test_an_id_that_is_in_use_is_refused(self, app, caller):
         wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
@@ -11125,28 +11130,26 @@ class TestMessagesOverHTTP:
             await until(lambda: app.log[-1:] == ["g cancelled"])
             app.waiting.clear()
 
-    async def test_the_server_asks_on_the_calls_own_stream_and_is_answered_by_another_post(self):
-        async with http_calling(opened=False) as (caller, _):
-            await caller.open(elicitation={})
-            events = await caller.events("POST", call_of(1, "ask"))
-            question = await events.message()
-            assert question["method"] == "elicitation/create"
-            result = {"action": "accept", "content": {"value": True}}
-            assert await caller.status("POST", result_of(question, **result)) == 202
-            assert (await events.message())["result"]["content"][0]["text"] == "accept True"
+    async def test_the_server_asks_on_the_calls_own_stream_and_is_answered_by_another_post(self, stranger):
+        await stranger.open(elicitation={})
+        events = await stranger.events("POST", call_of(1, "ask"))
+        question = await events.message()
+        assert question["method"] == "elicitation/create"
+        result = {"action": "accept", "content": {"value": True}}
+        assert await stranger.status("POST", result_of(question, **result)) == 202
+        assert (await events.message())["result"]["content"][0]["text"] == "accept True"
 
 
 class TestSessionsOverHTTP:
     """spec 2025-11-25: basic/transports#session-management"""
 
-    async def test_an_id_cannot_be_guessed_and_goes_with_the_answer_to_initialize_only(self):
-        async with http_calling(opened=False) as (caller, _):
-            found = [(await caller.post(hello()))[1]["mcp-session-id"] for _ in range(20)]
-            assert len(set(found)) == 20 and all(re.fullmatch(r"[\x21-\x7e]{20,}", each) for each in found)
-            broken = hello()
-            del broken["params"]["clientInfo"]
-            _, headers, answer = await caller.post({**broken, "params": {"protocolVersion": 5}})
-            assert "error" in answer and "mcp-session-id" not in headers
+    async def test_an_id_cannot_be_guessed_and_goes_with_the_answer_to_initialize_only(self, stranger):
+        found = [(await stranger.post(hello()))[1]["mcp-session-id"] for _ in range(20)]
+        assert len(set(found)) == 20 and all(re.fullmatch(r"[\x21-\x7e]{20,}", each) for each in found)
+        broken = hello()
+        del broken["params"]["clientInfo"]
+        _, headers, answer = await stranger.post({**broken, "params": {"protocolVersion": 5}})
+        assert "error" in answer and "mcp-session-id" not in headers
 
     async def test_delete_ends_it_and_what_runs_in_it(self, app, caller):
         wire = await caller.begin("POST", call_of(1, "wait", {"gate": "g"}))
@@ -11743,6 +11746,11 @@ async def asgi_app(app, **options):
         await task
 
 
+@pytest.fixture
+def asgi():
+    return asgi_app(sample_app())
+
+
 async def asgi_session(asgi):
     """Shake hands; return the headers of further requests."""
     _, headers, _ = await ASGI(asgi, body=hello()).answer()
@@ -11802,13 +11810,12 @@ class TestASGI:
             assert (status, answer["error"]["message"]) == (503, "the server is shutting down")
             assert (await stream.answer())[0] == 200 and stream.done
 
-    async def test_a_client_that_is_gone_before_its_request_is_whole_gets_nothing(self):
-        async with asgi_app(sample_app()) as asgi:
-            asked = ASGI(asgi, body=hello(), whole=False)
-            await idle()
-            asked.disconnect()
-            await asked.task
-            assert asked.status is None
+    async def test_a_client_that_is_gone_before_its_request_is_whole_gets_nothing(self, asgi):
+        asked = ASGI(asgi, body=hello(), whole=False)
+        await idle()
+        asked.disconnect()
+        await asked.task
+        assert asked.status is None
 
     @pytest.mark.parametrize("problem", [OSError, RuntimeError])
     async def test_a_client_to_which_nothing_can_be_sent_is_gone(self, problem, caplog):
@@ -11840,24 +11847,22 @@ class TestASGI:
             assert sorted(each.done for each in found) == [False, False, True, True]
             assert {len(each.body) for each in found if each.done} == {1_000_000}
 
-    async def test_a_header_may_come_in_parts_and_with_blanks(self):
+    async def test_a_header_may_come_in_parts_and_with_blanks(self, asgi):
         """RFC 9110 §5.3, §5.5"""
-        async with asgi_app(sample_app()) as asgi:
-            _, headers, _ = await ASGI(asgi, body=hello()).answer()
-            asked = ASGI(asgi, body=PING, mcp_session_id=headers["mcp-session-id"], accept="application/json",
-                         mcp_protocol_version=f" {V4}\t")  # fmt: skip
-            asked.scope["headers"].append((b"Accept", b"text/event-stream"))
-            assert (await asked.answer())[0] == 200
+        _, headers, _ = await ASGI(asgi, body=hello()).answer()
+        asked = ASGI(asgi, body=PING, mcp_session_id=headers["mcp-session-id"], accept="application/json",
+                     mcp_protocol_version=f" {V4}\t")  # fmt: skip
+        asked.scope["headers"].append((b"Accept", b"text/event-stream"))
+        assert (await asked.answer())[0] == 200
 
-    async def test_mounted_somewhere(self):
-        async with asgi_app(sample_app()) as asgi:
-            for path in ("/app/mcp", "/app", "/app/"):
-                assert (await ASGI(asgi, path=path, root="/app", body=hello()).answer())[0] == 200
-            stream = ASGI(asgi, "GET", "/app/sse", root="/app")
-            await until(lambda: stream.body)
-            assert b"data: /app/messages?session_id=" in stream.body
-            stream.disconnect()
-            await stream.task
+    async def test_mounted_somewhere(self, asgi):
+        for path in ("/app/mcp", "/app", "/app/"):
+            assert (await ASGI(asgi, path=path, root="/app", body=hello()).answer())[0] == 200
+        stream = ASGI(asgi, "GET", "/app/sse", root="/app")
+        await until(lambda: stream.body)
+        assert b"data: /app/messages?session_id=" in stream.body
+        stream.disconnect()
+        await stream.task
 
     async def test_it_starts_without_a_lifespan_and_once_for_all_who_wait(self, caplog):
         entered = []
@@ -14510,6 +14515,11 @@ def guard_of(**options):
     return m.Guard(**{"verify": PRINCIPALS.get, "issuers": ["https://as.example"], "scopes": ["read"], **options})
 
 
+@pytest.fixture
+def guarded():
+    return guarded_app().http(port=0, auth=guard_of())
+
+
 class Guest:
     """A guarded server, and requests to it as they stand."""
 
@@ -14547,12 +14557,11 @@ class TestGuard:
 
     @pytest.mark.parametrize("token, query, status, said", REFUSALS)
     async def test_a_refusal_says_what_is_wanted_and_an_error_only_where_there_was_one(
-        self, token, query, status, said
+        self, token, query, status, said, guarded
     ):
         """RFC 6750 §3.1"""
-        async with guarded_app().http(port=0, auth=guard_of()) as server:
-            found, headers, _ = await Guest(server.url + query).hello(token)
-            assert (found, headers.get("www-authenticate")) == (status, said and f"Bearer {said}")
+        found, headers, _ = await Guest(guarded.url + query).hello(token)
+        assert (found, headers.get("www-authenticate")) == (status, said and f"Bearer {said}")
 
     async def test_one_guard_may_guard_several_servers(self):
         guard = guard_of()
@@ -14579,12 +14588,11 @@ class TestGuard:
                 status, _, body = await ask(server.url.removesuffix(path) + page)
                 assert (status, body["resource"]) == (200, url), page
 
-    async def test_on_this_machine_a_client_may_say_localhost(self):
-        async with guarded_app().http(port=0, auth=guard_of()) as server:
-            for name in ("localhost", "127.0.0.1"):
-                where = server.url.replace("127.0.0.1", name)
-                page = await ask(where.replace("/mcp", RESOURCE_PAGE))
-                assert page[2]["resource"] == where
+    async def test_on_this_machine_a_client_may_say_localhost(self, guarded):
+        for name in ("localhost", "127.0.0.1"):
+            where = guarded.url.replace("127.0.0.1", name)
+            page = await ask(where.replace("/mcp", RESOURCE_PAGE))
+            assert page[2]["resource"] == where
 
     @pytest.mark.parametrize("end, status", [(4e9, 200), (None, 200), (1e9, 401), (0, 401)])
     async def test_a_principal_that_has_expired_does_not_come_in(self, end, status):
@@ -14655,13 +14663,12 @@ class TestGuard:
             status, _, body = await door.post("rw", "tools/call", {"name": tool, "arguments": arguments})
             assert status == 200 and app.ran == ["alice"] * (tool == "write") and "Bearer" not in str(body)
 
-    async def test_a_session_belongs_to_its_principal_whatever_the_token(self):
+    async def test_a_session_belongs_to_its_principal_whatever_the_token(self, guarded):
         """CVE-2026-52869, CVE-2026-52870"""
-        async with guarded_app().http(port=0, auth=guard_of()) as server:
-            door = Guest(server.url)
-            await door.hello("r")
-            for token, status in (("r2", 200), ("rw", 200), ("bob", 404), ("r", 200)):
-                assert (await door.post(token, "ping", {}))[0] == status, token
+        door = Guest(guarded.url)
+        await door.hello("r")
+        for token, status in (("r2", 200), ("rw", 200), ("bob", 404), ("r", 200)):
+            assert (await door.post(token, "ping", {}))[0] == status, token
 
     async def test_a_token_is_judged_once_a_minute_and_never_after_its_end(self, later):
         judged = []
@@ -15825,8 +15832,9 @@ class TestAuthorizationExample:
         for name in names:
             del sys.modules[name]
 
+    @pytest.fixture
     @contextlib.asynccontextmanager
-    async def visiting(self, example):
+    async def visitor(self, example):
         authority = example.server.Authority("http://127.0.0.1:1", ":memory:")
         authority.add_person("alice", "pw")
         yield await Visitor(authority).register()
@@ -15840,94 +15848,88 @@ class TestAuthorizationExample:
         assert said.count("the page says") == (4 if third_party else 2)
         assert "Bearer ey" not in said and "access_token" not in said
 
-    async def test_nobody_is_sent_to_where_the_client_is_not_at_home(self, example):
-        async with self.visiting(example) as visitor:
-            for change in ({"redirect_uri": visitor.BACK + "/x"}, {"redirect_uri": ""},
-                           {"client_id": "other"}, {"code_challenge": ""},
-                           {"code_challenge_method": "plain"}, {"response_type": "token"},
-                           {"resource": "https://other.example"}, {"scope": "all"}):  # fmt: skip
-                assert await visitor.form(**change) == 400, change
-            for uris in (["http://evil.example"], ["javascript:alert(1)"], [], "x", [7], None):
-                doc = json.dumps({"redirect_uris": uris})
-                assert (await visitor.ask(visitor.authority.register, body=doc))[0] == 400
-            long = json.dumps({"redirect_uris": ["https://app.example/" + "x" * 2000]})
-            assert (await visitor.ask(visitor.authority.register, body=long))[0] == 400
-            for body in ("{", "[]", "a=b&a=c", "[" * 100_000):
-                for page in (visitor.authority.register, visitor.authority.token):
-                    assert (await visitor.ask(page, body=body))[0] == 400
+    async def test_nobody_is_sent_to_where_the_client_is_not_at_home(self, example, visitor):
+        for change in ({"redirect_uri": visitor.BACK + "/x"}, {"redirect_uri": ""},
+                       {"client_id": "other"}, {"code_challenge": ""},
+                       {"code_challenge_method": "plain"}, {"response_type": "token"},
+                       {"resource": "https://other.example"}, {"scope": "all"}):  # fmt: skip
+            assert await visitor.form(**change) == 400, change
+        for uris in (["http://evil.example"], ["javascript:alert(1)"], [], "x", [7], None):
+            doc = json.dumps({"redirect_uris": uris})
+            assert (await visitor.ask(visitor.authority.register, body=doc))[0] == 400
+        long = json.dumps({"redirect_uris": ["https://app.example/" + "x" * 2000]})
+        assert (await visitor.ask(visitor.authority.register, body=long))[0] == 400
+        for body in ("{", "[]", "a=b&a=c", "[" * 100_000):
+            for page in (visitor.authority.register, visitor.authority.token):
+                assert (await visitor.ask(page, body=body))[0] == 400
 
-    async def test_a_form_is_good_once_in_its_browser_and_for_the_right_password(self, example):
-        async with self.visiting(example) as visitor:
-            form, cookie = await visitor.form(), visitor.cookie
-            visitor.cookie = "browser=of-somebody-else"
-            assert (await visitor.agree(form))[0] == 400
-            visitor.cookie = cookie
-            assert (await visitor.agree(form))[0] == 400, "it was used"
-            status, where, answer = await visitor.agree(await visitor.form())
-            assert (status, where, answer["state"]) == (303, visitor.BACK, "s")
-            assert answer["iss"] == visitor.authority.root and answer["code"]
-            _, _, answer = await visitor.agree(await visitor.form(), "no")
-            assert answer["error"] == "access_denied" and "code" not in answer
-            assert (await visitor.agree(await visitor.form(), password="x"))[0] == 403
-            visitor.authority.wrong["alice"] += 60  # however slow we are
-            assert (await visitor.agree(await visitor.form()))[0] == 429, "within a second"
+    async def test_a_form_is_good_once_in_its_browser_and_for_the_right_password(self, visitor):
+        form, cookie = await visitor.form(), visitor.cookie
+        visitor.cookie = "browser=of-somebody-else"
+        assert (await visitor.agree(form))[0] == 400
+        visitor.cookie = cookie
+        assert (await visitor.agree(form))[0] == 400, "it was used"
+        status, where, answer = await visitor.agree(await visitor.form())
+        assert (status, where, answer["state"]) == (303, visitor.BACK, "s")
+        assert answer["iss"] == visitor.authority.root and answer["code"]
+        _, _, answer = await visitor.agree(await visitor.form(), "no")
+        assert answer["error"] == "access_denied" and "code" not in answer
+        assert (await visitor.agree(await visitor.form(), password="x"))[0] == 403
+        visitor.authority.wrong["alice"] += 60  # however slow we are
+        assert (await visitor.agree(await visitor.form()))[0] == 429, "within a second"
 
-    async def test_forms_that_nobody_sends_have_a_bound_and_the_oldest_gives_way(self, example, monkeypatch):
+    async def test_forms_that_nobody_sends_have_a_bound_and_the_oldest_gives_way(self, example, monkeypatch, visitor):
         monkeypatch.setattr(example.server, "MAX_WAITING", 2)
-        async with self.visiting(example) as visitor:
-            forms = [await visitor.form() for _ in range(3)]
-            assert len(visitor.authority.forms) == 2
-            assert [(await visitor.agree(form, "no"))[0] for form in forms] == [400, 303, 303]
+        forms = [await visitor.form() for _ in range(3)]
+        assert len(visitor.authority.forms) == 2
+        assert [(await visitor.agree(form, "no"))[0] for form in forms] == [400, 303, 303]
 
-    async def test_two_logins_of_one_person_at_the_same_time_are_both_answered(self, example, monkeypatch):
-        async with self.visiting(example) as visitor:
-            forms, wrong = [await visitor.form() for _ in "ab"], visitor.authority.wrong
-            began = asyncio.Event()
+    async def test_two_logins_of_one_person_at_the_same_time_are_both_answered(self, example, monkeypatch, visitor):
+        forms, wrong = [await visitor.form() for _ in "ab"], visitor.authority.wrong
+        began = asyncio.Event()
 
-            async def slow(fn, *args):
-                wrong["alice"] -= 2  # as if it took that long
-                if not began.is_set():
-                    began.set()
-                    await eventually(lambda: wrong.get("alice") is None)
-                return fn(*args)
+        async def slow(fn, *args):
+            wrong["alice"] -= 2  # as if it took that long
+            if not began.is_set():
+                began.set()
+                await eventually(lambda: wrong.get("alice") is None)
+            return fn(*args)
 
-            monkeypatch.setattr(example.server.asyncio, "to_thread", slow)
-            first = asyncio.ensure_future(visitor.agree(forms[0]))
-            await began.wait()
-            assert (await visitor.agree(forms[1]))[0] == 303 == (await first)[0]
+        monkeypatch.setattr(example.server.asyncio, "to_thread", slow)
+        first = asyncio.ensure_future(visitor.agree(forms[0]))
+        await began.wait()
+        assert (await visitor.agree(forms[1]))[0] == 303 == (await first)[0]
 
-    async def test_a_code_is_good_once_for_its_client_and_its_proof(self, example):
-        async with self.visiting(example) as visitor:
-            async def code():
-                return (await visitor.agree(await visitor.form()))[2]["code"]
+    async def test_a_code_is_good_once_for_its_client_and_its_proof(self, example, visitor):
+        async def code():
+            return (await visitor.agree(await visitor.form()))[2]["code"]
 
-            for change in ({"code_verifier": "w" * 43}, {"client_id": "x"}, {"code": "x"},
-                           {"redirect_uri": "https://app.example/"}, {"resource": "x"}):  # fmt: skip
-                status, answer = await visitor.redeem(await code(), **change) if (
-                    "code" not in change) else await visitor.redeem(**change)
-                assert (status, answer) == (400, {"error": "invalid_grant"}), change
-            first = await code()
-            status, tokens = await visitor.redeem(first)
-            assert status == 200 and tokens["scope"] == "notes:read"
-            verify = visitor.authority.verify
-            who = await verify(tokens["access_token"])
-            assert (who.subject, who.scopes) == ("alice", {"notes:read"})
-            dump = "\n".join(visitor.authority.db.iterdump())
-            for secret in (*tokens.values(), first):
-                assert secret == "notes:read" or str(secret) not in dump or len(str(secret)) < 20
-            assert (await visitor.redeem(first))[0] == 400
-            assert await verify(tokens["access_token"]) is None, "what it gave has ended"
+        for change in ({"code_verifier": "w" * 43}, {"client_id": "x"}, {"code": "x"},
+                       {"redirect_uri": "https://app.example/"}, {"resource": "x"}):  # fmt: skip
+            status, answer = await visitor.redeem(await code(), **change) if (
+                "code" not in change) else await visitor.redeem(**change)
+            assert (status, answer) == (400, {"error": "invalid_grant"}), change
+        first = await code()
+        status, tokens = await visitor.redeem(first)
+        assert status == 200 and tokens["scope"] == "notes:read"
+        verify = visitor.authority.verify
+        who = await verify(tokens["access_token"])
+        assert (who.subject, who.scopes) == ("alice", {"notes:read"})
+        dump = "\n".join(visitor.authority.db.iterdump())
+        for secret in (*tokens.values(), first):
+            assert secret == "notes:read" or str(secret) not in dump or len(str(secret)) < 20
+        assert (await visitor.redeem(first))[0] == 400
+        assert await verify(tokens["access_token"]) is None, "what it gave has ended"
 
-    async def test_a_refresh_token_that_comes_twice_ends_the_family(self, example):
-        async with self.visiting(example) as visitor:
-            code = (await visitor.agree(await visitor.form()))[2]["code"]
-            _, one = await visitor.redeem(code)
-            assert (await visitor.refresh(one["refresh_token"], client_id="x"))[0] == 400
-            status, two = await visitor.refresh(one["refresh_token"])
-            assert status == 200 and await visitor.authority.verify(two["access_token"])
-            assert (await visitor.refresh(one["refresh_token"]))[0] == 400
-            assert (await visitor.refresh(two["refresh_token"]))[0] == 400
-            assert await visitor.authority.verify(two["access_token"]) is None
+    async def test_a_refresh_token_that_comes_twice_ends_the_family(self, visitor):
+        code = (await visitor.agree(await visitor.form()))[2]["code"]
+        _, one = await visitor.redeem(code)
+        assert (await visitor.refresh(one["refresh_token"], client_id="x"))[0] == 400
+        status, two = await visitor.refresh(one["refresh_token"])
+        assert status == 200 and await visitor.authority.verify(two["access_token"])
+        assert (await visitor.refresh(one["refresh_token"]))[0] == 400
+        assert (await visitor.refresh(two["refresh_token"]))[0] == 400
+        assert await visitor.authority.verify(two["access_token"]) is None
 
     # A third party.
 
