@@ -1220,12 +1220,6 @@ async def maybe_await(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
-def hold(held: set[Any], future: Future) -> None:
-    """Keep a future in a set until it is done: the loop has only a weak reference."""
-    held.add(future)
-    future.add_done_callback(held.discard)
-
-
 class Tasks:
     """The owner of some tasks: it logs their failures, and can end them all."""
 
@@ -1738,7 +1732,8 @@ class Requester:
             message = message if isinstance(message, str) else None
             task = self.call_back(pending.on_progress, progress, total, message)
             if task is not None:
-                hold(pending.reports, task)
+                pending.reports.add(task)
+                task.add_done_callback(pending.reports.discard)
 
     def call_back(self, callback: Function, *args: Any) -> Task | None:
         """Call a user's callback; return the task of an async one. Failures go to the log."""
@@ -2723,13 +2718,32 @@ def _types_in(schema: Schema) -> set[str]:
     return set().union(*parts) if all(parts) else set()
 
 
-def _compare_bounds(bounds: Schema, value: Any) -> Any:
-    """Compare a value: no schema says that the text "-5" is too small for a Decimal."""
-    for word, bound in bounds.items():
-        _, holds, must = MEASURES[word]
-        if type(value) not in PLAIN and not holds(value, bound):
-            raise SchemaError("", f"must {must.format(bound)}")
-    return value
+def _with_notes(shape: Shape, notes: list[Any], hint: Any) -> Shape:
+    """Return the shape of a type with what the notes in its Annotated[] add."""
+    types, noted = _types_in(shape), Shape({})
+    for note in notes:
+        noted.update(_keywords_of(note, types))
+    bounds: Schema = {}  # of values that are texts in JSON only, such as dates
+    for word in noted.keys() & MEASURES.keys():
+        kind, bound = MEASURES[word][0], noted[word]
+        if kind == "number" and "string" in types and hint is not str:
+            # A bound is read as its values are: the float 0.1 is above the Decimal 0.1.
+            read = Validator(Shape({"properties": {word: shape}})).read
+            bounds.update(read(to_json({word: noted.pop(word)})))
+        elif types and kind not in types:
+            raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(types))}")
+        if kind == "number" and "number" in types:  # the bound may be a Decimal
+            noted[word] = bound if type(bound) is int else float(bound)
+
+    def compare(value: Any) -> Any:  # no schema says that the text "-5" is too small
+        for word, bound in bounds.items():
+            _, holds, must = MEASURES[word]
+            if type(value) not in PLAIN and not holds(value, bound):
+                raise SchemaError("", f"must {must.format(bound)}")
+        return value
+
+    noted.read = compare if bounds else None
+    return _merged(shape, noted)
 
 
 def _check_ours(hint: Any) -> None:
@@ -2747,8 +2761,8 @@ def _is_class(hint: Any) -> bool:
 
 def _is_record(hint: Any) -> bool:
     # of a dataclass, a NamedTuple, a TypedDict
-    marks = ("__dataclass_fields__", "_field_defaults", "__required_keys__")
-    return _is_class(hint) and any(hasattr(hint, mark) for mark in marks)
+    return _is_class(hint) and any(hasattr(hint, mark) for mark in (
+        "__dataclass_fields__", "_field_defaults", "__required_keys__"))
 
 
 def _text_shape(cls: Any) -> Shape | None:
@@ -2823,13 +2837,13 @@ def converter(annotation: Any) -> Callable[[JSON], Any]:
 def shape_of(annotation: Any, mode: str = "validation") -> Shape:
     """Return the shape of a type, or raise TypeError; `mode` is one of pydantic's."""
     shapes = Shapes(mode)
-    return shapes.complete(shapes.shape(annotation))
+    return shapes.complete(shapes.of(annotation))
 
 
 def _choice(choices: Sequence[Any]) -> Shape:
     values = [to_json(choice) for choice in choices]
     kinds = {kind_of(value) for value in values}
-    by_text = {canonical(value): choice for value, choice in zip(values, choices)}
+    by_text = dict(zip(map(canonical, values), choices))
     schema = without_none(type=kinds.pop() if len(kinds) == 1 else None, enum=values)
     return Shape(schema, lambda value: by_text[canonical(value)])
 
@@ -2840,37 +2854,20 @@ class Shapes:
     def __init__(self, mode: str = "validation"):
         self.mode = mode  # models of pydantic write other fields than they read
         self.known: dict[Any, Shape] = {}  # by class
-        self.schemas: dict[str, Shape] = {}  # `$defs`
+        self.defs: dict[str, Shape] = {}
         self.names: set[str] = set()
 
     def complete(self, root: Shape) -> Shape:
         """Return a schema with its `$defs`, and without a reference at its root."""
         while "$ref" in root:
-            root = _merged(self.schemas[root.pop("$ref")[8:]], root)
-        if self.schemas:
-            root["$defs"] = self.schemas
+            root = _merged(self.defs[root.pop("$ref")[8:]], root)
+        if self.defs:
+            root["$defs"] = self.defs
         return root
 
-    def shape(self, annotation: Any) -> Shape:
+    def of(self, annotation: Any) -> Shape:
         hint, notes = _unwrap(annotation)
-        shape, keywords = self._without_notes(hint), Shape({})
-        types = _types_in(shape)
-        for note in notes:
-            keywords.update(_keywords_of(note, types))
-        bounds: Schema = {}  # of values that are texts in JSON, such as dates
-        for word in keywords.keys() & MEASURES.keys():
-            kind, bound = MEASURES[word][0], keywords[word]
-            if kind == "number" and "string" in types and hint is not str:
-                bounds[word] = keywords.pop(word)  # no schema can say a bound that is a date
-            elif types and kind not in types:
-                raise TypeError(f"{word} bounds a {kind}, not {' or '.join(sorted(types))}")
-            if kind == "number" and "number" in types:  # the bound may be a Decimal
-                keywords[word] = bound if type(bound) is int else float(bound)
-        if bounds:
-            # A bound is read as its values are: the float 0.1 is above the Decimal 0.1.
-            read = Validator(Shape({"properties": dict.fromkeys(bounds, shape)})).read
-            keywords.read = partial(_compare_bounds, read(to_json(bounds)))
-        return _merged(shape, keywords)
+        return _with_notes(self._without_notes(hint), notes, hint)
 
     def _without_notes(self, hint: Any) -> Shape:
         origin, args = get_origin(hint) or hint, get_args(hint)
@@ -2886,7 +2883,7 @@ class Shapes:
         if origin is typing.Literal or hasattr(hint, "__members__"):
             return _choice(args or [*hint.__members__.values()])
         if origin in (Union, getattr(types, "UnionType", Union)):
-            return Shape({"anyOf": [self.shape(arg) for arg in args]})
+            return Shape({"anyOf": [self.of(arg) for arg in args]})
         if type(hint).__name__ == "TypeAliasType" or _is_record(hint):
             return self._class_shape(hint, hint.__name__, lambda: self._record_or_alias(hint))
         if isinstance(origin, type):
@@ -2896,7 +2893,7 @@ class Shapes:
                 key, value = args or (str, Any)
                 if _unwrap(key)[0] not in (str, Any):
                     raise TypeError(f"the keys of a JSON object are strings, not {key!r}")
-                values = self.shape(value)
+                values = self.of(value)
                 return Shape(without_none(type="object", additionalProperties=values or None))
         # Python < 3.11: the string in list["Node"] stays a string
         raise TypeError(f"{hint!r} has no JSON Schema: use a dataclass or a plain type, or put it "
@@ -2905,8 +2902,7 @@ class Shapes:
     def _self_described(self, cls: Any) -> Shape | None:
         """Return the shape of a class of pydantic or msgspec."""
         if hasattr(cls, "model_json_schema"):
-            schema = cls.model_json_schema(mode=self.mode)
-            read: Function = cls.model_validate
+            schema, read = cls.model_json_schema(mode=self.mode), cls.model_validate
         elif hasattr(cls, "__struct_fields__"):
             structs = sys.modules["msgspec"]
             schema, read = structs.json.schema(cls), lambda value: structs.convert(value, cls)
@@ -2934,7 +2930,7 @@ class Shapes:
         return cast("Shape", json.loads(_to_json(schema), object_hook=ours))
 
     def _array(self, origin: Any, args: tuple[Any, ...]) -> Shape:
-        shapes = [self.shape(arg) for arg in args if arg is not ...] or [Shape({})]
+        shapes = [self.of(arg) for arg in args if arg is not ...] or [Shape({})]
         words: Schema = {"type": "array", "items": shapes[0]}  # VS Code and Gemini want `items`
         if origin is tuple and args and args[-1] is not ...:
             words.update(minItems=len(args), maxItems=len(args))
@@ -2946,7 +2942,7 @@ class Shapes:
 
     def _record_or_alias(self, hint: Any) -> Shape:
         if not _is_record(hint):
-            return self.shape(hint.__value__)
+            return self.of(hint.__value__)
         shape = self.object_shape(_members_of(hint), "member ")
         shape.read, shape.is_closed = lambda given: hint(**given), not issubclass(hint, dict)
         return shape
@@ -2959,19 +2955,19 @@ class Shapes:
             self.names.add(name)
             self.known[key] = Shape({"$ref": f"#/$defs/{name}"})
             shape = make()
-            if name in self.schemas or len(_to_json(shape)) > MAX_INLINE_CHARS:
-                self.schemas[name] = shape
+            if name in self.defs or len(_to_json(shape)) > MAX_INLINE_CHARS:
+                self.defs[name] = shape
             else:
                 self.known[key] = shape
         elif "$ref" in self.known[key]:  # asked for while make() runs: it contains itself
-            self.schemas.setdefault(self.known[key]["$ref"][8:], Shape({}))
+            self.defs.setdefault(self.known[key]["$ref"][8:], Shape({}))
         return self.known[key]
 
     def object_shape(self, members: list[Member], what: str) -> Shape:
         properties: Schema = {}
         for name, hint, default in members:
             try:
-                properties[name] = shape = self.shape(hint)
+                properties[name] = shape = self.of(hint)
                 _check_ours(type(default))
                 if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
                     raise TypeError("its default is a field, not a value: write the value after =, "
@@ -3126,7 +3122,7 @@ class Signature:
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None):
         inner, self.bound = _inner_function(fn)
         try:
-            own = self._read(fn, inner, hidden, schema)
+            own = self._own_shape(fn, inner, hidden, schema)
         except (TypeError, ValueError, NameError) as exc:
             name = getattr(inner, "__qualname__", repr(fn))
             remedy = "; or pass input_schema=" if schema is None else ""
@@ -3142,7 +3138,7 @@ class Signature:
         self._read_arguments = partial(Validator(self.schema).read, as_arguments=True)
         self._read_own = Validator(own).read if schema is not None else None
 
-    def _read(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Shape:
+    def _own_shape(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Shape:
         signature = inspect.signature(fn)
         names = {hidden.__name__: hidden, **getattr(inner, "__globals__", {})}
         given = {name: p for name, p in signature.parameters.items() if name not in self.bound}
@@ -3172,7 +3168,7 @@ class Signature:
         own = shapes.object_shape(members, "parameter ")
         own.is_closed = not others and schema is None
         for hint in others:
-            own.update(without_none(additionalProperties=shapes.shape(hint) or None))
+            own.update(without_none(additionalProperties=shapes.of(hint) or None))
         if schema is not None:  # that one says which arguments there must be
             if "properties" in schema and not (self.whole or others):
                 check_parameters("input_schema=", schema["properties"], own)
@@ -3388,16 +3384,18 @@ def check_numbers(**options: Any) -> None:
             raise ValueError(f"{name}={value!r:.100}: must be a number >= 0")
 
 
-def wire_fields(made: object, fields: Msg, known: Sequence[str]) -> Msg:
+def wire_fields(made: object, fields: Msg, accepted: Sequence[str]) -> Msg:
     """Return keyword arguments under their names on the wire: mime_type is mimeType."""
-    options = [*known, *(type(made).__init__.__kwdefaults__ or ())]
-    hints = fields.get("annotations") or {}
-    _check_ours(type(hints))
-    for kind, given, there in (("option", fields, options), ("annotation", hints, ANNOTATIONS)):
-        for name in given.keys() - {*there}:
+    options = [*accepted, *(type(made).__init__.__kwdefaults__ or ())]
+    annotations = fields.get("annotations") or {}
+    _check_ours(type(annotations))
+    for kind, given, known in (
+        ("option", fields, options), ("annotation", annotations, ANNOTATIONS)
+    ):
+        for name in given.keys() - {*known}:
             if "/" not in name:
-                raise TypeError(f"{type(made).__name__}: {no_such(kind, name, there)}")
-    for name, value in hints.items():
+                raise TypeError(f"{type(made).__name__}: {no_such(kind, name, known)}")
+    for name, value in annotations.items():
         if name.endswith("Hint") and value not in (True, False, None):
             raise TypeError(f"annotation {name}={value!r:.100}: must be True or False")
     _to_json(fields)  # raises what every list with them would raise
@@ -3622,15 +3620,15 @@ class Form:
         self.wrapped = "properties" not in wanted
         if self.wrapped:
             wanted = Shape({"properties": {"value": wanted}, "required": ["value"]})
-        whole = {name: self._field(name, field) for name, field in wanted["properties"].items()}
-        fields = {name: {word: value for word, value in field.items() if word in FORM_WORDS
-                         and value is not None and (word != "format" or value in FORM_FORMATS)}
-                  for name, field in whole.items()}
+        fields = {name: self._field(name, field) for name, field in wanted["properties"].items()}
+        shown = {name: {word: value for word, value in field.items() if word in FORM_WORDS
+                        and value is not None and (word != "format" or value in FORM_FORMATS)}
+                 for name, field in fields.items()}
         required = [name for name in wanted.get("required", ()) if name not in self.nullable]
-        self.schema = without_none(type="object", properties=fields, required=required or None)
+        self.schema = without_none(type="object", properties=shown, required=required or None)
         read = wanted.read or dict
         self._read = Validator(Shape(
-            {**self.schema, "properties": whole},
+            {**self.schema, "properties": fields},
             lambda content: read({**dict.fromkeys(self.nullable), **content}))).read
 
     def _field(self, name: str, field: Shape) -> Shape:
