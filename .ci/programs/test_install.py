@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import stat
+import subprocess
 import sys
 import zipfile
 
@@ -106,6 +107,20 @@ def test_an_application_without_a_path_can_start_what_is_written(install, target
     assert asyncio.run(call()) == 1
 
 
+def test_a_batch_file_is_started_by_cmd(install):
+    """Under Windows' rules, quotes around the first word of `cmd /c` would be lost."""
+    folder = pathlib.Path("Program Files (x86)")
+    folder.mkdir()
+    batch = folder / "npx.cmd"
+    batch.write_text(f'@"{sys.executable}" -c "import sys; print(sys.argv[1:])" %*\n')
+    batch.chmod(0o755)
+    entry = json.loads(install("cursor", "--name", "n", "--", str(batch), "-y", "a b")[1])["mcpServers"]["n"]
+    assert entry == {"command": "cmd", "args": ["/c", "call", os.path.abspath(batch), "-y", "a b"]}
+    if os.name == "nt":
+        shown = subprocess.run([entry["command"], *entry["args"]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        assert shown.stdout.strip() == b"['-y', 'a b']"
+
+
 # Files of others.
 
 
@@ -114,6 +129,16 @@ def settings(home):
     """Return Cursor's file, in a folder that is there."""
     (home / ".cursor").mkdir()
     return home / ".cursor" / "mcp.json"
+
+
+def test_where_a_file_cannot_be_replaced_nothing_stays_beside_it(install, home, monkeypatch):
+    def refuse(source, target):
+        raise PermissionError(f"{target} is in use")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    status, out, err = install("cursor", "shop.py", "--env", "K", "secret", "--write")
+    assert (status, out) == (2, "") and "is in use" in err
+    assert os.listdir(home / ".cursor") == []
 
 
 def test_the_rest_of_a_file_stays_with_its_mode_and_a_copy(install, home):

@@ -116,7 +116,7 @@ def entry_of(app: Application, words: list[str], env: Entry, headers: Entry) -> 
         raise ValueError(f"there is no program {words[0]!r} here")
     argv = [*map(absolute, (program, *words[1:]))]
     if argv[0].lower().endswith((".cmd", ".bat")):  # no program, but a text for cmd.exe
-        argv = ["cmd", "/c", *argv]
+        argv = ["cmd", "/c", "call", *argv]  # without `call`, it takes quotes for its own
     entry = {"type": "stdio"} if app.typed else {}
     return {**entry, "command": argv[0], "args": argv[1:], **({"env": env} if env else {})}
 
@@ -200,7 +200,11 @@ def write_entry(path: str, key: str, name: str, entry: Entry) -> str:
     if there:
         shutil.copy2(path, f"{path}.bak")
         shutil.copymode(path, new.name)
-    os.replace(new.name, path)
+    try:
+        os.replace(new.name, path)
+    except OSError:  # on Windows, while another program has it open
+        os.unlink(new.name)
+        raise
     return f"{path} has {name} now" + f"; as it was: {path}.bak" * there
 
 
