@@ -2970,8 +2970,8 @@ class Shapes:
                 properties[name] = shape = self.of(hint)
                 _check_ours(type(default))
                 if hasattr(default, "default_factory"):  # of dataclasses.field(), pydantic.Field()
-                    raise TypeError("its default is a field, not a value: write the value after =, "
-                                    "and its description in Annotated[]")
+                    raise TypeError("its default is a field, not a value: move the field into "
+                                    "Annotated[], and write the value, if any, after =")
             except (TypeError, SchemaError) as exc:
                 raise TypeError(f"{what}{name!r}: {exc}") from None
             # A default that JSON cannot say is left out, and so is None where the annotation does
@@ -4277,6 +4277,8 @@ class Context(ServerExchange):
         result: no secrets in it. If a client sends a round twice, `fn` runs twice: pass ctx.call_id
         so that it can notice. In a task, or in the legacy era, `fn` is simply called.
         """
+        if not callable(fn):
+            raise TypeError("once() takes a function and its arguments")
         journal = self.journal if self._in_rounds else Journal({}, {})  # which nobody sends
         key, kept = journal.claim(call_key(fn, args)), journal.kept
         if is_async(fn) or asyncio._get_running_loop() is self.conversation.loop:
@@ -4693,7 +4695,7 @@ class Conversation(Peer):
             answer = await step(ctx)
             if not isinstance(answer, dict):
                 raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a "
-                                "dict: a middleware is to `return await call_next(ctx)`")
+                                "dict; in a middleware, `return await call_next(ctx)`")
             self.note_subscription(ctx)
         except BaseException:
             if ctx.over or not ctx.suspended:
@@ -7441,8 +7443,8 @@ def header_lines(fields: tuple[tuple[str, str], ...]) -> bytes:
     with suppress(ProtocolError):
         if parse_fields(lines) == meant and not {"content-length", "transfer-encoding"} & {*meant}:
             return lines.encode("latin-1")
-    raise ValueError(f"one of the headers {', '.join(meant)} would not arrive as it is: is it a "
-                     "str, without blanks around it, passed once, and not a length?")
+    raise ValueError(f"one of the headers {', '.join(meant)} cannot be sent: a value is a str "
+                     "without blanks at its ends, a name occurs once, and lengths are ours to set")
 
 
 def encode_request(method: str, target: str, headers: Fields, body: bytes = b"") -> bytes:
@@ -9317,7 +9319,8 @@ class ASGIApp(Endpoint):
         if not self.loop:
             logger.warning(
                 "the lifespan of %s did not run before its first request, and nothing will end it: "
-                "pass it on, as in FastAPI(lifespan=app.asgi.lifespan)", self.server.name
+                "pass on that of the mounted object, as in FastAPI(lifespan=app.asgi.lifespan)",
+                self.server.name
             )
         await self.start()
         response, request = ASGIResponse(self, receive, send), self._request(scope)

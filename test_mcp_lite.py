@@ -4717,6 +4717,17 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         async with m.Client(app, elicit=lambda message, schema: {}) as c:
             assert await c.call("use") == "4"
 
+    async def test_once_wants_a_function_and_not_its_result(self):
+        app = m.Server()
+
+        @app.tool
+        async def use(ctx: m.Context) -> str:
+            await ctx.once(2 + 2)
+
+        async with m.Client(app) as c:
+            with pytest.raises(m.ToolError, match="takes a function and its arguments"):
+                await c.call("use")
+
     async def test_a_function_of_once_beside_a_question_ends_and_is_recorded(self):
         app, runs = m.Server(), []
 
@@ -11879,7 +11890,7 @@ class TestASGI:
         found = [ASGI(asgi, body=hello()) for _ in range(5)]
         assert [(await each.answer())[0] for each in found] == [200] * 5 and entered == ["in"]
         assert [each.levelname for each in caplog.records] == ["WARNING"]
-        assert "pass it on, as in FastAPI(lifespan=app.asgi.lifespan)" in caplog.text
+        assert "pass on that of the mounted object, as in FastAPI(lifespan=app.asgi.lifespan)" in caplog.text
         await asgi.close()
         assert entered == ["in", "out"]
         async with asgi.lifespan(None):  # for the application that it is mounted in
