@@ -9682,7 +9682,7 @@ class HTTPExchange(Transport):
 
     outlives_server = True
     rev = ""  # the revision, once it is negotiated
-    session: Fields = types.MappingProxyType({})  # legacy: the header that names it
+    session: Fields = {}  # legacy: the header that names it
     #: makes an Authorizer of `auth=`, or returns None; section 47 puts one here
     authorizer_of: Any = nothing
 
@@ -9702,7 +9702,7 @@ class HTTPExchange(Transport):
                             'pass "oauth", an OAuth(...), a token, or a function that returns one')
         self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
-        #: by task: the ids of its pending requests
+        #: ids of pending requests, by task
         self.running: dict[Any, set[str]] = {}
 
     async def write(self, msg: Payload) -> None:
@@ -9946,19 +9946,21 @@ class HTTPTransport(HTTPExchange):
                     opened, events = True, SSEDecoder(last, events.retry_ms)
                     await self.read_events(stream, events, None)
             except MCPError as exc:
-                if last and exc.code == 400:  # what came after is lost
+                if last and exc.code == 400:  # the rest is lost
                     events = SSEDecoder(retry_ms=events.retry_ms)
-                elif not may_pass(exc):
-                    if opened and isinstance(exc, SessionExpired):
-                        self.interrupted(True)
-                    elif opened or exc.code not in (400, 404, 405):  # there is none
+                elif may_pass(exc):
+                    if backoff.failures == 1:
+                        logger.warning("announcements are missed until it is back: %s", exc)
+                elif opened and isinstance(exc, SessionExpired):
+                    self.interrupted(True)
+                    return
+                else:
+                    if opened or exc.code not in (400, 404, 405):  # there is none
                         logger.warning("%s sends no announcements: %s", self.url, exc)
                     return
-                elif backoff.failures == 1:
-                    logger.warning("announcements are missed until it is back: %s", exc)
             await backoff.wait(events.last_id != last, events.retry_ms)
 
-    # HTTP+SSE, the transport of the first revision: one stream on which everything comes.
+    # HTTP+SSE, the transport of the first revision: one stream for all that comes.
 
     async def _open_pair(self) -> bool:
         """Open the stream; return whether the server has one."""
