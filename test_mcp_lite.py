@@ -3989,27 +3989,10 @@ class TestHosts:
                 await c.call("tool")
         assert [seen.action for seen in app.seen if isinstance(seen, m.Elicited)] == [action] * (action is not None)
 
-    @pytest.mark.parametrize("words, error", [
-        (["call", "add", "--yes=no", "x.py"], "--yes=no: expected no value"),
-        (["info", "x.py", "--log"], "--log=: expected LEVEL"),
-    ])
-    def test_an_option_that_is_half_written_is_refused(self, words, error):
-        with pytest.raises(m.UsageError, match=error):
-            m.parse_line(words)
-
-    def test_a_host_without_a_name_is_refused(self):
-        with pytest.raises(ValueError, match="allowed_hosts="):
-            m.Server().asgi_with(allowed_hosts="".split(","))
-
     async def test_ssl_cannot_be_switched_off(self):
         with pytest.raises(ValueError, match="certificates are always verified"):
             async with m.Client("https://127.0.0.1:1/mcp", ssl=False):
                 pass
-
-    @pytest.mark.parametrize("options", [{"rate_limit": (0.5, 1.0)}, {"page_size": 0.5}, {"threads": 0}])
-    def test_a_bound_that_lets_nothing_pass_is_refused(self, options):
-        with pytest.raises(ValueError, match="must be >= 1"):
-            m.Server(**options)
 
     async def test_a_budget_that_is_spent_inside_a_text_is_reported_as_such(self):
         schema = {"properties": {"a": {"type": "array", "items": {"pattern": "x$"}}}}
@@ -4028,18 +4011,6 @@ class TestHosts:
         async with m.Client(app, revision="2025-06-18", elicit=lambda message, form: {}) as c:
             with pytest.raises(m.MCPError, match="a client of revision 2025-06-18 cannot choose several"):
                 await c.call("tool")
-
-    def test_a_row_has_no_more_values_than_names(self):
-        with pytest.raises(TypeError, match="too many values for Elicited"):
-            m.Elicited("accept", 1, 2, 3)
-
-    def test_a_resource_of_a_result_needs_contents(self):
-        with pytest.raises(TypeError, match="pass text= or data="):
-            m.Resource("file:///a")
-
-    def test_an_abstract_path_is_refused_at_registration(self):
-        with pytest.raises(TypeError, match="parameter 'p': .*has no JSON Schema"):
-            m.Server().add_tool(run_source("import os\ndef f(p: os.PathLike): ...")["f"])
 
     @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
     async def test_an_optional_answer_that_is_left_blank_is_none(self, revision):
@@ -4594,22 +4565,23 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         finally:
             await door.close()
 
+    @staticmethod
+    def answered(first):
+        """Return the parameters of the next round."""
+        (key,) = first["result"]["inputRequests"]
+        given = {key: {"action": "accept", "content": {"value": "Ann"}}}
+        return {"name": "name", "requestState": first["result"]["requestState"], "inputResponses": given}
+
     async def test_a_state_lapses_after_15_minutes(self, monkeypatch):
         app, now = asking_server(), time.time()
-        first = (await self.ask(app, {"name": "name"}))["result"]
-        (key,) = first["inputRequests"]
-        given = {key: {"action": "accept", "content": {"value": "Ann"}}}
-        again = {"name": "name", "requestState": first["requestState"], "inputResponses": given}
+        again = self.answered(await self.ask(app, {"name": "name"}))
         monkeypatch.setattr(time, "time", lambda: now + 880)
         assert (await self.ask(app, again))["result"]["content"][0]["text"] == "Ann"
         monkeypatch.setattr(time, "time", lambda: now + 920)
         assert (await self.ask(app, again))["error"]["code"] == -32602
 
     async def test_another_process_with_the_same_key_goes_on_with_the_call(self):
-        first = (await self.ask(asking_server(), {"name": "name"}))["result"]
-        (key,) = first["inputRequests"]
-        given = {key: {"action": "accept", "content": {"value": "Ann"}}}
-        again = {"name": "name", "requestState": first["requestState"], "inputResponses": given}
+        again = self.answered(await self.ask(asking_server(), {"name": "name"}))
         assert (await self.ask(asking_server(), again))["result"]["content"][0]["text"] == "Ann"
         other = m.Server()  # with a key of its own
         other.add_tool(lambda: "", name="name")
@@ -4696,12 +4668,8 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
 
         answers = []
         for blank_lines, more in (("", {}), ("\n\n\n", {"inputResponses": {"elicitation": {"action": "accept"}}})):
-            door = MemoryDoor(functools.partial(deployed, blank_lines), "2026-07-28", {"bare": False, "capabilities": {"elicitation": {}}})
-            await door.open()
             state = {"requestState": answers[0]["result"]["requestState"]} if answers else {}
-            await door.say(request_of(1, "tools/call", name="buy", **more, **state))
-            answers.append(await door.next())
-            await door.close()
+            answers.append(await self.ask(deployed(blank_lines), {"name": "buy", **more, **state}))
         assert answers[1]["result"]["content"][0]["text"] == "accept" and booked == [1]
 
     async def test_once_computes_anew_for_other_arguments(self):
@@ -4819,14 +4787,11 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
 
     async def test_a_state_is_its_principals(self):
         async def call(token, **params):
-            msg, fields = modern(1, "tools/call", {"name": "name", **params}, capabilities={"elicitation": {}})
+            msg, fields = modern(1, "tools/call", params, capabilities={"elicitation": {}})
             return (await ask(server.url, "POST", msg, authorization=f"Bearer {token}", **fields))[2]
 
         async with asking_server().http(port=0, verify=lambda token: m.Principal("i", token)) as server:
-            first = (await call("ann"))["result"]
-            (key,) = first["inputRequests"]
-            given = {key: {"action": "accept", "content": {"value": "Ann"}}}
-            again = {"requestState": first["requestState"], "inputResponses": given}
+            again = self.answered(await call("ann", name="name"))
             assert (await call("bob", **again))["error"]["code"] == -32602
             assert (await call("ann", **again))["result"]["content"][0]["text"] == "Ann"
 
@@ -6302,7 +6267,11 @@ class TestServing:
         (lambda app: m.Server(lifespan=3), r"lifespan= is called with \(server\): 3 is not"),
         (lambda app: m.Server(max_in_flight=0), "max_in_flight="),
         (lambda app: m.Server(rate_limit=(0, 60)), "rate_limit"), (lambda app: m.Server(rate_limit=(5, 0)), "rate_limit"),
-        (lambda app: m.Server(state_key=b"x" * 15), "16"),
+        (lambda app: m.Server(rate_limit=(0.5, 1.0)), "must be >= 1"), (lambda app: m.Server(page_size=0.5), "must be >= 1"),
+        (lambda app: m.Server(threads=0), "must be >= 1"), (lambda app: m.Server(state_key=b"x" * 15), "16"),
+        (lambda app: m.Elicited("accept", 1, 2, 3), "too many values for Elicited"),
+        (lambda app: m.Resource("file:///a"), "pass text= or data="),
+        (taking(os.PathLike), "parameter 'a': .*has no JSON Schema"),
         (lambda app: app.run(port=8000), "on stdio, not run.\"http\".: no option 'port'"),
         (lambda app: app.run("http", alowed_hosts=["x"]), "alowed_hosts"),
         (lambda app: app.middleware(lambda ctx: {}), r"a middleware is called with \(ctx, call_next\): too many"),
@@ -8986,9 +8955,6 @@ max_timeout counts all rounds of a call together.
     async def test_mistakes_of_the_program_are_told(self):
         with pytest.raises(ValueError, match="revision 'x' is not one of 2024-11-05"):
             m.Client(m.Server(), revision="x")
-        with pytest.raises(TypeError, match="tiemout"):
-            async with m.Client(m.Server(), tiemout=3):
-                pass
         with pytest.raises(TypeError, match="cannot connect to 5"):
             await m.Client(5).connect()
         c = m.Client(m.Server())
@@ -9187,20 +9153,6 @@ A function given as ask= answers every question in a result of a modern server.
         text = f'P.\n[modern]\n    >>> c.call("x")\n    --> ?1 tools/call {{...}}\n    <-- ?1 {asked}\n    {end}'
         await with_client(read_conversation(text), "2026-07-28", {"elicit": lambda *_: {}})
 
-    @pytest.mark.parametrize("revision", DATES)
-    async def test_a_person_a_model_and_the_folders_of_a_program_are_there_for_a_server(self, revision, tmp_path):
-        app, since = demo(), revision >= "2025-06-18"
-
-        async def elicit(message, schema):
-            return True
-
-        options = {"sample": lambda params: "a poem", "roots": lambda: [tmp_path], "elicit": elicit}
-        async with m.Client(app, revision=revision, **options) as c:
-            assert await c.call("model", {"text": "Write."}) == "a poem"
-            assert await c.call("folders") == tmp_path.as_uri()
-            if since:
-                assert await c.call("ask", {"text": "Go on?"}) == "accept True"
-
     @newest_revisions
     async def test_a_callback_that_fails_fails_its_question_and_nothing_else(self, revision, caplog):
         def elicit(message, schema):
@@ -9286,11 +9238,6 @@ A function given as ask= answers every question in a result of a modern server.
             assert await c.call("folders") == [wanted]
             await c.roots_changed("/srv")
             assert await c.call("folders") == [pathlib.Path("/srv").absolute().as_uri()]
-
-    async def test_a_callback_that_samples_and_gives_nothing_is_an_error(self):
-        async with m.Client(demo(), sample=lambda params: None) as c:
-            with pytest.raises(m.ToolError, match="sample= returned None: it must return a text"):
-                await c.call("model", {"text": "?"})
 
     async def test_the_result_of_a_model_becomes_content_as_that_of_a_tool_does(self):
         async with m.Client(demo(), sample=lambda params: {"total": 5}) as c:
@@ -9606,15 +9553,6 @@ A subscription ends with its connection.
         assert time.monotonic() - began < 1.9
         with pytest.raises(m.ConnectionClosed):
             await call
-
-    async def test_a_server_that_fails_is_one_exception_with_its_cause(self):
-        @contextlib.asynccontextmanager
-        async def lifespan(app):
-            raise RuntimeError("no database")
-            yield
-
-        with pytest.raises(m.ConnectionClosed, match="no database"):
-            await m.Client(m.Server(lifespan=lifespan)).connect()
 
 
 #######################################
@@ -11421,7 +11359,7 @@ HOSTS_AND_ORIGINS = [  # options, Host, Origin, status of a ping without a sessi
 BAD_OPTIONS = [
     {"token": ""}, {"token": []}, {"token": "a b"}, {"token": {"a": None}}, {"path": "mcp"}, {"path": "/sse"},
     {"port": 70000}, {"port": "80"}, {"host": ""}, {"max_body": 1 << 30}, {"auth": "oauth"},
-    {"nonsense": 1}, {"ssl": ""}, {"allowed_hosts": ["*.example.com"]}, {"allowed_hosts": "example.com:*"},
+    {"nonsense": 1}, {"ssl": ""}, {"allowed_hosts": ["*.example.com"]}, {"allowed_hosts": "example.com:*"}, {"allowed_hosts": [""]},
     {"allowed_origins": ["http://localhost:*"]},
 ]  # fmt: skip
 
