@@ -7780,37 +7780,23 @@ class TestHooks:
         assert seen == [m.Suspended, asyncio.CancelledError]
 
     @ERAS
-    async def test_a_function_is_called_when_the_client_has_gone(self, era):
-        app, gone = m.Server(), []
-
-        @app.tool
-        async def stay(ctx: m.Context) -> str:
-            ctx.at_end(leave)
-            return "yes"
-
-        def leave():
-            gone.append(1)
-
-        async with m.Client(app, revision=era) as c:
-            assert [await c.call("stay"), await c.call("stay"), gone] == ["yes", "yes", []]
-        await eventually(lambda: gone)
-        assert gone == [1]
-
-    @ERAS
-    async def test_a_function_that_fails_when_the_client_has_gone_harms_nothing(self, era, caplog):
+    async def test_functions_are_called_once_when_the_client_has_gone_and_one_that_fails_harms_nothing(self, era, caplog):
         app, gone = m.Server(), []
 
         def fail():
             raise ValueError("of its own")
 
+        ends = [lambda: gone.append(1), fail, lambda: gone.append(2)]
+
         @app.tool
         async def stay(ctx: m.Context) -> str:
-            for fn in (lambda: gone.append(1), fail, lambda: gone.append(2)):
+            for fn in ends:
                 ctx.at_end(fn)
             return "yes"
 
         async with app.http(port=0) as server, m.Client(server.url, revision=era) as c:
-            assert await c.call("stay") == "yes"
+            assert [await c.call("stay"), await c.call("stay")] == ["yes", "yes"]
+            assert gone == []
         assert gone == [2, 1] and "of its own" in caplog.text
 
     async def test_a_client_says_why_it_has_no_connection_any_more(self):
@@ -9442,26 +9428,6 @@ A subscription ends with its connection.
             fake.put({"jsonrpc": "2.0", "method": "notifications/message", "params": log},
                      notification("notifications/acme", x=1))  # fmt: skip
             assert [await heard.get(), await heard.get()] == [("info", {"a": 1}, "db"), {"x": 1}]
-
-    @pytest.mark.parametrize("revision", DATES)
-    async def test_changes_reach_the_functions_that_were_given(self, revision):
-        app, heard, said = demo(), asyncio.Queue(), []
-        options = {"on_tools_changed": lambda: heard.put_nowait("tools"), "revision": revision,
-                   "progress": lambda *args: said.append(args),
-                   "log": lambda level, data, logger: heard.put_nowait((level, data))}  # fmt: skip
-        async with m.Client(app, **options) as c:
-            await c.call("change")
-            assert await heard.get() == "tools"
-            await c.subscribe("note://static", heard.put_nowait)
-            await c.call("touch", {"uri": "note://static"})
-            assert (await heard.get())["uri"] == "note://static"
-            await c.set_log_level("info")
-            await c.call("say", {"level": "debug", "text": "unheard"})
-            await c.call("say", {"level": "error", "text": "hot"})
-            assert await heard.get() == ("error", "hot")
-            await c.call("progress", {"n": 2})
-            assert [each[:2] for each in said] == [(1, 2), (2, 2)]
-            assert heard.empty()
 
     async def test_two_who_want_the_same_both_ask_and_the_last_one_ends_it(self):
         heard = []
@@ -12588,17 +12554,6 @@ class TestClientOverHTTP:
             async with m.Client(url) as client:
                 assert client.revision == V4
 
-    async def test_a_client_goes_on_with_a_server_that_was_restarted(self):
-        app, url = sample_app(), None
-        async with app.http(port=0) as server:
-            url = server.url
-            client = m.Client(url, revision=V4)
-            await client.connect()
-            assert await client.call("echo", {"text": "a"}) == "a"
-        async with app.http(port=urllib.parse.urlsplit(url).port):
-            assert await client.call("echo", {"text": "b"}) == "b"
-            await client.close()
-
     @newest_revisions
     async def test_subscriptions_go_on_with_a_server_that_was_restarted(self, revision):
         """A client that only listens notices it, and learns what it may have missed."""
@@ -12740,8 +12695,6 @@ BAD_MIRRORS = {
               "b": {"type": "string", "x-mcp-header": "R"}},
     "of a number": {"a": {"type": "number", "x-mcp-header": "R"}},
     "of an object": {"a": {"type": "object", "x-mcp-header": "R"}},
-    "of an array": {"a": {"type": "array", "x-mcp-header": "R"}},
-    "of null": {"a": {"type": "null", "x-mcp-header": "R"}},
     "of no type": {"a": {"x-mcp-header": "R"}},
     "inside items": {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "R"}}},
     "inside anyOf": {"a": {"anyOf": [{"type": "string", "x-mcp-header": "R"}]}},
@@ -14551,14 +14504,6 @@ class TestGuard:
             async with guarded_app().http(port=0, **way) as server:
                 assert (await Guest(server.url).hello("any"))[0] == status
 
-    async def test_a_mapping_is_as_good_as_a_principal(self):
-        who = {"subject": "bob", "scopes": ["read"]}
-        async with guarded_app().http(port=0, auth=guard_of(verify=lambda token: who)) as server:
-            assert (await Guest(server.url).hello("any"))[0] == 200
-            who["scopes"] = "write"
-            status, _, body = await Guest(server.url).hello("other")
-            assert status == 403 and "the token lacks the scope read" in body["error"]["message"]
-
     async def test_the_metadata_are_public_and_name_the_url_that_was_configured(self):
         guard = guard_of(resource_url="https://a.example/mcp", offered=["write"])
         async with guarded_app().http(port=0, auth=guard) as server:
@@ -15649,10 +15594,6 @@ class TestServe:
         (tmp_path / "own.py").write_text("import mcp_lite\napp = mcp_lite.Server('own')\n")
         async with m.Client([sys.executable, str(HERE / "mcp_lite.py"), "serve", "own.py"], cwd=tmp_path) as c:
             assert c.server_info["name"] == "own"
-
-    async def test_a_file_of_an_app_for_a_client(self, counter):
-        async with m.Client(f"{counter}/shop.py:app") as c:
-            assert await c.call("add", {"a": 1}) == 1
 
 
 class TestLogins:
