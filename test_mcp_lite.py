@@ -8381,6 +8381,15 @@ class TestServerEnds:
             assert process.stdout.read() == b"afterwards\n"  # stdin is still open
             assert (process.wait(20), process.stderr.read()) == (0, b"")
 
+    @pytest.mark.skipif(os.name != "nt", reason="Ctrl-Break is of Windows")
+    def test_ctrl_break_ends_a_server_in_good_order(self):
+        tool = "import signal\n@app.tool\ndef end() -> str:\n    signal.raise_signal(signal.SIGBREAK)\n    return 'bye'\n"
+        with python(f"{SERVER}{tool}app.run()\nprint('afterwards')") as process:
+            process.stdin.write(call(1, "end"))
+            process.stdin.flush()
+            out = process.stdout.read()  # stdin is still open
+            assert (process.wait(20), texts(out), unix(out)[-11:]) == (0, {1: "bye"}, b"afterwards\n")
+
     @posix
     @pytest.mark.parametrize("tool", ["sleep", "forever"])
     def test_a_second_signal_ends_it_at_once(self, tool):
@@ -14017,6 +14026,15 @@ class TestTokensInUse:
         await store.save(key, None)
         assert await store.load(key) is None
 
+    async def test_a_login_is_saved_although_another_program_reads_the_old_one(self, tmp_path):
+        store, key = m.FileStore(tmp_path), ("x", "https://a.example/mcp")
+        await store.save(key, {"a": 1})
+        with open(store.file(key), "rb") as reader:  # on Windows, nobody can replace the file meanwhile
+            asyncio.get_running_loop().call_later(0.1, reader.close)
+            await store.save(key, {"a": 2})
+        assert await m.FileStore(tmp_path).load(key) == {"a": 2}
+        assert len(os.listdir(tmp_path)) == 1
+
     @posix
     async def test_files_are_whole_and_for_their_owner_alone(self, tmp_path, monkeypatch, caplog):
         store, key = m.FileStore(), ("x", "https://a.example/mcp")
@@ -15542,6 +15560,13 @@ class TestEnds:
         ran = subprocess.run(["bash", "-c", script, "bash", *words], cwd=counter, stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE, timeout=30)  # fmt: skip
         assert (ran.returncode, ran.stderr) == (status, told)
+
+
+def test_the_output_of_the_command_line_is_utf8_in_a_pipe(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "cp1252")  # as on Windows
+    (tmp_path / "file.py").write_text(SERVER + "@app.tool\ndef check() -> str: return '\\u2713'\n")
+    done = run_python(m.__file__, "call", "check", f"{tmp_path / 'file.py'}:app")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "✓\n".encode(), b"")
 
 
 class TestServe:
