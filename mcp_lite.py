@@ -1242,19 +1242,16 @@ class Tasks:
         if exc is not None and not isinstance(exc, MCPError):  # whose cause is the other end
             logger.error("a background task failed", exc_info=exc)
 
-    def others(self) -> set[Task]:
-        return self.running - {asyncio.current_task()}
-
     async def drain(self, seconds: float | None) -> None:
         """Wait until all tasks, and those that they spawn, have ended; None is for ever."""
         with suppress(RequestTimeout):
             async with Deadline(float("inf") if seconds is None else seconds, RequestTimeout()):
-                while waiting := self.others():
+                while waiting := self.running - {asyncio.current_task()}:
                     await asyncio.wait(waiting)
 
     async def close(self) -> None:
-        """Cancel all tasks; wait until they are gone, and report those that will not go."""
-        while waiting := self.others():  # a task may spawn others before it ends
+        """Cancel all tasks, and those that they still spawn; report those that will not go."""
+        while waiting := self.running - {asyncio.current_task()}:
             for task in waiting:
                 task.cancel()
             _, stubborn = await asyncio.wait(waiting, timeout=GRACE_SECONDS)
@@ -3603,30 +3600,32 @@ FORM_WORDS = set(
 )
 
 
+def _form_shape(wanted: Any) -> Shape:
+    """Return the shape of a type, of choices, of a schema, or of a confirmation."""
+    if wanted is None:
+        return Shape({"properties": {}}, lambda content: True)
+    if isinstance(wanted, (list, tuple)):
+        return _choice(wanted)
+    return Shapes().adopt(wanted, {}) if isinstance(wanted, dict) else shape_of(wanted)
+
+
 class Form:
     """A form that the user fills in, made from a type or a schema."""
 
     def __init__(self, wanted: Any):
-        #: the fields that may be None in Python, and absent in a form
+        #: the fields that may be None in Python, and absent in a form: _field() finds them
         self.nullable: set[str] = set()
-        if wanted is None:  # a confirmation
-            wanted = Shape({"properties": {}}, lambda content: True)
-        elif isinstance(wanted, (list, tuple)):
-            wanted = _choice(wanted)
-        elif isinstance(wanted, dict):
-            wanted = Shapes().adopt(wanted, {})
-        else:
-            wanted = shape_of(wanted)
-        self.wrapped = "properties" not in wanted
+        shape = _form_shape(wanted)
+        self.wrapped = "properties" not in shape
         if self.wrapped:
-            wanted = Shape({"properties": {"value": wanted}, "required": ["value"]})
-        fields = {name: self._field(name, field) for name, field in wanted["properties"].items()}
+            shape = Shape({"properties": {"value": shape}, "required": ["value"]})
+        fields = {name: self._field(name, field) for name, field in shape["properties"].items()}
         shown = {name: {word: value for word, value in field.items() if word in FORM_WORDS
                         and value is not None and (word != "format" or value in FORM_FORMATS)}
                  for name, field in fields.items()}
-        required = [name for name in wanted.get("required", ()) if name not in self.nullable]
+        required = [name for name in shape.get("required", ()) if name not in self.nullable]
         self.schema = without_none(type="object", properties=shown, required=required or None)
-        read = wanted.read or dict
+        read = shape.read or dict
         self._read = Validator(Shape(
             {**self.schema, "properties": fields},
             lambda content: read({**dict.fromkeys(self.nullable), **content}))).read
@@ -3935,7 +3934,7 @@ class ServerExchange(Exchange):
 
     _unfinished: frozenset[Any] = frozenset()  # calls of once(), which end before the response
     _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
-    asked = False  # whether the journal is in use
+    has_journal = False
 
     def release(self) -> None:
         """End what waits for the client."""
@@ -3969,7 +3968,7 @@ class ServerExchange(Exchange):
         if "requestState" in params:
             key = self.conversation.server.state_key
             record = unseal(key, self._bound, params["requestState"])
-        self.asked = True
+        self.has_journal = True
         return Journal(record, params.get("inputResponses", {}))
 
     @property
@@ -3979,7 +3978,7 @@ class ServerExchange(Exchange):
     @property
     def suspended(self) -> bool:
         """Whether a question ends this run, whatever its handler makes of it."""
-        return self.asked and self.journal.suspended
+        return self.has_journal and self.journal.suspended
 
     def input_required(self) -> Msg:
         """Return the answer that ends a round: its questions, and the record for the next."""
@@ -4648,7 +4647,7 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
     answer = {"resultType": "complete", **answer}
     if ctx.row.cacheable and answer["resultType"] == "complete":
         # spec: server/utilities/caching#cache-key -- not one that depends on answers
-        not_kept = {"ttlMs": 0} if ctx.asked else {}
+        not_kept = {"ttlMs": 0} if ctx.has_journal else {}
         answer = {**ctx.server.hints, **answer, **not_kept}
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
     answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
