@@ -5535,14 +5535,14 @@ def call_tool(ctx: Context) -> Awaitable[Any]:
     tool: Tool = ctx.server.tools.find(ctx.params["name"])
     if tool.scopes:
         ctx.require(*tool.scopes)
-    given = ctx.params.get("arguments", {})
+    given = object_of(ctx.params, "arguments")
     return run_as_task(tool, ctx, given) if tool.task and ctx.modern else tool.call(ctx, given)
 
 
 @handles("prompts/get")
 def get_prompt(ctx: Context) -> Awaitable[Any]:
     prompt: Prompt = ctx.server.prompts.find(ctx.params["name"])
-    return prompt.call(ctx, ctx.params.get("arguments", {}))
+    return prompt.call(ctx, object_of(ctx.params, "arguments"))
 
 
 @handles("resources/read")
@@ -5631,7 +5631,7 @@ class Feed:
 
     async def send(self, msg: Msg) -> None:
         mark = {"_meta": {SUBSCRIPTION_ID: self.ctx.req_id}}
-        await self.ctx.send(notification(msg["method"], {**msg.get("params", {}), **mark}))
+        await self.ctx.send(notification(msg["method"], {**object_of(msg, "params"), **mark}))
 
 
 @handles("subscriptions/listen")
@@ -5812,7 +5812,7 @@ class LineTransport(Transport):
         if not self._batch:
             self._loop.call_soon(self._flush)
         self._batch.append(data)
-        if len(data) > BUFFER_BYTES:  # so that the next writer waits for room
+        if len(data) > BUFFER_BYTES:  # the next writer waits for room
             self._flush()
 
     def _flush(self) -> None:
@@ -5824,9 +5824,10 @@ class LineTransport(Transport):
         """Wait until explain() can say why the channel has ended."""
 
     async def end_output(self) -> None:
-        """Write the rest, and wait a moment until the other end has taken it."""
+        """Write the rest; wait a moment until the other end has taken it."""
         self._flush()
-        self.writer.write_eof()
+        with suppress(RuntimeError):  # of uvloop, if closed
+            self.writer.write_eof()
         await asyncio.wait({self.written}, timeout=GRACE_SECONDS)
         if not self.written.done():
             self.writer.transport.abort()
@@ -6768,7 +6769,7 @@ class ClientSession:
 
 __all__ += ["Client"]
 
-if TYPE_CHECKING:  # at run time, connector_of() and request() check these options
+if TYPE_CHECKING:
 
     class ClientOptions(TypedDict, total=False):
         env: Fields | None

@@ -9657,6 +9657,16 @@ class TestChild:
         async with m.Client("my-server", env={"Path": str(tmp_path)}, revision=V4) as c:
             assert int(await c.call("x"))
 
+    def test_a_server_may_end_while_we_write_on_uvloop(self):
+        uvloop = pytest.importorskip("uvloop")
+
+        async def main():
+            async with child(RAW + "serve(lambda msg: os._exit(0))") as c:
+                calls = (c.call("x", {"pad": "y" * 100_000}) for _ in range(30))
+                return {type(each) for each in await asyncio.gather(*calls, return_exceptions=True)}
+
+        assert uvloop.run(main()) == {m.ConnectionClosed}
+
     async def test_the_last_response_of_a_server_arrives_whole_although_it_ends_while_we_write(self):
         code = RAW + "serve(lambda msg: (text(msg['id'], 'x' * 3_000_000), os._exit(0)))"
         async with child(code) as c:
