@@ -1210,7 +1210,7 @@ async def within(seconds: float, work: Awaitable[T], problem: MCPError) -> T:
 
 
 async def poll(busy: Action, seconds: float) -> None:
-    """Wait while busy() is true, for so long at most."""
+    """Wait while busy(), for so long at most."""
     until = time.monotonic() + seconds
     while busy() and time.monotonic() < until:
         await asyncio.sleep(0.01)
@@ -1221,13 +1221,13 @@ async def maybe_await(value: Any) -> Any:
 
 
 class Tasks:
-    """The owner of some tasks: it logs their failures, and can end them all."""
+    """The owner of tasks: it logs their failures, and can end them all."""
 
     def __init__(self) -> None:
         self.running: set[Task] = set()
 
     def spawn(self, coro: Any) -> Task:
-        """Run a coroutine as a task. From Python 3.12 on, it begins at once."""
+        """Run a coroutine as a task; from Python 3.12 on, at once."""
         task = asyncio.Task(coro, loop=get_running_loop(), **_EAGER)
         if task.done():
             self._report(task)
@@ -1273,8 +1273,7 @@ class Threads:
         self.limit, self.ceiling = limit, limit + 10 * TOOL_THREADS  # of what blocked() adds
         self.lock = threading.Lock()
         self.queue: Any = queue.SimpleQueue()
-        self.threads = 0
-        self.jobs = 0  # that wait or run
+        self.threads = self.jobs = 0  # jobs wait or run
 
     def run(self, fn: Function, *args: Any) -> Future:
         """Return a future of what fn(*args) returns in a thread, with our context variables; raise
@@ -1288,13 +1287,13 @@ class Threads:
         return future
 
     def _grow(self, jobs: int) -> None:
-        """Start a thread if there are more jobs than threads, and the limit allows it."""
+        """Start a thread for more jobs than threads, if the limit allows it."""
         if self.threads >= min(jobs, self.limit, self.ceiling):
             return
         try:
             threading.Thread(None, self._work, "mcp_lite", daemon=True).start()
             self.threads += 1
-        except RuntimeError:  # the system gives no further one: the job waits for one of ours
+        except RuntimeError:  # the system has no more: the job waits for one of ours
             if not self.threads:
                 raise
 
@@ -1326,7 +1325,7 @@ class Threads:
                 self.shrink(self.limit)
 
     def shrink(self, most: int) -> None:
-        """Let threads end when the jobs that wait are done, until so many are left."""
+        """Let threads end when the waiting jobs are done, until so many are left."""
         while self.threads > most:
             self.queue.put(None)
             self.threads -= 1
@@ -2244,7 +2243,7 @@ def pattern_of(text: str) -> re.Pattern[str]:
 
 
 def _show_choices(values: Iterable[JSON]) -> str:
-    return " or ".join(show_json(value) for value in itertools.islice(values, 10))
+    return " or ".join(map(show_json, itertools.islice(values, 10)))
 
 
 class Checking:
@@ -3110,6 +3109,13 @@ def check_parameters(use: str, names: Iterable[str], own: Schema) -> None:
                         f"function: {sorted(needed) or 'none'}")
 
 
+def _check_parameter(p: Any) -> None:
+    if p.name == "self":
+        raise TypeError("register the method of an object: app.add_tool(K().method)")
+    if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
+        raise TypeError(f"parameter {p.name!r} cannot be named: take a list, or no `/`")
+
+
 class Signature:
     """How a function is called with JSON; TypeError if JSON cannot call it."""
 
@@ -3136,21 +3142,19 @@ class Signature:
         self._read_own = Validator(own).read if schema is not None else None
 
     def _own_shape(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Shape:
+        """Return the shape of what the function takes."""
         signature = inspect.signature(fn)
         names = {hidden.__name__: hidden, **getattr(inner, "__globals__", {})}
-        given = {name: p for name, p in signature.parameters.items() if name not in self.bound}
+        given = without(signature.parameters, *self.bound)
         hints = {name: p.annotation for name, p in given.items()}
         hints = _resolve({**hints, "return": signature.return_annotation}, names)
         self.returns = hints["return"]  # EMPTY if there is none
         members, others = [], []
         for name, p in given.items():
             hint = hints[name]
-            if name == "self":
-                raise TypeError("register the method of an object: app.add_tool(K().method)")
+            _check_parameter(p)
             if p.kind is p.VAR_KEYWORD:
                 others.append(hint)
-            elif p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
-                raise TypeError(f"parameter {name!r} cannot be named: take a list, or no `/`")
             elif (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
                 if self.context is not None:
                     raise TypeError(f"both {self.context!r} and {name!r} take the context")
