@@ -556,7 +556,7 @@ def error(req_id: ReqId | None, problem: Msg) -> Msg:
 def is_id(value: JSON) -> bool:
     """Return whether `value` may be a request id (or a progress token)."""
     # a bool is an int to isinstance()
-    return type(value) is int or type(value) is str and len(value) < MAX_ID_CHARS
+    return type(value) is int or (type(value) is str and len(value) < MAX_ID_CHARS)
 
 
 def classify(msg: JSON) -> str:
@@ -1650,7 +1650,8 @@ class Requester:
         if self.loop not in (None, get_running_loop()):
             raise RuntimeError(f"the connection to {self.name} belongs to another event loop, or "
                                "thread: use it where it was opened")
-        req_id, params = next(self.ids), dict(params or {})
+        req_id = next(self.ids)
+        params = dict(params or {})
         # Progress renews the deadline, so every request asks for it.
         params["_meta"] = {**params.get("_meta", {}), "progressToken": req_id}
         deadline = Deadline(patience, RequestTimeout(), longest,
@@ -1969,7 +1970,7 @@ class Peer(Requester):
         if isinstance(exc, asyncio.CancelledError):
             if exchange.over or (self.lost is not None and not self.end_reason):
                 raise exc
-            # The handler awaited something that somebody else cancelled.
+            # The handler awaited something that was cancelled.
             exc = RPCError(TOO_BUSY if self.end_reason else INTERNAL_ERROR,
                            self.end_reason or "the handler was cancelled")
         elif isinstance(exc, ProtocolError) or not isinstance(exc, FOR_THE_PEER):
@@ -2009,7 +2010,8 @@ class Peer(Requester):
 
         Requests that we serve get `grace` seconds to finish, then the error `end_reason`.
         """
-        self.transport, transport.failed = transport, self.resolve
+        self.transport = transport
+        transport.failed = self.resolve
         self.loop = get_running_loop()
         send = self.traced(transport.write)
         try:
@@ -2866,8 +2868,9 @@ class Shapes:
         return _with_notes(self._without_notes(hint), notes, hint)
 
     def _without_notes(self, hint: Any) -> Shape:
-        origin, args = get_origin(hint) or hint, get_args(hint)
         hint = type(None) if hint is None else hint
+        origin = get_origin(hint) or hint
+        args = get_args(hint)
         _check_ours(hint)
         if hint in (Any, EMPTY, object):
             return Shape({})
@@ -2915,7 +2918,7 @@ class Shapes:
             shape = Shape(words)
             if isinstance(words.get("additionalProperties"), bool):
                 del shape["additionalProperties"]
-            name = str(words.get("$ref"))[8:]
+            name = str(words.get("$ref"))[8:]  # after "#/$defs/"
             if name not in classes:
                 return shape
             del shape["$ref"]
@@ -2940,7 +2943,8 @@ class Shapes:
         if not _is_record(hint):
             return self.of(hint.__value__)
         shape = self.object_shape(_members_of(hint), "member ")
-        shape.read, shape.is_closed = lambda given: hint(**given), not issubclass(hint, dict)
+        shape.read = lambda given: hint(**given)
+        shape.is_closed = not issubclass(hint, dict)
         return shape
 
     def _class_shape(self, key: Any, name: str, make: Action) -> Shape:
@@ -3379,7 +3383,6 @@ def check_function(use: str, fn: Any, *names: str) -> None:
 
 
 def check_numbers(**options: Any) -> None:
-    """Raise ValueError for an option that is not a number >= 0."""
     for name, value in options.items():
         if not isinstance(value, (int, float)) or not value >= 0:  # or NaN
             raise ValueError(f"{name}={value!r:.100}: must be a number >= 0")
@@ -4076,7 +4079,8 @@ class Context(ServerExchange):
             self.job.set_status("working", message or f"{progress:g}{of}")
         token = self.meta.get("progressToken")
         if is_id(token) and progress > self._progress:
-            self._progress, held = progress, self._held
+            self._progress = progress
+            held = self._held
             params = without_none(progressToken=token, progress=progress, total=total,
                                   message=message)
             self._held = notification("notifications/progress", params)
@@ -4160,7 +4164,8 @@ class Context(ServerExchange):
         Raises CapabilityMissing; and SchemaError for an answer that does not fit, where a modern
         client is asked again.
         """
-        form, mode = Form(wanted), "form" if self.facts.rev >= RICH else None
+        form = Form(wanted)
+        mode = "form" if self.facts.rev >= RICH else None
         params = without_none(mode=mode, message=message, requestedSchema=form.schema)
         return cast("Elicited[Any]", await self._ask_client(
             "elicitation/create", params, key, timeout, form.read))
@@ -4282,8 +4287,9 @@ class Context(ServerExchange):
         """
         if not callable(fn):
             raise TypeError("once() takes a function and its arguments")
-        journal = self.journal if self._in_rounds else Journal({}, {})  # which nobody sends
-        key, kept = journal.claim(call_key(fn, args)), journal.kept
+        journal = self.journal if self._in_rounds else Journal({}, {})  # thrown away
+        key = journal.claim(call_key(fn, args))
+        kept = journal.kept
         if is_async(fn) or asyncio._get_running_loop() is self.conversation.loop:
             return self._on_loop(self._keep(kept, key, fn, *args))  # type: ignore
         if key not in kept:
