@@ -32,6 +32,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def resident_mb(pid="self"):
+    """Return how much memory a process has."""
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
 #: Reads the numbers of process groups: one that comes twice has ended.
 UNDERTAKER = """
 import os, signal, sys

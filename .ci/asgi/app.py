@@ -6,8 +6,10 @@ import os
 import pathlib
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
+from processes import resident_mb
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
@@ -47,11 +49,6 @@ async def flood(megabytes: int, ctx: Context) -> str:
         await ctx.error("x" * 2**18)
         told["flooded"] += 1
     return "flooded"
-
-
-def resident_mb():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 @app.route("GET", "/state")

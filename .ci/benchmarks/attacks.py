@@ -30,8 +30,8 @@ from urllib.parse import urlsplit
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from processes import end, started
-from soak import give_back, resident_mb
+from processes import end, resident_mb, started
+from soak import give_back
 
 from mcp_lite import Client, Guard, MCPError, Server, jwt_verifier
 

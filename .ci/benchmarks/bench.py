@@ -33,7 +33,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from processes import ROOT, Failed, free_port, serving, started
+from processes import ROOT, Failed, free_port, resident_mb, serving, started
 
 HERE = pathlib.Path(__file__).resolve().parent
 WRK = shutil.which("wrk")
@@ -85,12 +85,6 @@ LARGE = "x" * 100_000
 INITIALIZED = message("notifications/initialized")
 
 
-def resident_kb(pid):
-    """Return the resident memory of a process in KiB."""
-    status = pathlib.Path(f"/proc/{pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0])
-
-
 def cpu_us(pid):
     """Return the CPU time of a process in microseconds."""
     threads = pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat")
@@ -136,7 +130,7 @@ def measure_stdio(command, size):
         server = Stdio(process)
         server.start()
         figures = {"cold start, ms": (time.perf_counter() - began) * 1e3}
-        figures["memory, MB"] = resident_kb(process.pid) / 1024
+        figures["memory, MB"] = resident_mb(process.pid)
         requests = [call(n) for n in range(10, 10 + size.calls)]
         began = time.perf_counter()
         for line in requests:
@@ -269,11 +263,11 @@ def measure_streams(process, port, number):
     clients = [Http(port) for _ in range(100 + number)]
     for count, client in enumerate(clients):
         if count == 100:  # the first ones fill what is allocated once
-            before = resident_kb(process.pid)
+            before = resident_mb(process.pid)
         client.stream = client.send("GET", {**client.open_session(), "Accept": "text/event-stream"})
         if client.stream.status != 200:
             raise Failed(f"a stream was answered with {client.stream.status}")
-    cost = (resident_kb(process.pid) - before) / number
+    cost = (resident_mb(process.pid) - before) * 1024 / number
     for client in clients:
         client.stream.close()
         client.close()
@@ -285,11 +279,11 @@ def measure_sessions(process, port, number, figures):
     client = Http(port)
     for _ in range(500):
         headers = client.open_session()
-    before, opened = resident_kb(process.pid), 0
+    before, opened = resident_mb(process.pid), 0
     with contextlib.suppress(Failed):  # some servers take fewer
         for opened in range(1, number + 1):  # noqa: B007 -- used below
             client.open_session()
-    figures["memory of an idle session, KiB"] = (resident_kb(process.pid) - before) / opened
+    figures["memory of an idle session, KiB"] = (resident_mb(process.pid) - before) * 1024 / opened
     client.close()
     return headers
 
@@ -312,7 +306,7 @@ def measure_import(more):
     command = [sys.executable, "-c", IMPORT.format(root=str(ROOT), more=more)]
     with started(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         base, both = process.stdout.readline().split()
-        return [float(base), float(both), resident_kb(process.pid) / 1024]
+        return [float(base), float(both), resident_mb(process.pid)]
 
 
 def peers():

@@ -30,7 +30,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from processes import end, started
+from processes import end, resident_mb, started
 from relay import Relay
 
 from mcp_lite import Client, Context, MCPError, RequestTimeout, Server
@@ -132,11 +132,6 @@ def give_back():
     """Return free memory to the system: glibc keeps an arena for each thread, full of holes."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def resident_mb():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 # ---- A client process ----------------------------------------------------------------------------
