@@ -7039,6 +7039,7 @@ FORMS = [  # what is asked for, the schema of the only field, what the client an
     (typing.Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, "b", "b"),
     (Colour, {"type": "string", "enum": ["red", "blue"]}, "red", Colour.RED),
     (["a", "b"], {"type": "string", "enum": ["a", "b"]}, "a", "a"),
+    ([*Colour], {"type": "string", "enum": ["red", "blue"]}, "blue", Colour.BLUE),
     (datetime.date, {"type": "string", "format": "date"}, "2025-01-02", datetime.date(2025, 1, 2)),
     (uuid.UUID, {"type": "string"}, str(uuid.UUID(int=1)), uuid.UUID(int=1)),
     (
