@@ -4348,6 +4348,8 @@ def is_result(value: Any) -> bool:
         return False
     content = value["content"]
     is_content = isinstance(content, list) and all(map(_is_block, content))
+    if len(value) > 1 and not is_content:
+        raise TypeError("the content of a whole result must be a list of blocks")
     return is_content and len(value) + len(content) > 1
 
 
@@ -6982,8 +6984,8 @@ class Client(ClientSession):
         """Call a tool and return its result as sent; it is checked only after list_tools()."""
         given = to_json({} if arguments is None else arguments)
         if type(given) is not dict or options.keys() - {"timeout", "progress", "meta"}:
-            raise TypeError(f"the arguments of a tool are a dict: call({name!r}, {{...}}), with "
-                            "the options timeout=, progress= and meta=")
+            raise TypeError(f"the arguments of a tool are a dict: call({name!r}, {{...}}); the "
+                            "options are timeout=, progress= and meta=")
         call = partial(self.request, "tools/call", {"name": name, "arguments": given}, **options)
         try:
             result = await call()

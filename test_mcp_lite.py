@@ -3960,6 +3960,10 @@ class TestHosts:
         result = await value_of(lambda: [data], {}, structured=False)
         assert isinstance(result, str)
 
+    @pytest.mark.parametrize("result", [{"content": "hi", "structuredContent": {"a": 1}}, {"content": ["hi"], "isError": True}])
+    async def test_a_whole_result_must_have_a_list_of_blocks(self, result):
+        assert "must be a list of blocks" in await value_of(lambda: result, {})
+
     async def test_data_that_only_resemble_the_contents_of_a_resource_are_data(self):
         app, row = m.Server(), {"uri": "x://a", "text": "b", "likes": 3}
         app.add_resource("x://row", lambda: row, name="row")
