@@ -8120,7 +8120,6 @@ class Response:
         return self.write(data, more, (status, {**headers, **self.cors}))
 
     def end(self, data: bytes = b"") -> Awaitable[None]:
-        """End a stream."""
         return self.write(data, False)
 
     async def write(self, data: bytes, more: bool = True, head: Head | None = None) -> None:
@@ -9292,14 +9291,17 @@ class ASGIResponse(Response):
                 pairs.append((b"content-length", b"%d" % len(data)))
             start = {"type": "http.response.start", "status": status, "headers": pairs}
         pieces = [data[pos : pos + BUFFER_BYTES] for pos in range(0, len(data) or 1, BUFFER_BYTES)]
-        data, last = b"", pieces.pop()  # it may be large
+        last = b"" if more else pieces.pop()
+        data = b""  # it may be large
         try:
             async with self._lock:
                 if start:
                     await self._emit(start)
                 if pieces:
                     await self._send(pieces)
-                await self._emit({"type": "http.response.body", "body": last, "more_body": more})
+                if not more:
+                    end = {"type": "http.response.body", "body": last, "more_body": False}
+                    await self._emit(end)
         # When a client is gone, servers raise the first or the second.
         except (OSError, RuntimeError, RequestTimeout):
             pieces.clear()  # the traceback may outlive them
@@ -10007,7 +10009,7 @@ class HTTPTransport(HTTPExchange):
     async def _end(self) -> None:
         self.end()
         if self.session:
-            with suppress(MCPError, ValueError):
+            with suppress(Exception):  # also one of the user's headers()
                 # spec 2025-11-25: basic/transports#session-management -- it SHOULD
                 (await self.auth.send("DELETE", self.url.target, await self.fields({}), b"",
                                       GRACE_SECONDS)).close()

@@ -11786,6 +11786,26 @@ class TestASGI:
             assert sorted(each.done for each in found) == [False, False, True, True]
             assert {len(each.body) for each in found if each.done} == {1_000_000}
 
+    async def test_a_stream_that_nobody_reads_is_cut_off_after_30_seconds(self):
+        class Deaf(ASGI):
+            async def send(self, message):
+                await super().send(message)
+                if b"data: {" in message.get("body", b""):
+                    await asyncio.wait([self.gone])
+
+        app = sample_app()
+        async with asgi_app(app) as asgi:
+            session = await asgi_session(asgi)
+            leap, stream = time_machine(), Deaf(asgi, "GET", **session)
+            await until(lambda: stream.status == 200)
+            app.add_tool(lambda: 1, name="new")  # which is announced
+            await until(lambda: b"list_changed" in stream.body)
+            leap(29)
+            await idle()
+            assert not stream.task.done()
+            leap(2)
+            await stream.task
+
     async def test_a_header_may_come_in_parts_and_with_blanks(self, asgi):
         """RFC 9110 §5.3, §5.5"""
         _, headers, _ = await ASGI(asgi, body=hello()).answer()
