@@ -6392,7 +6392,7 @@ class TestServing:
             assert await c.call("plot", {"kwargs": 1, "fn": "cos"}) == "cos"
             with pytest.raises(m.ToolError, match="belongs to another library"):
                 await c.call("sdk")
-            with pytest.raises(TypeError, match=r"a dict: call\('plot', {...}\), with the options timeout="):
+            with pytest.raises(TypeError, match=r"a dict: call\('plot', {...}\); the options are timeout="):
                 await c.call("plot", fn="cos")
             with pytest.raises(ValueError, match="'warn' is not a log level; available: debug, "):
                 await c.set_log_level("warn")
