@@ -59,7 +59,7 @@ class Size:
     def __init__(self, quick):
         self.rounds, self.calls = (1, 200) if quick else (5, 2000)
         self.seconds = 1 if quick else 3
-        self.streams, self.sessions = (200, 1000) if quick else (1000, 10_000)
+        self.streams, self.sessions = (200, 1000) if quick else (1000, 5000)
 
 
 def message(method, params=None, req_id=None):
