@@ -15243,7 +15243,7 @@ The help of all, and of a verb.
     usage: ...
     ...
     $ --help
-    usage: python3 mcp_lite.py VERB ... [options] TARGET
+    usage: python... mcp_lite.py VERB ... [options] TARGET
     ...
       call NAME [KEY=VALUE ...]    call a tool; arguments may be JSON, too: '{...}'
     ...
@@ -15253,7 +15253,7 @@ The help of all, and of a verb.
       --trace[=full]               show each message in a line, or in full
     ...
     $ call --help
-    usage: python3 mcp_lite.py VERB ... [options] TARGET
+    usage: python... mcp_lite.py VERB ... [options] TARGET
     ...
 """
 
@@ -15697,7 +15697,7 @@ class TestLogins:
 
     async def play(self, verb, url):
         status, out, err = await verb("call", "notes", url)
-        assert status == 3 and f"python3 mcp_lite.py login {url}" in err, "nobody can be asked"
+        assert status == 3 and f"{m.PYTHON} mcp_lite.py login {url}" in err, "nobody can be asked"
         status, out, err = await verb("login", url)
         assert (status, out.splitlines()[-1]) == (0, f"{url} lets us in") and "/authorize?" in err
         assert (await verb("call", "notes", url))[0] == 0
