@@ -201,7 +201,7 @@ else:
     dataclass_transform = lambda **_: lambda cls: cls  # noqa: E731
     Space = types.SimpleNamespace
 
-__version__ = "0.3.4"
+__version__ = "0.4.0"
 
 __all__: list[str] = []
 
