@@ -9291,29 +9291,28 @@ class ASGIResponse(Response):
                 pairs.append((b"content-length", b"%d" % len(data)))
             start = {"type": "http.response.start", "status": status, "headers": pairs}
         pieces = [data[pos : pos + BUFFER_BYTES] for pos in range(0, len(data) or 1, BUFFER_BYTES)]
-        last = b"" if more else pieces.pop()
         data = b""  # it may be large
         try:
             async with self._lock:
                 if start:
                     await self._emit(start)
-                if pieces:
-                    await self._send(pieces)
-                if not more:
-                    end = {"type": "http.response.body", "body": last, "more_body": False}
-                    await self._emit(end)
+                await self._send(pieces, more)
         # When a client is gone, servers raise the first or the second.
         except (OSError, RuntimeError, RequestTimeout):
             pieces.clear()  # the traceback may outlive them
             self.lose()
 
-    async def _send(self, pieces: list[bytes]) -> None:
-        """Send pieces that others follow; a server waits for its client between two."""
+    async def _send(self, pieces: list[bytes], more: bool) -> None:
+        """Send pieces; a server waits for its client after one, unless it is all and is short."""
+        if len(pieces) == 1 and not more:
+            await self._emit({"type": "http.response.body", "body": pieces.pop()})
         async with Deadline(STALL_SECONDS, RequestTimeout(), NEVER) as self.timer:
             with self.app.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
                 while pieces:
-                    piece = {"type": "http.response.body", "body": pieces.pop(0), "more_body": True}
-                    await self._emit(piece)
+                    data, more_body = pieces.pop(0), more or len(pieces) > 0
+                    await self._emit(
+                        {"type": "http.response.body", "body": data, "more_body": more_body}
+                    )
                     self.timer.renew()
 
     def cut_off(self) -> None:

@@ -836,7 +836,7 @@ class ASGI:
         else:
             assert self.status is not None and not self.done
             self.body += message["body"]
-            self.done = not message["more_body"]
+            self.done = not message.get("more_body")
         if self.hear is not None:
             self.hear(self)
 
@@ -11805,6 +11805,24 @@ class TestASGI:
             assert not stream.task.done()
             leap(2)
             await stream.task
+
+    async def test_a_long_page_whose_end_nobody_reads_is_cut_off_after_30_seconds(self):
+        class Deaf(ASGI):
+            async def send(self, message):
+                await super().send(message)
+                if len(self.body) == 100_000:
+                    await asyncio.wait([self.gone])
+
+        app = m.Server()
+        app.route("GET", "/big", public=True)(lambda request: b"x" * 100_000)
+        async with asgi_app(app) as asgi:
+            leap, page = time_machine(), Deaf(asgi, "GET", "/big")
+            await until(lambda: len(page.body) == 100_000)
+            leap(29)
+            await idle()
+            assert not page.task.done()
+            leap(2)
+            await page.task
 
     async def test_a_header_may_come_in_parts_and_with_blanks(self, asgi):
         """RFC 9110 §5.3, §5.5"""
