@@ -57,7 +57,6 @@ import traceback
 import types
 import typing
 import urllib.parse
-import urllib.request
 import uuid
 import weakref
 
@@ -1400,13 +1399,9 @@ class WebDoor(Door):
     session = None
 
     def headers(self, msg):
-        head = {"host": "localhost", "content-type": "application/json",
-                "accept": "application/json, text/event-stream"}  # fmt: skip
-        if self.session:
-            head.update({"mcp-session-id": self.session, "mcp-protocol-version": self.revision})
-        if self.modern and isinstance(msg, dict):
-            head.update({name.replace("_", "-"): value for name, value in mirrored(msg).items()})
-        return head
+        if self.modern:
+            return mirrored(msg) if isinstance(msg, dict) else {}
+        return {"mcp_session_id": self.session, "mcp_protocol_version": self.revision} if self.session else {}
 
     async def connect(self):
         if not hasattr(self, "app"):
@@ -1486,18 +1481,15 @@ class HTTPDoor(WebDoor):
 
     async def exchange(self, method, headers, body, begun):
         try:
-            async with await Wire.open(self.url) as wire:
-                fields = {**headers, "content-length": len(body)}
-                lines = [f"{method} /mcp HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
-                wire.send("\r\n".join([*lines, "", ""]).encode() + body)
-                head = (await wire.read_head(method)).headers
+            async with Caller(self.url) as caller:
+                answer = await caller.send(method, body, **headers)
                 begun.set()
-                if head.get("content-type") != "text/event-stream":
-                    self.take(head, await wire.body())
+                if answer.head.headers.get("content-type") != "text/event-stream":
+                    self.take(answer.head.headers, await answer.body())
                     return
-                rest = b""
-                while piece := await wire.piece():
-                    rest = self.take(head, rest + piece)
+                events = Events(answer)
+                while (msg := await events.message()) is not None:
+                    self.put(msg)
         finally:
             begun.set()
 
@@ -1517,8 +1509,7 @@ class ASGIDoor(WebDoor):
             if asked.done or asked.headers.get("content-type") == "text/event-stream":
                 asked.body = self.take(asked.headers, asked.body)
 
-        fields = {name.replace("-", "_"): value for name, value in headers.items()}
-        asked = ASGI(self.asgi, method, body=body, hear=hear, **fields)
+        asked = ASGI(self.asgi, method, body=body, hear=hear, **headers)
         try:
             await asyncio.shield(asked.task)
         finally:
@@ -9999,14 +9990,6 @@ def ways(data):
     return [[data], [data[i : i + 1] for i in range(len(data))], [piece for piece in some if piece]]
 
 
-async def get(url, headers="", method="GET", data=b"", target=None):
-    """Send one request on a connection of its own: (status, headers, body)."""
-    target = target or urllib.parse.urlsplit(url).path or "/"
-    async with await Wire.open(url) as wire:
-        wire.send(f"{method} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode() + data)
-        return await wire.answer(method)
-
-
 def sample_app(**options):
     """A server with a tool for everything that HTTP has to carry."""
     app = m.Server("demo", **options)
@@ -10419,7 +10402,7 @@ class TestServedConnections:
             return 200, {"x-page": value}, "text"
 
         async with app.http(port=0) as server:
-            status, headers, _ = await get(server.url, target="/p")
+            status, headers, _ = await ask(server.url, target="/p")
         assert status == 500 and "x-evil" not in headers
         with pytest.raises((ValueError, m.MCPError)):
             await m.Client("http://127.0.0.1:1/mcp", headers={"x-a": value}).connect()
@@ -10439,8 +10422,8 @@ class TestServedConnections:
         one, two = m.Server("one"), m.Server("two")
         async with one.http(port=0, token="secret") as first, two.http(port=0) as second:
             for _ in range(2):
-                assert (await get(first.url))[0] == 401
-                assert (await get(second.url))[0] == 400
+                assert (await ask(first.url))[0] == 401
+                assert (await ask(second.url))[0] == 400
 
     async def test_a_handler_that_fails_gives_500_without_its_reason(self):
         app = m.Server()
@@ -10450,7 +10433,7 @@ class TestServedConnections:
             raise ValueError("secret")
 
         async with app.http(port=0) as server:
-            status, _, body = await get(server.url, target="/p")
+            status, _, body = await ask(server.url, target="/p")
         assert status == 500 and b"secret" not in body
 
     async def test_context_variables_of_one_request_are_not_seen_by_the_next(self):
@@ -10636,7 +10619,7 @@ class TestTimeOnConnections:
                 wires[-1].send(b"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n")
                 await arrived()
             assert [wire.reader.at_eof() or bool(wire.reader.exception()) for wire in wires] == [True] * 2 + [False] * 3
-            assert (await get(server.url, target="/a"))[0] == 200
+            assert (await ask(server.url, target="/a"))[0] == 200
 
     async def test_responses_that_nobody_reads_are_bounded_and_the_oldest_are_cut_off(self, monkeypatch):
         monkeypatch.setattr(m, "HELD_BYTES", 6_000_000)
@@ -11377,7 +11360,7 @@ class TestWhoMayComeIn:
 
     async def test_a_page_for_any_host_lets_no_origin_read_it(self):
         async with pages().http(port=0) as server:
-            status, headers, _ = await get(server.url, "Origin: https://evil.example\r\n", target="/a")
+            status, headers, _ = await ask(server.url, target="/a", origin="https://evil.example")
             assert status == 200 and "access-control-allow-origin" not in headers
             assert headers["vary"] == "Origin"
 
@@ -11485,16 +11468,16 @@ class TestWhoMayComeIn:
         with pytest.raises(ValueError, match="already|has a page"):
             app.route("GET", "/text")(lambda request: "")
         async with app.http(port=0, token="t", healthz=True) as server:
-            found = {path: await get(server.url, target=path) for path in bodies}
+            found = {path: await ask(server.url, target=path) for path in bodies}
             assert found.pop("/text")[0] == 401
             assert [(status, headers.get("content-type"), body) for status, headers, body in found.values()] == [
-                (200, "text/plain; charset=utf-8", b"\0"), (200, "application/json", b'{"a":[1]}'),
+                (200, "text/plain; charset=utf-8", b"\0"), (200, "application/json", {"a": [1]}),
                 (404, "text/x", b"y"), (302, None, b""), (204, "text/plain", b"")]  # fmt: skip
-            assert (await get(server.url, "Authorization: Bearer t\r\n", target="/text"))[2] == "hé".encode()
+            assert (await ask(server.url, target="/text", authorization="Bearer t"))[2] == "hé".encode()
             async with await Wire.open(server.url) as wire:  # a probe calls by an address, without a token
                 wire.send(b"GET /healthz HTTP/1.1\r\nHost: evil.example\r\n\r\n")
                 assert (await wire.answer())[::2] == (200, b"ok\n")
-            assert (await get(server.url, target="/readyz"))[0] == 200
+            assert (await ask(server.url, target="/readyz"))[0] == 200
 
 
 class TestRunningAPort:
@@ -14493,27 +14476,9 @@ def guarded():
     return guarded_app().http(port=0, auth=guard_of())
 
 
-class Guest:
-    """A guarded server, and requests to it as they stand."""
-
-    def __init__(self, url, era="legacy"):
-        self.url, self.era, self.session = url, era, {}
-
-    async def post(self, token, method, params):
-        msg, fields = modern(1, method, params)
-        if self.era == "legacy":
-            msg, fields = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, self.session
-        return await self.say(token, msg, fields)
-
-    async def say(self, token, msg, fields):
-        who = {"authorization": f"Bearer {token}"} if token else {}
-        return await ask(self.url, "POST", msg, **fields, **who)
-
-    async def hello(self, token):
-        status, fields, body = await self.say(token, hello(), {})
-        if status == 200:
-            self.session = {"mcp_session_id": fields["mcp-session-id"], "mcp_protocol_version": V4}
-        return status, fields, body
+async def greet(url, token):
+    """Shake hands with a guarded server; return (status, headers, body)."""
+    return await ask(url, "POST", hello(), authorization=token and f"Bearer {token}")
 
 
 class TestGuard:
@@ -14533,7 +14498,7 @@ class TestGuard:
         self, token, query, status, said, guarded
     ):
         """RFC 6750 §3.1"""
-        found, headers, _ = await Guest(guarded.url + query).hello(token)
+        found, headers, _ = await greet(guarded.url + query, token)
         assert (found, headers.get("www-authenticate")) == (status, said and f"Bearer {said}")
 
     async def test_one_guard_may_guard_several_servers(self):
@@ -14553,7 +14518,7 @@ class TestGuard:
         """A proxy takes the prefix away; what stands outside of it is perhaps another program's."""
         guard = guard_of(resource_url=url, scopes=[])
         async with guarded_app().http(port=0, path=path, auth=guard) as server:
-            told = (await Guest(server.url).hello(None))[1]["www-authenticate"]
+            told = (await greet(server.url, None))[1]["www-authenticate"]
             assert told == f'Bearer resource_metadata="{named}"'
             below = named.removeprefix(url.rstrip("/").removesuffix(path.rstrip("/")))
             below = below if below.startswith("/") else RESOURCE_PAGE
@@ -14573,7 +14538,7 @@ class TestGuard:
         ways = {"token": {"any": who}}, {"verify": {"any": who}.get}, {"auth": guard_of(verify={"any": who}.get)}
         for way in ways:
             async with guarded_app().http(port=0, **way) as server:
-                assert (await Guest(server.url).hello("any"))[0] == status
+                assert (await greet(server.url, "any"))[0] == status
 
     async def test_the_metadata_are_public_and_name_the_url_that_was_configured(self):
         guard = guard_of(resource_url="https://a.example/mcp", offered=["write"])
@@ -14607,33 +14572,31 @@ class TestGuard:
         with pytest.raises(ValueError, match=why):
             guard_of(**options)
 
-    @pytest.mark.parametrize("era", ["legacy", "modern"])
+    @both_eras
     @pytest.mark.parametrize("tool, arguments, scope", [
         ("write", {}, "read write"), ("maybe", {"deep": True}, "read deep"),
     ])  # fmt: skip
     async def test_a_tool_that_needs_more_is_403_before_it_runs(self, era, tool, arguments, scope):
         """spec: basic/authorization/index#runtime-insufficient-scope-errors"""
         app = guarded_app()
-        async with app.http(port=0, auth=guard_of(offered=["read", "write"])) as server:
-            door = Guest(server.url, era)
-            if era == "legacy":
-                await door.hello("r")
-            status, headers, body = await door.post("r", "tools/call", {"name": tool, "arguments": arguments})
+        reader, writer = {"authorization": "Bearer r"}, {"authorization": "Bearer rw"}
+        async with http_calling(app, opened=era == V4, headers=reader, auth=guard_of(offered=["read", "write"])) as (caller, _):
+            msg, fields = (call_of(1, tool, arguments), {}) if era == V4 else modern_call(1, tool, arguments)
+            status, headers, body = await caller.post(msg, **fields)
             assert status == 403 and body["error"]["code"] == 403 and app.ran == []
             assert f'scope="{scope}", error="insufficient_scope"' in headers["www-authenticate"]
             if tool == "maybe":
-                _, headers, _ = await door.post("rw", "tools/call", {"name": tool, "arguments": arguments})
+                _, headers, _ = await caller.post(msg, **fields, **writer)
                 assert 'scope="read write deep"' in headers["www-authenticate"], "what it has already is named"
-                arguments = {"deep": False}
-            status, _, body = await door.post("rw", "tools/call", {"name": tool, "arguments": arguments})
+                msg["params"]["arguments"] = {"deep": False}
+            status, _, body = await caller.post(msg, **fields, **writer)
             assert status == 200 and app.ran == ["alice"] * (tool == "write") and "Bearer" not in str(body)
 
-    async def test_a_session_belongs_to_its_principal_whatever_the_token(self, guarded):
+    async def test_a_session_belongs_to_its_principal_whatever_the_token(self):
         """CVE-2026-52869, CVE-2026-52870"""
-        door = Guest(guarded.url)
-        await door.hello("r")
-        for token, status in (("r2", 200), ("rw", 200), ("bob", 404), ("r", 200)):
-            assert (await door.post(token, "ping", {}))[0] == status, token
+        async with http_calling(guarded_app(), headers={"authorization": "Bearer r"}, auth=guard_of()) as (caller, _):
+            for token, status in (("r2", 200), ("rw", 200), ("bob", 404), ("r", 200)):
+                assert await caller.status("POST", PING, authorization=f"Bearer {token}") == status, token
 
     async def test_a_token_is_judged_once_a_minute_and_never_after_its_end(self, later):
         judged = []
@@ -14649,7 +14612,7 @@ class TestGuard:
                 (0, "long", 200, 1), (0, "long", 200, 1), (59, "long", 200, 1), (2, "long", 200, 2),
             ):  # fmt: skip
                 later(leap)
-                assert (await Guest(server.url).hello(token))[0] == status
+                assert (await greet(server.url, token))[0] == status
                 assert judged.count(token) == times, (leap, token)
 
     async def test_a_token_that_cannot_be_judged_is_503_with_retry_after(self, caplog):
@@ -14657,7 +14620,7 @@ class TestGuard:
             raise OSError("the database is down")
 
         async with guarded_app().http(port=0, auth=guard_of(verify=verify)) as server:
-            status, headers, body = await Guest(server.url).hello("r")
+            status, headers, body = await greet(server.url, "r")
             assert status == 503 and int(headers["retry-after"]) > 0 and "www-authenticate" not in headers
             assert "database" not in str(body) and "database" in caplog.text
 
@@ -15694,11 +15657,11 @@ class TestLogins:
         import webbrowser
 
         server, client = example
-        asked, opener = [], urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        asked = []
 
         def browse(url):
             asked.append(url)
-            opener.open(client.browse(url, "alice", "correct horse")).close()
+            asyncio.run(ask(client.browse(url, "alice", "correct horse")))
 
         async def verb(*words):
             status = await asyncio.get_running_loop().run_in_executor(None, m.main, words)
