@@ -10713,10 +10713,12 @@ class TestLostConnections:
             await response.send(200, {}, b"x", True)
             raise m.ProtocolError("no")
 
-        async with listening(handle) as listener, await Wire.open(listener.root) as wire:
+        listener = m.Listener(handle)
+        async with await Wire.open(await listener.start("127.0.0.1", 0)) as wire:
             wire.send(NEXT)
             data = await asyncio.wait_for(wire.everything(), 20)
             assert data.endswith(b"\r\n\r\n1\r\nx\r\n")
+        await listener.stop(0)
 
     async def test_writing_to_a_lost_client_is_harmless(self, caplog):
         app = sample_app()
@@ -12948,17 +12950,6 @@ def certificate(tmp_path_factory):
     except (OSError, subprocess.SubprocessError) as exc:
         pytest.skip(f"no certificate, so TLS is not tested: {exc!r}")
     return str(folder / "cert.pem"), str(folder / "key.pem")
-
-
-@contextlib.asynccontextmanager
-async def listening(handle):
-    """Serve with a handler of Part VI itself."""
-    listener = m.Listener(handle)
-    listener.root = await listener.start("127.0.0.1", 0)
-    try:
-        yield listener
-    finally:
-        await listener.stop(0)
 
 
 #######################################
@@ -15390,21 +15381,14 @@ class TestTranscripts:
             m.TraceView(stream, full)("<", "x", msg)
         assert stream.getvalue().count(" <--") == len(odd) and "\x1b" not in stream.getvalue()
 
-    def test_the_code_in_a_redirect_is_not_shown(self):
-        shown = []
-
-        async def handle(request, response):
-            where = "https://a.example/callback?code=hush1&state=hush2#hush3"
-            await response.send(303, {"location": where}, b"")
-
-        async def main():
-            async with listening(handle) as listener, await Wire.open(listener.root) as wire:
-                wire.send(NEXT)
-                await wire.answer("GET")
-
+    async def test_the_code_in_a_redirect_is_not_shown(self):
+        app, shown = m.Server(), []
+        where = "https://a.example/callback?code=hush1&state=hush2#hush3"
+        app.route("GET", "/a", public=True)(lambda request: (303, {"location": where}, b""))
         m.set_trace(lambda *what: shown.append(what))
         try:
-            run(main())
+            async with app.http(port=0) as server:
+                assert (await ask(server.url, target="/a"))[1]["location"] == where
         finally:
             m.set_trace(None)
         assert "https://a.example/callback" in repr(shown) and "hush" not in repr(shown)
