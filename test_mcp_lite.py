@@ -556,7 +556,7 @@ class Wire:
 
     def __init__(self, reader, writer):
         self.reader, self.writer = reader, writer
-        self.head, self.left = None, 0
+        self.head, self.left, self.sent = None, 0, b""
 
     @classmethod
     async def open(cls, where, **options):
@@ -573,7 +573,13 @@ class Wire:
         await asyncio.sleep(0)
 
     def send(self, data):
+        self.sent = data
         self.writer.write(data)
+
+    def end(self, data):
+        """Send the last bytes, and close in good order."""
+        self.send(data)
+        self.writer.close()
 
     async def send_pieces(self, pieces):
         for piece in pieces:
@@ -736,7 +742,7 @@ class Caller:
             wire.drop()
         await asyncio.sleep(0)
 
-    async def begin(self, method, body=b"", target=None, **headers):
+    async def begin(self, method, body=b"", target=None, version="1.1", **headers):
         """Send a request; return its wire."""
         if not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -749,7 +755,7 @@ class Caller:
         target = target or (where.path or "/") + f"?{where.query}" * bool(where.query)
         wire = await Wire.open(self.uds or self.url, limit=1 << 24)
         self.wires.append(wire)
-        wire.send(f"{method} {target} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + body)
+        wire.send(f"{method} {target} HTTP/{version}\r\n{''.join(lines)}\r\n".encode() + body)
         return wire
 
     async def send(self, method, body=b"", target=None, **headers):
@@ -6613,45 +6619,21 @@ class TestServing:
             app.start_in_thread("pigeon")
 
     async def test_changes_wait_once_each_for_a_slow_reader_who_is_disconnected_when_they_are_too_many(self, monkeypatch):
-        app, stopped, answers, uris = m.Server(), asyncio.Event(), [], [f"x://{n}{'x' * 800}" for n in range(60)]
+        app, uris = m.Server(), [f"x://{n}{'x' * 800}" for n in range(60)]
         app.add_resource("x://{n}", lambda n: n, name="n")
         monkeypatch.setattr(m, "MAX_WAITING", 40)
-
-        class Slow(m.Transport):
-            def __init__(self):
-                self.items, self.closed = asyncio.Queue(), asyncio.Event()
-
-            async def read(self):
-                return await self.items.get()
-
-            async def write(self, msg):
-                answers.append(msg)
-                if "method" in msg:
-                    stopped.set()
-                    await self.closed.wait()
-                    raise m.ConnectionClosed("closed")
-
-            async def close(self):
-                self.closed.set()
-                self.items.put_nowait([])
-
-        slow = Slow()
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-        lines = [{"id": "hello", "method": "initialize", "params": hello}, {"method": "notifications/initialized"}]
-        lines += [{"id": n, "method": "resources/subscribe", "params": {"uri": uri}} for n, uri in enumerate(uris)]
-        for line in lines:
-            slow.items.put_nowait([json.dumps({"jsonrpc": "2.0", **line}).encode()])
-        serving = asyncio.ensure_future(app.serve(slow))
-        await eventually(lambda: len(answers) == 61)
-        for n in range(3000):
-            app.resource_updated(uris[n % 3])
-        await stopped.wait()
-        await idle()
-        assert not slow.closed.is_set()
-        for uri in uris:
-            app.resource_updated(uri)
-        await serving
-        assert slow.closed.is_set()
+        async with lines_to(app) as lines:
+            for n, uri in enumerate(uris):
+                lines.put(request_of(n, "resources/subscribe", uri=uri))
+                assert "result" in await lines.take()
+            lines.reading.clear()
+            for n in range(3000):
+                app.resource_updated(uris[n % 3])
+            await idle()
+            assert not lines.closed
+            for uri in uris:
+                app.resource_updated(uri)
+            await until(lambda: lines.closed)
 
     async def test_a_subscription_on_a_pipe_that_the_server_ends_has_a_result_and_then_a_cancellation(self):
         lines = Lines(grace=None)
@@ -6687,16 +6669,11 @@ class TestServing:
             ctx.state["n"] = ctx.state.get("n", 0) + 1
             return f"{ctx.revision} {ctx.state['n']}"
 
-        door = MemoryDoor(lambda: app, "2025-06-18", {"bare": False})
-        await door.open()
-        modern = {META + "protocolVersion": "2026-07-28", META + "clientInfo": {"name": "t", "version": "1"},
-                  META + "clientCapabilities": {}}  # fmt: skip
         said = []
-        for meta in ({}, modern, {}, modern):
-            params = {"name": "count", **({"_meta": meta} if meta else {})}
-            await door.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-            said.append((await door.next())["result"]["content"][0]["text"])
-        await door.close()
+        async with lines_to(app, "2025-06-18") as lines:
+            for msg in (request_of(1, "tools/call", name="count"), modern_call(1, "count")[0]) * 2:
+                lines.put(msg)
+                said.append((await lines.take())["result"]["content"][0]["text"])
         assert said == ["2025-06-18 1", "2026-07-28 1", "2025-06-18 2", "2026-07-28 1"]
 
     def test_a_server_ends_though_a_handler_swallows_its_cancellation(self):
@@ -6853,6 +6830,19 @@ async def test_the_capability_that_a_question_needs_is_named(method, declared, m
     assert (error["code"], error["data"]) == (-32021, {"requiredCapabilities": missing})
 
 
+@pytest.mark.parametrize("capability, answer", [
+    ("sampling", {}), ("sampling", {"content": "x"}), ("sampling", {"role": "assistant", "content": 5}),
+    ("elicitation", {}), ("elicitation", {"action": "maybe"}), ("elicitation", {"action": 5}),
+    ("elicitation", {"action": "accept"}), ("elicitation", {"action": "accept", "content": {}}),
+    ("elicitation", {"action": "accept", "content": []}),
+    ("elicitation", {"action": "accept", "content": {"value": "x"}}),
+])  # fmt: skip
+async def test_a_wrong_answer_fails_the_tool_alone(capability, answer):
+    app = asking_app(lambda ctx: ctx.sample("?") if capability == "sampling" else ctx.elicit("How many?", int))
+    assert (await answered(app, answer, **{capability: {}}))["isError"]
+    assert isinstance(app.seen[0], m.MCPError)
+
+
 class TestSampling:
     """spec 2025-11-25: client/sampling"""
 
@@ -6962,12 +6952,6 @@ class TestSampling:
         (params,) = of_method(sent, "sampling/createMessage")
         assert params["messages"][0]["content"]["type"] == "image"
         assert app.seen[0]["content"]["type"] == "image"
-
-    @pytest.mark.parametrize("answer", [{}, {"content": "x"}, {"role": "assistant", "content": 5}])
-    async def test_a_malformed_answer_fails_the_tool_alone(self, answer):
-        app = asking_app(lambda ctx: ctx.sample("?"))
-        assert (await answered(app, answer, sampling={}))["isError"]
-        assert isinstance(app.seen[0], m.MCPError)
 
 
 class TestRoots:
@@ -7191,24 +7175,6 @@ class TestElicitation:
             for page, says in (True, "^elicit_url= returned 5: return True or False"), (False, "^sample= returned None"):
                 with pytest.raises(m.ToolError, match=says):
                     await c.call("use", {"page": page})
-
-    @pytest.mark.parametrize(
-        "answer",
-        [
-            {},
-            {"action": "maybe"},
-            {"action": 5},
-            {"action": "accept"},
-            {"action": "accept", "content": {}},
-            {"action": "accept", "content": []},
-            {"action": "accept", "content": {"value": "x"}},
-        ],
-    )
-    async def test_a_wrong_answer_fails_the_tool_alone(self, answer):
-        app = asking_app(lambda ctx: ctx.elicit("How many?", int))
-
-        assert (await answered(app, answer, elicitation={}))["isError"]
-        assert isinstance(app.seen[0], m.MCPError)
 
     @pytest.mark.parametrize("wanted", [
         typing.List[int], typing.Dict[str, int], typing.List[Spot], typing.Literal[1, 2], typing.Union[int, str],
@@ -8193,9 +8159,9 @@ class TestServerStreams:
     spec: basic/transports/stdio
     """
 
-    def test_lines_are_answered_and_the_last_needs_no_newline(self):
-        status, out, err = converse(RUN, call(1, "add", a=1) + call(2, "add", a=2).strip())
-        assert (status, texts(out), err) == (0, {1: "1", 2: "2"}, b"")
+    def test_lines_are_answered_before_the_end_and_the_last_needs_no_newline(self):
+        status, out, err = converse(RUN, call(1, "linger") + call(2, "add", a=2).strip())
+        assert (status, texts(out), err) == (0, {1: "done", 2: "2"}, b"")
 
     def test_both_streams_may_be_files_and_all_in_them_is_answered(self, tmp_path):
         requests, answers = tmp_path / "requests.jsonl", tmp_path / "answers.jsonl"
@@ -8352,10 +8318,6 @@ class TestServerStreams:
 
 class TestServerEnds:
     """How a server ends: by end of input, a signal, a broken pipe, or its parent's death."""
-
-    def test_a_request_that_finishes_in_the_period_of_grace_is_answered(self):
-        status, out, err = converse(RUN, call(1, "linger"))
-        assert (status, texts(out), err) == (0, {1: "done"}, b"")
 
     @pytest.mark.parametrize("tool", ["sleep", "forever"])
     def test_the_end_of_input_ends_a_server_whatever_runs(self, tool):
@@ -9557,7 +9519,7 @@ def child(code, **options):
     return m.Client([sys.executable, "-c", code], **options)
 
 
-async def failure(code, call=False, **options):
+async def failure(code, **options):
     """Return the text of the error with which a client fails."""
     c = child(code, **options)
     with pytest.raises(m.MCPError) as caught:
@@ -9712,13 +9674,13 @@ class TestChild:
 
     async def test_a_server_that_dies_in_a_call_fails_the_call_with_its_last_words(self):
         code = RAW + "serve(lambda msg: sys.exit('out of memory'))"
-        text = await failure(code, call=True)
+        text = await failure(code)
         assert text.endswith('exited with status 1; its last words: "out of memory"')
 
     @posix
     async def test_a_server_that_dies_is_noticed_although_its_own_child_holds_the_pipes(self):
         code = RAW + "serve(lambda msg: (subprocess.Popen(['sleep', '60']), os._exit(7)))"
-        assert "exited with status 7" in await failure(code, call=True)
+        assert "exited with status 7" in await failure(code)
 
     async def test_lines_on_stdout_that_are_not_messages_are_skipped_with_one_warning(self, caplog):
         printed = "[INFO] listening\n\n{'a': 1}\n[]\n5\n\ufeff{}"
@@ -10367,17 +10329,11 @@ class TestServedConnections:
             assert (await wire.answer())[0] == 200
 
     async def test_in_http_1_0_a_stream_ends_with_its_connection(self):
-        async with http_calling() as (caller, server), await Wire.open(server.url) as wire:
-            data = json.dumps(call_of(1, "count", {"to": 2})).encode()
-            fields = {"Content-Type": "application/json", "Content-Length": len(data), "Accept": JSON_BOTH,
-                      "Connection": "keep-alive", **caller.headers}  # fmt: skip
-            head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
-            wire.send(f"POST /mcp HTTP/1.0\r\n{head}\r\n".encode() + data)
-            events = Events(wire)
+        async with http_calling() as (caller, _):
+            wire = await caller.begin("POST", call_of(1, "count", {"to": 2}), version="1.0", connection="keep-alive")
             headers = (await wire.read_head()).headers
             assert "transfer-encoding" not in headers and headers["connection"] == "close"
-            events.head = wire.head
-            assert [msg.get("id") for msg in await events.messages()] == [None, None, 1]
+            assert [msg.get("id") for msg in await Events(wire).messages()] == [None, None, 1]
 
     async def test_a_client_hears_why_its_body_is_refused_though_it_goes_on_sending(self):
         """RFC 9112 §9.6: what still comes is read for 5 seconds, and thrown away."""
@@ -10458,19 +10414,13 @@ class TestServedConnections:
             msg, fields = (msg, fields) if revision == V5 else (call_of(1, "echo", {"text": "a"}), {})
             wire = await caller.begin("POST", msg, **fields)
             await wire.answer()
-            # The same bytes again, on the same connection.
-            data = json.dumps(msg).encode()
-            names = {**caller.headers, **{k.replace("_", "-"): v for k, v in fields.items()}}
-            head = "".join(f"{k}: {v}\r\n" for k, v in names.items())
-            data = (f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: {JSON_BOTH}\r\n{head}"
-                    f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n").encode() + data  # fmt: skip
-            wire.send(data)
+            wire.send(wire.sent)
             assert (await wire.answer())[0] == 200
             gc.collect()
             gc.disable()
             try:
                 for _ in range(50):
-                    wire.send(data)
+                    wire.send(wire.sent)
                     await wire.answer()
                 assert gc.collect() < 50
             finally:
@@ -11229,7 +11179,9 @@ class TestStreamsOverHTTP:
         async with http_calling(app) as (caller, _):
             events = await caller.events("POST", call_of(1, "flood"))
             first = await events.next()
-            seen = [event.id async for event in _each(events)]
+            seen = []
+            while (event := await events.next()) is not None:
+                seen.append(event.id)
             assert await caller.status("GET", last_event_id=first.id) == 400
             rest = await caller.events("GET", last_event_id=seen[-2])
             assert len(await rest.messages()) == 1
@@ -11306,11 +11258,6 @@ class TestStreamsOverHTTP:
             assert not stuck.done()
             events.answer.writer.transport.resume_reading()
             assert (await events.message())["id"] == 1 and await stuck == 202
-
-
-async def _each(events):
-    while (event := await events.next()) is not None:
-        yield event
 
 
 HOSTS_AND_ORIGINS = [  # options, Host, Origin, status of a ping without a session (400) or a refusal (403)
@@ -12096,8 +12043,7 @@ class TestClientOverHTTP:
     async def test_a_response_may_have_its_id_as_text(self, streams):
         async def on_call(wire, head, msg):
             answer = {**result_of(msg, n=1), "id": str(msg["id"])}
-            wire.send(STREAM + sse(answer) if streams else as_json(answer))
-            wire.writer.close()
+            wire.end(STREAM + sse(answer) if streams else as_json(answer))
 
         async with talking(Scripted(on_call)) as client:
             assert await client.request("acme/x") == {"n": 1}
@@ -12116,8 +12062,7 @@ class TestClientOverHTTP:
                 else:
                     if msg.get("id") == "p" and msg["result"] == {}:
                         ponged.set()
-                    wire.send(NO_BODY)
-                wire.writer.close()
+                    wire.end(NO_BODY)
 
         async with talking(Pinging(None)) as client:
             assert client.server_info["name"] == "s"
@@ -12200,8 +12145,7 @@ class TestClientOverHTTP:
 
         async def on_call(wire, head, msg):
             asked.append(msg)
-            wire.send(STREAM + b"retry: 5\n\n" + sse(notification("acme/1"), "e1") + b"id: lost\ndata: {")
-            wire.writer.close()
+            wire.end(STREAM + b"retry: 5\n\n" + sse(notification("acme/1"), "e1") + b"id: lost\ndata: {")
 
         async def on_get(wire, head):
             asked.append(head.headers.get("last-event-id"))
@@ -12209,8 +12153,7 @@ class TestClientOverHTTP:
                 wire.send(NOT_HERE)
                 asked.clear()
             elif asked[-1] == "e1":
-                wire.send(STREAM + sse(notification("acme/2"), "e2"))
-                wire.writer.close()
+                wire.end(STREAM + sse(notification("acme/2"), "e2"))
             else:
                 wire.send(STREAM + sse(result_of(asked[0], n=3), "e3"))
 
@@ -12221,28 +12164,26 @@ class TestClientOverHTTP:
             assert await client.request("acme/x") == {"n": 3}
         assert asked[1:] == ["e1", "e2"] and heard == ["acme/1", "acme/2"]
 
-    @pytest.mark.parametrize("refused, match, error", [
-        (b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "answer is lost", m.ConnectionClosed),
-        (b"HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n", "400", m.ConnectionClosed),
+    @pytest.mark.parametrize("refused, match", [
+        (b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", "answer is lost"),
+        (b"HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n", "400"),
     ])  # fmt: skip
-    async def test_a_call_whose_answer_is_lost_is_not_made_twice(self, refused, match, error):
+    async def test_a_call_whose_answer_is_lost_is_not_made_twice(self, refused, match):
         async def on_call(wire, head, msg):
-            wire.send(STREAM + b"retry: 1\nid: e1\ndata:\n\n")
-            wire.writer.close()
+            wire.end(STREAM + b"retry: 1\nid: e1\ndata:\n\n")
 
         async def on_get(wire, head):
             wire.send(refused if "last-event-id" in head.headers else NOT_HERE)
 
         script = Scripted(on_call, on_get=on_get)
         async with talking(script) as client:
-            with pytest.raises(error, match=match):
+            with pytest.raises(m.ConnectionClosed, match=match):
                 await client.request("tools/call", {"name": "x"})
         assert script.methods().count("tools/call") == 1 and script.methods().count("initialize") == 1
 
     async def test_a_response_that_is_resumed_in_vain_is_not_reported_as_missed_announcements(self, caplog):
         async def on_call(wire, head, msg):
-            wire.send(STREAM + b"retry: 1\nid: e1\ndata:\n\n")
-            wire.writer.close()
+            wire.end(STREAM + b"retry: 1\nid: e1\ndata:\n\n")
 
         async def on_get(wire, head):
             if "last-event-id" in head.headers:
@@ -12264,8 +12205,7 @@ class TestClientOverHTTP:
         asked = []
 
         async def on_call(wire, head, msg):
-            wire.send(STREAM + b"retry: 1\nid: a\x01b\ndata:\n\n")
-            wire.writer.close()
+            wire.end(STREAM + b"retry: 1\nid: a\x01b\ndata:\n\n")
 
         async def on_get(wire, head):
             asked.append(head.headers)
@@ -12297,8 +12237,7 @@ class TestClientOverHTTP:
 
         async def on_get(wire, head):
             gets.append(1)
-            wire.send(STREAM + b"retry: 60000\nid: e1\n\n")
-            wire.writer.close()
+            wire.end(STREAM + b"retry: 60000\nid: e1\n\n")
 
         async with talking(Scripted(on_get=on_get)):
             await eventually(lambda: gets)
@@ -12517,8 +12456,7 @@ class TestClientOverHTTP:
             asked.append(msg["id"])
             if len(asked) == 1:
                 granted = {"_meta": {META + "subscriptionId": msg["id"]}, "notifications": msg["params"]["notifications"]}
-                wire.send(STREAM + sse({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": granted}))
-                wire.writer.close()
+                wire.end(STREAM + sse({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": granted}))
             else:
                 wire.send(framed("text/plain", b"gone", "410 Gone"))
 
@@ -12558,8 +12496,7 @@ class TestClientOverHTTP:
             if head.method == "POST":
                 wire.send(b"HTTP/1.1 405 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             else:
-                wire.send(STREAM + events)
-            wire.writer.close()
+                wire.end(STREAM + events)
 
         async with scripted(old) as url:
             with pytest.raises((m.MCPError, ValueError), match=match):
@@ -16280,10 +16217,6 @@ class TestReadme:
         assert [cut.start() for cut in cuts] == sorted(cut.start() for cut in cuts)
 
     def test_links_of_every_page_lead_somewhere(self):
-        def anchors(text):
-            titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
-            return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
-
         for page in [HERE / "README.md", *(HERE / "examples").rglob("*.md")]:
             text = page.read_text("utf-8")
             for path, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", text):
@@ -16550,7 +16483,7 @@ def prose(markdown):
 
 
 def anchors(markdown):
-    """Return the anchors of a page's headings, as the specification's site makes them."""
+    """Return the anchors of a page's headings, as GitHub and the specification's site make them."""
     found = set()
     for heading in re.findall(r"^#+ +(.+?) *$", markdown, re.M):
         found.add(re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-"))
@@ -16604,11 +16537,7 @@ def examples(module, names):
     return number, report.getvalue()
 
 
-class OfTheBook:
-    """Tests that share what they find out about the book: one process takes them all."""
-
-
-class TestReadingOrder(OfTheBook):
+class TestReadingOrder:
     """A section uses only what stands above it: you can stop at any banner and have a working thing."""
 
     def test_sections_stand_in_order(self):
@@ -16633,7 +16562,7 @@ class TestReadingOrder(OfTheBook):
         assert {number: stage.failures for number, stage in stages().items() if stage.failures} == {}
 
 
-class TestCuts(OfTheBook):
+class TestCuts:
     """The table of cuts in the reference: what the file is when it is cut off before a Part."""
 
     def cut(self, name):
@@ -16675,7 +16604,7 @@ def foreign_names(node, own=("self", "cls", "super()")):
         yield from foreign_names(child, inner)
 
 
-class TestProportions(OfTheBook):
+class TestProportions:
     """What can be read at one sitting; .ci/sizes reports sizes as a whole."""
 
     def test_sections_can_be_read_at_one_sitting(self):
@@ -16705,7 +16634,7 @@ class TestProportions(OfTheBook):
         assert {n: len(line) for n, line in enumerate(LINES, 1) if len(line) > 100} == {}
 
 
-class TestWords(OfTheBook):
+class TestWords:
     """Names, dates, examples and citations."""
 
     def test_public_names_exist_and_are_explained(self):
@@ -16874,7 +16803,7 @@ async def say_everything(revision):
         await subscription.close()
 
 
-class TestTables(OfTheBook):
+class TestTables:
     """What the file says, and the specification or another file says too, is the same."""
 
     def test_every_method_of_the_specification_is_a_row(self):
