@@ -3368,7 +3368,7 @@ def no_such(what: str, name: str, there: Iterable[str]) -> str:
 def check_options(use: str, given: Iterable[str], *makers: Function) -> None:
     """Raise TypeError for an option that these functions do not have."""
     there = {p.name: p for make in makers for p in inspect.signature(make).parameters.values()
-             if p.kind is p.KEYWORD_ONLY}
+             if p.default is not p.empty}
     for name in {*given}.difference(there):
         raise TypeError(f"{use}: {no_such('option', name, there)}")
 
@@ -4970,9 +4970,7 @@ class Server:
         cache_scope: str = "private", state_key: str | bytes | None = None,
         access_log: bool = False, **others: typing.NoReturn
     ):
-        for option in others:
-            problem = no_such("option", option, [*inspect.signature(Server).parameters][:-1])
-            raise TypeError(f'Server(): {problem} (those of HTTP go to run("http", port=8000))')
+        check_options('Server() (those of HTTP go to run("http", port=8000))', others, Server)
         number, seconds = rate_limit or (1, 1.0)
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
