@@ -5273,11 +5273,12 @@ class Server:
         return ServerThread(self, transport, options)
 
 
-def write_stderr(text: str) -> None:
-    """Write on stderr, which may be closed, None, or on a full disk."""
+def write_stderr(text: str, stream: Any = None) -> None:
+    """Write on stderr or its like, which may be closed, None, or on a full disk."""
+    stream = stream or sys.stderr
     with suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        stream.write(text)
+        stream.flush()
 
 
 def at_terminal(*streams: Any) -> bool:
@@ -11644,9 +11645,7 @@ class TraceView:
             text = f"{text}\n{shown}"
         else:
             text = f"{text} {self.gist(msg)}"[: columns()].rstrip()
-        with suppress(OSError, ValueError, AttributeError):  # the stream is closed
-            self.stream.write(plain(text) + "\n")
-            self.stream.flush()
+        write_stderr(plain(text) + "\n", self.stream)
 
     def title(self, direction: str, name: str, msg: JSON) -> str:
         """Return the method of a message, or the request that it answers and its duration."""
