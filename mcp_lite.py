@@ -6858,11 +6858,9 @@ class Client(ClientSession):
         self.answers = Answers(name, callbacks, ask, capabilities)
         self.timeout, self.max_timeout = min(timeout, max_timeout), max_timeout
         self.progress = progress
-        changes = without_none(
-            tools=on_tools_changed, prompts=on_prompts_changed, resources=on_resources_changed
-        )
-        for what, changed in changes.items():
-            self.on(f"notifications/{what}/list_changed")(lambda _, fn=changed: fn())
+        for what in ("tools", "prompts", "resources"):
+            if changed := given[f"on_{what}_changed"]:
+                self.on(f"notifications/{what}/list_changed")(lambda _, fn=changed: fn())
         if log:
             self.on("notifications/message")(
                 lambda params: log(*map(params.get, CALLED_WITH["log"].split())))
