@@ -610,9 +610,9 @@ def encode(msg: Payload) -> bytes:
     """
     # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
     data = _to_json(msg).encode("utf-8", "replace")
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise LimitExceeded(f"the message is {len(data)} bytes long; a message may have "
-                            f"{MAX_MESSAGE_BYTES}", code=INTERNAL_ERROR)
+    if len(data) > MAX_ELEMENTS and (  # the count is quick, but includes what stands in strings
+            len(data) > MAX_MESSAGE_BYTES or sum(map(data.count, b",[{")) > MAX_ELEMENTS):
+        _check_bounds(data)
     return data
 
 
@@ -662,7 +662,7 @@ def decode(data: bytes) -> JSON:
 def _check_bounds(data: bytes) -> None:
     """Refuse a message that costs too much to parse."""
     if len(data) > MAX_MESSAGE_BYTES:
-        raise LimitExceeded(f"a message is longer than {MAX_MESSAGE_BYTES} bytes")
+        raise LimitExceeded(f"{len(data)} bytes are more than {MAX_MESSAGE_BYTES}")
     if len(data) <= MAX_ELEMENTS and data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
         return
     # What stands in strings does not count. Without escaped quotes, each second piece is a string.
@@ -1960,7 +1960,7 @@ class Peer(Requester):
             problem = f"the response to {exchange.title} cannot be sent"
             logger.error("%s: %s", problem, exc)
             if isinstance(exc, LimitExceeded):
-                problem += f": {exc}; a tool with structured=False sends a text once"
+                problem += f": {exc}; return less, or only a text: structured=False"
             await put(error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem}))
         finally:
             self.unread -= 1

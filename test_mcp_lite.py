@@ -1978,9 +1978,32 @@ class TestLimitsOfMessages:
             return "x" * n
 
         async with m.Client(app) as c:
-            with pytest.raises(m.RemoteError, match="16777216; a tool with structured=False"):
+            with pytest.raises(m.RemoteError, match="^the response to tools/call of 'make' cannot be sent: "
+                               r"17\d+ bytes are more than 16777216; return less, or only a text: structured=False"):
                 await c.call("make", {"n": 17_000_000})
             assert await c.call("make", {"n": 1}) == "x"
+
+    @newest_revisions
+    async def test_more_elements_than_would_be_read_are_not_sent(self, revision, caplog):
+        app = m.Server()
+
+        @app.tool
+        async def make(n: int) -> typing.List[int]:
+            return [*range(n)]
+
+        @app.tool(structured=False)
+        async def commas(n: int) -> str:
+            return "[{," * n
+
+        async with m.Client(app, revision=revision) as c:
+            with pytest.raises(m.RemoteError, match="^the response to tools/call of 'make' cannot be sent: a message has "
+                               "more than 250000 elements; return less, or only a text: structured=False"):
+                await c.call("make", {"n": 250_000})
+            assert "more than 250000 elements" in caplog.text
+            with pytest.raises(m.LimitExceeded, match="^a message has more than 250000 elements"):
+                await c.call("make", {"n": [1] * 250_000})
+            assert len(await c.call("make", {"n": 249_000})) == 249_000
+            assert await c.call("commas", {"n": 200_000}) == "[{," * 200_000
 
     @pytest.mark.parametrize("unit", [b"[", b'{"a":', b'[{"a":', b"[],", b'{"":', b'"",', b"1"])
     async def test_absurd_nesting_and_numbers_are_refused_and_no_crash(self, unit, lines):
