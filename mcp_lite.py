@@ -4348,6 +4348,11 @@ def is_result(value: Any) -> bool:
         return False
     content = value["content"]
     is_content = isinstance(content, list) and all(map(_is_block, content))
+    others = value.keys() - {"content", "structuredContent", "isError", "_meta"}
+    if others:
+        if is_content and others <= {"is_error", "structured_content"}:
+            raise TypeError("in a whole result, write isError and structuredContent")
+        return False
     if len(value) > 1 and not is_content:
         raise TypeError("the content of a whole result must be a list of blocks")
     return is_content and len(value) + len(content) > 1
@@ -4471,7 +4476,8 @@ class Tool(Entry):
             try:
                 self.check_output(answer.get("structuredContent"))
             except SchemaError as exc:
-                raise MCPError(f"its structuredContent broke its output schema: {exc}") from exc
+                raise MCPError("as structured data, it does not fit the return annotation or "
+                               f"output_schema=: {exc}") from exc
         return answer
 
     def _structured(self, value: Any) -> JSON:

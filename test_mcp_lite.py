@@ -5333,9 +5333,39 @@ A modern client is told of what it listens for and of nothing else, after an ack
         async with m.Client(app, revision=V4) as c:
             result = await c.call_tool("t")
         if breaks:
-            assert "broke its output schema" in result["content"][0]["text"] and "tool 't' returned" in caplog.text
+            assert result["content"][0]["text"].startswith(
+                "tool 't' returned dict: as structured data, it does not fit the return annotation or output_schema=: ")
+            assert "tool 't' returned" in caplog.text
         else:
             assert result == given
+
+    async def test_a_value_that_does_not_fit_the_return_annotation_fails_the_tool(self):
+        app = m.Server()
+
+        @app.tool
+        def count() -> int:
+            return "many"
+
+        async with m.Client(app) as c:
+            with pytest.raises(m.ToolError, match="^tool 'count' returned str: as structured data, it does not fit the return "
+                               "annotation or output_schema=: result: expected integer, got string$"):
+                await c.call("count")
+
+    @pytest.mark.parametrize("given, refused", [
+        ({"content": [{"type": "text", "text": "no"}], "is_error": True}, True),
+        ({"content": [], "structured_content": {"a": 1}}, True),
+        ({"content": "no", "is_error": True}, False),
+        ({"content": [{"type": "text", "text": "no"}], "is_error": True, "id": 7}, False),
+    ])  # fmt: skip
+    async def test_a_whole_result_with_names_of_python_is_not_sent_as_data(self, given, refused):
+        app = m.Server()
+        app.add_tool(lambda: given, name="t")
+        async with m.Client(app) as c:
+            if refused:
+                with pytest.raises(m.ToolError, match="tool 't' returned dict: in a whole result, write isError and structuredContent"):
+                    await c.call("t")
+            else:
+                assert await c.call("t") == given
 
     @newest_revisions
     async def test_a_client_is_told_of_each_list_that_changes(self, revision):
