@@ -606,7 +606,7 @@ def encode(msg: Payload) -> bytes:
     """Return a message, or a batch, as one line of UTF-8 without its newline.
 
     Raises TypeError or ValueError for values that JSON cannot say, and LimitExceeded for a line
-    that is longer than we would read. spec: basic/transports/stdio#sending-messages
+    of more bytes or elements than we would read. spec: basic/transports/stdio#sending-messages
     """
     # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
     data = _to_json(msg).encode("utf-8", "replace")
@@ -3648,9 +3648,8 @@ class Form:
             items = field.get("items", {})
             choices = items.get("enum") or [part.get("const") for part in items.get("anyOf", ())]
         if field.get("type") not in FORM_TYPES or {*map(type, choices)} != {str}:
-            raise TypeError(f"a form cannot ask for {name!r}, {field!r:.100}: use str, int, float, "
-                            "bool, date, a Literal or Enum of str, a list of one of those, or a "
-                            "TypedDict of them")
+            raise TypeError(f"a form cannot ask for {name!r}: its fields are str, int, float, "
+                            "bool, date, a Literal or Enum of str, or a list of such a Literal")
         return field
 
     def read(self, answer: Msg) -> Elicited[Any]:
@@ -4343,8 +4342,7 @@ def scope_list(scopes: Names) -> list[str]:
 
 def is_result(value: Any) -> bool:
     """Return whether a tool's value is the whole result as on the wire: blocks in `content`."""
-    others = {"structuredContent", "isError", "_meta"}
-    if not isinstance(value, dict) or value.keys() - others != {"content"}:
+    if not isinstance(value, dict) or "content" not in value:
         return False
     content = value["content"]
     is_content = isinstance(content, list) and all(map(_is_block, content))
