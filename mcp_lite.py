@@ -6435,20 +6435,13 @@ class ClientSession:
 
     # The connection.
 
-    @property
-    def revision(self) -> str:
-        """The negotiated protocol revision, a date."""
-        return self.peer.session.rev
+    revision: str = _fact("peer.session.rev", "The negotiated revision, a date.")
+    lost: ConnectionClosed | None = _fact("peer.lost", "Why the connection has ended, or None.")
 
     @property
     def modern(self) -> bool:
         """Whether that is a revision without sessions."""
         return self.revision >= MODERN
-
-    @property
-    def lost(self) -> ConnectionClosed | None:
-        """Why the connection has ended; else None."""
-        return self.peer.lost
 
     async def connect(self) -> None:
         """Connect and negotiate a revision; done by `async with`."""
