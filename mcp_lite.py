@@ -3360,8 +3360,8 @@ def no_such(what: str, name: str, there: Iterable[str]) -> str:
 
     names = [*there]
     near = difflib.get_close_matches(name, names, 1)
-    available = ", ".join(names)[:1000] or "none"
-    hint = f"did you mean {near[0]}?" if near else f"available: {available}"
+    hint = (f"did you mean {near[0]}?" if near
+            else f"available: {', '.join(names)[:1000] or 'none'}")
     return f"no {what} {name!r}; {hint}"
 
 
@@ -11856,7 +11856,7 @@ async def listed(c: Client, kind: str) -> list[Msg]:
     try:
         return list(await getattr(c, f"list_{kind}")())
     except CapabilityMissing:
-        return []
+        pass
     except RemoteError as exc:  # some servers declare resources, but lack templates
         if exc.code != METHOD_NOT_FOUND:
             raise
