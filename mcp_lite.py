@@ -6850,8 +6850,8 @@ class Client(ClientSession):
             "elicitation.form": elicit, "elicitation.url": elicit_url})
         if ask and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
-        super().__init__(target, connector_of(target, options, type(self)), revision,
-                         {"name": name, "version": str(version)})
+        super().__init__(target, connector_of(target, without_none(**options), type(self)),
+                         revision, {"name": name, "version": str(version)})
         self.answers = Answers(name, callbacks, ask, capabilities)
         self.timeout, self.max_timeout = min(timeout, max_timeout), max_timeout
         self.progress = progress

@@ -9828,6 +9828,13 @@ asyncio.run(main())"""
                 with pytest.raises(ValueError, match="token= must be a str of visible ASCII"):
                     make(target, token=token)
 
+    async def test_an_option_that_is_none_is_as_if_it_were_not_passed(self):
+        options = dict.fromkeys(["token", "auth", "headers", "ssl", "env", "cwd", "stderr", "exit_seconds"])
+        m.Client(m.Server(), **options)
+        m.Client("https://127.0.0.1/mcp", **options)
+        async with child(PID, **options) as c:
+            assert (await c.call("x")).isdigit()
+
     @pytest.mark.parametrize("target", ["", []])
     async def test_an_empty_command_is_refused(self, target):
         with pytest.raises((ValueError, TypeError), match="empty|cannot connect"):
