@@ -6713,7 +6713,9 @@ class ClientSession:
     # Announcements.
 
     def on(self, method: str) -> Function:
-        """Decorate fn(params), plain or async: it is called for each such notification."""
+        """Call fn(params), plain or async, for each such notification."""
+        if method == "notifications/progress":
+            raise ValueError("pass progress= to Client or call() instead")
 
         def decorate(fn: Any) -> Any:
             self.listeners.setdefault(method, []).append(fn)
