@@ -2266,7 +2266,7 @@ class Checking:
     def spend(self, steps: int) -> None:
         self.steps -= steps
         if self.steps < 0 or len(self.scopes) > 2 * MAX_DEPTH:
-            raise LimitExceeded("it takes too long, or is nested too deep: simplify it")
+            raise LimitExceeded("it takes too long, or is nested too deep, or in a circle")
 
     def apply(self, node: Node, value: JSON, evaluated: set[Any] | None = None) -> Any:
         kind = kind_of(value)

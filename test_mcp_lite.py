@@ -4027,6 +4027,11 @@ class TestHosts:
         text = json.dumps(["x" * 10000] * 5)
         assert "takes too long" in await value_of(lambda args: 1, {"a": text}, input_schema=schema)
 
+    async def test_a_schema_that_refers_to_itself_alone_fails_and_says_so(self):
+        circle = {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "properties": {"x": {"$ref": "#/$defs/a"}}}
+        said = await value_of(lambda args: 1, {"x": 1}, input_schema={"type": "object", **circle})
+        assert said == "is not usable: it takes too long, or is nested too deep, or in a circle"
+
     async def test_a_class_has_no_json(self):
         assert "type has no JSON form" in await value_of(lambda: Point, {})
 
