@@ -610,7 +610,7 @@ def encode(msg: Payload) -> bytes:
     """
     # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
     data = _to_json(msg).encode("utf-8", "replace")
-    if len(data) > MAX_ELEMENTS and (  # the count is quick, but includes what stands in strings
+    if len(data) > MAX_ELEMENTS and (  # a quick count, of what stands in strings, too
             len(data) > MAX_MESSAGE_BYTES or sum(map(data.count, b",[{")) > MAX_ELEMENTS):
         _check_bounds(data)
     return data
@@ -3882,7 +3882,7 @@ def _sync_or_async(method: Fn) -> Fn:
         try:
             coro = method(self, *args, **kwargs)
         except TypeError as exc:  # of the call itself: none of its code has run
-            there = ", ".join(inspect.signature(method).parameters)
+            there = ", ".join([*inspect.signature(method).parameters][1:])
             raise TypeError(f"{exc}; its parameters are {there}") from None
         return self._on_loop(coro)
 
@@ -11862,7 +11862,7 @@ async def listed(c: Client, kind: str) -> list[Msg]:
     except RemoteError as exc:  # some servers declare resources, but lack templates
         if exc.code != METHOD_NOT_FOUND:
             raise
-        return []
+    return []
 
 
 async def do_info(c: Client, args: Any) -> Shown:

@@ -7251,8 +7251,8 @@ class TestElicitation:
                 await c.call("tool")
 
     @pytest.mark.parametrize("misused, says", [
-        (lambda ctx: ctx.elicit(message="?", schema=Spot), "'schema'; its parameters are self, message, wanted, key, timeout"),
-        (lambda ctx: ctx.info("?", logger_name="a"), "'logger_name'; its parameters are self, level, data, logger"),
+        (lambda ctx: ctx.elicit(message="?", schema=Spot), "'schema'; its parameters are message, wanted, key, timeout"),
+        (lambda ctx: ctx.info("?", logger_name="a"), "'logger_name'; its parameters are level, data, logger"),
         (lambda ctx: ctx.elicit("?", {"sure": bool}), "Object of type type is not JSON serializable"),
         (lambda ctx: ctx.elicit("?", dict), "^a form cannot ask for 'value': its fields are str, int, float, bool, date, a Literal or Enum of str, or a list"),
         (lambda ctx: ctx.report_progress("half", 2), "'half'"),
