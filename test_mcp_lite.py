@@ -11148,6 +11148,7 @@ class TestSessionsOverHTTP:
             assert len(await events.messages()) == 3
 
     async def test_another_principals_session_is_not_there(self):
+        """CVE-2026-52869, CVE-2026-52870"""
         async with http_calling(token={"a": "alice", "b": "bob", "c": "alice"}, headers={"authorization": "Bearer a"}) as (caller, _):
             assert await caller.status("POST", PING, authorization="Bearer c") == 200
             for method, body in (("POST", PING), ("GET", b""), ("DELETE", b"")):
@@ -11501,14 +11502,19 @@ class TestWhoMayComeIn:
 class TestRunningAPort:
     """TCP, Unix sockets and TLS; how it ends."""
 
-    def test_a_server_goes_on_listening_although_many_connections_are_reset(self):
-        async def call():
-            async with m.Client(url) as client:
-                return await client.call("one")
-
-        code = "import mcp_lite as m\napp = m.Server()\napp.tool(lambda: 1, name='one')\napp.run('http', port=0)"
+    @contextlib.contextmanager
+    def server(self, before=""):
+        """Start a server that serves HTTP in a process of its own; give the process and the URL."""
+        code = before + "import mcp_lite as m\napp = m.Server()\napp.tool(lambda: 1, name='one')\napp.run('http', port=0)"
         with started([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE) as process:
-            url = re.search(r"http://\S+", process.stderr.readline().decode())[0]
+            yield process, re.search(r"http://\S+", process.stderr.readline().decode())[0]
+
+    async def call(self, url):
+        async with m.Client(url) as client:
+            assert await client.call("one") == "1"
+
+    def test_a_server_goes_on_listening_although_many_connections_are_reset(self):
+        with self.server() as (process, url):
             where = urllib.parse.urlsplit(url)
             for _ in range(200):
                 with socket.create_connection((where.hostname, where.port)) as sock:
@@ -11517,36 +11523,15 @@ class TestRunningAPort:
             reader = threading.Thread(target=process.stderr.read)
             reader.start()
             try:
-                assert asyncio.run(call()) == "1"
+                asyncio.run(self.call(url))
             finally:
                 process.kill()
                 reader.join()
 
     @posix
     def test_a_process_that_may_open_64_files_serves(self):
-        code = """if 1:
-            import resource
-
-            import mcp_lite as m
-
-            resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-            app = m.Server()
-            app.tool(lambda: 1, name="one")
-            app.run("http", port=0)"""
-
-        async def call():
-            async with m.Client(url) as client:
-                return await client.call("one")
-
-        with started([sys.executable, "-c", code], cwd=HERE, stderr=subprocess.PIPE) as process:
-            url = re.search(r"http://\S+", process.stderr.readline().decode())[0]
-            assert asyncio.run(call()) == "1"
-
-    async def test_a_port_that_is_taken_is_an_error_that_says_so(self):
-        async with m.Server().http(port=0) as server:
-            with pytest.raises(m.CannotServe, match="in use|taken|already|10048|0x2740"):
-                async with m.Server().http(port=urllib.parse.urlsplit(server.url).port):
-                    pass
+        with self.server("import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n") as (_, url):
+            asyncio.run(self.call(url))
 
     @posix
     async def test_a_unix_socket(self, tmp_path):
@@ -11653,14 +11638,6 @@ class TestRunningAPort:
             await server.__aexit__(None, None, None)
             [last] = await events.messages()
             assert last["id"] == 7 and "result" in last
-
-    async def test_a_server_in_a_thread_has_a_url_and_stops(self):
-        handle = sample_app().start_in_thread("http", port=0)
-        try:
-            async with m.Client(handle.url) as client:
-                assert await client.call("echo", {"text": "x"}) == "x"
-        finally:
-            handle.stop()
 
     async def test_an_open_door_is_pointed_out(self, caplog):
         async with m.Server().http(host="0.0.0.0", port=0):
@@ -11981,6 +11958,9 @@ def sse(msg, id=None):
     return (f"id: {id}\n" if id else "").encode() + f"data: {json.dumps(msg)}\n\n".encode()
 
 
+EVENT, E1, E2 = (STREAM + b"retry: 1\n\n" + sse(notification("acme/n"), id) for id in (None, "e1", "e2"))
+
+
 #: What a server answers a request with; ANSWER is a message with its answer, SIZE the length of that.
 GOOD_ANSWERS = [
     JSON_OK + b"Content-Length: SIZE\r\n\r\nANSWER",
@@ -12285,22 +12265,6 @@ class TestClientOverHTTP:
                 await client.request("acme/x")
         assert len(asked) == 1
 
-    @pytest.mark.parametrize("id_", ["a\x01b", "a" * 9000])
-    async def test_after_an_id_that_no_header_can_carry_a_stream_is_opened_anew(self, id_):
-        gets = []
-
-        async def on_get(wire, head):
-            gets.append(head.headers.get("last-event-id"))
-            wire.send(STREAM + b"retry: 1\nid: %b\n\n" % id_.encode())
-            if len(gets) == 1:
-                wire.writer.close()
-            else:
-                await wire.reader.read()
-
-        async with talking(Scripted(on_get=on_get)):
-            await eventually(lambda: len(gets) == 2)
-        assert gets == [None, None]
-
     async def test_a_stream_is_opened_again_no_sooner_than_the_server_says(self):
         gets = []
 
@@ -12375,63 +12339,36 @@ class TestClientOverHTTP:
                 await client.request("acme/x")
             assert await client.request("acme/x") == {}
 
-    async def test_after_a_gap_in_a_stream_without_ids_the_lists_count_as_changed(self):
-        gets, changed = [], asyncio.Event()
+    #: What standalone streams are answered with in turn, the last of which stays open; the ID from which each
+    #: goes on; how often the lists count as changed, for what may have been missed.
+    STREAMS = [
+        ("without IDs", [EVENT, EVENT], [None, None], 1),
+        ("whose events are kept", [E1, E2], [None, "e1"], 0),
+        ("whose events are no longer kept", [E1, framed("text/plain", b"", "400 No"), E1], [None, "e1", None], 1),
+        ("whose server is away", [E1, E2, framed("text/plain", b"", "503 Later"), E2], [None, "e1", "e2", "e2"], 0),
+        ("with an ID that is not text", [STREAM + b"retry: 1\nid: a\x01b\n\n", EVENT], [None, None], 1),
+        ("with an ID that is too long", [STREAM + b"retry: 1\nid: %b\n\n" % (b"a" * 9000), EVENT], [None, None], 1),
+    ]
 
-        async def on_get(wire, head):
-            gets.append(head)
-            wire.send(STREAM + b"retry: 1\n\n" + sse(notification("acme/n")))
-            if len(gets) == 1:
-                wire.writer.close()
-            else:
-                await wire.reader.read()
-
-        async with talking(Scripted(on_get=on_get), on_tools_changed=changed.set):
-            await changed.wait()
-
-    async def test_a_stream_whose_events_are_no_longer_kept_goes_on_from_now(self):
-        gets, changed = [], asyncio.Event()
-
-        async def on_get(wire, head):
-            gets.append(head.headers.get("last-event-id"))
-            if gets[-1]:
-                wire.send(b"HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n")
-                return
-            wire.send(STREAM + b"retry: 1\n\n" + sse(notification("acme/n"), "e1"))
-            if len(gets) == 1:
-                wire.writer.close()
-            else:
-                await wire.reader.read()
-
-        async with talking(Scripted(on_get=on_get), on_tools_changed=changed.set):
-            leap = time_machine()
-            await eventually(lambda: leap(0.5) or changed.is_set())
-        assert gets == [None, "e1", None]
-
-    async def test_the_standalone_stream_is_opened_again_and_paced(self):
-        gets, heard = [], []
+    @pytest.mark.parametrize("what, answers, wanted, changes", STREAMS, ids=[x[0] for x in STREAMS])
+    async def test_a_standalone_stream_that_ends_goes_on(self, what, answers, wanted, changes):
+        gets, heard, changed = [], [], []
 
         async def on_get(wire, head):
             gets.append(head.headers.get("last-event-id"))
-            if len(gets) == 3:
-                wire.send(b"HTTP/1.1 503 Later\r\nContent-Length: 0\r\n\r\n")
-                return
-            wire.send(STREAM + b"retry: 1\n\n" + sse(notification("acme/n"), f"e{len(gets)}"))
-            if len(gets) < 4:
-                wire.writer.close()
+            if len(gets) < len(answers):
+                wire.end(answers[len(gets) - 1])
             else:
+                wire.send(answers[-1])
                 await wire.reader.read()
 
-        async with talking(Scripted(on_get=on_get)) as client:
+        async with talking(Scripted(on_get=on_get), on_tools_changed=lambda: changed.append(1)) as client:
             client.on("acme/n")(lambda params: heard.append(1))
             leap = time_machine()
-
-            def heard_all():
-                leap(0.5)
-                return len(gets) == 4 and len(heard) >= 2
-
-            await eventually(heard_all)
-        assert gets == [None, "e1", "e2", "e2"]
+            news = sum(b"acme/n" in answer for answer in answers)
+            await eventually(lambda: leap(0.5) or len(gets) == len(answers) and len(heard) == news)
+            await client.request("acme/x")
+        assert (gets, len(changed)) == (wanted, changes)
 
     @pytest.mark.parametrize("status, again", [(405, False), (404, False), (400, False), (409, True), (429, True), (503, True)])
     async def test_a_standalone_stream_that_is_refused_is_asked_for_again_where_that_may_pass(self, status, again):
@@ -13172,12 +13109,38 @@ def world():
     return World().running()
 
 
-@pytest.fixture(scope="module")
-def keys():
-    """examples/authorization/keys.py: it signs, and has more ways to a token."""
-    spec = importlib.util.spec_from_file_location("keys", HERE / "examples/authorization/keys.py")
+@contextlib.asynccontextmanager
+async def world_with_tls(certificate, monkeypatch, name):
+    """Give a World whose name is resolved to 127.0.0.1, and the options of a client that trusts it."""
+    theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=certificate[0])
+    theirs.load_cert_chain(*certificate)
+    ours.check_hostname = False
+    resolve, suffix = socket.getaddrinfo, name[name.rindex(".") :]
+
+    def getaddrinfo(host, *rest, **options):
+        return resolve("127.0.0.1" if str(host).endswith(suffix) else host, *rest, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    async with World().running(ssl=theirs) as world:
+        root = world.root.replace("127.0.0.1", name)
+        for doc in (world.resource, world.server):
+            doc.update(json.loads(json.dumps(doc).replace(world.root, root)))
+        world.redirect["iss"], world.root = root, root
+        yield world, ours
+
+
+def load_example(path):
+    """Return a program of examples/ as a module."""
+    file = HERE / "examples" / path
+    spec = importlib.util.spec_from_file_location(file.stem, file)
     spec.loader.exec_module(module := importlib.util.module_from_spec(spec))
     return module
+
+
+@pytest.fixture(scope="module")
+def keys():
+    """It signs, and has more ways to a token."""
+    return load_example("authorization/keys.py")
 
 
 @pytest.fixture(autouse=True)
@@ -13557,16 +13520,8 @@ class TestLoggingIn:
     ])  # fmt: skip
     async def test_a_public_server_leads_to_no_private_place(self, who, lie, why, certificate, monkeypatch):
         """RFC 9728 §7.7: the address is judged where the socket connects, whatever the name says."""
-        import ssl
-
-        theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=certificate[0])
-        theirs.load_cert_chain(*certificate)
-        ours.check_hostname = False
         wire = asyncio.sslproto._SSLProtocolTransport
-        resolve, peer_of = socket.getaddrinfo, wire.get_extra_info
-
-        def getaddrinfo(host, *rest, **options):
-            return resolve("127.0.0.1" if str(host).endswith(".example") else host, *rest, **options)
+        peer_of = wire.get_extra_info
 
         def get_extra_info(transport, name, default=None):
             found = peer_of(transport, name, default)
@@ -13574,14 +13529,9 @@ class TestLoggingIn:
             far = name == "peername" and tls and tls.server_hostname == "mcp.example"
             return ("93.184.216.34", *found[1:]) if far else found
 
-        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
         monkeypatch.setattr(wire, "get_extra_info", get_extra_info)
-        async with World().running(ssl=theirs) as world:
+        async with world_with_tls(certificate, monkeypatch, "mcp.example") as (world, ours):
             port = world.root.rpartition(":")[2]
-            root = world.root.replace("127.0.0.1", "mcp.example")
-            for doc in (world.resource, world.server):
-                doc.update(json.loads(json.dumps(doc).replace(world.root, root)))
-            world.redirect["iss"], world.root = root, root
             await world.log_in(ssl=ours)
             world.forget()
             before = len(world.seen)
@@ -13596,22 +13546,7 @@ class TestLoggingIn:
     async def test_a_login_on_a_private_network_is_refreshed_by_another_process(
         self, certificate, monkeypatch, tmp_path, later
     ):
-        import ssl
-
-        theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=certificate[0])
-        theirs.load_cert_chain(*certificate)
-        ours.check_hostname = False
-        resolve = socket.getaddrinfo
-
-        def getaddrinfo(host, *rest, **options):
-            return resolve("127.0.0.1" if str(host).endswith(".corp") else host, *rest, **options)
-
-        monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-        async with World().running(ssl=theirs) as world:
-            root = world.root.replace("127.0.0.1", "mcp.corp")
-            for doc in (world.resource, world.server):
-                doc.update(json.loads(json.dumps(doc).replace(world.root, root)))
-            world.redirect["iss"], world.root = root, root
+        async with world_with_tls(certificate, monkeypatch, "mcp.corp") as (world, ours):
             for _ in range(2):
                 await world.log_in(world.oauth(store=m.FileStore(tmp_path)), ssl=ours)
                 later(3600)
@@ -14420,9 +14355,7 @@ class TestJudges:
     ])  # fmt: skip
     async def test_introspection(self, answer, who):
         """examples/authorization/introspection.py"""
-        path, asked = HERE / "examples/authorization/introspection.py", []
-        spec = importlib.util.spec_from_file_location("introspection", path)
-        spec.loader.exec_module(example := importlib.util.module_from_spec(spec))
+        example, asked = load_example("authorization/introspection.py"), []
 
         async def respond(request):
             asked.append(request)
@@ -14588,12 +14521,6 @@ class TestGuard:
                 msg["params"]["arguments"] = {"deep": False}
             status, _, body = await caller.post(msg, **fields, **writer)
             assert status == 200 and app.ran == ["alice"] * (tool == "write") and "Bearer" not in str(body)
-
-    async def test_a_session_belongs_to_its_principal_whatever_the_token(self):
-        """CVE-2026-52869, CVE-2026-52870"""
-        async with http_calling(guarded_app(), headers={"authorization": "Bearer r"}, auth=guard_of()) as (caller, _):
-            for token, status in (("r2", 200), ("rw", 200), ("bob", 404), ("r", 200)):
-                assert await caller.status("POST", PING, authorization=f"Bearer {token}") == status, token
 
     async def test_a_token_is_judged_once_a_minute_and_never_after_its_end(self, later):
         judged = []
@@ -16005,12 +15932,6 @@ class TestProduction:
 
     FOLDER = HERE / "examples" / "production"
 
-    def load(self):
-        spec = importlib.util.spec_from_file_location("metrics", self.FOLDER / "metrics.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
     @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
     def test_the_commands_of_the_page_do_what_it_says(self, tmp_path):
         page = (self.FOLDER / "README.md").read_text("utf-8")
@@ -16028,7 +15949,7 @@ class TestProduction:
 
     async def test_metrics_have_a_series_for_each_tool_that_there_is_and_one_for_all_others(self):
         app, lines = m.Server(), []
-        loaded = self.load()
+        loaded = load_example("production/metrics.py")
         metrics = loaded.Metrics(app)
         loaded.observe(app, metrics.observe, loaded.access_log(lines.append))
         app.tool(lambda: "1", name='a"b')
@@ -16057,7 +15978,7 @@ class TestProduction:
         assert [(line["method"], line["outcome"]) for line in told][1:3] == [("tools/call", "result"), ("tools/call", "tool_error")]
 
     async def test_a_span_is_the_child_of_the_clients_span(self):
-        written, app, loaded = [], m.Server(), self.load()
+        written, app, loaded = [], m.Server(), load_example("production/metrics.py")
         loaded.observe(app, loaded.Spans(written.append, "shop").observe)
         app.tool(lambda: "1", name="add")
         parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
