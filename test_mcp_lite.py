@@ -15367,31 +15367,34 @@ class Typist:
 class TestTerminals:
     """At a terminal a person is asked, and nothing that a server says is obeyed."""
 
-    def test_a_form_is_filled_in(self, counter):
-        with Typist("call", "order", "shop.py", cwd=counter) as person:
-            person.types(b"", b"The server asks: Your order?", b"How many: (maximum 9) integer [] (Ctrl-D declines)")
-            person.types(b"many\n", b"expected integer")
-            person.types(b"12\n", b"must be at most 9")
-            person.types(b"3\n", b"gift: y/n []")
-            person.types(b"\n", b'size: "s" | "l" [s]')
-            person.types(b"l\n", b'{"count": 3, "gift": false, "size": "l"}')
+    #: A tool that asks; what a person types, and what the screen shows then.
+    TYPED = {
+        "a form is filled in": ("order", [
+            (b"", b"The server asks: Your order?", b"How many: (maximum 9) integer [] (Ctrl-D declines)"),
+            (b"many\n", b"expected integer"), (b"12\n", b"must be at most 9"), (b"3\n", b"gift: y/n []"),
+            (b"\n", b'size: "s" | "l" [s]'), (b"l\n", b'{"count": 3, "gift": false, "size": "l"}'),
+        ]),
+        "a field that is skipped after a wrong value does not have it": ("order", [
+            (b"", b"How many:"), (b"3\n", b"gift: y/n []"), (b"\n", b'size: "s" | "l" [s]'),
+            (b"huge\n", b'got "huge"'), (b"\n", b'{"count": 3, "gift": false, "size": "s"}'),
+        ]),
+        "a choice is shown with its title, and a number with its bounds": ("paint", [
+            (b"", b'colour: "r" (Red) | "g" (Green)'), (b"g\n", b"coats: How many? (minimum 1, maximum 5)"),
+            (b"2\n", b'{"coats": 2, "colour": "g"}'),
+        ]),
+        "Ctrl-D declines": ("order", [(b"", b"How many:"), (b"\x04", b"declined", b"null")]),
+        "consent, and a page": ("visit", [
+            (b"", b"a page of example.com opened: https://example.com/pay", b"agree: y/n"), (b"y\n", b"accept"),
+        ]),
+    }  # fmt: skip
+
+    @pytest.mark.parametrize("what", TYPED)
+    def test_a_person_is_asked(self, what, counter):
+        tool, steps = self.TYPED[what]
+        with Typist("call", tool, "shop.py", cwd=counter) as person:
+            for keys, *wanted in steps:
+                person.types(keys, *wanted)
         assert person.status == 0 and b"\x1b]0;" not in person.seen and b"\x1b[2J" not in person.seen
-
-    def test_a_field_that_is_skipped_after_a_wrong_value_does_not_have_it(self, counter):
-        with Typist("call", "order", "shop.py", cwd=counter) as person:
-            person.types(b"", b"How many:")
-            person.types(b"3\n", b"gift: y/n []")
-            person.types(b"\n", b'size: "s" | "l" [s]')
-            person.types(b"huge\n", b'got "huge"')
-            person.types(b"\n", b'{"count": 3, "gift": false, "size": "s"}')
-        assert person.status == 0
-
-    def test_a_choice_is_shown_with_its_title_and_a_number_with_its_bounds(self, counter):
-        with Typist("call", "paint", "shop.py", cwd=counter) as person:
-            person.types(b"", b'colour: "r" (Red) | "g" (Green)')
-            person.types(b"g\n", b"coats: How many? (minimum 1, maximum 5)")
-            person.types(b"2\n", b'{"coats": 2, "colour": "g"}')
-        assert person.status == 0
 
     def test_a_file_that_is_served_by_hand_says_how_to_try_it(self, counter):
         with Typist("serve", "shop.py", cwd=counter) as person:
@@ -15405,30 +15408,14 @@ class TestTerminals:
         text = person.seen.decode()
         assert "?\u6f22" in text and text.count("\u6f22") <= 39 and "Traceback" not in text
 
-    def test_ctrl_d_declines(self, counter):
-        with Typist("call", "order", "shop.py", cwd=counter) as person:
-            person.types(b"", b"How many:")
-            person.types(b"\x04", b"declined", b"null")
-        assert person.status == 0
-
-    def test_consent_and_a_page(self, counter):
-        with Typist("call", "visit", "shop.py", cwd=counter) as person:
-            person.types(b"", b"a page of example.com opened: https://example.com/pay", b"agree: y/n")
-            person.types(b"y\n", b"accept")
-        assert person.status == 0
-
-    def test_ctrl_c_ends_the_call_and_the_server(self, counter):
-        with Typist("call", "wait", "shop.py", cwd=counter) as person:
-            person.types(b"", b"waiting ")
-            person.types(b"\x03", b"")
-        pid = int(re.search(rb"waiting (\d+)", person.seen)[1])
-        assert person.status == 130 and not is_alive(pid) and b"Traceback" not in person.seen
-
-    def test_ctrl_c_at_a_question_ends_it_all(self, counter):
-        with Typist("call", "order", "shop.py", cwd=counter) as person:
-            person.types(b"", b"How many:")
+    @pytest.mark.parametrize("tool, shown", [("wait", b"waiting "), ("order", b"How many:")])
+    def test_ctrl_c_ends_the_call_and_the_server(self, tool, shown, counter):
+        with Typist("call", tool, "shop.py", cwd=counter) as person:
+            person.types(b"", shown)
             person.types(b"\x03", b"")
         assert person.status == 130 and b"Traceback" not in person.seen and b"Fatal" not in person.seen
+        for pid in re.findall(rb"waiting (\d+)", person.seen):
+            assert not is_alive(int(pid))
 
     @pytest.mark.parametrize("words", ["read shop://item/7", "info", "call fail", "call copy", "tools"])
     def test_a_terminal_only_shows_what_a_server_says(self, counter, words):
@@ -15545,26 +15532,27 @@ class TestServe:
             assert c.server_info["name"] == "own"
 
 
+@pytest.fixture
+def login_example(monkeypatch):
+    """Give the modules of examples/authorization, which have names that others have, too."""
+    names = ("server", "third_party", "client")
+    monkeypatch.syspath_prepend(HERE / "examples" / "authorization")
+    found = types.SimpleNamespace(**{name: importlib.import_module(name) for name in names})
+    assert found.server.PASSWORD_WORK >= 2**14
+    monkeypatch.setattr(found.server, "PASSWORD_WORK", 2)  # that of our passwords is lost time
+    yield found
+    for name in names:
+        del sys.modules[name]
+
+
 class TestLogins:
     """login, logout: with the server of examples/authorization."""
 
-    @pytest.fixture
-    def example(self, monkeypatch, tmp_path):
-        """Give the modules server and client, which have names that others have, too."""
-        monkeypatch.setenv("MCP_LITE_TOKENS", str(tmp_path / "tokens"))
-        monkeypatch.delenv("MCP_LITE_TOKEN", raising=False)
-        monkeypatch.syspath_prepend(HERE / "examples" / "authorization")
-        names = ("server", "client", "third_party")
-        found = [importlib.import_module(name) for name in names]
-        monkeypatch.setattr(found[0], "PASSWORD_WORK", 2)  # that of our passwords is lost time
-        yield found[:2]
-        for name in names:
-            del sys.modules[name]
-
-    async def test_a_login_is_remembered_until_the_logout(self, example, monkeypatch, capsys):
+    async def test_a_login_is_remembered_until_the_logout(self, login_example, monkeypatch, capsys):
         import webbrowser
 
-        server, client = example
+        monkeypatch.delenv("MCP_LITE_TOKEN", raising=False)
+        server, client = login_example.server, login_example.client
         asked = []
 
         def browse(url):
@@ -15659,35 +15647,14 @@ class TestAuthorizationExample:
     """examples/authorization is safe to copy."""
 
     @pytest.fixture
-    def example(self, monkeypatch):
-        """Give the modules of the folder, which have names that others have, too."""
-        names = ("server", "third_party", "client")
-        monkeypatch.syspath_prepend(HERE / "examples" / "authorization")
-        found = types.SimpleNamespace(**{name: importlib.import_module(name) for name in names})
-        assert found.server.PASSWORD_WORK >= 2**14
-        monkeypatch.setattr(found.server, "PASSWORD_WORK", 2)  # that of our passwords is lost time
-        yield found
-        m.set_trace(None)
-        for name in names:
-            del sys.modules[name]
-
-    @pytest.fixture
     @contextlib.asynccontextmanager
-    async def visitor(self, example):
-        authority = example.server.Authority("http://127.0.0.1:1", ":memory:")
+    async def visitor(self, login_example):
+        authority = login_example.server.Authority("http://127.0.0.1:1", ":memory:")
         authority.add_person("alice", "pw")
         yield await Visitor(authority).register()
         authority.db.close()
 
-    @pytest.mark.parametrize("third_party", [False, True])
-    def test_the_login_is_played(self, example, third_party, capsys):
-        run(example.client.play(third_party))
-        said = capsys.readouterr().out
-        assert "alice has written 'it works'" in said and "\n True\n" in said
-        assert said.count("the page says") == (4 if third_party else 2)
-        assert "Bearer ey" not in said and "access_token" not in said
-
-    async def test_nobody_is_sent_to_where_the_client_is_not_at_home(self, example, visitor):
+    async def test_nobody_is_sent_to_where_the_client_is_not_at_home(self, login_example, visitor):
         for change in ({"redirect_uri": visitor.BACK + "/x"}, {"redirect_uri": ""},
                        {"client_id": "other"}, {"code_challenge": ""},
                        {"code_challenge_method": "plain"}, {"response_type": "token"},
@@ -15717,13 +15684,13 @@ class TestAuthorizationExample:
         visitor.authority.wrong["alice"] += 60  # however slow we are
         assert (await visitor.agree(await visitor.form()))[0] == 429, "within a second"
 
-    async def test_forms_that_nobody_sends_have_a_bound_and_the_oldest_gives_way(self, example, monkeypatch, visitor):
-        monkeypatch.setattr(example.server, "MAX_WAITING", 2)
+    async def test_forms_that_nobody_sends_have_a_bound_and_the_oldest_gives_way(self, login_example, monkeypatch, visitor):
+        monkeypatch.setattr(login_example.server, "MAX_WAITING", 2)
         forms = [await visitor.form() for _ in range(3)]
         assert len(visitor.authority.forms) == 2
         assert [(await visitor.agree(form, "no"))[0] for form in forms] == [400, 303, 303]
 
-    async def test_two_logins_of_one_person_at_the_same_time_are_both_answered(self, example, monkeypatch, visitor):
+    async def test_two_logins_of_one_person_at_the_same_time_are_both_answered(self, login_example, monkeypatch, visitor):
         forms, wrong = [await visitor.form() for _ in "ab"], visitor.authority.wrong
         began = asyncio.Event()
 
@@ -15734,12 +15701,12 @@ class TestAuthorizationExample:
                 await eventually(lambda: wrong.get("alice") is None)
             return fn(*args)
 
-        monkeypatch.setattr(example.server.asyncio, "to_thread", slow)
+        monkeypatch.setattr(login_example.server.asyncio, "to_thread", slow)
         first = asyncio.ensure_future(visitor.agree(forms[0]))
         await began.wait()
         assert (await visitor.agree(forms[1]))[0] == 303 == (await first)[0]
 
-    async def test_a_code_is_good_once_for_its_client_and_its_proof(self, example, visitor):
+    async def test_a_code_is_good_once_for_its_client_and_its_proof(self, login_example, visitor):
         async def code():
             return (await visitor.agree(await visitor.form()))[2]["code"]
 
@@ -15773,13 +15740,13 @@ class TestAuthorizationExample:
     # A third party.
 
     @contextlib.asynccontextmanager
-    async def delegating(self, example):
+    async def delegating(self, login_example):
         """A visitor of ours, and the authority of the third party."""
         root = "http://127.0.0.1:1"
-        async with example.client.serving_third_party(root) as (third, theirs):
-            ours = example.third_party.Delegating(root, ":memory:", third)
+        async with login_example.client.serving_third_party(root) as (third, theirs):
+            ours = login_example.third_party.Delegating(root, ":memory:", third)
             visitor = await Visitor(ours).register()
-            visitor.example = example
+            visitor.example = login_example
             yield visitor, theirs
             ours.db.close()
 
@@ -15799,8 +15766,8 @@ class TestAuthorizationExample:
         answer = read_form(found[1]["location"].partition("?")[2])
         return (await visitor.redeem(answer["code"]))[1]
 
-    async def test_only_the_browser_that_agreed_comes_back_and_once(self, example):
-        async with self.delegating(example) as (visitor, _):
+    async def test_only_the_browser_that_agreed_comes_back_and_once(self, login_example):
+        async with self.delegating(login_example) as (visitor, _):
             back = visitor.authority.come_back
             assert (await visitor.ask(back, "code=x&state=guessed"))[0] == 403
             query, cookie = await self.walk(visitor), visitor.cookie
@@ -15816,23 +15783,23 @@ class TestAuthorizationExample:
         "change", [("code=", "code=x"), ("iss=", "iss=https%3A%2F%2Fevil.example&x="),
                    ("code=", "error=access_denied&x=")],
     )  # fmt: skip
-    async def test_an_answer_that_is_not_the_third_partys_gives_no_code(self, example, change):
-        async with self.delegating(example) as (visitor, _):
+    async def test_an_answer_that_is_not_the_third_partys_gives_no_code(self, login_example, change):
+        async with self.delegating(login_example) as (visitor, _):
             query = (await self.walk(visitor)).replace(*change)
             _, fields, _ = await visitor.ask(visitor.authority.come_back, query)
             answer = read_form(fields["location"].partition("?")[2])
             assert answer["error"] == "access_denied" and "code" not in answer
             assert not visitor.authority.sessions
 
-    async def test_our_tokens_count_as_long_as_the_third_partys(self, example, monkeypatch):
+    async def test_our_tokens_count_as_long_as_the_third_partys(self, login_example, monkeypatch):
         """spec 2025-03-26: basic/authorization#session-binding-requirements"""
-        async with self.delegating(example) as (visitor, theirs):
+        async with self.delegating(login_example) as (visitor, theirs):
             ours, tokens = visitor.authority, await self.log_in(visitor)
             [session] = ours.sessions.values()
             assert session.access not in json.dumps(tokens), "no client sees it"
             assert session.access not in "\n".join(ours.db.iterdump())
             assert (await ours.verify(tokens["access_token"])).subject == "alice"
-            monkeypatch.setattr(example.third_party, "CHECK_SECONDS", -1.0)
+            monkeypatch.setattr(login_example.third_party, "CHECK_SECONDS", -1.0)
             assert await ours.verify(tokens["access_token"])
             theirs.db.execute("UPDATE tokens SET until = 1 WHERE kind = 'access'")
             assert await ours.verify(tokens["access_token"]), "it was renewed"
@@ -15842,10 +15809,10 @@ class TestAuthorizationExample:
             assert (await visitor.refresh(tokens["refresh_token"]))[0] == 400
             assert not ours.sessions and not ours.turns
 
-    async def test_a_third_party_that_is_down_lets_nobody_in_and_ends_nothing(self, example, monkeypatch):
-        async with self.delegating(example) as (visitor, _):
+    async def test_a_third_party_that_is_down_lets_nobody_in_and_ends_nothing(self, login_example, monkeypatch):
+        async with self.delegating(login_example) as (visitor, _):
             ours, tokens = visitor.authority, await self.log_in(visitor)
-            monkeypatch.setattr(example.third_party, "CHECK_SECONDS", -1.0)
+            monkeypatch.setattr(login_example.third_party, "CHECK_SECONDS", -1.0)
             where, ours.third.me = ours.third.me, "http://127.0.0.1:1/me"
             with pytest.raises(OSError):
                 await ours.verify(tokens["access_token"])
@@ -15853,8 +15820,8 @@ class TestAuthorizationExample:
             ours.third.me = where
             assert (await visitor.refresh(tokens["refresh_token"]))[0] == 200
 
-    async def test_a_login_that_nobody_used_is_forgotten(self, example):
-        async with self.delegating(example) as (visitor, _):
+    async def test_a_login_that_nobody_used_is_forgotten(self, login_example):
+        async with self.delegating(login_example) as (visitor, _):
             await self.log_in(visitor)
             ours = visitor.authority
             ours.tidy(time.time())
@@ -15892,16 +15859,17 @@ class TestExamples:
                 await c.read("folder://../outside.txt")
         assert (1, 1, "sub/a.txt") in steps
 
-    def test_the_whole_login_is_played_and_shows_no_secret(self):
-        command = [sys.executable, str(self.EXAMPLES / "authorization" / "client.py")]
+    @pytest.mark.parametrize("options, pages", [([], 2), (["--third-party"], 4)])  # to read, and to write
+    def test_the_whole_login_is_played_and_shows_no_secret(self, options, pages):
+        command = [sys.executable, str(self.EXAMPLES / "authorization" / "client.py"), *options]
         ran = subprocess.run(command, stdout=subprocess.PIPE, timeout=60, check=True)
         said = unix(ran.stdout).decode()
-        assert said.count("Agree Refuse") == 2, "to read, and to write"
-        assert "['it works']" in said and said.endswith("=== logging out\n True\n")
+        assert said.count("Agree Refuse") == said.count("the page says") == pages
+        assert "alice has written 'it works'" in said and said.endswith("=== logging out\n True\n")
         for path in ("oauth-protected-resource/mcp", "oauth-authorization-server", "/register",
                      "/token", "/revoke"):  # fmt: skip
             assert path in said
-        assert "code_verifier" not in said and "correct horse" not in said
+        assert not re.search("Bearer ey|access_token|code_verifier|correct horse", said)
 
     def test_host_runs_tools_on_its_main_thread_and_ends(self):
         command = [sys.executable, str(self.EXAMPLES / "embed_in_host.py"), "--demo"]
