@@ -6715,7 +6715,7 @@ class ClientSession:
     def on(self, method: str) -> Function:
         """Call fn(params), plain or async, for each such notification."""
         if method == "notifications/progress":
-            raise ValueError("pass progress= to Client or call() instead")
+            logger.warning("@on(%r) is never called: pass progress= to call()", method)
 
         def decorate(fn: Any) -> Any:
             self.listeners.setdefault(method, []).append(fn)

@@ -2916,9 +2916,9 @@ class TestAsking:
             one, two = await asyncio.gather(*calls, return_exceptions=True)
         assert isinstance(one, m.ConnectionClosed) and str(one) == str(two) and one is not two
 
-    def test_a_listener_for_progress_is_refused_and_told_where_progress_goes(self):
-        with pytest.raises(ValueError, match=r"^pass progress= to Client or call\(\) instead$"):
-            m.Client(m.Server()).on("notifications/progress")
+    def test_who_listens_for_progress_is_told_where_it_goes(self, caplog):
+        m.Client(m.Server()).on("notifications/progress")(print)
+        assert caplog.messages == ["@on('notifications/progress') is never called: pass progress= to call()"]
 
     async def test_callbacks_that_wait_for_a_response_do_not_keep_it_from_being_read(self):
         done = []
