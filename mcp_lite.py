@@ -3360,8 +3360,7 @@ def no_such(what: str, name: str, there: Iterable[str]) -> str:
 
     names = [*there]
     near = difflib.get_close_matches(name, names, 1)
-    hint = (f"did you mean {near[0]}?" if near
-            else f"available: {', '.join(names)[:1000] or 'none'}")
+    hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(names)[:1000] or 'none'}"
     return f"no {what} {name!r}; {hint}"
 
 
@@ -6715,7 +6714,7 @@ class ClientSession:
     def on(self, method: str) -> Function:
         """Call fn(params), plain or async, for each such notification."""
         if method == "notifications/progress":
-            logger.warning("@on(%r) is never called: pass progress= to call()", method)
+            logger.warning("@on() hears of no progress: pass progress= to call()")
 
         def decorate(fn: Any) -> Any:
             self.listeners.setdefault(method, []).append(fn)

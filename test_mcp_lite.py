@@ -2918,7 +2918,7 @@ class TestAsking:
 
     def test_who_listens_for_progress_is_told_where_it_goes(self, caplog):
         m.Client(m.Server()).on("notifications/progress")(print)
-        assert caplog.messages == ["@on('notifications/progress') is never called: pass progress= to call()"]
+        assert caplog.messages == ["@on() hears of no progress: pass progress= to call()"]
 
     async def test_callbacks_that_wait_for_a_response_do_not_keep_it_from_being_read(self):
         done = []
