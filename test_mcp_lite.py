@@ -4791,20 +4791,6 @@ A question of the legacy era is withdrawn when its request is cancelled, and not
         # A thread ends by itself, perhaps when the next run has begun.
         await eventually(lambda: log.count("close") == log.count("open") == 5)
 
-    async def test_a_middleware_may_ask_before_a_tool(self):
-        app = m.Server()
-        app.tool(lambda: "done", name="work")
-
-        @app.middleware
-        async def confirm(ctx, call_next):
-            if ctx.method == "tools/call" and (await ctx.elicit("Sure?")).action != "accept":
-                raise m.RPCError(1, "not sure")
-            return await call_next(ctx)
-
-        for era in ("2025-11-25", "2026-07-28"):
-            async with m.Client(app, revision=era, elicit=lambda message, schema: {}) as c:
-                assert await c.call("work") == "done"
-
     async def test_calls_at_the_same_time_do_not_mix_their_answers(self):
         app = m.Server()
 
@@ -5680,7 +5666,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
         with pytest.raises(KeyError, match="no tool 'gone'; available: work, other"):
             app.remove_tool("gone")
 
-    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    @newest_revisions
     async def test_a_version_that_is_a_number_is_sent_as_a_text(self, revision):
         app = m.Server("x", 1.0)
         app.tool(lambda ctx: ctx.client_info, name="who")
@@ -7607,8 +7593,8 @@ asyncio.run(main())""",
         assert problem.replace("PORT", port) in ran.stderr.decode(), ran.stderr
         assert ran.returncode == 1 and ran.stderr.count(b"\n") == 1
 
-    @pytest.mark.parametrize("modern", [True, False])
-    async def test_a_call_that_the_end_cuts_off_is_answered_over_http(self, modern):
+    @newest_revisions
+    async def test_a_call_that_the_end_cuts_off_is_answered_over_http(self, revision):
         app, begun = m.Server(), []
 
         @app.tool
@@ -7618,7 +7604,6 @@ asyncio.run(main())""",
 
         server = app.http(port=0, grace=0)
         await server.__aenter__()
-        revision = "2026-07-28" if modern else "2025-11-25"
         async with m.Client(server.url, revision=revision) as c:
             call = asyncio.ensure_future(c.call("wait"))
             await until(lambda: begun)
@@ -10139,6 +10124,15 @@ def pages():
     return app
 
 
+@contextlib.asynccontextmanager
+async def one_page(handler, **options):
+    """Serve a page at /p that anybody may have; give its server."""
+    app = m.Server()
+    app.route("GET", "/p", public=True)(handler)
+    async with app.http(port=0, **options) as server:
+        yield server
+
+
 @pytest.fixture
 @contextlib.asynccontextmanager
 async def wire():
@@ -10418,28 +10412,15 @@ class TestServedConnections:
 
     @pytest.mark.parametrize("value", ["a\r\nx-evil: 1", "a\nb", "a\0", " a", "\u20ac"])
     async def test_no_header_can_be_injected(self, value, caplog):
-        app = m.Server()
-
-        @app.route("GET", "/p", public=True)
-        async def page(request):
-            return 200, {"x-page": value}, "text"
-
-        async with app.http(port=0) as server:
+        async with one_page(lambda request: (200, {"x-page": value}, "text")) as server:
             status, headers, _ = await ask(server.url, target="/p")
         assert status == 500 and "x-evil" not in headers
         with pytest.raises((ValueError, m.MCPError)):
             await m.Client("http://127.0.0.1:1/mcp", headers={"x-a": value}).connect()
 
     async def test_a_public_page_of_a_server_with_a_token_does_not_see_the_token(self):
-        app = m.Server()
-
-        @app.route("GET", "/p", public=True)
-        async def page(request):
-            return request.headers.get("authorization", "none")
-
-        async with app.http(port=0, token="secret") as server, await Wire.open(server.url) as wire:
-            wire.send(b"GET /p HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n\r\n")
-            assert (await wire.answer())[2] == b"none"
+        async with one_page(lambda request: str(request.headers.get("authorization")), token="secret") as server:
+            assert (await ask(server.url, target="/p", authorization="Bearer secret"))[2] == b"None"
 
     async def test_one_server_does_not_answer_for_another_with_the_same_head(self):
         one, two = m.Server("one"), m.Server("two")
@@ -10449,26 +10430,22 @@ class TestServedConnections:
                 assert (await ask(second.url))[0] == 400
 
     async def test_a_handler_that_fails_gives_500_without_its_reason(self):
-        app = m.Server()
-
-        @app.route("GET", "/p", public=True)
         async def page(request):
             raise ValueError("secret")
 
-        async with app.http(port=0) as server:
+        async with one_page(page) as server:
             status, _, body = await ask(server.url, target="/p")
         assert status == 500 and b"secret" not in body
 
     async def test_context_variables_of_one_request_are_not_seen_by_the_next(self):
-        app, seen, mine = m.Server(), [], contextvars.ContextVar("mine", default=0)
+        seen, mine = [], contextvars.ContextVar("mine", default=0)
 
-        @app.route("GET", "/p", public=True)
         async def page(request):
             seen.append(mine.get())
             mine.set(len(seen))
             return ""
 
-        async with app.http(port=0) as server, await Wire.open(server.url) as wire:
+        async with one_page(page) as server, await Wire.open(server.url) as wire:
             for _ in range(3):
                 wire.send(b"GET /p HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 await wire.answer()
@@ -10797,6 +10774,10 @@ SSE_STREAMS = [
     (b"data: \xff\xe2\x82\n\n", [("\ufffd\ufffd", "message", "")]),
     (b"data: \xc2\x85\xe2\x80\xa8\x0b\x0c\n\n", [("\x85\u2028\x0b\x0c", "message", "")]),
     (b"data: a\n\ndata: b\n", [("a", "message", "")]), (b"data: a", []), (b"", []),
+    # One byte order mark is passed over, at the begin of a stream.
+    (b"\xef\xbb\xbfdata: x\n\n", [("x", "message", "")]),
+    (b"\xef\xbb\xbf\xef\xbb\xbfdata: x\n\ndata: y\n\n", [("y", "message", "")]),
+    (b"data: x\n\n\xef\xbb\xbfdata: y\n\n", [("x", "message", "")]),
 ]  # fmt: skip
 RETRIES = [
     (b"0", 0), (b"1500", 1500), (b"0000000000000000000012", 12), (b"3600001", 3_600_000),
@@ -10846,14 +10827,6 @@ class TestServerSentEvents:
         decoder = m.SSEDecoder()
         assert events_in([b"data: a" + end], decoder) == [("a", "message", "")]
         assert events_in([b"\ndata: b\n\n"], decoder) == [("b", "message", "")]
-
-    @pytest.mark.parametrize("data, seen", [
-        (b"\xef\xbb\xbfdata: x\n\n", ["x"]), (b"\xef\xbb\xbf\xef\xbb\xbfdata: x\n\ndata: y\n\n", ["y"]),
-        (b"data: x\n\n\xef\xbb\xbfdata: y\n\n", ["x"]),
-    ])  # fmt: skip
-    def test_a_byte_order_mark_is_passed_over_at_the_begin_of_a_stream(self, data, seen):
-        for pieces in cuttings(data):
-            assert [event[0] for event in events_in(pieces)] == seen, pieces
 
     def test_an_id_counts_once_its_event_is_complete(self):
         """§9.2.5: or else what a cut swallowed would never be sent again."""
@@ -11370,23 +11343,20 @@ class TestWhoMayComeIn:
                     assert headers["access-control-allow-origin"] == origin
                     assert "Mcp-Session-Id" in headers["access-control-expose-headers"]
 
-    async def test_a_preflight_is_let_in_as_the_request_that_follows(self):
-        async with http_calling(opened=False, token="t") as (caller, _):
-            for host, origin, status in (("mcp.example", "http://localhost:3000", 204), ("mcp.example", "https://evil.example", 403)):
-                got, headers, _ = await caller.ask("OPTIONS", host=host, origin=origin, access_control_request_method="POST")
-                assert got == status and ("access-control-allow-origin" in headers) == (status == 204)
-
     async def test_a_page_for_any_host_lets_no_origin_read_it(self):
         async with pages().http(port=0) as server:
             status, headers, _ = await ask(server.url, target="/a", origin="https://evil.example")
             assert status == 200 and "access-control-allow-origin" not in headers
             assert headers["vary"] == "Origin"
 
-    async def test_a_preflight_needs_no_token_and_a_page_can_read_a_refusal(self):
+    async def test_a_preflight_needs_no_token_but_its_origin_and_a_page_can_read_a_refusal(self):
         origin = "http://localhost:3000"
         async with http_calling(opened=False, token="t") as (caller, _):
-            status, headers, _ = await caller.ask("OPTIONS", origin=origin, access_control_request_method="POST",
-                                                  access_control_request_headers="mcp-param-x")  # fmt: skip
+            status, headers, _ = await caller.ask("OPTIONS", host="mcp.example", origin="https://evil.example",
+                                                  access_control_request_method="POST")  # fmt: skip
+            assert status == 403 and "access-control-allow-origin" not in headers
+            status, headers, _ = await caller.ask("OPTIONS", host="mcp.example", origin=origin,
+                                                  access_control_request_method="POST", access_control_request_headers="mcp-param-x")  # fmt: skip
             assert status == 204 and headers["access-control-allow-origin"] == origin
             assert headers["access-control-allow-headers"] == "mcp-param-x"
             assert "POST" in headers["access-control-allow-methods"]
@@ -13798,7 +13768,7 @@ class TestTokensInUse:
 
         class Store(m.TokenStore):
             async def save(self, key, value):
-                saved.append((json.dumps(value), world.count("POST /mcp")))
+                saved.append(json.dumps(value))
                 await super().save(key, value)
 
         async with world.client(world.oauth(store=Store())) as client:
@@ -13817,10 +13787,7 @@ class TestTokensInUse:
             await idle()
             gate.set()
             await closing
-        assert "refresh-3" in saved[-1][0], "to close waits for it"
-        async with world.client(world.oauth()) as client:
-            world.tokens.clear()
-            await client.request("tools/list")
+        assert "refresh-3" in saved[-1], "to close waits for it"
 
     async def test_a_refreshed_token_is_not_used_before_it_is_saved(self, world):
         saving, gate = asyncio.Event(), asyncio.Event()
@@ -15306,13 +15273,11 @@ class TestTranscripts:
         assert stream.getvalue().count(" <--") == len(odd) and "\x1b" not in stream.getvalue()
 
     async def test_the_code_in_a_redirect_is_not_shown(self):
-        app, shown = m.Server(), []
-        where = "https://a.example/callback?code=hush1&state=hush2#hush3"
-        app.route("GET", "/a", public=True)(lambda request: (303, {"location": where}, b""))
+        shown, where = [], "https://a.example/callback?code=hush1&state=hush2#hush3"
         m.set_trace(lambda *what: shown.append(what))
         try:
-            async with app.http(port=0) as server:
-                assert (await ask(server.url, target="/a"))[1]["location"] == where
+            async with one_page(lambda request: (303, {"location": where}, b"")) as server:
+                assert (await ask(server.url, target="/p"))[1]["location"] == where
         finally:
             m.set_trace(None)
         assert "https://a.example/callback" in repr(shown) and "hush" not in repr(shown)
@@ -16159,9 +16124,8 @@ class TestReadme:
         scope["test_erasing_needs_a_scope"]()
 
     def test_the_cuts_are_made_before_headings(self):
-        source = pathlib.Path(m.__file__).read_text("utf-8")
         names = re.findall(r"^\| `((?:Part |\.\* ).+?)` \|", self.SHEET, re.MULTILINE)
-        cuts = [re.search(f"^# {name}.*\n# ?[=-]*#*$", source, re.MULTILINE) for name in names]
+        cuts = [re.search(f"^# {name}.*\n# ?[=-]*#*$", SOURCE, re.MULTILINE) for name in names]
         assert len(cuts) == 6 and all(cuts)
         assert [cut.start() for cut in cuts] == sorted(cut.start() for cut in cuts)
 
@@ -16176,7 +16140,7 @@ class TestReadme:
 
     def test_the_sections_that_the_lessons_name_exist(self):
         lessons = HERE / "examples" / "lessons"
-        titles = re.findall(r"(?m)^# \d+\. (.*)$", pathlib.Path(m.__file__).read_text("utf-8"))
+        titles = re.findall(r"(?m)^# \d+\. (.*)$", SOURCE)
         table = re.findall(r"(?m)^\| \d+ \|.*\| (.*) \|$", (lessons / "README.md").read_text("utf-8"))
         heads = [re.search(r"does it properly in([^:]*?(?:: )?.*?)\nExercise", path.read_text("utf-8"), re.S)[1]
                  for path in sorted(lessons.glob("[0-9]*.py"))]  # fmt: skip
@@ -16495,7 +16459,7 @@ class TestReadingOrder:
 
     def test_the_map_has_every_part(self):
         listed = m.__doc__.partition("THE MAP")[2].partition("THE LIFE")[0]
-        parts = re.findall(r"(?m)^# Part ([IVX]+)\. (.*)$", pathlib.Path(m.__file__).read_text("utf-8"))
+        parts = re.findall(r"(?m)^# Part ([IVX]+)\. (.*)$", SOURCE)
         assert len(parts) == 8
         for number, title in parts:
             assert re.search(rf"(?m)^ +Part {number} +{title}  ", listed), title
