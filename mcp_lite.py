@@ -6147,11 +6147,12 @@ class Backoff:
 
     failures = 0  # such streams, in a row
     since = float("inf")  # when the last wait ended
+    last_id = ""  # at the last wait
 
-    async def wait(self, good: bool = False, retry_ms: int | None = None) -> None:
-        """Wait; `good`: the last stream brought something; `retry_ms`: what the server says."""
-        good = good or time.monotonic() - self.since > PROBE_SECONDS
-        self.failures = 0 if good else self.failures + 1
+    async def wait(self, last_id: str = "", retry_ms: int | None = None) -> None:
+        """Wait; `last_id`: of the newest event that came; `retry_ms`: what the server says."""
+        good = last_id != self.last_id or time.monotonic() - self.since > PROBE_SECONDS
+        self.failures, self.last_id = 0 if good else self.failures + 1, last_id
         least = max(0.1, (retry_ms or RETRY_MS) / 1000)
         await asyncio.sleep(max(least, min(least * 2 ** min(self.failures, 16), STALL_SECONDS)))
         self.since = time.monotonic()
@@ -9686,11 +9687,12 @@ warn_once = lru_cache()(logger.warning)
 
 
 class HTTPExchange(Transport):
-    """All that the modern era needs: each message is a POST."""
+    """The modern era: each message is a POST, whose response has all that belongs to it."""
 
     outlives_server = True
     rev = ""  # the revision, once it is negotiated
-    session: Fields = {}  # legacy: the header that names it
+    session: Fields = {}  # legacy: the header that names it, but not in a handshake
+    has_sessions = False  # whether the server opened one
     #: makes an Authorizer of `auth=`, or returns None; section 47 puts one here
     authorizer_of: Any = nothing
 
@@ -9710,7 +9712,7 @@ class HTTPExchange(Transport):
                             'pass "oauth", an OAuth(...), a token, or a function that returns one')
         self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
         self.inbox, self.tasks = Inbox(), Tasks()
-        #: ids of pending requests, by task
+        #: by task, the ids of its requests that are neither answered nor abandoned
         self.running: dict[Any, set[str]] = {}
 
     async def write(self, msg: Payload) -> None:
@@ -9762,7 +9764,7 @@ class HTTPExchange(Transport):
         send = partial(self.auth.send, "POST", self.where, headers, data, patience)
         try:
             response = await send()
-        except ConnectionClosed:  # of an idle connection, perhaps
+        except ConnectionClosed:  # of an idle connection, perhaps; what may be cached just reads
             if not METHODS.get(method_of(msg), CUSTOM).cacheable:
                 raise
             response = await send()
@@ -9775,7 +9777,9 @@ class HTTPExchange(Transport):
         if status >= 400:
             raise await self.problem_of(response)
         if pending and kind == EVENT_TYPE:
-            await self.follow(response, pending)
+            events = SSEDecoder()
+            await self.read_events(response, events, pending)
+            await self.resume(events, pending)
         elif pending:
             body = await response.body()
             if kind != JSON_TYPE:
@@ -9790,8 +9794,8 @@ class HTTPExchange(Transport):
             with suppress(asyncio.TimeoutError, MCPError):
                 await asyncio.wait_for(response.body(), PROBE_SECONDS)
 
-    async def follow(self, response: HTTPResponse, pending: set[str]) -> None:
-        await self.read_events(response, SSEDecoder(), pending)
+    async def resume(self, events: SSEDecoder, pending: set[str]) -> None:
+        """Legacy: read the rest of a stream that was cut."""
 
     async def read_events(
         self, response: HTTPResponse, events: SSEDecoder, pending: set[str] | None
@@ -9834,7 +9838,13 @@ class HTTPExchange(Transport):
         wait = head.headers.get("retry-after")
         status = f"{head.status} {head.reason}".rstrip() + (f", retry after {wait}" if wait else "")
         why = reported.get("message") or first_line(body)
-        error_class = AuthError if head.status in (401, 403) else self.error_class(head.status, why)
+        error_class: type[MCPError] = ConnectionClosed
+        if head.status in (401, 403):
+            error_class = AuthError
+        # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
+        elif self.has_sessions and head.status < 500:
+            if head.status == 404 or "session" in why.lower():
+                error_class = SessionExpired
         if reported and error_class is ConnectionClosed:
             if msg.get("id") is None or wait:  # a gateway may have sent it
                 why += f" (HTTP {status}, from {response.url})"
@@ -9842,9 +9852,6 @@ class HTTPExchange(Transport):
         problem = error_class(f"{response.url} answered {status}" + (f": {why}" if why else ""))
         problem.code = head.status
         return problem
-
-    def error_class(self, status: int, text: str) -> type[MCPError]:
-        return ConnectionClosed
 
     def agreed(self, rev: str | None) -> None:
         self.rev = rev or ""
@@ -9875,7 +9882,6 @@ class HTTPTransport(HTTPExchange):
         auth: how to log in: "oauth", or an OAuth, ClientCredentials or the like
     """
 
-    has_sessions = False  # whether the server opened one
     _listening: Task | None = None  # reads the standalone stream
     _endpoint: Any = None  # HTTP+SSE: a future of where to POST
 
@@ -9902,11 +9908,6 @@ class HTTPTransport(HTTPExchange):
         # With HTTP+SSE, all responses come on the one stream.
         await super().receive(msg, response, set() if self._endpoint else pending)
 
-    def error_class(self, status: int, text: str) -> type[MCPError]:
-        # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
-        forgotten = status == 404 or status < 500 and "session" in text.lower()
-        return SessionExpired if self.has_sessions and forgotten else ConnectionClosed
-
     async def _get_stream(self, last_id: str, patience: float = NEVER) -> HTTPResponse:
         """GET a stream of the events after `last_id`."""
         fields = await self.fields({"accept": EVENT_TYPE})
@@ -9920,22 +9921,20 @@ class HTTPTransport(HTTPExchange):
             if status == 200:  # it may have no end
                 raise ProtocolError(f"{self.url} sent {kind or 'no content type'}, not events")
             problem = await self.problem_of(response)
-        problem.code = status
+        problem.code = status  # not that of JSON-RPC
         raise problem
 
-    async def follow(self, response: HTTPResponse, pending: set[str]) -> None:
-        events, last, backoff = SSEDecoder(), "", Backoff()
-        await self.read_events(response, events, pending)
+    async def resume(self, events: SSEDecoder, pending: set[str]) -> None:
+        backoff = Backoff()
         while pending and sendable(events.last_id) and backoff.failures < MAX_RESUMES:
             # spec: basic/transports/streamable-http#receiving-messages -- now "not supported"
             if self.rev >= MODERN or self.inbox.closed:
                 return
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
-            await backoff.wait(events.last_id != last, events.retry_ms)
-            last = events.last_id
+            await backoff.wait(events.last_id, events.retry_ms)
+            events = SSEDecoder(events.last_id, events.retry_ms)
             try:
-                with closing(await self._get_stream(last)) as rest:
-                    events = SSEDecoder(last, events.retry_ms)
+                with closing(await self._get_stream(events.last_id)) as rest:
                     await self.read_events(rest, events, pending)
             except MCPError as exc:
                 if not may_pass(exc):  # a SessionExpired would repeat the request
@@ -9946,15 +9945,14 @@ class HTTPTransport(HTTPExchange):
         """Read the standalone stream: what belongs to no request of ours."""
         events, opened, backoff = SSEDecoder(), False, Backoff()
         while not self.inbox.closed:
-            last = events.last_id
             try:
-                with closing(await self._get_stream(last)) as stream:
-                    if opened and not sendable(last):
+                with closing(await self._get_stream(events.last_id)) as stream:
+                    if opened and not sendable(events.last_id):
                         self.interrupted(False)  # something may be missed
-                    opened, events = True, SSEDecoder(last, events.retry_ms)
+                    opened = True
                     await self.read_events(stream, events, None)
             except MCPError as exc:
-                if last and exc.code == 400:  # the rest is lost
+                if events.last_id and exc.code == 400:  # the rest is lost
                     events = SSEDecoder(retry_ms=events.retry_ms)
                 elif may_pass(exc):
                     if backoff.failures == 1:
@@ -9966,7 +9964,8 @@ class HTTPTransport(HTTPExchange):
                     if opened or exc.code not in (400, 404, 405):  # there is none
                         logger.warning("%s sends no announcements: %s", self.url, exc)
                     return
-            await backoff.wait(events.last_id != last, events.retry_ms)
+            await backoff.wait(events.last_id, events.retry_ms)
+            events = SSEDecoder(events.last_id, events.retry_ms)
 
     # HTTP+SSE, the transport of the first revision: one stream for all that comes.
 
