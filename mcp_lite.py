@@ -9603,10 +9603,7 @@ def keep_watch(sock: Any) -> None:
 
 
 class Authorizer:
-    """Adds to our requests what authorizes them: here a bearer token, if there is one.
-
-    `token` is a str, or a function that returns one.
-    """
+    """Adds to our requests what authorizes them: here `token`, a str or a function, if any."""
 
     def __init__(self, http: HTTPClient, token: Any = None):
         self.http, self.token = http, token if callable(token) else sendable_token(token)
