@@ -7890,7 +7890,7 @@ def sendable_token(token: Any) -> Any:
 
 
 def sendable_headers(headers: Any) -> Fields:
-    """Return headers, their names in lower case; ValueError for what no request can carry."""
+    """Return headers, their names in lower case; ValueError for what no message can carry."""
     given = {name.lower(): value for name, value in dict(headers or {}).items()}
     header_lines((*given.items(),))
     return given
@@ -8831,8 +8831,7 @@ async def serve_page(
     elif not isinstance(body, (str, bytes)):
         kind, body = JSON_TYPE, _to_json(to_json(body))  # which may be longer than a message
     body = body.encode("utf-8", "replace") if isinstance(body, str) else body
-    headers = kind if isinstance(kind, dict) else {"content-type": kind}
-    header_lines((*headers.items(),))  # refuses those that would not arrive
+    headers = sendable_headers(kind if isinstance(kind, dict) else {"content-type": kind})
     await response.send(status, headers, b"" if status in (204, 304) else body)
 
 #######################################
