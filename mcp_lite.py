@@ -8471,10 +8471,26 @@ STREAM_HEADERS = {
     "x-accel-buffering": "no"
 }
 COMMENT = b":\n\n"  # clients skip it
+EVENT_BYTES = 2048  # what an event takes besides its data
+
+
+class KeptEvents(OrderedDict[Any, bytes]):
+    """The newest events of all sessions, by (stream, number), oldest first."""
+
+    size = 0
+
+    def keep(self, event: Any, data: bytes) -> None:
+        self[event] = data
+        self.size += len(data) + EVENT_BYTES
+        while self.size > HELD_BYTES:
+            self.forget(next(iter(self)))
+
+    def forget(self, event: Any) -> None:
+        self.size -= len(self.pop(event)) + EVENT_BYTES
 
 
 class Stream:
-    """Where the answer to a POST goes; or a session's standalone stream, which nothing ends.
+    """What answers a POST: it is called with each message. Or a session's standalone stream.
 
         response, no name  nothing is sent yet: the answer may be JSON
         response and name  a stream: events are sent
@@ -8483,7 +8499,7 @@ class Stream:
     """
 
     name = ""  # begins the ids of its events
-    last = sent = 0  # the number of the newest event, and of the newest that was sent
+    newest = sent = 0  # numbers of events: the newest, and the newest that was sent
     complete = False  # whether the newest is the last
 
     def __init__(
@@ -8492,12 +8508,12 @@ class Stream:
     ):
         self.conversation, self.response, self.caller = conversation, response, caller
         self.endpoint = conversation.endpoint
-        self.since = self.endpoint.now  # when something was sent last
+        self.sent_at = self.endpoint.now
         if response:
             self.endpoint.live.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
-        """Send a message; an answer to the POST is the last."""
+        """Send a message. The answer to a POST is its last."""
         conversation = self.conversation
         final = "method" not in msg and self is not conversation.standalone
         conversation.show(">", msg)
@@ -8508,33 +8524,34 @@ class Stream:
         return response.send(*head, body) if response else nowhere({})
 
     async def put(self, msg: Payload, final: bool) -> None:
+        """Send a message as an event, which a session keeps."""
         data = b"data: %b\n\n" % encode(msg)
         await self.open()
-        self.last, self.complete = self.last + 1, final
+        self.newest, self.complete = self.newest + 1, final
         if self.conversation.stores_events:
-            data = b"id: %b-%d\n%b" % (self.name.encode(), self.last, data)
-            self.endpoint.keep((self, self.last), data)
+            data = b"id: %b-%d\n%b" % (self.name.encode(), self.newest, data)
+            self.endpoint.kept.keep((self, self.newest), data)
         response = self.release() if final else self.response
         if response:
-            self.sent, self.since = self.last, self.endpoint.now
+            self.sent, self.sent_at = self.newest, self.endpoint.now
             await response.write(data, not final)
 
     async def open(self) -> None:
-        """Make a stream of the response, if it is none yet."""
+        """Begin a stream of events, if the response has not begun."""
         if self.response and not self.name:
             await self.attach(self.response)
 
     async def attach(self, response: Response, first: bytes = b"") -> None:
-        """Send `first` (else an id, to resume from), what a reader missed, and what comes."""
+        """Send a reader `first` (else an id, to resume from), what was missed, and what comes."""
         conversation, kept = self.conversation, self.endpoint.kept
-        missed = [kept[self, n] for n in range(self.sent + 1, self.last + 1) if (self, n) in kept]
+        missed = [kept[self, n] for n in range(self.sent + 1, self.newest + 1) if (self, n) in kept]
         if not self.name:
             self.name = os.urandom(8).hex()
             conversation.streams[self.name] = self
         if conversation.can_resume and not first:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately send"
             first = b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), self.sent, RETRY_MS)
-        self.response, self.sent, self.since = response, self.last, self.endpoint.now
+        self.response, self.sent, self.sent_at = response, self.newest, self.endpoint.now
         self.endpoint.live.add(self)
         response.at_end(partial(self.detach, response))
         if self.complete:
@@ -8555,7 +8572,7 @@ class Stream:
         return response
 
     async def keep_alive(self) -> None:
-        self.since = self.endpoint.now
+        self.sent_at = self.endpoint.now
         if self.response and self.name:
             await self.response.write(COMMENT)
         else:
@@ -8568,11 +8585,12 @@ class Stream:
             await self.end(b"retry: %d\n\n" % retry_ms)
         return self.conversation.can_resume
 
-    async def end(self, last: bytes = b"") -> None:
+    async def end(self, data: bytes = b"") -> None:
+        """End the connection of the reader, if there is one."""
         response = self.release()
         if response and response.begun:
-            await response.end(last)
-        elif response:
+            await response.end(data)
+        elif response:  # to a request without an answer
             await response.send(200, STREAM_HEADERS)
 
 
@@ -8582,7 +8600,7 @@ class HTTPConversation(Conversation):
     id = ""  # of a session
     stores_events = False  # whether events are numbered and kept
     headers: Fields = {}  # of the answer that opens a session, and of its streams
-    statuses: dict[int, int] = {}  # of HTTP, by the code of an error; others have 200
+    statuses: dict[int, int] = {}  # as MODERN_STATUS
     standalone: Any = None  # of a session, for what no request caused
     reader_left: Any = nothing  # called when the reader of a stream has gone
 
@@ -8605,6 +8623,7 @@ class HTTPConversation(Conversation):
                 if not response.begun:  # it has no answer
                     await response.send(202, {})
             else:
+                # Only those of the modern era are many.
                 await self.reply(self.accept(msg, stream, request, size, self.many_clients))
         except RPCError as exc:
             await stream(error(msg["id"], wire_error(exc)))
@@ -8637,9 +8656,9 @@ class HTTPConversation(Conversation):
         for stream in [each for each in self.endpoint.live if each.conversation is self]:
             await stream.end()
         for stream in [*self.streams.values()]:  # from the newest on: the oldest may be gone
-            while (stream, stream.last) in self.endpoint.kept:
-                self.endpoint.forget((stream, stream.last))
-                stream.last -= 1
+            while (stream, stream.newest) in self.endpoint.kept:
+                self.endpoint.kept.forget((stream, stream.newest))
+                stream.newest -= 1
 
 
 class ModernClients(HTTPConversation):
@@ -8652,13 +8671,13 @@ class ModernClients(HTTPConversation):
         self.name, self.limit = "a client", MAX_CLIENTS
         self.session.resume(NEWEST)
 
-    def accept(self, msg: Msg, send: Any, caller: Any, size: int, modern: Any = True) -> Exchange:
+    def accept(self, msg: Msg, stream: Any, caller: Any, size: int, modern: Any = True) -> Exchange:
         """Take a request on if its headers agree with its body."""
         facts = check_modern_post(msg, caller.headers, caller.notes, self.server.tools)
-        exchange = super().accept(msg, send, caller, size, modern)
+        exchange = super().accept(msg, stream, caller, size, modern)
         exchange.facts = facts
         # spec: basic/transports/streamable-http#cancellation -- closing the response is it
-        send.response.at_end(partial(self.cancel, exchange))
+        stream.response.at_end(partial(self.cancel, exchange))
         return exchange
 
 
@@ -8690,11 +8709,11 @@ class HTTPSession(HTTPConversation):
         name, _, digits = last_id.rpartition("-")
         number = int(digits) if re.fullmatch("[0-9]{1,15}", digits) else -1
         stream = self.streams.get(name)
-        if not (stream and (number == stream.last or (stream, number + 1) in self.endpoint.kept)):
+        if not (stream and (number == stream.newest or (stream, number + 1) in self.endpoint.kept)):
             raise ProtocolError("the events after last-event-id are not kept")
-        before, stream.sent = stream.release(), number
-        if before:
-            self.endpoint.tasks.spawn(before.end())
+        former, stream.sent = stream.release(), number
+        if former:
+            self.endpoint.tasks.spawn(former.end())
         await stream.attach(response, COMMENT)
 
 
@@ -8765,7 +8784,6 @@ class Authenticator:
         from hmac import compare_digest
 
         token = bearer_of(request.headers)
-        # RFC 9110 §15.5.2 -- "MUST send a WWW-Authenticate header field"
         if token is None:  # one in the query alone does not count: RFC 6750 §5.3
             raise HTTPError("a bearer token is needed", 401, self.challenge())
         known = [who for each, who in self.tokens.items()
@@ -8908,12 +8926,10 @@ class Endpoint:
             self._add_routes()  # pages may have come since
             self.stack = stack.pop_all()
         self.loop = get_running_loop()
-        self.now = self.loop.time()  # of the last sweep: near enough for minutes
+        self.now = self.loop.time()  # of the last sweep
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
         self.live: set[Stream] = set()  # streams that have a response
-        #: events by stream and number, oldest first
-        self.kept: OrderedDict[tuple[Stream, int], bytes] = OrderedDict()
-        self.kept_bytes = 0
+        self.kept = KeptEvents()
         self.loads: dict[str, int] = {}  # bytes of requests, by client
         self.tasks = Tasks()
         self.draining = False  # whether new requests are refused
@@ -8925,19 +8941,20 @@ class Endpoint:
     def _add_routes(self) -> None:
         #: by path and method
         self.routes: dict[str, dict[str, Route]] = {}
-        self.threads = Threads(4)  # for pages
-        own = [("POST", self.path, self.post)]
+        self.threads = Threads(4)  # in which pages run
+        self.add("POST", self.path, Route(self.post))
         if self.stateful:
-            own += [("GET", self.path, self.get), ("DELETE", self.path, self.delete),
-                    ("GET", "/sse", self.open_pair), ("POST", PAIR_PATH, self.post_to_pair)]
-        for method, where, fn in own:
-            self.add(method, where, Route(fn))
+            self.add("GET", self.path, Route(self.get))
+            self.add("DELETE", self.path, Route(self.delete))
+            self.add("GET", "/sse", Route(self.open_pair))
+            self.add("POST", PAIR_PATH, Route(self.post_to_pair))
+        for_all = partial(Route, public=True, any_host=True)
         if self.healthz:
             for where in ("/healthz", "/readyz"):
-                self.add_page("GET", where, Route(self.probe, True, True))
+                self.add_page("GET", where, for_all(self.probe))
         for where, fn in self.authenticator.pages(self.path).items():
             for method in ("GET", "OPTIONS"):
-                self.add_page(method, where, Route(fn, True, True))
+                self.add_page(method, where, for_all(fn))
         for (method, where), route in self.server.routes.items():
             self.add_page(method, where, route)
 
@@ -8954,14 +8971,14 @@ class Endpoint:
             self.routes[where].setdefault("HEAD", route)
 
     def access_of(self, request: HTTPRequest) -> Any:
-        """Return the Access of a request, and note it with its head."""
+        """Return the Access of a request, and note it for those with the same head."""
         methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
-        # A page asks by OPTIONS first: another method's route decides.
-        model = route or next(iter(methods.values()), None)
-        guarded = self.authenticator.locked and model is not None and not model.public
+        # OPTIONS has no route: a web page asks by it, before it may use that of another method.
+        asked = route or next(iter(methods.values()), None)
+        guarded = self.authenticator.locked and asked is not None and not asked.public
         headers, cors = request.headers, {"vary": "Origin"}
-        if model and not model.any_host:
+        if asked and not asked.any_host:
             self.host_policy.check(headers, guarded)  # a page that binds its name has no token
             if "origin" in headers:
                 cors = {"access-control-allow-origin": headers["origin"], **CORS_HEADERS}
@@ -8993,7 +9010,7 @@ class Endpoint:
                 f"nothing is here: the endpoint is at {request.root}{self.path or '/'}",
                 http_status=404)
         allowed = ", ".join(dict.fromkeys((*methods, "OPTIONS")))
-        if request.method != "OPTIONS":  # RFC 9110 §15.5.6 -- "MUST generate an Allow header field"
+        if request.method != "OPTIONS":  # RFC 9110 §15.5.6
             raise HTTPError(f"{request.method[:20]} is not served here", 405, {"allow": allowed})
         await response.send(204, {
             "allow": allowed, "access-control-allow-methods": allowed,
@@ -9057,7 +9074,7 @@ class Endpoint:
             raise ProtocolError(f"the header {SESSION_HEADER} is missing: send initialize first")
         session = self.sessions.get(id)
         if not session or session.owner != caller.owner:
-            # spec 2025-11-25: basic/transports#session-management -- "with HTTP 404"
+            # spec 2025-11-25: basic/transports#session-management
             raise ProtocolError("the session does not exist: initialize again", http_status=404)
         session.touch()
         return session
@@ -9072,16 +9089,6 @@ class Endpoint:
         self.sessions[session.id] = session
         self.server.subscribers.add(session)
         return session
-
-    def keep(self, event: tuple[Stream, int], data: bytes) -> None:
-        """Keep an event; HELD_BYTES of them in all, and the oldest go first."""
-        self.kept[event] = data
-        self.kept_bytes += len(data) + 2048  # for its stream
-        while self.kept_bytes > HELD_BYTES:
-            self.forget(next(iter(self.kept)))
-
-    def forget(self, event: tuple[Stream, int]) -> None:
-        self.kept_bytes -= len(self.kept.pop(event)) + 2048
 
     def end_soon(self, session: HTTPSession) -> None:
         self.sessions.pop(session.id, None)
@@ -9114,7 +9121,7 @@ class Endpoint:
     async def open_pair(self, request: HTTPRequest, response: Response) -> None:
         """Open the stream of HTTP+SSE, which says first where to POST."""
         session = self.open_session(PairSession, request)
-        # spec 2024-11-05: basic/transports#http-with-sse -- "MUST send an endpoint event"
+        # spec 2024-11-05: basic/transports#http-with-sse
         where = f"{request.root}{PAIR_PATH}?session_id={session.id}".encode()
         session.listen(session.standalone)
         await session.standalone.attach(response, b"event: endpoint\ndata: %b\n\n" % where)
@@ -9143,7 +9150,7 @@ class Endpoint:
     def _sweep(self) -> None:
         self.now = now = self.loop.time()
         for stream in list(self.live):
-            if now - stream.since > KEEP_ALIVE_SECONDS:
+            if now - stream.sent_at > KEEP_ALIVE_SECONDS:
                 self.tasks.spawn(stream.keep_alive())
         for session in list(self.sessions.values()):
             if now - session.used <= self.session_seconds:
@@ -9175,8 +9182,8 @@ class Endpoint:
 # 40. Engines
 #######################################
 # Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
-# Rules.   1. Lifespan, endpoint and listener start in this order. Endpoint, listener and lifespan
-#             end in this order, whatever fails.
+# Rules.   1. Lifespan, endpoint, listener start in this order; endpoint, listener, lifespan end in
+#             this order, whatever fails.
 #          2. Under an ASGI server a request has a task of its own, which outlasts its connection.
 # Limits.  An ASGI server reports its end when all connections have ended. Let it close those that
 #          only listen: uvicorn --timeout-graceful-shutdown.
