@@ -2064,11 +2064,11 @@ A conversation goes on after a request that failed, whatever its handler raised.
 A result that JSON cannot express becomes an error that the client is sent.
 [all] doors memory http
     --> 1 tools/call {"name": "unsayable", "arguments": {"kind": "nan"}}
-    <-- 1 ...
+    <-- 1 error -32603 "the response to tools/call of 'unsayable' cannot be sent"
     --> 2 tools/call {"name": "unsayable", "arguments": {"kind": "circle"}}
-    <-- 2 ...
+    <-- 2 error -32603 "the response to tools/call of 'unsayable' cannot be sent"
     --> 3 tools/call {"name": "unsayable", "arguments": {"kind": "object"}}
-    <-- 3 ...
+    <-- 3 error -32603 "the response to tools/call of 'unsayable' cannot be sent"
 """, failing_server)
 
     @pytest.mark.parametrize("how", ["value", "key", "deep", "exit"])
@@ -2163,7 +2163,7 @@ A server refuses unknown methods, and those of a capability that it did not decl
     <-- 2 error -32601 ""
     --> 3 completion/complete {"ref": {"type": "ref/prompt", "name": "fail"},
           "argument": {"name": "how", "value": ""}}
-    <-- 3 ...
+    <-- 3 {"completion": {"values": [], "total": 0, "hasMore": false}}
     --> 4 acme/unknown
     <-- 4 error -32601 "acme/unknown"
 
@@ -5175,7 +5175,7 @@ Lists come in pages, and a cursor that the server did not give is refused.
     --> 4 resources/list {"cursor": 5}
     <-- 4 error -32602 "cursor"
     --> 5 tools/list {"cursor": ?next}
-    <-- 5 ...
+    <-- 5 {"tools": [{"name": "raising", ...}, ...], ...}
     --> 6 resources/templates/list {}
     <-- 6 {"resourceTemplates": [{"uriTemplate": "note://{name}/{number}", "name": "note"}]}
     --> 7 prompts/list {}
