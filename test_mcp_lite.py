@@ -1224,7 +1224,8 @@ def fail_at(line, problem, wire):
 def blocks_of(text):
     """Yield the conversations of a text, each with the number of its first line in this file."""
     source = pathlib.Path(__file__).read_text(encoding="utf-8")
-    before = source.partition(text)[0].count("\n") + 1
+    head = "\n".join(text.strip().splitlines()[:2])  # further down, escapes may stand in the source
+    before = source.partition(head)[0].count("\n") + 1 - text.partition(head)[0].count("\n")
     for block in re.finditer(r"(?:.*\S.*\n?)+", text):
         yield block[0], before + text[: block.start()].count("\n")
 
@@ -1789,6 +1790,13 @@ An error of the server is raised with its code and text.
     <-- ?1 error -32602 "no such tool"
     RemoteError: no such tool
 """)
+
+    def test_a_line_knows_its_place_in_this_file(self):
+        rows = pathlib.Path(__file__).read_text("utf-8").splitlines()
+        (mark,) = TestHandlersOnTheWire.test_it_goes_as_written.pytestmark
+        for case in mark.args[1]:
+            line = case.values[0].lines[0]
+            assert line.startswith(rows[line.number - 1].strip())
 
     def test_the_player_notices_a_message_that_is_not_sent(self):
         for wrong in ('<-- 1 {"content": []}', '<-- 2 {...}', "quiet"):
