@@ -8381,11 +8381,12 @@ class Listener:
         """Listen; return the URL of the root, or raise CannotServe."""
 
         def accept() -> asyncio.StreamReaderProtocol:
-            begin: Any = Connection.begin  # a bound method would close a circle of garbage
+            # The reader is the Connection. A bound method would close a circle of garbage.
+            begin: Any = Connection.begin
             return asyncio.StreamReaderProtocol(Connection(self), begin, self.loop)
 
         try:
-            options = Msg(backlog=MAX_IN_FLIGHT)
+            options: dict[str, Any] = {"backlog": MAX_IN_FLIGHT}
             if ssl is not None:
                 self.scheme = "https"
                 options.update(ssl=server_ssl(ssl), ssl_handshake_timeout=PROBE_SECONDS)
@@ -8407,16 +8408,17 @@ class Listener:
 
     def admit(self, connection: Connection) -> None:
         if len(self.connections) >= self.limit:
-            oldest = min((x for x in self.connections if not (x.response and x.complete)),
+            # While a body comes, it is NEVER. If handlers have all, the new one goes.
+            victim = min((x for x in self.connections if not (x.response and x.complete)),
                          key=lambda x: x.deadline, default=connection)
-            oldest.transport.abort()
-            self.connections.pop(oldest, None)
+            victim.transport.abort()
+            self.connections.pop(victim, None)
         self.connections[connection] = None
 
     def _sweep(self) -> None:
         from email.utils import formatdate
 
-        self.now = now = self.loop.time()  # near enough for deadlines, until the next sweep
+        self.now = now = self.loop.time()  # near enough, until the next sweep
         self.date = f"date: {formatdate(usegmt=True)}\r\n".encode()  # RFC 9110 §5.6.7
         self._sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
         for connection in [item for item in self.connections if item.deadline < now]:
