@@ -9427,6 +9427,35 @@ def client_ssl(ssl: Any) -> Any:
     except OSError as exc:
         raise ValueError(f"ssl={ssl!r} is not a PEM file of certificates: {exc}") from exc
 
+class Proxy(Row):
+    url: URL
+    headers: Fields  # that it wants to see
+
+
+def proxy_for(url: URL) -> Proxy | None:
+    """Return the proxy that the environment names for a URL."""
+    if is_loopback(url.host) or not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    import urllib.request
+
+    library: Any = urllib.request  # typeshed does not know all of it
+    proxies = library.getproxies_environment()
+    text = proxies.get(url.scheme) or proxies.get("all")
+    if not text or library.proxy_bypass_environment(url.authority):
+        return None
+    found = re.fullmatch(r"(?i)(?:http://)?(?:([^@/]*)@)?([^/@]+)/?", text)
+    if found is None:
+        raise ValueError("not a usable proxy, http://[user:password@]host:port: "
+                         f"{text.rpartition('@')[2]!r}")  # without the password
+    headers = {}
+    if found[1] is not None:
+        from urllib.parse import unquote_to_bytes
+
+        secret = base64.b64encode(unquote_to_bytes(found[1])).decode()
+        headers["proxy-authorization"] = f"Basic {secret}"  # RFC 7617 §2
+    return Proxy(parse_url(f"http://{found[2]}"), headers)
+
+
 
 class HTTPResponse(Wire):
     """A connection to a server, and the response that is read from it."""
@@ -9439,6 +9468,7 @@ class HTTPResponse(Wire):
         super().__init__()
         self.client = client  # to which it is given back
 
+        """Send an encoded request, and read the head."""
     async def ask(self, url: URL, method: str, data: bytes) -> None:
         self.url = url
         self.transport.write(data)
@@ -9467,7 +9497,7 @@ class HTTPResponse(Wire):
 
     @property
     def reusable(self) -> bool:
-        # RFC 9112 §9.2 -- unsolicited data "MUST NOT" be taken for a response
+        # RFC 9112 §9.2 -- unsolicited data are not a response
         if self.buffer or self.ended or self.transport.is_closing():
             return False
         return self.complete and is_keep_alive(self.head.headers, self.head.minor)
@@ -9486,6 +9516,15 @@ class HTTPResponse(Wire):
     def abort(self) -> None:
         self.client.busy.discard(self)
         self.transport.abort()
+
+def keep_watch(sock: Any) -> None:
+    """Let the kernel end a connection whose server is gone: a stream may be silent for hours."""
+    import socket
+
+    with suppress(OSError, AttributeError):  # it has closed already; not on this system
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)  # seconds of silence
+
 
 
 class HTTPClient:
@@ -9562,11 +9601,12 @@ class HTTPClient:
     async def _open(self) -> HTTPResponse:
         conn, proxy = HTTPResponse(self), self.proxy
         url = proxy.url if proxy else self.url
-        how, loop = Msg(ssl=None if proxy else self.ssl), get_running_loop()
+        options, loop = Msg(ssl=None if proxy else self.ssl), get_running_loop()
         if isinstance(loop, asyncio.BaseEventLoop) and not is_loopback(url.host):  # not uvloop's
-            how["happy_eyeballs_delay"] = 0.25  # RFC 8305 §5 -- of two addresses, one may be dead
+            # RFC 8305 §5 -- of two addresses, one may be dead
+            options["happy_eyeballs_delay"] = 0.25
         await loop.create_connection(
-            lambda: asyncio.StreamReaderProtocol(conn), url.host, url.port, **how)
+            lambda: asyncio.StreamReaderProtocol(conn), url.host, url.port, **options)
         try:
             keep_watch(conn.transport.get_extra_info("socket"))
             if proxy is not None and self.ssl:
@@ -9598,16 +9638,7 @@ class HTTPClient:
         for conn in [*self.busy, *self.idle]:
             conn.abort()
         self.idle.clear()
-        await asyncio.sleep(0)  # lets the transports go before the loop does
-
-
-def keep_watch(sock: Any) -> None:
-    """Let the kernel end a connection whose server is gone: a stream may be silent for hours."""
-    import socket
-
-    with suppress(OSError, AttributeError):  # it has closed already; not on this system
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)  # seconds of silence
+        await asyncio.sleep(0)  # as in Listener.stop()
 
 
 class Authorizer:
