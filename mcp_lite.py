@@ -8477,7 +8477,7 @@ EVENT_BYTES = 2048  # what an event takes besides its data
 
 
 class KeptEvents(OrderedDict[Any, bytes]):
-    """The newest events of all sessions, by (stream, number), oldest first."""
+    """Events of sessions, by (stream, number), oldest first."""
 
     size = 0
 
@@ -8531,7 +8531,7 @@ class Stream:
         await self.open()
         self.newest, self.complete = self.newest + 1, final
         if self.conversation.stores_events:
-            data = b"id: %b-%d\n%b" % (self.name.encode(), self.newest, data)
+            data = f"id: {self.name}-{self.newest}\n".encode() + data
             self.endpoint.kept.keep((self, self.newest), data)
         response = self.release() if final else self.response
         if response:
@@ -8551,8 +8551,8 @@ class Stream:
             self.name = os.urandom(8).hex()
             conversation.streams[self.name] = self
         if conversation.can_resume and not first:
-            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "immediately send"
-            first = b"id: %b-%d\nretry: %d\ndata: \n\n" % (self.name.encode(), self.sent, RETRY_MS)
+            # spec 2025-11-25: basic/transports#sending-messages-to-the-server
+            first = f"id: {self.name}-{self.sent}\nretry: {RETRY_MS}\ndata: \n\n".encode()
         self.response, self.sent, self.sent_at = response, self.newest, self.endpoint.now
         self.endpoint.live.add(self)
         response.at_end(partial(self.detach, response))
@@ -8941,9 +8941,8 @@ class Endpoint:
     # Routes.
 
     def _add_routes(self) -> None:
-        #: by path and method
-        self.routes: dict[str, dict[str, Route]] = {}
-        self.threads = Threads(4)  # in which pages run
+        self.routes: dict[str, dict[str, Route]] = {}  # by path and method
+        self.threads = Threads(4)  # for pages
         self.add("POST", self.path, Route(self.post))
         if self.stateful:
             self.add("GET", self.path, Route(self.get))
@@ -8973,10 +8972,10 @@ class Endpoint:
             self.routes[where].setdefault("HEAD", route)
 
     def access_of(self, request: HTTPRequest) -> Any:
-        """Return the Access of a request, and note it for those with the same head."""
+        """Return the Access of a request, and note it for equal heads."""
         methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
-        # OPTIONS has no route: a web page asks by it, before it may use that of another method.
+        # A web page asks by OPTIONS, which has no route, before it uses another method.
         asked = route or next(iter(methods.values()), None)
         guarded = self.authenticator.locked and asked is not None and not asked.public
         headers, cors = request.headers, {"vary": "Origin"}
@@ -9124,9 +9123,9 @@ class Endpoint:
         """Open the stream of HTTP+SSE, which says first where to POST."""
         session = self.open_session(PairSession, request)
         # spec 2024-11-05: basic/transports#http-with-sse
-        where = f"{request.root}{PAIR_PATH}?session_id={session.id}".encode()
+        where = f"{request.root}{PAIR_PATH}?session_id={session.id}"
         session.listen(session.standalone)
-        await session.standalone.attach(response, b"event: endpoint\ndata: %b\n\n" % where)
+        await session.standalone.attach(response, f"event: endpoint\ndata: {where}\n\n".encode())
 
     async def post_to_pair(self, request: HTTPRequest, response: Response) -> None:
         """Take a message of HTTP+SSE; the stream has its answer."""
@@ -9166,7 +9165,7 @@ class Endpoint:
     async def shutdown(self) -> None:
         """Let requests finish within the grace period; answer the others with an error."""
         self.draining = True
-        self.modern.on_lost()
+        self.modern.on_lost()  # ends subscriptions
         streams = {each.conversation for each in self.live}
         conversations = {self.modern, *self.sessions.values(), *streams}
         for session in self.sessions.values():
@@ -9427,6 +9426,7 @@ def client_ssl(ssl: Any) -> Any:
     except OSError as exc:
         raise ValueError(f"ssl={ssl!r} is not a PEM file of certificates: {exc}") from exc
 
+
 class Proxy(Row):
     url: URL
     headers: Fields  # that it wants to see
@@ -9456,7 +9456,6 @@ def proxy_for(url: URL) -> Proxy | None:
     return Proxy(parse_url(f"http://{found[2]}"), headers)
 
 
-
 class HTTPResponse(Wire):
     """A connection to a server, and the response that is read from it."""
 
@@ -9468,8 +9467,8 @@ class HTTPResponse(Wire):
         super().__init__()
         self.client = client  # to which it is given back
 
-        """Send an encoded request, and read the head."""
     async def ask(self, url: URL, method: str, data: bytes) -> None:
+        """Send an encoded request, and read the head."""
         self.url = url
         self.transport.write(data)
         status = 100
@@ -9517,6 +9516,7 @@ class HTTPResponse(Wire):
         self.client.busy.discard(self)
         self.transport.abort()
 
+
 def keep_watch(sock: Any) -> None:
     """Let the kernel end a connection whose server is gone: a stream may be silent for hours."""
     import socket
@@ -9524,7 +9524,6 @@ def keep_watch(sock: Any) -> None:
     with suppress(OSError, AttributeError):  # it has closed already; not on this system
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)  # seconds of silence
-
 
 
 class HTTPClient:
@@ -9682,35 +9681,6 @@ class Authorizer:
                     discard.pop_all()
                     return response
 
-
-class Proxy(Row):
-    url: URL
-    headers: Fields  # that it wants to see
-
-
-def proxy_for(url: URL) -> Proxy | None:
-    """Return the proxy that the environment names for a URL."""
-    if is_loopback(url.host) or not any(name.lower().endswith("_proxy") for name in os.environ):
-        return None
-    import urllib.request
-
-    library: Any = urllib.request  # typeshed does not know all of it
-    proxies = library.getproxies_environment()
-    text = proxies.get(url.scheme) or proxies.get("all")
-    if not text or library.proxy_bypass_environment(url.authority):
-        return None
-    found = re.fullmatch(r"(?i)(?:http://)?(?:([^@/]*)@)?([^/@]+)/?", text)
-    if found is None:
-        raise ValueError("not a usable proxy, http://[user:password@]host:port: "
-                         f"{text.rpartition('@')[2]!r}")  # without the password
-    headers = {}
-    if found[1] is not None:
-        from urllib.parse import unquote_to_bytes
-
-        secret = base64.b64encode(unquote_to_bytes(found[1])).decode()
-        headers["proxy-authorization"] = f"Basic {secret}"  # RFC 7617 §2
-    return Proxy(parse_url(f"http://{found[2]}"), headers)
-
 #######################################
 # 42. Streamable HTTP, the client's end
 #######################################
@@ -9836,10 +9806,7 @@ class HTTPExchange(Transport):
     async def read_events(
         self, response: HTTPResponse, events: SSEDecoder, pending: set[str] | None
     ) -> None:
-        """Deliver what a stream brings until it ends, or no request is `pending`.
-
-        That is None for a stream that answers no request.
-        """
+        """Deliver what a stream brings until no request is `pending`; None: it answers none."""
         with suppress(ConnectionClosed):
             while (pending is None or pending) and (data := await response.next_piece()):
                 for event in events.feed(data):
@@ -9938,9 +9905,9 @@ class HTTPTransport(HTTPExchange):
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "400", "404" or "405"
             if response.head.status >= 400 and await self._open_pair():
                 return await self._post(msg, encode(msg), pending)
-            headers = response.head.headers
-            self.session = without_none(**{SESSION_HEADER: headers.get(SESSION_HEADER)})
-            self.has_sessions = SESSION_HEADER in headers
+            id = response.head.headers.get(SESSION_HEADER)
+            self.has_sessions = id is not None
+            self.session = {} if id is None else {SESSION_HEADER: id}
         # With HTTP+SSE, all responses come on the one stream.
         await super().receive(msg, response, set() if self._endpoint else pending)
 
@@ -9966,7 +9933,7 @@ class HTTPTransport(HTTPExchange):
             # spec: basic/transports/streamable-http#receiving-messages -- now "not supported"
             if self.rev >= MODERN or self.inbox.closed:
                 return
-            # spec 2025-11-25: basic/transports#sending-messages-to-the-server -- "MUST respect"
+            # spec 2025-11-25: basic/transports#sending-messages-to-the-server
             await backoff.wait(events.last_id, events.retry_ms)
             events = SSEDecoder(events.last_id, events.retry_ms)
             try:
@@ -10039,7 +10006,7 @@ class HTTPTransport(HTTPExchange):
         self.end()
         if self.session:
             with suppress(Exception):  # also one of the user's headers()
-                # spec 2025-11-25: basic/transports#session-management -- it SHOULD
+                # spec 2025-11-25: basic/transports#session-management
                 (await self.auth.send("DELETE", self.url.target, await self.fields({}), b"",
                                       GRACE_SECONDS)).close()
         await super()._end()
