@@ -8520,12 +8520,12 @@ class Stream:
         final = "method" not in msg and self is not conversation.standalone
         conversation.show(">", msg)
         if self.name or not final:
-            return self.put(msg, final)
+            return self.send_event(msg, final)
         body, head = encode(msg), conversation.head_of(msg, self.caller.principal)
         response = self.release()
         return response.send(*head, body) if response else nowhere({})
 
-    async def put(self, msg: Payload, final: bool) -> None:
+    async def send_event(self, msg: Payload, final: bool) -> None:
         """Send a message as an event, which a session keeps."""
         data = b"data: %b\n\n" % encode(msg)
         await self.open()
@@ -8625,7 +8625,7 @@ class HTTPConversation(Conversation):
                 if not response.begun:  # it has no answer
                     await response.send(202, {})
             else:
-                # Only those of the modern era are many.
+                # Many clients: the modern era.
                 await self.reply(self.accept(msg, stream, request, size, self.many_clients))
         except RPCError as exc:
             await stream(error(msg["id"], wire_error(exc)))
@@ -8971,6 +8971,11 @@ class Endpoint:
         if method == "GET":  # RFC 9110 §9.3.2 -- HEAD is GET without the body
             self.routes[where].setdefault("HEAD", route)
 
+    async def probe(self, request: HTTPRequest) -> Any:
+        if self.draining and request.path == "/readyz":
+            return 503, "text/plain", "draining\n"
+        return "ok\n"
+
     def access_of(self, request: HTTPRequest) -> Any:
         """Return the Access of a request, and note it for equal heads."""
         methods = self.routes.get(request.path.rstrip("/"), {})
@@ -8980,7 +8985,7 @@ class Endpoint:
         guarded = self.authenticator.locked and asked is not None and not asked.public
         headers, cors = request.headers, {"vary": "Origin"}
         if asked and not asked.any_host:
-            self.host_policy.check(headers, guarded)  # a page that binds its name has no token
+            self.host_policy.check(headers, guarded)  # a page that rebinds its name has no token
             if "origin" in headers:
                 cors = {"access-control-allow-origin": headers["origin"], **CORS_HEADERS}
         if self.authenticator.locked:
@@ -9140,11 +9145,6 @@ class Endpoint:
         session.receive(request.body, stream, request)
         request.body = b""
         await response.send(202, {"content-type": "text/plain"}, b"Accepted")
-
-    async def probe(self, request: HTTPRequest) -> Any:
-        if self.draining and request.path == "/readyz":
-            return 503, "text/plain", "draining\n"
-        return "ok\n"
 
     # Time.
 
@@ -9960,11 +9960,10 @@ class HTTPTransport(HTTPExchange):
                 elif may_pass(exc):
                     if backoff.failures == 1:
                         logger.warning("announcements are missed until it is back: %s", exc)
-                elif opened and isinstance(exc, SessionExpired):
-                    self.interrupted(True)
-                    return
                 else:
-                    if opened or exc.code not in (400, 404, 405):  # there is none
+                    if opened and isinstance(exc, SessionExpired):
+                        self.interrupted(True)
+                    elif opened or exc.code not in (400, 404, 405):  # there is none
                         logger.warning("%s sends no announcements: %s", self.url, exc)
                     return
             await backoff.wait(events.last_id, events.retry_ms)
