@@ -4561,6 +4561,9 @@ def _enter(table: dict[Any, Any], key: Any, entry: Any) -> Any:
     return entry
 
 
+OFFERS = ("tools", "prompts", "resources")  # what a server lists
+
+
 class Registry(dict[str, Any]):
     """Entries by name; `changed` gets each that comes or goes."""
 
@@ -5142,7 +5145,7 @@ class Server:
         if other.middlewares or other.open_lifespan:
             logger.warning("include(): the middlewares and the lifespan of %s are not used",
                            other.name)
-        for kind in ("tools", "prompts", "resources"):
+        for kind in OFFERS:
             for entry in map(copy.copy, [*getattr(other, kind).values()]):
                 entry.masked |= other.mask_errors
                 if prefix and kind != "resources":
@@ -6627,7 +6630,7 @@ class ClientSession:
 
     def catch_up(self) -> None:
         """Announce what may have changed in a gap."""
-        for what in ("tools", "prompts", "resources"):
+        for what in OFFERS:
             self._on_notification(notification(f"notifications/{what}/list_changed"))
         for uri in {uri for item in self.subscriptions for uri in item.uris}:
             self._on_notification(notification("notifications/resources/updated", {"uri": uri}))
@@ -6857,7 +6860,7 @@ class Client(ClientSession):
         self.answers = Answers(name, callbacks, ask, capabilities)
         self.timeout, self.max_timeout = min(timeout, max_timeout), max_timeout
         self.progress = progress
-        for what in ("tools", "prompts", "resources"):
+        for what in OFFERS:
             if changed := given[f"on_{what}_changed"]:
                 self.on(f"notifications/{what}/list_changed")(lambda _, fn=changed: fn())
         if log:
