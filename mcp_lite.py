@@ -162,7 +162,7 @@ import typing
 import weakref
 from asyncio import get_running_loop
 from collections import OrderedDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import (
     AsyncExitStack,
     ExitStack,
@@ -3354,13 +3354,12 @@ ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "op
                "audience", "priority", "lastModified")
 
 
-def no_such(what: str, name: str, there: Iterable[str]) -> str:
-    """Return a text: "no option 'titel'; did you mean title?"."""
+def no_such(what: str, name: str, there: Collection[str]) -> str:
+    """Return "no option 'titel'; did you mean title?"."""
     import difflib
 
-    names = [*there]
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(names)[:1000] or 'none'}"
+    near = difflib.get_close_matches(name, there, 1)
+    hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(there)[:1000] or 'none'}"
     return f"no {what} {name!r}; {hint}"
 
 
