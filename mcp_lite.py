@@ -3456,8 +3456,8 @@ class Link(Content):
     """A pointer to a resource, in a result: Link("file:///a.txt", "a.txt")."""
 
     def __init__(self, uri: str, name: str | None = None, **fields: Any):
-        fields = wire_fields(self, fields, RESOURCE_FIELDS)
-        super().__init__(type="resource_link", uri=uri, name=name or uri, **fields)
+        super().__init__(type="resource_link", uri=uri, name=name or uri,
+                         **wire_fields(self, fields, RESOURCE_FIELDS))
 
 
 class Message(Msg):
@@ -7881,7 +7881,7 @@ def header_revision(headers: Fields) -> str:
 def bearer_of(headers: Fields) -> str | None:
     """Return the token of a bearer. RFC 6750 §2.1"""
     found = re.fullmatch("(?i)bearer +(.+)", headers.get("authorization", ""))
-    return found[1] if found else None
+    return found and found[1]
 
 
 def sendable_token(token: Any) -> Any:
