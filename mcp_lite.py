@@ -610,8 +610,9 @@ def encode(msg: Payload) -> bytes:
     """
     # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
     data = _to_json(msg).encode("utf-8", "replace")
-    if len(data) > MAX_ELEMENTS and (  # a quick count, of what stands in strings, too
-            len(data) > MAX_MESSAGE_BYTES or sum(map(data.count, b",[{")) > MAX_ELEMENTS):
+    if len(data) > MAX_ELEMENTS and (  # these counts include strings
+            len(data) > MAX_MESSAGE_BYTES or data.count(b",") > MAX_ELEMENTS // MAX_DEPTH
+            and sum(map(data.count, b",[{")) > MAX_ELEMENTS):
         _check_bounds(data)
     return data
 
@@ -5279,7 +5280,7 @@ class Server:
 
 
 def write_stderr(text: str, stream: Any = None) -> None:
-    """Write on stderr or its like, which may be closed, None, or on a full disk."""
+    """Write on a stream, which may be closed, None, or on a full disk."""
     stream = stream or sys.stderr
     with suppress(OSError, ValueError, AttributeError):
         stream.write(text)
@@ -6438,7 +6439,7 @@ class ClientSession:
     # The connection.
 
     revision: str = _fact("peer.session.rev", "The negotiated revision, a date.")
-    lost: ConnectionClosed | None = _fact("peer.lost", "Why the connection has ended, or None.")
+    lost: ConnectionClosed | None = _fact("peer.lost", "Why the connection ended, or None.")
 
     @property
     def modern(self) -> bool:
