@@ -8482,7 +8482,7 @@ EVENT_BYTES = 2048  # what an event takes besides its data
 class KeptEvents(OrderedDict[Any, bytes]):
     """Events of sessions, by (stream, number), oldest first."""
 
-    size = 0
+    size = 0  # bytes
 
     def keep(self, event: Any, data: bytes) -> None:
         self[event] = data
@@ -9158,7 +9158,7 @@ class Endpoint:
                 self.tasks.spawn(stream.keep_alive())
         for session in list(self.sessions.values()):
             if now - session.used <= self.session_seconds:
-                break
+                break  # the rest is newer
             if session.idle:
                 self.end_soon(session)
             else:
@@ -9345,7 +9345,7 @@ class ASGIApp(Endpoint):
         response, request = ASGIResponse(self, receive, send), self._request(scope)
         response.watcher = self.tasks.spawn(response.watch())
         response.at_end(response.watcher.cancel)
-        self.tasks.spawn(answer_with(self.answer, request, response))
+        self.tasks.spawn(answer_with(self.answer, request, response))  # outlasts this task
         try:
             await asyncio.wait([response.watcher])
         except asyncio.CancelledError:  # the ASGI server ends; it would log a traceback for this
@@ -9417,7 +9417,7 @@ class ASGIApp(Endpoint):
 # Limits.  Proxies are reached by plain HTTP. NO_PROXY lists domains, not networks.
 
 def client_ssl(ssl: Any) -> Any:
-    """Return an SSLContext: the one passed, or one that trusts a CA file or the system's roots."""
+    """Return the SSLContext passed, or one that trusts a CA file or the system's roots."""
     from ssl import SSLContext, create_default_context
 
     if isinstance(ssl, SSLContext):
@@ -9534,8 +9534,7 @@ class HTTPClient:
 
     def __init__(self, url: URL, *, ssl: Any = None, admit: Function | None = None):
         self.url, self.proxy = url, proxy_for(url)
-        #: is called with the address that was reached, unless by a proxy
-        self.admit = admit
+        self.admit = admit  #: is called with the address that was reached, unless by a proxy
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
         self.idle: list[HTTPResponse] = []
         self.busy: set[HTTPResponse] = set()
@@ -9580,7 +9579,7 @@ class HTTPClient:
         raise ConnectionClosed(f"{self.url} redirects more than {redirects} times")
 
     async def _connection(self) -> HTTPResponse:
-        if self.idle:  # the loop needs a round to notice what the server has closed or sent
+        if self.idle:  # the loop needs two rounds to notice what the server has closed or sent
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         while self.idle:
@@ -9591,7 +9590,7 @@ class HTTPClient:
         late = ProtocolError(f"no connection within {CONNECT_SECONDS:g} seconds")
         try:
             return await within(CONNECT_SECONDS, self._open(), late)
-        except (OSError, UnicodeError, ProtocolError) as exc:  # for names that no DNS can have
+        except (OSError, UnicodeError, ProtocolError) as exc:  # second: a name that no DNS has
             reason = str(exc) or "the server ended the connection where TLS begins"
             if re.search("WRONG_VERSION|RECORD_LAYER", reason):
                 reason += "; for a server without TLS, write http://"
@@ -9828,7 +9827,7 @@ class HTTPExchange(Transport):
             msg = ProtocolError(f"{self.url} sent: {first_line(data)}: {exc}")
             if pending is not None:  # else only this message is lost
                 raise msg from None
-        # Some servers send an array in any revision: its messages are taken singly.
+        # Some servers send an array in any revision.
         for item in as_list(msg):
             await self.inbox.put(item)
             if pending and isinstance(item, dict) and "method" not in item:
@@ -9889,7 +9888,7 @@ class HTTPTransport(HTTPExchange):
     """
 
     _listening: Task | None = None  # reads the standalone stream
-    _endpoint: Any = None  # HTTP+SSE: a future of where to POST
+    _pair: Any = None  # HTTP+SSE: a future of where to POST
 
     async def write(self, msg: Any) -> None:
         method = method_of(msg)
@@ -9898,13 +9897,13 @@ class HTTPTransport(HTTPExchange):
             if msg["params"]["protocolVersion"] == REVISIONS[0]:
                 await self._open_pair()
         await super().write(msg)
-        if method == "notifications/initialized" and not self._endpoint:
+        if method == "notifications/initialized" and not self._pair:
             if self._listening:
                 self._listening.cancel()
             self._listening = self.tasks.spawn(self._listen())
 
     async def receive(self, msg: Payload, response: HTTPResponse, pending: set[str]) -> None:
-        if method_of(msg) == "initialize" and not self._endpoint:
+        if method_of(msg) == "initialize" and not self._pair:
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "400", "404" or "405"
             if response.head.status >= 400 and await self._open_pair():
                 return await self._post(msg, encode(msg), pending)
@@ -9912,7 +9911,7 @@ class HTTPTransport(HTTPExchange):
             self.has_sessions = id is not None
             self.session = {} if id is None else {SESSION_HEADER: id}
         # With HTTP+SSE, all responses come on the one stream.
-        await super().receive(msg, response, set() if self._endpoint else pending)
+        await super().receive(msg, response, set() if self._pair else pending)
 
     async def _get_stream(self, last_id: str, patience: float = NEVER) -> HTTPResponse:
         """GET a stream of the events after `last_id`."""
@@ -9980,18 +9979,18 @@ class HTTPTransport(HTTPExchange):
             stream = await self._get_stream("", CONNECT_SECONDS)
         except MCPError:
             return False
-        self._endpoint = get_running_loop().create_future()
+        self._pair = get_running_loop().create_future()
         self.tasks.spawn(self._read_pair(stream))
-        self.where = await within(CONNECT_SECONDS, self._endpoint, ConnectionClosed(
+        self.where = await within(CONNECT_SECONDS, self._pair, ConnectionClosed(
             f"{self.url} sent no endpoint event"))
         return True
 
     async def deliver_event(self, event: Event, pending: set[str] | None) -> None:
-        if event.event == "endpoint" and self._endpoint:
+        if event.event == "endpoint" and self._pair:
             url = self.url.join(event.data)
             if url is None:
                 raise ProtocolError(f"the endpoint event names another origin: {event.data}")
-            settle_future(self._endpoint, url.target)
+            settle_future(self._pair, url.target)
         await super().deliver_event(event, pending)
 
     async def _read_pair(self, stream: HTTPResponse) -> None:
@@ -10001,7 +10000,7 @@ class HTTPTransport(HTTPExchange):
                 await self.read_events(stream, SSEDecoder(), None)
         except MCPError as exc:
             self.reason = f"sent a stream that cannot be read: {exc}"
-        settle_future(self._endpoint, None, ConnectionClosed(f"{self.url} {self.reason}"))
+        settle_future(self._pair, None, ConnectionClosed(f"{self.url} {self.reason}"))
         self.end()
 
     async def _end(self) -> None:
