@@ -10001,7 +10001,7 @@ app.run()
 # T42. HTTP
 #######################################
 # All of Part VI, seen from a socket, from an ASGI server, or from a Client. Nothing that is not public
-# is used but SSEDecoder and the encoding of header values, grammars that no wire shows whole.
+# is used but SSEDecoder and the encoding of header values, grammars that no wire shows whole, and in one test Listener.
 
 
 def ways(data):
