@@ -195,11 +195,8 @@ from typing import (
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform  # in typing since Python 3.11
-
-    Space = object  # of a SimpleNamespace, a type checker believes every attribute
 else:
     dataclass_transform = lambda **_: lambda cls: cls  # noqa: E731
-    Space = types.SimpleNamespace
 
 __version__ = "0.4.0"
 
@@ -318,7 +315,7 @@ WARN_RATE = (10, 60.0)  # warnings about one peer in so many seconds; any messag
 
 
 @dataclass_transform()
-class Row(Space):
+class Row:
     """A plain record: a subclass annotates its fields, and a class attribute is a default.
 
     It is defined ten times as fast as a dataclass, and every import waits for that.
@@ -331,11 +328,18 @@ class Row(Space):
     """
 
     def __init__(self, *values: Any, **named: Any):
-        if len(values) > len(self.__annotations__):
+        own, names = vars(self), self.__annotations__
+        if len(values) > len(names):
             raise TypeError(f"too many values for {type(self).__name__}: {values!r:.100}")
-        vars(self).update(zip(self.__annotations__, values), **named)
-        for name in self.__annotations__:  # also for a default; AttributeError without one
-            setattr(self, name, getattr(self, name))
+        own.update(zip(names, values), **named)
+        if len(own) != len(names):  # for a default; AttributeError without one
+            own.update({name: getattr(self, name) for name in names})
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
 
     def replace(self, **changes: Any) -> Any:
         return type(self)(**{**vars(self), **changes})
@@ -1906,39 +1910,41 @@ class Peer(Requester):
 
     async def reply(self, exchange: Exchange, put: Send | None = None) -> None:
         """Serve a request; pass its response, if it gets one, to `put`, or send it."""
-        exchange.task = asyncio.current_task()
+        exchange.task, put, slot = asyncio.current_task(), put or exchange.send, None
         try:
             if exchange.over:  # cancelled before this task could start
                 return
-            response = await self._serve_in_slot(exchange)
+            try:
+                if self.serving < self.limit or exchange.method == "ping":
+                    self.serving += 1
+                else:  # a semaphore loses slots before Python 3.11
+                    slot = get_running_loop().create_future()
+                    self.queue[slot] = None
+                    await slot
+                response = result(exchange.req_id, await self.serve(exchange))
+            except GeneratorExit:  # the loop has ended, and Python ends what it has left
+                raise
+            except BaseException as exc:  # a handler ends neither the process nor another request
+                response = self._failure(exchange, exc)
+            finally:
+                self._end_slot(slot)
             # spec: basic/patterns/cancellation#behavior-requirements -- "Not send a response"
-            if not exchange.over:
-                exchange.over = True
-                await self._respond(put or exchange.send, exchange, response)
+            if exchange.over:
+                return
+            exchange.over = True
+            self.unread += 1
+            try:
+                await put(response)
+            except ENCODE_ERRORS as exc:
+                await put(self._unsendable(exchange, exc))
+            finally:
+                self.unread -= 1
         finally:  # only now: responses that are not read count, too
             exchange.over = True
             del self.incoming[exchange.key]
             load = self.loads.pop(exchange.client_key) - exchange.size
             if load:
                 self.loads[exchange.client_key] = load
-
-    async def _serve_in_slot(self, exchange: Exchange) -> Msg:
-        """Return the response, when there is a slot; an error if the handler raises."""
-        slot = None
-        try:
-            if self.serving < self.limit or exchange.method == "ping":
-                self.serving += 1
-            else:  # a semaphore loses slots before Python 3.11
-                slot = get_running_loop().create_future()
-                self.queue[slot] = None
-                await slot
-            return result(exchange.req_id, await self.serve(exchange))
-        except GeneratorExit:  # the loop has ended, and Python ends what it has left
-            raise
-        except BaseException as exc:  # a handler ends neither the process nor another request
-            return self._failure(exchange, exc)
-        finally:
-            self._end_slot(slot)
 
     def _end_slot(self, slot: Future | None) -> None:
         """Pass a slot to the next in the queue, before a new request can take it."""
@@ -1953,18 +1959,13 @@ class Peer(Requester):
                 following.set_result(None)
                 self.serving += 1
 
-    async def _respond(self, put: Send, exchange: Exchange, response: Msg) -> None:
-        self.unread += 1
-        try:
-            await put(response)
-        except ENCODE_ERRORS as exc:
-            problem = f"the response to {exchange.title} cannot be sent"
-            logger.error("%s: %s", problem, exc)
-            if isinstance(exc, LimitExceeded):
-                problem += f": {exc}; return less, or only a text: structured=False"
-            await put(error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem}))
-        finally:
-            self.unread -= 1
+    def _unsendable(self, exchange: Exchange, exc: Exception) -> Msg:
+        """Return the error in place of a response that cannot be sent."""
+        problem = f"the response to {exchange.title} cannot be sent"
+        logger.error("%s: %s", problem, exc)
+        if isinstance(exc, LimitExceeded):
+            problem += f": {exc}; return less, or only a text: structured=False"
+        return error(exchange.req_id, {"code": INTERNAL_ERROR, "message": problem})
 
     def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
         """Return the response to a request whose handler raised; raise if it gets none."""
@@ -3935,9 +3936,9 @@ class ServerExchange(Exchange):
 
     job: Job | None = None  # of a call that goes on as a task
     _progress = float("-inf")
+    unfinished = False  # whether finish() may find something to do
     _held: Msg | None = None  # a report of progress that was not sent
-
-    _unfinished: frozenset[Any] = frozenset()  # calls of once(), which end before the response
+    _calls: frozenset[Any] = frozenset()  # of once(), which end before the response
     _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
     has_journal = False
 
@@ -3948,7 +3949,7 @@ class ServerExchange(Exchange):
 
     async def finish(self) -> None:
         """Wait for the calls of once(), after the handler; send the progress that was held back."""
-        while running := {call for call in self._unfinished if not call.done()}:
+        while running := {call for call in self._calls if not call.done()}:
             await asyncio.wait(running)
         if self._held:
             await self._flush()
@@ -4078,7 +4079,7 @@ class Context(ServerExchange):
         token = self.meta.get("progressToken")
         if is_id(token) and progress > self._progress:
             self._progress = progress
-            held = self._held
+            held, self.unfinished = self._held, True
             params = without_none(progressToken=token, progress=progress, total=total,
                                   message=message)
             self._held = notification("notifications/progress", params)
@@ -4262,7 +4263,7 @@ class Context(ServerExchange):
             # spec: basic/patterns/mrtr#supported-requests
             raise RuntimeError(f"{self.method} cannot ask the client in revision {self.revision}")
         task = asyncio.current_task()
-        self._waiting |= {task}
+        self._waiting, self.unfinished = self._waiting | {task}, True
         try:
             if self.job is not None:
                 return await self.job.ask(name, method, params, timeout, read)
@@ -4303,7 +4304,7 @@ class Context(ServerExchange):
         if key not in kept:
             # If a question beside it ends the run, finish() waits for this.
             call = asyncio.ensure_future(compute())
-            self._unfinished |= {call}
+            self._calls, self.unfinished = self._calls | {call}, True
             await call
         return to_json(kept[key])
 
@@ -4693,34 +4694,30 @@ class Conversation(Peer):
     async def answer_request(self, ctx: Any) -> Msg:
         """Check a request, have it served, and fit the result to the revision of its client."""
         self.check(ctx)
-        rev, token = ctx.facts.rev, CURRENT.set(ctx)
+        rev, token, step = ctx.facts.rev, CURRENT.set(ctx), self.answer
+        for middleware in self.server.middlewares:
+            step = partial(lambda fn, step, ctx: fn(ctx, step), middleware, step)
         try:
-            answer = await self._run(ctx)
+            try:
+                answer = await step(ctx)
+                if not isinstance(answer, dict):
+                    raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not "
+                                    "a dict; in a middleware, `return await call_next(ctx)`")
+                self.note_subscription(ctx)
+            except BaseException:
+                if ctx.over or not ctx.suspended:
+                    raise
+            finally:
+                if ctx.unfinished and ctx.job is None:
+                    await ctx.finish()
+            if ctx.suspended:  # by a question, whatever was raised since
+                answer = ctx.input_required()
         except RPCError as exc:
             raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
         finally:
             CURRENT.reset(token)
         answer = adapt_result(ctx.method, answer, rev)
         return whole_result(ctx, answer) if rev >= MODERN else answer
-
-    async def _run(self, ctx: Context) -> Msg:
-        """Return the handler's answer; a question that ended the run, whatever was raised since."""
-        step = self.answer
-        for middleware in self.server.middlewares:
-            step = partial(lambda fn, step, ctx: fn(ctx, step), middleware, step)
-        try:
-            answer = await step(ctx)
-            if not isinstance(answer, dict):
-                raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a "
-                                "dict; in a middleware, `return await call_next(ctx)`")
-            self.note_subscription(ctx)
-        except BaseException:
-            if ctx.over or not ctx.suspended:
-                raise
-        finally:
-            if ctx.job is None:
-                await ctx.finish()
-        return ctx.input_required() if ctx.suspended else answer
 
     def check(self, ctx: Context) -> None:
         """Find what is known of its client; RPCError if the request is not allowed now."""
@@ -4737,8 +4734,8 @@ class Conversation(Peer):
         if method in HANDLERS and ctx.facts.rev in ctx.row.revisions:
             check_params(ctx.row, ctx.params)
 
-    async def answer(self, ctx: Context) -> Any:
-        """Answer a request after all middlewares."""
+    def answer(self, ctx: Context) -> Any:
+        """Answer a request after all middlewares; await what is returned."""
         rev, server = ctx.facts.rev, self.server
         if self._admitted.get(ctx.method) != rev:
             admit(ctx.method, CLIENT, rev, self.session.server_capabilities or server.declared,
@@ -4747,8 +4744,8 @@ class Conversation(Peer):
         if "requestState" in ctx.params or "inputResponses" in ctx.params:
             _ = ctx.journal  # refuses a forged one, even if the handler does not ask
         if ctx.method not in HANDLERS:
-            return await server.call(server.methods[ctx.method], ctx, ctx.params)
-        return await HANDLERS[ctx.method](ctx)
+            return server.call(server.methods[ctx.method], ctx, ctx.params)
+        return HANDLERS[ctx.method](ctx)
 
     def note_subscription(self, ctx: Context) -> None:
         """Note which resources a legacy client subscribes to, whoever agreed to that."""
@@ -7585,7 +7582,7 @@ class Wire(asyncio.StreamReader):
     def take(self, size: int) -> bytes:
         data = self.buffer[self.pos : self.pos + size]
         self.pos += size
-        if not self.available:
+        if self.pos == len(self.buffer):
             self.buffer, self.pos = b"", 0
         return data
 
@@ -8284,9 +8281,8 @@ class Connection(Wire):
         """Serve the next request if its head has arrived, and none is served."""
         if self.response or self.transport.is_closing():
             return
-        size, end = self.available, self.buffer.find(b"\r\n\r\n", self.pos)
-        if end >= 0:
-            size = end + 4 - self.pos
+        end = self.buffer.find(b"\r\n\r\n", self.pos)
+        size = (end + 4 if end >= 0 else len(self.buffer)) - self.pos
         try:
             if size > MAX_HEAD_BYTES:
                 raise LimitExceeded("the head is too long", http_status=431)

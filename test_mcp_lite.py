@@ -16159,7 +16159,7 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "",
-        m.Context: "has_journal finish input_required job journal release suspended title",
+        m.Context: "has_journal finish input_required job journal release suspended title unfinished",
         m.Client: "catch_up modern",
     }
 
