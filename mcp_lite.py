@@ -12035,27 +12035,28 @@ __all__ += ["VERBS", "parse_line", "client_of", "perform", "complain", "main"]
 TARGET = r"(?i)https?://.*|.+\.py(:\w+)?"
 TARGETS = "TARGET is a URL, FILE.py or FILE.py:APP; or end the line with -- COMMAND ..."
 PROGRAMS = ("complete", "doctor", "gateway", "install", "reload", "shell")  # examples/programs
-#: By option: its default, its value, and what it does. False is a switch; a list collects values.
-OPTIONS: dict[str, tuple[Any, str, str]] = {
-    "--json": (False, "", "print the result, or the error, as JSON"),
-    "-o": (None, "FILE", "write the result to a file, binary data as it is"),
-    "--answer": ([], "KEY=VALUE", "answer a question of the server in advance"),
-    "--yes": (False, "", "agree to the server's questions, with the defaults of its forms"),
-    "--timeout": (REQUEST_SECONDS, "SECONDS", "limit for a response, or for the next progress"),
-    "--max-timeout": (LONGEST_SECONDS, "SECONDS", "limit for a response, whatever the progress"),
-    "--header": ([], "NAME:VALUE", "send a header to a URL"),
-    "--token": (None, "TOKEN", f"bearer token to send or to require; ${TOKEN_VARIABLE} is safer"),
-    "--ca": (None, "FILE", "trust the certificates in a PEM file"),
-    "--client-id": (None, "ID", "log in as this client, where clients cannot register"),
-    "--no-browser": (False, "", "print the address for a login; do not open a browser"),
-    "--env": ([], "KEY=VALUE", "set a variable for a command: it inherits PATH and a few others"),
-    "--cwd": (None, "FOLDER", "start a command in this folder"),
-    "--root": ([], "FOLDER", "name a folder to the server"),
-    "--revision": (None, "DATE", f"speak this revision only: {NEWEST}, or an older one"),
-    "--log": (None, "LEVEL", "show the server's log from this level up: debug, info, ..."),
-    "--trace": (None, "[=full]", "show each message in a line, or in full"),
-    "--http": (None, "[HOST:]PORT", "serve over HTTP, not on stdin and stdout")
+#: By option: its value, and what it does.
+OPTIONS: dict[str, tuple[str, str]] = {
+    "--json": ("", "print the result, or the error, as JSON"),
+    "-o": ("FILE", "write the result to a file, binary data as it is"),
+    "--answer": ("KEY=VALUE", "answer a question of the server in advance"),
+    "--yes": ("", "agree to the server's questions, with the defaults of its forms"),
+    "--timeout": ("SECONDS", "limit for a response, or for the next progress"),
+    "--max-timeout": ("SECONDS", "limit for a response, whatever the progress"),
+    "--header": ("NAME:VALUE", "send a header to a URL"),
+    "--token": ("TOKEN", f"bearer token to send or to require; ${TOKEN_VARIABLE} is safer"),
+    "--ca": ("FILE", "trust the certificates in a PEM file"),
+    "--client-id": ("ID", "log in as this client, where clients cannot register"),
+    "--no-browser": ("", "print the address for a login; do not open a browser"),
+    "--env": ("KEY=VALUE", "set a variable for a command: it inherits PATH and a few others"),
+    "--cwd": ("FOLDER", "start a command in this folder"),
+    "--root": ("FOLDER", "name a folder to the server"),
+    "--revision": ("DATE", f"speak this revision only: {NEWEST}, or an older one"),
+    "--log": ("LEVEL", "show the server's log from this level up: debug, info, ..."),
+    "--trace": ("[=full]", "show each message in a line, or in full"),
+    "--http": ("[HOST:]PORT", "serve over HTTP, not on stdin and stdout")
 }
+REPEATED = ("--answer", "--header", "--env", "--root")  # they collect values
 #: By the name of a value: what its text must match; of others, it must not be empty.
 VALUES = {
     "": "", "[=full]": "(full)?", "SECONDS": r"\d+\.?\d*|\.\d+", "[HOST:]PORT": r"(.*:)?\d+",
@@ -12072,7 +12073,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     verb, *rest = words
     pick("verb", verb, VERBS)
     args = types.SimpleNamespace(verb=verb, words=[], target="")
-    options = {option: row[0] for option, row in OPTIONS.items()}
+    options: Msg = {option: [] if option in REPEATED else None for option in OPTIONS}
     options["--token"] = os.environ.get(TOKEN_VARIABLE)
     while rest:
         word = rest.pop(0)
@@ -12082,13 +12083,13 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
         elif not re.match("--?[a-z]", word):
             args.words.append(word)
         else:
-            default, wanted, _ = pick("option", option, OPTIONS)
-            pattern = VALUES.get(wanted, ".+")
+            form, _ = pick("option", option, OPTIONS)
+            pattern = VALUES.get(form, ".+")
             if rest and not equals and not re.fullmatch(pattern, ""):
                 value = rest.pop(0)
             if not re.fullmatch(pattern, value, re.ASCII | re.DOTALL):
-                raise UsageError(f"{option}={value}: expected {wanted or 'no value'}")
-            options[option] = [*options[option], value] if default == [] else value or "1"
+                raise UsageError(f"{option}={value}: expected {form or 'no value'}")
+            options[option] = [*options[option], value] if option in REPEATED else value or "1"
     vars(args).update({name.strip("-").replace("-", "_"): options[name] for name in options})
     if target and not args.target and args.words:
         args.target = args.words.pop()
@@ -12127,9 +12128,9 @@ def program_of(verb: str) -> str:
 
 
 def help_text() -> str:
-    rows: list[Any] = [*VERBS.items(), ("", (None, "", "")), *OPTIONS.items()]
+    rows: list[Any] = [*VERBS.items(), ("", ("", "")), *OPTIONS.items()]
     lines = [f"  {f'{name} {form}'.replace(' [=', '[='):<28} {about}".rstrip()
-             for name, (_, form, about) in rows]
+             for name, (*_, form, about) in rows]
     return "\n".join([
         f"usage: {PYTHON} mcp_lite.py VERB ... [options] TARGET", "", *lines, "", TARGETS,
         f"More verbs, each a file mcp_VERB.py to copy beside this one: {', '.join(PROGRAMS)}."
@@ -12157,7 +12158,8 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
             options.update(env=pairs(args.env), cwd=args.cwd, stderr=person.quote)
         return Client(
             args.target, revision=args.revision, roots=args.root or None,
-            timeout=float(args.timeout), max_timeout=float(args.max_timeout),
+            timeout=float(args.timeout or REQUEST_SECONDS),
+            max_timeout=float(args.max_timeout or LONGEST_SECONDS),
             elicit=person.elicit, elicit_url=person.elicit_url, log=person.log,
             progress=person.progress, **options
         )
