@@ -3815,13 +3815,17 @@ def call_key(fn: Any, args: Sequence[Any]) -> str:
     return f"{named.__module__}.{named.__qualname__}({digest_of('', {'': shown})[:16]})"
 
 
-def digest_of(method: str, params: Msg) -> str:
-    """Return a digest of a method and its parameters, without those that change between rounds."""
+def digest(data: bytes, bits: str = "256") -> bytes:
     import hashlib
 
+    return hashlib.new(f"sha{bits}", data).digest()
+
+
+def digest_of(method: str, params: Msg) -> str:
+    """Return a digest of a method and its parameters, without those that change between rounds."""
     text = json.dumps([method, without(params, "_meta", "inputResponses", "requestState")],
                       sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return digest(text.encode()).hex()[:32]
 
 
 def sign(key: bytes, bound: Sequence[str], body: bytes) -> bytes:
@@ -10215,15 +10219,9 @@ def base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def digest(bits: str, data: bytes) -> bytes:
-    import hashlib
-
-    return hashlib.new(f"sha{bits}", data).digest()
-
-
 def code_challenge(verifier: str) -> str:
     """Return what is sent before a verifier, to be compared with it later. RFC 7636 §4.2"""
-    return base64url(digest("256", verifier.encode()))
+    return base64url(digest(verifier.encode()))
 
 
 def authorization_url(server: Msg, params: Fields) -> str:
@@ -10345,7 +10343,7 @@ def signed_with_p256(x: int, y: int, data: bytes, signature: bytes) -> bool:
     if not on_curve or len(signature) != 64 or not (0 < r < N and 0 < s < N):  # RFC 8725 §3.4
         return False
     w, point, total = pow(s, -1, N), (x, y, 1), (0, 1, 0)
-    u, v = int.from_bytes(digest("256", data), "big") * w % N, r * w % N
+    u, v = int.from_bytes(digest(data), "big") * w % N, r * w % N
     terms = (None, G, point, add_points(G, point))
     for i in reversed(range(256)):  # Shamir's trick: u * G + v * point in one pass
         total = add_points(total, total)
@@ -10370,7 +10368,7 @@ def signed_with_rsa(n: int, e: int, bits: str, data: bytes, signature: bytes) ->
     if not fine or len(signature) != size or number >= n:
         return False
     # The right encoding is built and compared: a parser could be made to accept another.
-    end = bytes.fromhex(DIGEST_INFO[bits]) + digest(bits, data)
+    end = bytes.fromhex(DIGEST_INFO[bits]) + digest(data, bits)
     wanted = b"\0\1" + b"\xff" * (size - 3 - len(end)) + b"\0" + end
     return pow(number, e, n) == int.from_bytes(wanted, "big")
 
@@ -10638,7 +10636,7 @@ class FileStore(TokenStore):
         self.path = os.fspath(path or os.environ.get(STORE_VARIABLE) or ours)
 
     def file(self, key: Key, end: str = ".json") -> str:
-        return os.path.join(self.path, digest("256", encode(list(key))).hex() + end)  # type: ignore
+        return os.path.join(self.path, digest(encode(list(key))).hex() + end)  # type: ignore
 
     async def load(self, key: Key) -> Msg | None:
         path, kept = self.file(key), await super().load(key)  # newer than what we cannot write
@@ -11382,7 +11380,7 @@ class Guard(Authenticator):
         return await super().identify(request)
 
     async def validate(self, token: str) -> Identity | None:
-        name = digest("256", token.encode())
+        name = digest(token.encode())
         until, who = self.cache.get(name, (0.0, None))
         if time.monotonic() >= until:
             who = await super().validate(token)
@@ -12140,7 +12138,7 @@ def help_text() -> str:
 def version_text() -> str:
     """Return the version, and a digest that tells this file from a changed one."""
     with open(__file__, "rb") as file:
-        return f"mcp_lite {__version__} sha256 {digest('256', file.read()).hex()[:12]}"
+        return f"mcp_lite {__version__} sha256 {digest(file.read()).hex()[:12]}"
 
 
 def client_of(args: Any, person: Person, **options: Any) -> Client:
