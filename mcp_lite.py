@@ -3115,13 +3115,6 @@ def check_parameters(use: str, names: Iterable[str], own: Schema) -> None:
                         f"function: {sorted(needed) or 'none'}")
 
 
-def _check_parameter(p: Any) -> None:
-    if p.name == "self":
-        raise TypeError("register the method of an object: app.add_tool(K().method)")
-    if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
-        raise TypeError(f"parameter {p.name!r} cannot be named: take a list, or no `/`")
-
-
 class Signature:
     """How a function is called with JSON; TypeError if JSON cannot call it."""
 
@@ -3158,7 +3151,10 @@ class Signature:
         members, others = [], []
         for name, p in given.items():
             hint = hints[name]
-            _check_parameter(p)
+            if name == "self":
+                raise TypeError("register the method of an object: app.add_tool(K().method)")
+            if p.kind in (p.VAR_POSITIONAL, p.POSITIONAL_ONLY):
+                raise TypeError(f"parameter {name!r} cannot be named: take a list, or no `/`")
             if p.kind is p.VAR_KEYWORD:
                 others.append(hint)
             elif (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
@@ -5610,9 +5606,8 @@ async def set_level(ctx: Context) -> Msg:
 #: By field of a subscriber's filter: the announcement, and the capability for it.
 #: spec: basic/patterns/subscriptions#notification-filter; `taskIds` is of the extension for tasks
 FILTERS = {
-    "toolsListChanged": ("notifications/tools/list_changed", "tools.listChanged"),
-    "promptsListChanged": ("notifications/prompts/list_changed", "prompts.listChanged"),
-    "resourcesListChanged": ("notifications/resources/list_changed", "resources.listChanged"),
+    **{f"{kind}ListChanged": (f"notifications/{kind}/list_changed", f"{kind}.listChanged")
+       for kind in OFFERS},
     "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
     "taskIds": ("notifications/tasks", "extensions")
 }
