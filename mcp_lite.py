@@ -3603,22 +3603,18 @@ FORM_WORDS = set(
 )
 
 
-def _form_shape(wanted: Any) -> Shape:
-    """Return the shape of a type, of choices, of a schema, or of a confirmation."""
-    if wanted is None:
-        return Shape({"properties": {}}, lambda content: True)
-    if isinstance(wanted, (list, tuple)):
-        return _choice(wanted)
-    return Shapes().adopt(wanted, {}) if isinstance(wanted, dict) else shape_of(wanted)
-
-
 class Form:
-    """A form that the user fills in, made from a type or a schema."""
+    """A form that the user fills in, made from a type, choices or a schema; None only confirms."""
 
     def __init__(self, wanted: Any):
         #: the fields that may be None in Python, and absent in a form: _field() finds them
         self.nullable: set[str] = set()
-        shape = _form_shape(wanted)
+        if wanted is None:
+            shape = Shape({"properties": {}}, lambda content: True)
+        elif isinstance(wanted, (list, tuple)):
+            shape = _choice(wanted)
+        else:
+            shape = Shapes().adopt(wanted, {}) if isinstance(wanted, dict) else shape_of(wanted)
         self.wrapped = "properties" not in shape
         if self.wrapped:
             shape = Shape({"properties": {"value": shape}, "required": ["value"]})
@@ -10268,11 +10264,11 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
     if str(kind).lower() != scheme.lower():
         raise AuthError(f"{where}: token_type is {show(kind)}, not {scheme}")
     kept: Msg = {"access_token": token}
-    refresh, life = doc.get("refresh_token"), doc.get("expires_in")
+    refresh = doc.get("refresh_token")
     if isinstance(refresh, str) and refresh:
         kept["refresh_token"] = refresh
     with suppress(ValueError):  # it is optional
-        left = float(str(life))
+        left = float(str(doc.get("expires_in")))
         if 0 < left < 1e12:  # some servers send 0 for a token that never expires
             kept["expires_at"] = time.time() + left
     return kept
@@ -11565,12 +11561,6 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
     return "\n".join(lines) or "(none)"
 
 
-def binary_of(block: Msg) -> bytes | None:
-    """Return the bytes in a content block, or in one of a resource's contents; None for text."""
-    inner = block.get("resource", block)
-    data = inner.get("data", inner.get("blob"))
-    return None if data is None else bytes_of(data)
-
 #######################################
 # 50. The trace
 #######################################
@@ -11907,9 +11897,10 @@ def arguments(args: Any, item: Msg) -> Msg:
 
 def contents(blocks: Sequence[Msg], args: Any) -> str | bytes:
     """Return content as text; binary data as it is, for a file, or if alone for a pipe."""
-    binary = [data for data in map(binary_of, blocks) if data is not None]
+    inner = [block.get("resource", block) for block in blocks]
+    binary = [text for each in inner if (text := each.get("data", each.get("blob"))) is not None]
     if binary and (args.o or len(blocks) == 1 and not at_terminal(sys.stdout)):
-        return binary[0]
+        return bytes_of(binary[0])
     return "\n".join(map(text_of, blocks))
 
 
