@@ -8903,6 +8903,9 @@ class Endpoint:
             raise ValueError(f"path={path!r}: a path begins with a slash")
         if auth is not None and not (token is verify is None and isinstance(auth, Authenticator)):
             raise ValueError("auth= is a Guard, in place of token= and verify=")
+        # spec 2025-11-25: basic/transports#session-management -- "only contain visible ASCII"
+        if not re.fullmatch("[!-~]*", session_prefix):
+            raise ValueError(f"session_prefix={session_prefix!r}: must be visible ASCII")
         check_numbers(session_seconds=session_seconds, grace=grace, max_body=max_body)
         if max_body > MAX_MESSAGE_BYTES:
             raise ValueError(f"max_body={max_body}: a message has {MAX_MESSAGE_BYTES} at most")

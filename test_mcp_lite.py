@@ -11455,6 +11455,12 @@ class TestWhoMayComeIn:
         with pytest.raises(ValueError, match="must be an integer from 0 to 65535"):
             m.Server().run("http", port=port)
 
+    @pytest.mark.parametrize("prefix", ["日", "é", "a\r\nx-a: b", " a", "a\n", "\x7f"])
+    def test_a_session_prefix_is_what_the_id_of_a_session_may_contain(self, prefix):
+        for make in (m.Server().http, m.Server().asgi_with):
+            with pytest.raises(ValueError, match="session_prefix=.*visible ASCII"):
+                make(session_prefix=prefix)
+
     async def test_pages_beside_the_endpoint(self):
         app = m.Server()
         bodies = {"/text": "hé", "/bytes": b"\0", "/json": {"a": [1]}, "/all": (404, "text/x", "y"),
