@@ -11394,7 +11394,7 @@ class Guard(Authenticator):
             url = parse_url(self.url)
             own = url.target.rstrip("/")
             # Behind a prefix the well-known place may be another program's; this one is ours.
-            self.below = self.url.rstrip("/") + RESOURCE_METADATA
+            self.below = str(url).rstrip("/") + RESOURCE_METADATA
             self.metadata = resource_metadata_urls(url)[0] if own == path else self.below
             places += [path + RESOURCE_METADATA, RESOURCE_METADATA + own]
         return dict.fromkeys(places, self.page)

@@ -14461,6 +14461,14 @@ class TestGuard:
             async with guarded_app().http(host="0.0.0.0", port=0, auth=guard_of()):
                 pass
 
+    @pytest.mark.parametrize("path, encoded", [("日本", "%E6%97%A5%E6%9C%AC"), ('a"b', "a%22b"), ("é", "%C3%A9")])
+    async def test_a_challenge_names_our_metadata_in_ascii_whatever_the_resource_url(self, path, encoded):
+        guard = guard_of(resource_url=f"https://a.example/{path}")
+        async with guarded_app().http(port=0, auth=guard) as server:
+            status, headers, _ = await greet(server.url, None)
+            where = f"https://a.example/{encoded}{RESOURCE_PAGE[:-4]}"
+            assert status == 401 and f'resource_metadata="{where}"' in headers["www-authenticate"]
+
     def test_one_issuer_and_one_algorithm_need_no_list(self):
         assert guard_of(issuers="https://as.example").issuers == ["https://as.example"]
         assert callable(m.jwt_verifier("https://as.example", audience="us", algorithms="RS256"))
