@@ -8903,7 +8903,7 @@ class Endpoint:
             raise ValueError(f"path={path!r}: a path begins with a slash")
         if auth is not None and not (token is verify is None and isinstance(auth, Authenticator)):
             raise ValueError("auth= is a Guard, in place of token= and verify=")
-        # spec 2025-11-25: basic/transports#session-management -- "only contain visible ASCII"
+        # spec 2025-11-25: basic/transports#session-management
         if not re.fullmatch("[!-~]*", session_prefix):
             raise ValueError(f"session_prefix={session_prefix!r}: must be visible ASCII")
         check_numbers(session_seconds=session_seconds, grace=grace, max_body=max_body)
@@ -9202,8 +9202,9 @@ class HTTPServer(Endpoint):
         self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
         sock: Any = None, ssl: Any = None, **options: Any
     ):
-        if port not in range(65536):
-            raise ValueError(f"port={port!r}: must be an integer from 0 to 65535")
+        if not host or port not in range(65536):  # to asyncio, no host is every address
+            raise ValueError(f"{host=}, {port=}: a host is required, and a port must be an integer "
+                             "from 0 to 65535")
         super().__init__(server, **options)
         self.where = host, port, uds, ssl, sock
 

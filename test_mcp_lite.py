@@ -11450,6 +11450,11 @@ class TestWhoMayComeIn:
             async with m.Server().http(**{"port": 0, **options}):
                 pass
 
+    @pytest.mark.parametrize("host", ["", None])
+    def test_an_empty_host_is_refused_before_anything_begins(self, host):
+        with pytest.raises(ValueError, match="a host is required"):
+            m.Server().http(host=host, port=0)
+
     @pytest.mark.parametrize("port", [-1, 65536, 99999, "8000", None])
     def test_a_port_is_an_integer_that_a_port_can_have(self, port):
         with pytest.raises(ValueError, match="must be an integer from 0 to 65535"):
@@ -12057,6 +12062,25 @@ class TestClientOverHTTP:
             with pytest.raises(m.MCPError, match=match or "."):
                 await client.request("acme/x", timeout=20)
         assert script.methods().count("acme/x") == 1
+
+    async def test_a_client_closes_although_its_function_for_headers_fails(self):
+        fails = []
+
+        def headers():
+            if fails:
+                raise LookupError("no headers any more")
+            return {"x-a": "b"}
+
+        script = Scripted()
+        async with scripted(script) as url:
+            client = m.Client(url, revision=V4, headers=headers)
+            await client.connect()
+            await client.request("acme/x")
+            fails.append(1)
+            await client.close()
+            with pytest.raises(m.ConnectionClosed):
+                await client.request("acme/x")
+        assert "DELETE" not in [method for method, _, _ in script.seen]
 
     async def test_a_client_sends_these_headers_with_each_request(self):
         script = Scripted()
