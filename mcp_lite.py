@@ -8347,7 +8347,7 @@ class Connection(Wire):
 # 36. Listeners
 #######################################
 # Problem. Many clients come at once, over TCP, TLS and Unix sockets.
-# Rule.    One connection too many: the one that was idle longest makes room, or else the oldest
+# Rule.    One connection too many: the one whose deadline is next makes room, or else the oldest
 #          whose body has not come.
 # Limits.  A Unix socket has the permissions that the umask leaves; a second server takes it over.
 
@@ -11988,8 +11988,11 @@ def do_serve(args: Any) -> None:
     if args.token == "":  # it must not open a server to all
         raise UsageError(f"${TOKEN_VARIABLE} is empty: unset it, or put a token into it")
     os.dup2(os.open(os.devnull, 0), 0)  # so that an unguarded app.run() ends
-    load_app(args.target).run("http", host=host.strip("[]") or "127.0.0.1", port=int(port),
-                              token=args.token)
+    with ExitStack() as loaded:  # nor may app.run("http") serve meanwhile, without our token
+        loaded.callback(setattr, Server, "run", Server.run)
+        Server.run = lambda *_, **options: None  # type: ignore[method-assign]
+        app = load_app(args.target)
+    app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
 
 
 #: By verb: its function, its words besides the target, and what it does.

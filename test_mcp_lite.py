@@ -15519,14 +15519,17 @@ class TestServe:
             process.terminate()
             assert b"Traceback" not in process.stderr.read()
 
-    async def test_over_http_a_file_whose_run_is_not_guarded_is_served_too(self, tmp_path):
-        text = CLI_FILES["tiny.py"].replace('if __name__ == "__main__":\n    app.run()', "app.run()")
+    @pytest.mark.parametrize("call", ["app.run()", "app.run('http', port=0)"])
+    async def test_over_http_a_file_whose_run_is_not_guarded_is_served_with_our_options(self, call, tmp_path):
+        text = CLI_FILES["tiny.py"].replace('if __name__ == "__main__":\n    app.run()', call)
         (tmp_path / "open.py").write_text(text)
-        command = [*COMMAND, "serve", str(tmp_path / "open.py"), "--http", "0"]
+        command = [*COMMAND, "serve", str(tmp_path / "open.py"), "--http", "0", "--token", "hush"]
         with started(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             line = next(line for line in process.stderr if b"http://" in line)
             url = re.search(r"http://\S+", line.decode())[0]
-            async with m.Client(url) as c:
+            with pytest.raises(m.AuthError):
+                await m.Client(url).connect()
+            async with m.Client(url, token="hush") as c:
                 assert await c.call("one") == 1
 
     async def test_a_file_with_another_copy_of_mcp_lite_beside_it(self, tmp_path):
