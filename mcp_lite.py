@@ -9297,16 +9297,17 @@ class ASGIResponse(Response):
             async with self._lock:
                 if start:
                     await self._emit(start)
-                await self._send(pieces, more)
+                if more or len(pieces) > 1:
+                    await self._send(pieces, more)
+                else:
+                    await self._emit({"type": "http.response.body", "body": pieces[0]})
         # When a client is gone, servers raise the first or the second.
         except (OSError, RuntimeError, RequestTimeout):
             pieces.clear()  # the traceback may outlive them
             self.lose()
 
     async def _send(self, pieces: list[bytes], more: bool) -> None:
-        """Send pieces; a server waits for its client after one, unless it is all and is short."""
-        if len(pieces) == 1 and not more:
-            await self._emit({"type": "http.response.body", "body": pieces.pop()})
+        """Send pieces; with each, a server may wait for its client."""
         async with Deadline(STALL_SECONDS, RequestTimeout(), NEVER) as self.timer:
             with self.app.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
                 while pieces:
