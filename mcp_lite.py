@@ -667,7 +667,7 @@ def decode(data: bytes) -> JSON:
 def _check_bounds(data: bytes) -> None:
     """Refuse a message that costs too much to parse."""
     if len(data) > MAX_MESSAGE_BYTES:
-        raise LimitExceeded(f"{len(data)} bytes are more than {MAX_MESSAGE_BYTES}")
+        raise LimitExceeded(f"a message of {len(data)} bytes exceeds {MAX_MESSAGE_BYTES}")
     if len(data) <= MAX_ELEMENTS and data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
         return
     # What stands in strings does not count. Without escaped quotes, each second piece is a string.
@@ -4969,7 +4969,7 @@ class Server:
         cache_scope: str = "private", state_key: str | bytes | None = None,
         access_log: bool = False, **others: typing.NoReturn
     ):
-        check_options('Server() (those of HTTP go to run("http", port=8000))', others, Server)
+        check_options('Server() (HTTP options go to run("http", port=8000))', others, Server)
         number, seconds = rate_limit or (1, 1.0)
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
@@ -6710,7 +6710,7 @@ class ClientSession:
     def on(self, method: str) -> Function:
         """Call fn(params), plain or async, for each such notification."""
         if method == "notifications/progress":
-            logger.warning("@on() hears of no progress: pass progress= to call()")
+            logger.warning("@on(%r) is never called: pass progress= to call()", method)
 
         def decorate(fn: Any) -> Any:
             self.listeners.setdefault(method, []).append(fn)
@@ -8402,7 +8402,7 @@ class Listener:
 
     def admit(self, connection: Connection) -> None:
         if len(self.connections) >= self.limit:
-            # While a body comes, it is NEVER. If handlers have all, the new one goes.
+            # One whose body is coming has NEVER. If all wait for handlers, the new one goes.
             victim = min((x for x in self.connections if not (x.response and x.complete)),
                          key=lambda x: x.deadline, default=connection)
             victim.transport.abort()
@@ -9202,9 +9202,10 @@ class HTTPServer(Endpoint):
         self, server: Server, *, host: str = "127.0.0.1", port: int = 8000, uds: str | None = None,
         sock: Any = None, ssl: Any = None, **options: Any
     ):
-        if not host or port not in range(65536):  # to asyncio, no host is every address
-            raise ValueError(f"{host=}, {port=}: a host is required, and a port must be an integer "
-                             "from 0 to 65535")
+        if not host:  # to asyncio, every address
+            raise ValueError(f"{host=}: an address is required; 0.0.0.0 is all of this machine")
+        if port not in range(65536):
+            raise ValueError(f"{port=}: must be an integer from 0 to 65535")
         super().__init__(server, **options)
         self.where = host, port, uds, ssl, sock
 
