@@ -11966,9 +11966,9 @@ def load_app(target: str) -> Any:
     """Return the Server of FILE.py[:APP]: the only one, or `app`."""
     stem, _, wanted = target.partition(".py:")
     path = stem.removesuffix(".py") + ".py"
-    # Compared by name: another copy of this file has a Server class of its own.
+    # Known by a method: another copy of this file has a Server class of its own.
     servers = {name: value for name, value in vars(load_file(path)).items()
-               if type(value).__name__ == "Server"}
+               if hasattr(type(value), "asgi_with")}
     if not wanted and len({*map(id, servers.values())}) == 1:
         return next(iter(servers.values()))
     return pick(f"Server in {path} that is named", wanted or "app", servers)

@@ -15539,6 +15539,13 @@ class TestServe:
         async with m.Client([sys.executable, str(tmp_path / "mcp_lite.py"), "serve", "own.py"], cwd=tmp_path) as c:
             assert c.server_info["name"] == "own"
 
+    async def test_a_server_of_a_class_of_its_author_is_served(self, tmp_path):
+        (tmp_path / "own.py").write_text(
+            "from mcp_lite import Server\nclass Shop(Server): pass\napp = Shop('own')\n"
+        )
+        async with m.Client([sys.executable, str(HERE / "mcp_lite.py"), "serve", "own.py"], cwd=tmp_path) as c:
+            assert c.server_info["name"] == "own"
+
     async def test_a_served_file_gets_the_copy_of_mcp_lite_that_serves_it(self, tmp_path):
         (tmp_path / "mcp_lite.py").write_text("raise ImportError('another copy')\n")
         (tmp_path / "own.py").write_text("import mcp_lite\napp = mcp_lite.Server('own')\n")
