@@ -128,9 +128,9 @@ NOTATION
 # Formatters leave this file as it is.
 # fmt: off
 
-#######################################
+########################
 # 1. Names
-#######################################
+########################
 # Problem.  A reader wants every import, alias and limit in one place.
 # Rules.    1. What only some users need (ssl, hashlib, argparse ...) is imported where it is
 #              needed, so that `import mcp_lite` costs little more than asyncio.
@@ -348,9 +348,9 @@ class Row:
 # Part I. Messages
 # =====================================
 
-#######################################
+########################
 # 2. Errors
-#######################################
+########################
 # Problem.  When a call fails, the first question is whose fault it was.
 # Rules.    1. The class says it. Our caller's: TypeError, ValueError, RuntimeError, as everywhere
 #              in Python. The peer's program: RemoteError, or ToolError from a call. The peer's
@@ -525,9 +525,9 @@ def wire_error(exc: BaseException) -> Msg:
     problem = {"code": exc.code, "message": exc.args[0]}
     return problem if exc.data is None else {**problem, "data": exc.data}
 
-#######################################
+########################
 # 3. JSON-RPC
-#######################################
+########################
 # Problem.  Two programs exchange JSON objects: requests, responses and notifications. Any of them
 #           may be malformed, enormous or hostile: `{"id": 1, "method": 5}`, 16 MB of "[".
 # Rules.    1. A message is the JSON object itself, as a dict: every field survives, known or not.
@@ -763,9 +763,9 @@ def join_path(step: str | int, path: str = "") -> str:
         step = f"[{show_json(step)}]"
     return step + path if not path or path[0] == "[" else f"{step}.{path}"
 
-#######################################
+########################
 # 4. Revisions and methods
-#######################################
+########################
 # Problem.  A peer may speak any of five revisions: one has batches, one has no `elicitation/create`
 #           yet, and one answers a missing resource with another code.
 # Rules.    1. A revision is its date, a string: a later one is greater. What a date means has a
@@ -947,9 +947,9 @@ def is_modern(params: JSON) -> bool:
 # Part II. One conversation
 # =====================================
 
-#######################################
+########################
 # 5. Requests in flight
-#######################################
+########################
 # Problem.  A request of the peer lives from its arrival until its response is written, or until the
 #           peer cancels it. The peer may send too many.
 # Rule.     A request is over when it is answered or cancelled. Nothing more is sent for it then:
@@ -1023,9 +1023,9 @@ class RateLimit:
             del self.used[next(iter(self.used))]
         return allowed
 
-#######################################
+########################
 # 6. Lifecycle
-#######################################
+########################
 # Problem.  The two ends must agree on a revision, and on what each can do. The legacy revisions do
 #           so once, with a handshake that opens a session; the modern one in every request.
 # Rules.    1. A legacy session is at its START until `initialize` was answered. Then it is AGREED,
@@ -1140,9 +1140,9 @@ def check_version(facts: Facts) -> Facts:
                        {"supported": SUPPORTED, "requested": facts.rev})
     return facts
 
-#######################################
+########################
 # 7. Tasks and threads
-#######################################
+########################
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. A function
 #           that blocks must not stop the loop, nor keep the process alive when it should end.
 # Rules.    1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
@@ -1367,9 +1367,9 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
     timer.start()
     return timer
 
-#######################################
+########################
 # 8. Channels
-#######################################
+########################
 # Problem.  A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
 #           reader who is slow: 10,000 changes of one resource, say.
 # Rules.    1. A Transport carries messages and does not interpret them. What little it has to know
@@ -1583,9 +1583,9 @@ def memory_transports() -> tuple[Transport, Transport]:
     ours.other, theirs.other = theirs, ours
     return ours, theirs
 
-#######################################
+########################
 # 9. Peer
-#######################################
+########################
 # Problem.  Both ends of a conversation request, respond and cancel at the same time, and each may
 #           time out, or lose its caller or the channel. A client may send 5,000 calls and read
 #           nothing.
@@ -2069,9 +2069,9 @@ class Peer(Requester):
 # Part III. A server
 # =====================================
 
-#######################################
+########################
 # 10. JSON Schema
-#######################################
+########################
 # Problem.  A JSON Schema tells a model which arguments a tool takes, and the arguments that the
 #           model sends are checked: "x" for {"type": "integer"} gives "expected integer, got
 #           string". Values come from strangers, and so do some of the schemas.
@@ -2601,9 +2601,9 @@ class Validator:
 
 compile_schema = Validator
 
-#######################################
+########################
 # 11. Types
-#######################################
+########################
 # Problem.  A model calls a Python function with JSON: `day: date` becomes a schema that the model
 #           sees, "1969-07-20" a date, and a result JSON again.
 # Rules.    1. What JSON cannot express is an error at registration, which names the parameter and
@@ -3056,9 +3056,9 @@ def text_for(value: Any) -> str:
     value = to_json(value)
     return value if isinstance(value, str) else _to_json(value)
 
-#######################################
+########################
 # 12. Functions
-#######################################
+########################
 # Problem.  `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
 #           about `a` is what a model needs to know.
 # Rule.     What partial() has bound is not for the model, nor is the context.
@@ -3210,9 +3210,9 @@ def output_of(annotation: Any, opaque: tuple[type, ...]) -> tuple[Schema | None,
     return without_none(
         type="object", properties={"result": schema}, required=["result"], **{"$defs": defs}), True
 
-#######################################
+########################
 # 13. URI templates
-#######################################
+########################
 # Problem.  "note://{name}" names a family of resources. A stranger's URI becomes values, with which
 #           a handler may open files.
 # Rules.    1. A template is a regular expression with one way to match: CVE-2026-0621 made a server
@@ -3329,9 +3329,9 @@ class Template:
             return self.absolute and name in self.deep
         return len(parts) == 1 and value != "." or name in self.deep + self.query
 
-#######################################
+########################
 # 14. Content and forms
-#######################################
+########################
 # Problem.  Authors return texts, images and records; the wire wants content blocks. And the user
 #           fills in a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
 # Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one. A
@@ -3698,9 +3698,9 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
         return {"elicitationId": os.urandom(16).hex(), **params}
     return params
 
-#######################################
+########################
 # 15. Rounds
-#######################################
+########################
 # Problem. A modern server sends no requests. A tool that must ask "Delete a.txt?" ends its request
 #          with the question. The client sends the request again with the answer, and the tool runs
 #          again from the top.
@@ -3852,9 +3852,9 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
                    "the last 15 minutes; start the call again")
 
 
-#######################################
+########################
 # 16. Context
-#######################################
+########################
 # Problem. A handler wants to know its request, to report while it runs, and to ask its client. It
 #          should see neither the era, nor the transport, nor the thread that it runs in.
 # Rules.   1. In a modern round, a question without an answer raises Suspended. It is not an
@@ -4316,9 +4316,9 @@ else:
         """The Context of a `def` handler: there its methods give their results at once."""
 
 
-#######################################
+########################
 # 17. Entries
-#######################################
+########################
 # Problem. An author offers plain functions, and need not know the protocol.
 # Rules.   One path leads from arguments to a result: Entry.call(). The kinds of entries differ in
 #          how they make a result, and in what a failure is.
@@ -4614,9 +4614,9 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
             bound.arguments[p.name] = rest.pop(0)
     return await ctx.server.call(fn, *bound.args, **bound.kwargs)
 
-#######################################
+########################
 # 18. Conversations
-#######################################
+########################
 # Problem. A server talks with many clients, of any revision. Each request is checked before its
 #          handler runs: may this client call this, so often, with these parameters?
 # Rules.   1. check() comes first, then the middlewares: they may answer a method that the server
@@ -4789,9 +4789,9 @@ class Conversation(Peer):
             if subject is None or subject in session.subscriptions:
                 call_on(self.loop, self.outbox.put, msg)
 
-#######################################
+########################
 # 19. Server
-#######################################
+########################
 # Problem. What an author registers is served to many clients at a time, over any transport, in a
 #          loop or a thread of the author's choice.
 # Rules.   1. Capabilities only grow: a client may rely on one, and gets an empty list when its last
@@ -5314,9 +5314,9 @@ class ServerThread:
             self._stop()
             self._thread.join(timeout)
 
-#######################################
+########################
 # 20. Tasks
-#######################################
+########################
 # Problem. Some tools run for hours, and no request should be open for so long. A call that becomes
 #          a task is answered at once, with a handle. The client polls it (tasks/get), answers its
 #          questions (tasks/update) or cancels it (tasks/cancel).
@@ -5481,9 +5481,9 @@ async def serve_task(ctx: Context) -> Msg:
         job.cancel()
     return {}
 
-#######################################
+########################
 # 21. Methods
-#######################################
+########################
 # Problem. Each method of the protocol needs one function that answers it.
 # Rules.   1. A wrong request is an error, for the client. A tool that fails is a result with
 #             `isError`, for the model to read; so are wrong arguments of one, since RICH.
@@ -5675,9 +5675,9 @@ async def tell_end(ctx: Context) -> None:
 # Part IV. stdio
 # =====================================
 
-#######################################
+########################
 # 22. Lines and pipes
-#######################################
+########################
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow or gone.
 # Rules.    1. A line has a limit, which is checked before more of it is kept.
@@ -5846,9 +5846,9 @@ class LineTransport(Transport):
         self.end_input()
         self.writer.close()
 
-#######################################
+########################
 # 23. Standard streams
-#######################################
+########################
 # Problem.  A client talks to this process over its standard streams, which nothing else may read
 #           or write.
 # Rules.    1. The server takes both streams for itself. Meanwhile descriptor 0 is empty and 1 is
@@ -5969,9 +5969,9 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
 # Part V. A client
 # =====================================
 
-#######################################
+########################
 # 24. Answers and announcements
-#######################################
+########################
 # Problem.  A server sends results of any shape, asks questions, and announces changes. Its
 #           connection may break while a program waits for updates of a resource.
 # Rules.    1. The shape of results is checked: a malformed one fails its call with an MCPError, and
@@ -6287,9 +6287,9 @@ class Subscription:
         self.req_id = msg.get("id", self.req_id)  # a cancellation has none
         await self.client.send(msg)
 
-#######################################
+########################
 # 25. Values of results
-#######################################
+########################
 # Problem.  The result of a tool is a message with content; a program wants the number in it.
 # Rules.    1. Structured output comes before text.
 #           2. Servers wrap what is not an object: `{"result": 3}` stands for 3. Nothing marks it as
@@ -6339,9 +6339,9 @@ def bytes_of(text: str) -> bytes:
     except ValueError:
         raise ProtocolError("the server's binary data is not Base64") from None
 
-#######################################
+########################
 # 26. Sessions of a client
-#######################################
+########################
 # Problem.  A program connects to a server, sends requests and answers questions. It cannot know
 #           which era the server speaks, and the server may forget a session at any time.
 # Rules.    1. Client and server speak the newest revision that both know, of any era. A client that
@@ -6763,9 +6763,9 @@ class ClientSession:
                 if not each.answer.done():
                     each.deadline.renew()
 
-#######################################
+########################
 # 27. Client
-#######################################
+########################
 # Problem.  A program wants one line for each thing to do: list, call, read, subscribe.
 # Rules.    1. The callbacks that are passed decide which capabilities are declared.
 #           2. Lists are read to their last page. Tools whose headers are invalid (section 33) are
@@ -7063,9 +7063,9 @@ class Client(ClientSession):
         if not self.modern:  # there, the server asks when it needs them
             await self.notify("notifications/roots/list_changed")
 
-#######################################
+########################
 # 28. Child processes
-#######################################
+########################
 # Problem.  A client starts a server as a child process. Often the child is npx, uv or a shell, and
 #           the server is a child of that: a signal that ends the one leaves the other running.
 # Rules.    1. The child is in a process group of its own, with all that it starts. The client ends
@@ -7314,9 +7314,9 @@ CONNECTORS.append((
 # Part VI. HTTP
 # =====================================
 
-#######################################
+########################
 # 29. HTTP/1.1
-#######################################
+########################
 # Problem. Two programs that read the same bytes as different messages can be played against each
 #          other: what a proxy takes for a body, the server behind it takes for the next request.
 # Rules.   1. One grammar, no lenient mode: whatever RFC 9112 lets a recipient repair is refused,
@@ -7503,9 +7503,9 @@ def parse_url(url: str) -> URL:
     target = quote(found[5].removeprefix("/"), safe="%/?:@!$&'()*+,;=~[]")
     return URL(scheme, authority, name.strip("[]"), port, "/" + target)
 
-#######################################
+########################
 # 30. Input
-#######################################
+########################
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is not a chunk yet, and the byte after
 #          a body may begin the next message.
 # Rules.   1. Client and server read with the same class, so they find the same end of each body.
@@ -7671,9 +7671,9 @@ async def read_all(
     finally:
         buffers.received -= len(body)
 
-#######################################
+########################
 # 31. Server-sent events
-#######################################
+########################
 # Problem. A response that never ends carries messages; after a cut the client must say which one it
 #          saw last.
 # Rules.   1. The grammar is WHATWG's, HTML §9.2.6, where every input is valid: unknown fields and
@@ -7748,9 +7748,9 @@ class SSEDecoder:
         elif name == "retry" and re.fullmatch("[0-9]+", value):
             self.retry_ms = int(min(float(value), 1000 * LONGEST_SECONDS))
 
-#######################################
+########################
 # 32. HTTP rules
-#######################################
+########################
 # Problem. Anybody can send us a request: a browser for a web site, a thief of session ids.
 # Rules.   1. A refusal names the setting that would allow it, where there is one.
 #          2. Host and Origin are judged by name. DNS rebinding gives the name of a page our
@@ -7906,9 +7906,9 @@ def owner_of(principal: Any) -> str:
         raise TypeError(
             f"a principal, here a {type(principal).__name__}, needs issuer and subject") from None
 
-#######################################
+########################
 # 33. Mirrored headers
-#######################################
+########################
 # Problem. Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
 #          body in headers, and nobody may be fooled by headers that say something else.
 # Rules.   1. The headers for which a body asks must agree with it; others are not looked at.
@@ -8056,9 +8056,9 @@ def check_modern_post(
         notes["mirrors"] = mirrors
     return facts
 
-#######################################
+########################
 # 34. Requests and responses
-#######################################
+########################
 # Problem. What serves a request need not know who took it in: our own sockets, or an ASGI server.
 # Rule.    send() sends a response whole, or begins a stream for write() and end(). They wait while
 #          the client is slow to read, and do nothing once the client is gone.
@@ -8161,9 +8161,9 @@ async def answer_with(
         logger.error("%s %s failed", request.method, request.path, exc_info=exc)
         await response.send(500, {"content-type": "text/plain"}, b"The server's log says why.\n")
 
-#######################################
+########################
 # 35. Connections
-#######################################
+########################
 # Problem. Clients send a byte a minute, or do not read, or are half gone.
 # Rules.   1. A connection serves one request at a time, each in a task of its own, which begins
 #             when its head has arrived.
@@ -8343,9 +8343,9 @@ class Connection(Wire):
         else:
             self.transport.abort()
 
-#######################################
+########################
 # 36. Listeners
-#######################################
+########################
 # Problem. Many clients come at once, over TCP, TLS and Unix sockets.
 # Rule.    One connection too many: the one whose deadline is next makes room, or else the oldest
 #          whose body has not come.
@@ -8449,9 +8449,9 @@ def server_ssl(ssl: Any) -> Any:
         raise OSError(exc.errno, f"cannot load certificate and key from {ssl}: {exc}") from None
     return context
 
-#######################################
+########################
 # 37. Streams and sessions
-#######################################
+########################
 # Problem. Every message of the client is a POST, every answer a JSON body or a stream of events,
 #          and connections may be cut at any byte.
 # Rules.   1. An answer is JSON, unless something must be sent before it, or a handler takes long:
@@ -8721,9 +8721,9 @@ class PairSession(HTTPSession):
     def reader_left(self) -> None:
         self.endpoint.end_soon(self)
 
-#######################################
+########################
 # 38. Authentication and pages
-#######################################
+########################
 # Problem. Somebody sends a request: who is it, and may they come in?
 # Rules.   1. Host, Origin and token are checked in this order, before the body is read.
 #          2. Known tokens are all compared, each in constant time.
@@ -8848,9 +8848,9 @@ async def serve_page(
     headers = sendable_headers(kind if isinstance(kind, dict) else {"content-type": kind})
     await response.send(status, headers, b"" if status in (204, 304) else body)
 
-#######################################
+########################
 # 39. The endpoint
-#######################################
+########################
 # Problem. Requests arrive from any engine: which message is it, and whose session? answer() lets a
 #          request in, and post() finds the conversation that serves its message.
 # Rules.   1. The sender of a request is known before its body is read.
@@ -9176,9 +9176,9 @@ class Endpoint:
         self.sweeper.cancel()
 
 
-#######################################
+########################
 # 40. Engines
-#######################################
+########################
 # Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.   1. Lifespan, endpoint, listener start in this order; endpoint, listener, lifespan end in
 #             this order, whatever fails.
@@ -9403,9 +9403,9 @@ class ASGIApp(Endpoint):
                            headers, 0, 1, True, {})
         return HTTPRequest(head, str(client[0]), scope.get("scheme", "http"), root)
 
-#######################################
+########################
 # 41. HTTP client
-#######################################
+########################
 # Problem. A client sends requests over connections that are kept alive, through proxies and TLS,
 #          to servers that may close at any moment.
 # Rules.   1. A request is sent once: without a response, nobody knows whether it was served.
@@ -9680,9 +9680,9 @@ class Authorizer:
                     discard.pop_all()
                     return response
 
-#######################################
+########################
 # 42. Streamable HTTP, the client's end
-#######################################
+########################
 # Problem. The response to a POST is JSON or a stream of events, and connections may be cut.
 # Rules.   1. A legacy stream that was cut is resumed after its last event. A modern one fails.
 #          2. Every request gets a response or an error, whatever happens to its connection. It is
@@ -10029,9 +10029,9 @@ CONNECTORS.append((is_url, HTTPTransport))
 # Part VII. Authorization
 # =====================================
 
-#######################################
+########################
 # 43. OAuth rules
-#######################################
+########################
 # The *resource* is the MCP server. The *authorization server* issues tokens for it, and is named by
 # its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
 #
@@ -10279,9 +10279,9 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
             kept["expires_at"] = time.time() + left
     return kept
 
-#######################################
+########################
 # 44. Keys and tokens
-#######################################
+########################
 # Problem.  A token is only as good as its signature, and the standard library verifies none.
 # Rules.    1. A token is checked in one order: its form, the algorithm (from our list, fitting the
 #              key), the signature, the claims. RFC 8725 §3
@@ -10436,9 +10436,9 @@ def check_claims(claims: Msg, issuer: str, audience: list[str], now: float) -> N
         if ahead <= -CLOCK_SECONDS if name == "exp" else ahead > CLOCK_SECONDS:
             raise AuthError(f"{name} is {show(claims.get(name))}, and the time is {now:.0f}")
 
-#######################################
+########################
 # 45. Fetching
-#######################################
+########################
 # Problem.  A login reads documents at addresses that a server names: http://169.254.169.254/, say,
 #           where a cloud keeps its keys.
 # Rules.    1. A fetch is bounded in bytes, time and redirects. The address is judged where the
@@ -10554,9 +10554,9 @@ class Fetcher:
                 raise ConnectionClosed(f"{url} answered {status}, without {what}")
         return "", {}
 
-#######################################
+########################
 # 46. Logins
-#######################################
+########################
 # Problem.  The user must agree to a login in a browser, which may take minutes, and does not want
 #           to do so again tomorrow. A login must be neither lost nor read by others.
 # Rules.    1. A token goes to the origin of its server, in one header, and nowhere else: into no
@@ -10933,9 +10933,9 @@ class Login(Authorizer):
         self.oauth.pin(server["issuer"])
         return str(resource), strings(about.get("scopes_supported")), server
 
-#######################################
+########################
 # 47. Ways to a token
-#######################################
+########################
 # Problem.  A user logs in with a browser, which must come back to this program. A program in a
 #           cluster has no user: it gets a token for a secret of its own, or for another token.
 # Rules.    1. An id or a secret is sent to its own issuer alone, whatever a server names.
@@ -11211,9 +11211,9 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
     finally:
         await transport.close()
 
-#######################################
+########################
 # 48. Guarding a server
-#######################################
+########################
 # Problem.  A server accepts tokens of another issuer. It must know whether they are genuine and
 #           meant for it, and what their owner may do. Clients must learn where to get one.
 # Rules.    1. In doubt a request is refused. The issuer and the audience of tokens are configured,
@@ -11421,9 +11421,9 @@ class Guard(Authenticator):
 # Part VIII. The command line
 # =====================================
 
-#######################################
+########################
 # 49. Showing
-#######################################
+########################
 # Problem. A server's text reaches the user's terminal. A tool whose description has the bytes
 #          `ESC ]52;c;...` would write into the user's clipboard.
 # Rules.   1. All text of a server goes to a terminal through plain().
@@ -11567,9 +11567,9 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
     return "\n".join(lines) or "(none)"
 
 
-#######################################
+########################
 # 50. The trace
-#######################################
+########################
 # Problem. To learn the protocol, or to find a fault, one wants to see every message; and a trace is
 #          pasted into bug reports.
 # Rules.   1. A trace shows neither secrets nor pages of base64.
@@ -11672,9 +11672,9 @@ def start_trace(where: str) -> None:
 if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
     start_trace(os.environ["MCP_LITE_TRACE"])
 
-#######################################
+########################
 # 51. The user
-#######################################
+########################
 # Problem. While a verb runs, the user wants to see its progress and the server's log. The server
 #          may ask: "Deploy to production?"
 # Rules.   1. All of it goes to stderr: stdout contains nothing but the result.
@@ -11824,9 +11824,9 @@ class Person:
         self.say(page)
         return await self.elicit(message, {})
 
-#######################################
+########################
 # 52. Verbs
-#######################################
+########################
 # Problem. A user at a shell wants to see what a server offers, call it, log in to it, or serve a
 #          file; a script wants the same as JSON, with an exit status.
 # Rules.   1. A verb is a function: async fn(client, args) returns the result as it was sent, and
@@ -12009,9 +12009,9 @@ VERBS: dict[str, tuple[Function, str, str]] = {
     "serve": (do_serve, "", "serve FILE.py[:APP], on stdin and stdout or over HTTP")
 }
 
-#######################################
+########################
 # 53. Options and main
-#######################################
+########################
 # Problem. A user who mistypes a command line needs one sentence that says what to type. A script
 #          needs to know how a call ended, and that no process is left.
 # Rules.   1. The target is the last word, or the command after `--`.
