@@ -308,6 +308,7 @@ LOOK_SECONDS = 1.0  # between two looks at deadlines, or at the life of our pare
 MOMENT_SECONDS = 0.2  # for what is written already to leave, or to be read
 WINDOWS = os.name == "nt"
 PYTHON = "python" if WINDOWS else "python3"
+END_KEYS = "Ctrl-Z, Enter" if WINDOWS else "Ctrl-D"  # end the input at a terminal
 POLL_MS = 500  # between two looks at a task
 RETRY_MS = 500  # until a reader opens its stream again
 REPORT_RATE = (100, 1.0)  # of one request: reports of progress, log messages, in so many seconds
@@ -5281,7 +5282,15 @@ def write_stderr(text: str, stream: Any = None) -> None:
 
 
 def at_terminal(*streams: Any) -> bool:
-    return all(stream is not None and stream.isatty() for stream in streams)  # None: it was closed
+    """Return whether a user is at each stream."""
+    for stream in streams:
+        if stream is None or not stream.isatty():  # None: it was closed
+            return False
+        # On Windows, NUL is a tty, too; but only a console is read by a class of its own.
+        raw = getattr(getattr(stream, "buffer", None), "raw", None)
+        if WINDOWS and isinstance(raw, io.FileIO):
+            return False
+    return True
 
 
 class ServerThread:
@@ -5940,7 +5949,7 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
         write_stderr(
             f"{app.name} is an MCP server: it waits for a client's messages on standard input.\n"
             f"Try it with: {PYTHON} mcp_lite.py tools {sys.argv[0] or 'SERVER.py'}\n"
-            "End it with Ctrl-D (Windows: Ctrl-Z).\n"
+            f"End it with {END_KEYS}.\n"
         )
 
     def stop() -> None:
@@ -7191,8 +7200,12 @@ class StdioTransport(LineTransport):
                                # Windows: without a console, in a group; Ctrl-C is for us alone
                                creationflags=0x08000200 if WINDOWS else 0)
         except (OSError, ValueError) as exc:
-            raise ConnectionClosed(f"cannot start {program!r} in {self.cwd!r}: {exc} (a URL begins "
-                                   "with http:// or https://; node starts .js files)") from exc
+            text = f"cannot start {program!r} in {self.cwd!r}: {exc}"
+            if program.endswith(".js"):
+                text += "; node starts .js files"
+            elif not os.path.isabs(program):
+                text += "; a URL begins with http:// or https://"
+            raise ConnectionClosed(text) from exc
         self.process = child
         self._kill = killer_of(child) if WINDOWS else partial(os.killpg, child.pid)
         try:
@@ -11797,7 +11810,7 @@ class Person:
             return True
         question = one_line(f"{field.get('title') or name}: {about(field)} "
                             f"{'y/n' if boolean else type_words(field)} "
-                            f"[{field.get('default', '')}] (Ctrl-D declines)")
+                            f"[{field.get('default', '')}] ({END_KEYS} declines)")
         while True:
             text = await self.ask(question) if ready is None else ready
             if text is None:
