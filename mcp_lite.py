@@ -11507,8 +11507,8 @@ def type_words(schema: JSON, defs: JSON = None) -> str:
 
 
 #: The keywords of a schema that a user sees as they are.
-BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
-          "maxLength", "pattern", "format", "minItems", "maxItems")
+BOUNDS = ("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength "
+          "pattern format minItems maxItems").split()
 
 
 def about(field: Msg) -> str:
@@ -11562,9 +11562,7 @@ def columns() -> int:
 def wrapped(text: str, indent: int) -> list[str]:
     import textwrap
 
-    margin = " " * indent
-    return textwrap.wrap(one_line(text), columns(), initial_indent=margin,
-                         subsequent_indent=margin)
+    return [" " * indent + line for line in textwrap.wrap(one_line(text), columns() - indent)]
 
 
 def listing(items: Iterable[Msg], full: bool = False) -> str:
@@ -11965,7 +11963,7 @@ def load_file(path: str) -> types.ModuleType:
 
     if not os.path.isfile(path):
         raise UsageError(f"{path}: no such file")
-    name = os.path.splitext(os.path.basename(path))[0]
+    name: Any = inspect.getmodulename(path)
     recipe: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(recipe)
     sys.modules.setdefault("mcp_lite", sys.modules[__name__])
@@ -12099,8 +12097,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     vars(args).update({name.strip("-").replace("-", "_"): options[name] for name in options})
     if target and not args.target and args.words:
         args.target = args.words.pop()
-    wrong = fault_of(args, target)
-    if wrong:
+    if wrong := fault_of(args, target):
         usage = one_line(f"{verb} {VERBS[verb][1]} [options] {f'TARGET. {TARGETS}' * target}")
         raise UsageError(f"{wrong}; usage: mcp_lite.py {usage}")
     if args.trace:
@@ -12113,13 +12110,14 @@ def fault_of(args: Any, target: bool) -> str:
     form = VERBS[args.verb][1]
     required = form.partition("[")[0].split()
     surplus = len(args.words) - len(required)
+    odd = target and isinstance(args.target, str) and not re.fullmatch(TARGET, args.target)
+    if odd and (surplus < 0 or not args.target):  # the last word was not meant as the target
+        return "TARGET is missing"
     if surplus < 0:
         return f"{required[surplus]} is missing"
     if surplus and "..." not in form:
         return f"{args.words[-1]!r} is one word too many"
-    if target and isinstance(args.target, str) and not re.fullmatch(TARGET, args.target):
-        return f"{args.target!r} is not a target" if args.target else "TARGET is missing"
-    return ""
+    return f"{args.target!r} is not a target" if odd else ""
 
 
 def program_of(verb: str) -> str:
