@@ -3349,8 +3349,8 @@ PROMPT_FIELDS = ("title", "description", "icons", "meta")
 TOOL_FIELDS = (*PROMPT_FIELDS, "annotations")
 RESOURCE_FIELDS = (*TOOL_FIELDS, "mime_type", "size")
 #: The members of `annotations`; those of anybody else have a prefix: "shop.example/red".
-ANNOTATIONS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint",
-               "audience", "priority", "lastModified")
+ANNOTATIONS = ("title readOnlyHint destructiveHint idempotentHint openWorldHint audience priority "
+               "lastModified").split()
 
 
 def no_such(what: str, name: str, there: Collection[str]) -> str:
@@ -11700,8 +11700,7 @@ YES_NO = {"yes": True, "y": True, "no": False, "n": False, "": False}  # besides
 
 def pairs(words: Iterable[str], sign: str = "=") -> dict[str, str]:
     """Return the texts before and after the sign in each word."""
-    parts = [word.partition(sign) for word in words]
-    return {key: value.strip() for key, _, value in parts}
+    return {key: value for key, _, value in (word.partition(sign) for word in words)}
 
 
 def read_json(text: str) -> JSON:
@@ -12156,7 +12155,7 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
         levels = dict(zip(LOG_LEVELS, range(9)))
         person.mildest = pick("log level", args.log or "warning", levels)
         if is_url(args.target):
-            headers = pairs(args.header, ":")
+            headers = {name: text.strip() for name, text in pairs(args.header, ":").items()}
             options.update(headers=headers, auth=auth_of(args, headers), ssl=args.ca)
         else:
             options.update(env=pairs(args.env), cwd=args.cwd, stderr=person.quote)

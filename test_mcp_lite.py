@@ -15929,6 +15929,26 @@ class TestExamples:
             "cube is at (2.5, 0.0, 0.0), says the MainThread",
         ]  # fmt: skip
 
+    @pytest.mark.parametrize("word", ["A=1", "A=", "A= deep red ", "A=b=c", "A", "=1"])
+    def test_install_reads_a_variable_as_the_other_verbs_do(self, word, cli, tmp_path):
+        file = tmp_path / "file.py"
+        file.write_text(SERVER + "import os\n@app.tool\ndef read() -> str: return repr(os.environ.get('A'))\n")
+        called = cli("call", "read", "--env", word, f"{file}:app")
+        installed = cli("install", "cursor", "--env", word, f"{file}:app")
+        assert called[0] == installed[0]
+        if called[0]:
+            assert all("expected KEY=VALUE" in err for _, _, err in (called, installed))
+        else:
+            [entry] = json.loads(installed[1])["mcpServers"].values()
+            assert called[1] == f"{entry['env']['A']!r}\n"
+
+    @pytest.mark.parametrize("word", ["Region: eu", "Region:eu ", "Region", ":eu"])
+    def test_install_reads_a_header_as_the_other_verbs_do(self, word, cli):
+        status, out, err = cli("install", "cursor", "--header", word, "http://127.0.0.1:1/mcp")
+        refused = "expected NAME:VALUE" in cli("tools", "--header", word, "http://127.0.0.1:1/mcp")[2]
+        assert (status == 2, "expected NAME:VALUE" in err) == (refused, refused)
+        assert refused or json.loads(out)["mcpServers"]["mcp"]["headers"] == {"Region": "eu"}
+
     async def test_host_serves_on_its_own_streams_too(self):
         async with m.Client([sys.executable, str(self.EXAMPLES / "embed_in_host.py")]) as c:
             assert "MainThread" in await c.call("move", {"name": "cube", "x": 1})

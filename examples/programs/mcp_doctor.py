@@ -503,6 +503,14 @@ def report(found: Sequence[Finding], seen: Mapping[str, int]) -> None:
     print(f"errors: {counts['error']}, warnings: {counts['warning']}; looked at {looked}")
 
 
+def header(word: str) -> tuple[str, str]:
+    """Return the name and the value of NAME:VALUE, as mcp_lite.py reads it."""
+    name, colon, value = word.partition(":")
+    if not (name and colon):
+        raise argparse.ArgumentTypeError(f"expected NAME:VALUE, got {word!r}")
+    return name, value.strip()
+
+
 def main(argv: Optional[Sequence[str]] = None) -> int:
     """Look at the server that the command line names, and print what was found."""
     parser = argparse.ArgumentParser(
@@ -512,7 +520,7 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     add("target", nargs="+", help="a URL, FILE.py, FILE.py:APP, or `-- COMMAND ...`")
     add("--for", action="append", choices=PROFILES, dest="apps",
         help="whose limits matter (default: everybody's)")  # fmt: skip
-    add("--header", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"))
+    add("--header", type=header, action="append", default=[], metavar="NAME:VALUE")
     add("--call", action="store_true", help="call tools that only read and need no arguments")
     add("--strict", action="store_true", help="end with status 1 for a warning, too")
     add("--json", action="store_true", help="print an object a line for each finding")

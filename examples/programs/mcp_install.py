@@ -21,6 +21,7 @@ Limits: TOML (of Codex) is printed, not written. A bundle has no packages of pip
 import argparse
 import ast
 import asyncio
+import functools
 import getpass
 import glob
 import inspect
@@ -283,6 +284,15 @@ def write_bundle(target: str, manifest: Entry) -> str:
 # The command line.
 
 
+def split_at(form: str, word: str) -> tuple[str, str]:
+    """Return the two parts of a word KEY=VALUE or NAME:VALUE, as mcp_lite.py reads it."""
+    sign = re.sub(r"\w", "", form)
+    name, found, value = word.partition(sign)
+    if not (name and found):
+        raise argparse.ArgumentTypeError(f"expected {form}, got {word!r}")
+    return name, value.strip() if sign == ":" else value
+
+
 def make_bundle(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
     """Print the manifest of a bundle, or write the bundle."""
     target, env = args.target[0], dict(args.env)
@@ -312,8 +322,11 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     add("--project", action="store_true", help="for this folder, not for all that I do")
     add("--name", help="how the application calls the server")
     add("--author", help="of a bundle; by default your name on this machine")
-    for name, what in (("env", "for a command"), ("header", "for a URL")):
-        add(f"--{name}", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help=what)
+    for name, form, what in (
+        ("env", "KEY=VALUE", "for a command"), ("header", "NAME:VALUE", "for a URL"),
+    ):  # fmt: skip
+        add(f"--{name}", type=functools.partial(split_at, form), action="append", default=[],
+            metavar=form, help=what)  # fmt: skip
     args = parser.parse_args(argv)
     if args.app == "mcpb":
         return make_bundle(parser, args)
