@@ -340,7 +340,7 @@ class Row:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
+        return vars(self) == vars(other) if type(self) is type(other) else NotImplemented
 
     def replace(self, **changes: Any) -> Any:
         return type(self)(**{**vars(self), **changes})
@@ -2675,8 +2675,8 @@ NOTES = {
 REMARKS = (r"title|description|default|examples?|deprecated|(read|write)Only|format|\$comment|"
            r"content\w+|discriminator|enumNames|x-.*")
 #: What a note may ask for and a schema cannot say; a default belongs after the `=`.
-NOT_CARRIED = ("alias", "validation_alias", "strip_whitespace", "to_lower", "to_upper", "strict",
-               "default_factory")
+NOT_CARRIED = ("alias validation_alias strip_whitespace to_lower to_upper strict "
+               "default_factory").split()
 NO_DEFAULT = ("Ellipsis", "PydanticUndefined")
 
 
@@ -10584,8 +10584,8 @@ __all__ += ["TokenStore", "FileStore"]
 
 STORE_VARIABLE = "MCP_LITE_TOKENS"  # names the folder of logins
 FROM_METADATA = "(from metadata)"  # stands for the resource that the server names
-SECRET_FIELDS = ("code", "code_verifier", "refresh_token", "client_secret", "assertion",
-                 "client_assertion", "subject_token", "token")
+SECRET_FIELDS = ("code code_verifier refresh_token client_secret assertion client_assertion "
+                 "subject_token token").split()
 
 Key = tuple[str, ...]  # of a login: what it is, and the URL that it is for
 
@@ -11255,7 +11255,7 @@ class Principal:
         self.expires_at, self.claims = expires_at, claims or {}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Principal) and self.name == other.name
+        return self.name == other.name if isinstance(other, Principal) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -12140,12 +12140,6 @@ def help_text() -> str:
     ])
 
 
-def version_text() -> str:
-    """Return the version, and a digest that tells this file from a changed one."""
-    with open(__file__, "rb") as file:
-        return f"mcp_lite {__version__} sha256 {digest(file.read()).hex()[:12]}"
-
-
 def client_of(args: Any, person: Person, **options: Any) -> Client:
     """Return a Client, not connected yet, for what parse_line() returned.
 
@@ -12175,13 +12169,12 @@ def auth_of(args: Any, headers: Msg) -> Any:
     url = parse_url(args.target)
     if "authorization" in map(str.lower, headers):
         return None
-    if url.scheme != "https" and not is_loopback(url.host):
-        if args.token:
-            raise UsageError(f"{url} is not https: the token of --token or ${TOKEN_VARIABLE} is "
-                             "not sent. --header 'Authorization: Bearer ...' is, at your own risk")
-        return None
-    if args.token:
-        return args.token
+    safe = url.scheme == "https" or is_loopback(url.host)
+    if args.token and not safe:
+        raise UsageError(f"{url} is not https: the token of --token or ${TOKEN_VARIABLE} is not "
+                         "sent. --header 'Authorization: Bearer ...' is, at your own risk")
+    if args.token or not safe:
+        return args.token or None
     show: Any = paste_redirect if args.no_browser else open_browser
     interactive = args.verb == "login" or at_terminal(sys.stdin, sys.stderr)
     return OAuth(client_id=args.client_id, interactive=interactive, open_browser=show)
@@ -12268,8 +12261,12 @@ def run_words(words: list[str]) -> int:
             return asyncio.run(interruptible(talk(args)))
         work(args)
         return 0
-    if verb in VERBS or verb in ("", "help", "-h", "--help", "--version"):
-        print(version_text() if verb == "--version" else help_text())
+    if verb == "--version":
+        with open(__file__, "rb") as file:  # whose digest tells it from a changed file
+            print(f"mcp_lite {__version__} sha256 {digest(file.read()).hex()[:12]}")
+        return 0
+    if verb in VERBS or verb in ("", "help", "-h", "--help"):
+        print(help_text())
         return 0 if words else 2
     return int(load_file(program_of(verb)).main(words[1:]) or 0)
 

@@ -56,6 +56,7 @@ import tokenize
 import traceback
 import types
 import typing
+import unittest.mock
 import urllib.parse
 import uuid
 import weakref
@@ -14246,6 +14247,10 @@ class TestTokens:
         assert who.scopes == set(scopes.split()) and who.claims["aud"] == "https://a.example/mcp"
         assert who == m.Principal("https://as.example", "alice", scopes=["z"]) != m.Principal("https://as.example", "bob")
         assert len({who, m.Principal("https://as.example", "alice")}) == 1 and "alice" in repr(who)
+
+    @pytest.mark.parametrize("value", [m.Principal("https://as.example", "alice"), m.Elicited("accept", 1), m.Header("Region")])
+    def test_another_class_may_say_that_it_equals_ours(self, value):
+        assert value == unittest.mock.ANY and value != 1 and value != "alice"
 
     @pytest.mark.parametrize("options, why", [
         ({"audience": ""}, "audience="), ({"audience": []}, "audience="), ({"audience": [""]}, "audience="),
