@@ -249,9 +249,11 @@ LOG_LEVEL = PREFIX + "logLevel"
 SERVER_INFO = PREFIX + "serverInfo"
 TASKS = PREFIX + "tasks"  # the extension
 SUBSCRIPTION_ID = PREFIX + "subscriptionId"
+WINDOWS = os.name == "nt"
+PYTHON = "python" if WINDOWS else "python3"
+END_KEYS = "Ctrl-Z, Enter" if WINDOWS else "Ctrl-D"  # end the input at a terminal
 
-
-# The limits of all sections, each with the reason for its size.
+# The limits of all sections.
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024  # one JSON-RPC message; a 10 MB file in base64 fits
 HELD_BYTES = 64 * 1024 * 1024  # requests of a client, results of tasks, kept events, a whole list
@@ -306,9 +308,6 @@ GRACE_SECONDS = 2.0  # for running requests when the peer has gone, for a child 
 FAREWELL_SECONDS = 1.0  # for last words: responses, cancellations, what a child says
 LOOK_SECONDS = 1.0  # between two looks at deadlines, or at the life of our parent
 MOMENT_SECONDS = 0.2  # for what is written already to leave, or to be read
-WINDOWS = os.name == "nt"
-PYTHON = "python" if WINDOWS else "python3"
-END_KEYS = "Ctrl-Z, Enter" if WINDOWS else "Ctrl-D"  # end the input at a terminal
 POLL_MS = 500  # between two looks at a task
 RETRY_MS = 500  # until a reader opens its stream again
 REPORT_RATE = (100, 1.0)  # of one request: reports of progress, log messages, in so many seconds
@@ -403,10 +402,7 @@ class WireError(MCPError):
 
 
 class RPCError(WireError):
-    """An error of ours for the peer: raise it in a handler and it is sent unchanged.
-
-    In the modern era the codes from -32099 to -32020 belong to the specification.
-    """
+    """An error of ours for the peer: raise it in a handler and it is sent."""
 
 
 class RemoteError(WireError):
@@ -567,8 +563,8 @@ def is_id(value: JSON) -> bool:
 def classify(msg: JSON) -> str:
     """Return REQUEST, NOTIFICATION, RESULT or ERROR; raise ProtocolError for anything else.
 
-    Afterwards `method` is a str, `params` and `result` are dicts, `id` is an id (of an error, None
-    is one), and `error` has an int `code` and a str `message`.
+    Afterwards `method` is a str, `params` (null and [] are dropped) and `result` are dicts, `id` is
+    an id (of an error, perhaps None), and `error` has an int `code` and a str `message`.
     """
     if type(msg) is not dict or msg.get("jsonrpc") != "2.0":
         raise ProtocolError('a message must be a JSON object with "jsonrpc": "2.0"')
@@ -615,9 +611,8 @@ def encode(msg: Payload) -> bytes:
     """
     # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
     data = _to_json(msg).encode("utf-8", "replace")
-    if len(data) > MAX_ELEMENTS and (  # these counts include strings
-            len(data) > MAX_MESSAGE_BYTES or data.count(b",") > MAX_ELEMENTS // MAX_DEPTH
-            and sum(map(data.count, b",[{")) > MAX_ELEMENTS):
+    if len(data) > MAX_ELEMENTS and (  # counted in strings, too: at most so many
+            len(data) > MAX_MESSAGE_BYTES or sum(map(data.count, b",[{")) > MAX_ELEMENTS):
         _check_bounds(data)
     return data
 
@@ -673,7 +668,7 @@ def _check_bounds(data: bytes) -> None:
         return
     # What stands in strings does not count. Without escaped quotes, each second piece is a string.
     unescaped = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    most = 4 * MAX_ELEMENTS + 1  # an element has two strings at most, its key and its value
+    most = 4 * MAX_ELEMENTS + 1  # an element has four quotes at most, of its key and its value
     pieces = unescaped.split(b'"', most)
     outside = b"".join(pieces[::2])
     brackets = outside.translate(None, _ALL_BUT_BRACKETS)
@@ -694,7 +689,7 @@ _ID = rb'"id": ?(0|-?[1-9][0-9]{0,18}|"[-.:\w]{0,200}")'
 
 def find_message(data: bytes) -> Msg | None:
     """Return the id and the kind of a message that decode() refuses, so that a request fails at
-    once. The id is looked for where the official SDKs write it.
+    once. The official SDKs write the id before the kind, or last.
 
     >>> find_message(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
     {'id': 7, 'result': None}
@@ -733,36 +728,12 @@ def as_list(value: Any) -> list[Any]:
     return [*value] if isinstance(value, (list, tuple)) else [value]
 
 
-def canonical(value: JSON, spend: Function | None = None) -> str:
-    """Return one text for all JSON values that are equal (JSON Schema 2020-12, core §4.2.2).
-
-    `spend(steps)` is called before each piece of work, and may raise.
-    """
-    if isinstance(value, (list, dict, str)) and spend:
-        spend(1 + (len(value) >> 6 if isinstance(value, str) else 4 * len(value)))
-    if isinstance(value, list):
-        return "[" + ",".join([canonical(item, spend) for item in value]) + "]"
-    if isinstance(value, dict):
-        members = sorted((repr(key), canonical(item, spend)) for key, item in value.items())
-        return "{" + ",".join(f"{key}:{item}" for key, item in members) + "}"
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return repr(value)
-
-
 def show_json(value: Any) -> str:
     """Return `value` for a message: short, as JSON; a container by its type only."""
     if isinstance(value, (list, dict)):
         return kind_of(value)
     value = value[:50] if isinstance(value, str) else value
     return json.dumps(value, ensure_ascii=False, default=kind_of)[:60]
-
-
-def join_path(step: str | int, path: str = "") -> str:
-    """Put a name or an index before a path: "items" before "[2].price"."""
-    if isinstance(step, int) or not re.fullmatch(r"[\w$-]{1,64}", step):
-        step = f"[{show_json(step)}]"
-    return step + path if not path or path[0] == "[" else f"{step}.{path}"
 
 ########################
 # 4. Revisions and methods
@@ -794,7 +765,8 @@ RICH = V25_11
 
 BOTH, CLIENT, SERVER = "both", "client", "server"
 
-# Method, sender, revisions, capability, parameters ("?" may be absent), what its result may be.
+# Method, sender, revisions (a key of _ERAS), capability or "-", parameters ("?": may be absent),
+# and what its result may be.
 # A legacy server sends roots/list, sampling/createMessage and elicitation/create as requests; a
 # modern one puts them as questions into the result of a call.
 _METHODS = """
@@ -863,7 +835,7 @@ class Method:
         self.takes = [(name, kind, not optional) for name, optional, kind in takes]
         #: the result says how long it may be kept (spec: server/utilities/caching)
         self.cacheable = "cacheable" in words
-        #: the parameter that the HTTP header `mcp-name` repeats
+        #: the parameter that says which one; the HTTP header `mcp-name` repeats it
         #: (spec: basic/transports/streamable-http#standard-request-headers)
         self.mirrors = next((name for name, *_ in self.takes if name in ("name", "uri", "taskId")
                              and era != "legacy"), "")
@@ -953,8 +925,8 @@ def is_modern(params: JSON) -> bool:
 ########################
 # Problem.  A request of the peer lives from its arrival until its response is written, or until the
 #           peer cancels it. The peer may send too many.
-# Rule.     A request is over when it is answered or cancelled. Nothing more is sent for it then:
-#           a peer that cancelled it has forgotten its id.
+# Rule.     A request is over when its response begins to be written, or when it is cancelled.
+#           Nothing else is sent for it then: who cancelled it has forgotten its id.
 
 
 class Caller:
@@ -976,19 +948,19 @@ class Exchange:
     def __init__(
         self, conversation: Any, msg: Msg, send: Send, caller: Caller, modern: bool | None = None
     ):
-        self.conversation = conversation  #: the Peer that serves it
+        self.conversation = conversation  #: our Peer, which serves it
         self.msg, self.send, self.caller = msg, send, caller
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
         self.row = METHODS.get(self.method, CUSTOM)
         self.params: Msg = msg.get("params") or {}
         #: whether it has its own metadata, or a header says so
-        self.modern = is_modern(self.params) if modern is None else modern  # before it has facts
+        self.modern = is_modern(self.params) if modern is None else modern
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
         #: for whom it counts: its owner, or all who come from its address
         self.client_key = caller.owner or caller.address
         self.over = False  #: whether it is answered or cancelled
-        self.size = 0  #: what it counts for, in bytes
+        self.size = 0  #: bytes that it holds, as Peer.loads counts them
         self.facts: Any = None  #: its Facts, once they are checked
         self.task: Any = None
 
@@ -1057,11 +1029,12 @@ class Facts:
         self.log_level = log_level  #: the mildest severity to send, or None for silence
 
 
-START, AGREED, READY, DONE = "start", "agreed", "ready", "done"  # spec 2025-11-25: basic/lifecycle
+# DONE: closed by us, a client. spec 2025-11-25: basic/lifecycle
+START, AGREED, READY, DONE = "start", "agreed", "ready", "done"
 
 
 class Session(Facts):
-    """The facts of a legacy conversation."""
+    """The facts of a legacy conversation; of a modern one, its revision."""
 
     def __init__(self) -> None:
         # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
@@ -1071,7 +1044,7 @@ class Session(Facts):
         self.subscriptions: frozenset[str] = frozenset()  #: URIs that the client watches
 
     def resume(self, rev: str) -> None:
-        """Do as if a handshake had just ended."""
+        """Begin without a handshake."""
         self.state, self.rev = READY, rev
 
 
@@ -1147,9 +1120,9 @@ def check_version(facts: Facts) -> Facts:
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. A function
 #           that blocks must not stop the loop, nor keep the process alive when it should end.
 # Rules.    1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
-#           2. CancelledError is caught only to clean up, and raised again; but Deadline, and Peer
-#              for its handlers, turn it into an error if nobody outside has asked for it. Python
-#              3.9 has no TaskGroup and no timeout(): hence Tasks and Deadline.
+#           2. CancelledError is caught only to clean up, and raised again. Two turn one that came
+#              from within into an error: Deadline, and Peer for its handlers. Python 3.9 has no
+#              TaskGroup and no timeout(): hence Tasks and Deadline.
 #           3. Worker threads are daemons: those of concurrent.futures are joined at exit, and
 #              Ctrl-C would wait for a tool that sleeps.
 #           4. While a thread waits for the loop, one more may run: the loop may wait for that one.
@@ -1202,7 +1175,7 @@ class Deadline:
     async def __aexit__(self, kind: Any, exc: Any, trace: Any) -> None:
         self.timer.cancel()
         if self.late:
-            left = self.task.uncancel() if _COUNTED else 0
+            left = self.task.uncancel() if _COUNTED else 0  # more: others cancel, too
             if kind is asyncio.CancelledError and left <= self.cancelling:
                 raise self.problem from None
 
@@ -1245,7 +1218,7 @@ class Tasks:
     def _report(self, task: Task) -> None:
         self.running.discard(task)
         exc = None if task.cancelled() else task.exception()
-        if exc is not None and not isinstance(exc, MCPError):  # whose cause is the other end
+        if exc is not None and not isinstance(exc, MCPError):  # those are the other end's
             logger.error("a background task failed", exc_info=exc)
 
     async def drain(self, seconds: float | None) -> None:
@@ -1276,7 +1249,7 @@ class Threads:
     def __init__(self, limit: int):
         import queue
 
-        self.limit, self.ceiling = limit, limit + 10 * TOOL_THREADS  # of what blocked() adds
+        self.limit, self.ceiling = limit, limit + 10 * TOOL_THREADS  # whatever blocked() adds
         self.lock = threading.Lock()
         self.queue: Any = queue.SimpleQueue()
         self.threads = self.jobs = 0  # jobs wait or run
@@ -1337,10 +1310,10 @@ class Threads:
             self.threads -= 1
 
     async def close(self, seconds: float) -> None:
-        """Wait for all jobs to end, and let the threads end."""
+        """Wait for all jobs to end, and let the idle threads end."""
         await poll(lambda: self.jobs, seconds)
         with self.lock:
-            self.shrink(0)
+            self.shrink(self.jobs)
 
 
 def settle_future(future: Future, value: Any = None, exc: BaseException | None = None) -> None:
@@ -1373,8 +1346,8 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
 ########################
 # Problem.  A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
 #           reader who is slow: 10,000 changes of one resource, say.
-# Rules.    1. A Transport carries messages and does not interpret them. What little it has to know
-#              arrives by agreed(), abandon(), learn_tool().
+# Rules.    1. A Transport carries messages and does not interpret them. What little HTTP has to
+#              know arrives by agreed(), abandon(), learn_tool().
 #           2. Announcements that wait for a reader are bounded in number, and one replaces another
 #              about the same. A reader for whom too many wait is disconnected: if it missed one,
 #              its list would be stale.
@@ -1442,14 +1415,14 @@ class Transport:
     name = "peer"  #: what to call the other end in messages
     #: is called when a request of ours cannot be answered, with the reason; set by the Peer
     failed: Callable[[ReqId, MCPError], None] = staticmethod(nothing)
-    #: is called when announcements may have been missed, and with whether the session has gone,
-    #: too; set by the Client
+    #: is called when announcements may have been missed, with True if the session has gone, too;
+    #: set by the Client
     interrupted: Callable[[bool], Any] = staticmethod(nothing)
     outlives_server = False  #: whether it goes on when the server is started again
     #: seconds that running requests get when the channel has ended; None for as long as it takes
     grace: float | None = GRACE_SECONDS
-    waits_for_user = 0  #: how often: no request is given up meanwhile
-    ended_here = False  #: whether its input was ended at this end: the other one still reads
+    waits_for_user = 0  #: how many wait for the user: above 0, no request is given up
+    ended_here = False  #: whether we ended its input: the other end still reads
     reason = "closed the connection"  #: what explain() says, unless a channel knows more
     inbox: Inbox
     _closing: Future | None = None
@@ -1499,7 +1472,7 @@ class Transport:
         return ""
 
 
-#: The request that is being served. A MemoryTransport writes on behalf of its sender.
+#: The request that is being served: what is written to memory meanwhile is for its caller.
 CURRENT = contextvars.ContextVar["Context"]("mcp_lite.context")
 
 
@@ -1591,14 +1564,14 @@ def memory_transports() -> tuple[Transport, Transport]:
 #           time out, or lose its caller or the channel. A client may send 5,000 calls and read
 #           nothing.
 # Rules.    1. `send`, the way back, comes with each message. On a pipe it is the same for all; over
-#              HTTP it is the response to that POST.
+#              HTTP it is the response to the POST that brought it.
 #           2. A request is one task until its response is written. A full server reads on and
 #              queues requests; it stops reading when its responses are not read.
 #           3. Whatever a handler raises is the response to its request, and harms nothing else.
 #           4. A request of ours that is given up is cancelled at the peer. Progress renews its
 #              deadline.
-# Limits.   Requests of one client that would take more than 64 MiB are refused. A peer that sends
-#           requests while it answers one is queued like any other.
+# Limits.   Requests of one client that would take more than 64 MiB are refused. Requests that a
+#           peer sends in order to answer one of ours wait in the queue like all others.
 
 #: Sees every message: trace(direction, peer's name, message), ">" for what we send, "<" for what we
 #: receive. The message is decoded JSON, an exception if it could not be read, or an HTTPHead.
@@ -1648,8 +1621,7 @@ class Requester:
     ) -> Msg:
         """Send a request and return its result.
 
-        Raises RemoteError, RequestTimeout or ConnectionClosed. When the caller is cancelled, or
-        the time is up, the peer is notified.
+        Raises RemoteError, RequestTimeout or ConnectionClosed.
         """
         if self.lost is not None:
             raise ConnectionClosed(str(self.lost))
@@ -1842,12 +1814,12 @@ class Peer(Requester):
         """Take on the messages of a batch now, for the next message may cancel them; return what
         sends their answers as one batch."""
         answers: list[Msg] = []
-        room = MAX_MESSAGE_BYTES // 2  # errors have the other half
+        room = MAX_MESSAGE_BYTES // 2  # of long answers; short ones have the other half
 
         async def put(answer: Msg) -> None:
             nonlocal room
             size = len(encode(answer))
-            if "result" in answer and size > room:
+            if size > max(room, MAX_MESSAGE_BYTES // 2 // MAX_ITEMS):
                 raise LimitExceeded("the responses of this batch are too long")
             room -= size
             answers.append(answer)
@@ -1871,7 +1843,8 @@ class Peer(Requester):
         self.warn("%s sent an invalid message: %s", exc)
         members = msg if type(msg) is dict else {}
         if "method" in members:
-            # spec: basic/patterns/cancellation#error-handling -- for what is surely a notification
+            # Only its params are wrong: surely a notification.
+            # spec: basic/patterns/cancellation#error-handling
             if "id" not in members and exc.code == INVALID_PARAMS:
                 return None
         else:
@@ -1993,7 +1966,7 @@ class Peer(Requester):
         exchange = self.incoming.get(req_id) if is_id(req_id) else None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if exchange is None or exchange.method == "initialize":
-            return False  # a server ends subscriptions by it, too
+            return False  # by it a modern server ends a subscription
         logger.info("%s cancelled request %.100r: %.200r", self.name, req_id, params.get("reason"))
         self.cancel(exchange)
         return True
@@ -2027,7 +2000,7 @@ class Peer(Requester):
                 del items, item  # they may be large, and the next ones may take hours to come
             self.fail_all(ConnectionClosed(f"{self.name} {transport.explain()}"))
             await self.tasks.drain(grace)
-            if not transport.ended_here:  # nobody reads it
+            if not transport.ended_here:  # nobody would read the error
                 end_reason = ""
         finally:
             await self.close(end_reason)
@@ -2191,6 +2164,30 @@ class Node(Schema):
 
 
 ANYTHING, NOTHING = Node({}), Node({"type": "nothing"})
+
+
+def canonical(value: JSON, spend: Function | None = None) -> str:
+    """Return one text for all JSON values that are equal (JSON Schema 2020-12, core §4.2.2).
+
+    `spend(steps)` is called before each piece of work, and may raise.
+    """
+    if isinstance(value, (list, dict, str)) and spend:
+        spend(1 + (len(value) >> 6 if isinstance(value, str) else 4 * len(value)))
+    if isinstance(value, list):
+        return "[" + ",".join([canonical(item, spend) for item in value]) + "]"
+    if isinstance(value, dict):
+        members = sorted((repr(key), canonical(item, spend)) for key, item in value.items())
+        return "{" + ",".join(f"{key}:{item}" for key, item in members) + "}"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return repr(value)
+
+
+def join_path(step: str | int, path: str = "") -> str:
+    """Put a name or an index before a path: "items" before "[2].price"."""
+    if isinstance(step, int) or not re.fullmatch(r"[\w$-]{1,64}", step):
+        step = f"[{show_json(step)}]"
+    return step + path if not path or path[0] == "[" else f"{step}.{path}"
 
 
 def _mismatch(expected: str, got: str, path: str = "") -> SchemaError:

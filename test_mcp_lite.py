@@ -2448,6 +2448,19 @@ class TestOneConversation:
             refused = [answer["error"]["message"] for answer in answers if "error" in answer]
             assert refused and "the responses of this batch are too long" in refused[0]
 
+    async def test_the_errors_of_a_batch_take_no_more_than_a_message_either(self):
+        app = m.Server()
+
+        @app.method("x/fail")
+        def fail(params, ctx):
+            raise m.RPCError(-32000, "no", {"why": "y" * 3_000_000})
+
+        async with lines_to(app, "2025-03-26") as lines:
+            lines.put([request_of(i, "x/fail") for i in range(8)])
+            answers = await lines.take()
+            assert len(answers) == 8 and len(json.dumps(answers)) < 16 * 1024 * 1024
+            assert "the responses of this batch are too long" in answers[-1]["error"]["message"]
+
 
 class TestCleaningUp:
     """A handler that is stopped can clean up; whatever it does then, it is not answered."""
@@ -2694,6 +2707,28 @@ class TestThreads:
                 lines.call(n, "work")
                 await lines.take()
         assert len(seen) == 1
+
+    async def test_a_call_that_goes_on_after_its_client_has_gone_does_not_hold_up_the_next_client(self):
+        app, gate, begun = m.Server(), threading.Event(), threading.Event()
+
+        @app.tool
+        def stuck() -> str:
+            begun.set()
+            gate.wait(30)
+            return "done"
+
+        @app.tool
+        def quick() -> str:
+            return "done"
+
+        async with m.Client(app) as c:
+            call = asyncio.ensure_future(c.call("stuck"))
+            await until(begun.is_set)
+        await asyncio.gather(call, return_exceptions=True)
+        async with m.Client(app) as c:
+            assert await c.call("quick", timeout=20) == "done"
+            assert not gate.is_set()
+        gate.set()
 
     @pytest.mark.skipif(sys.platform != "linux", reason="limits its memory")
     def test_where_the_system_gives_no_further_thread_jobs_wait_for_those_there_are(self):
