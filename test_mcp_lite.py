@@ -95,9 +95,9 @@ import pytest
 
 import mcp_lite as m
 
-#######################################
+########################
 # T0. Tools
-#######################################
+########################
 
 pytest_plugins = [__name__]  # so that pytest finds the hooks below
 LEGACY_DATES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -898,9 +898,9 @@ class TestTools:
             feed_every_way(Broken, b"one\ntwo\n", exact=True)
 
 
-#######################################
+########################
 # T0b. Conversations
-#######################################
+########################
 #
 # A conversation is a text: a promise in plain words, the revisions that make it, and what goes over
 # the wire. This one is a test as it stands:
@@ -1811,9 +1811,9 @@ An error of the server is raised with its code and text.
                 run(main())
 
 
-#######################################
+########################
 # T2. Messages
-#######################################
+########################
 
 
 # What is no message, the code that says so, and the id with which it is said (- for none, or null).
@@ -2292,9 +2292,9 @@ A client of 2025-06-18 or later gets every type of content as it is.
 """, every_content)
 
 
-#######################################
+########################
 # T9. One conversation
-#######################################
+########################
 
 CALLS = """
 Requests are served at the same time, and each is answered when it is ready.
@@ -3120,9 +3120,9 @@ class TestAsking:
                 await c.ping()
 
 
-#######################################
+########################
 # T10. JSON Schema
-#######################################
+########################
 
 
 # A schema, the values that it admits, those that it does not.
@@ -3497,9 +3497,9 @@ class TestValidation:
         assert compiled > 500
 
 
-#######################################
+########################
 # T11. Functions
-#######################################
+########################
 
 
 @dataclasses.dataclass
@@ -4198,9 +4198,9 @@ class TestSignatures:
                 assert await value_of(lambda **given: given, given, input_schema=schema) == given
 
 
-#######################################
+########################
 # T13. URI templates
-#######################################
+########################
 
 # A template, a URI, and the values of the variables; - if the URI is not one of its.
 MATCHES = table(r"""
@@ -4406,9 +4406,9 @@ class TestTemplates:
                 assert values is None or {*values} <= {"a", "b", "c", "d"}
 
 
-#######################################
+########################
 # T15. A server
-#######################################
+########################
 
 TASKS_KNOWN = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
@@ -7657,9 +7657,9 @@ asyncio.run(main())""",
                 await call
 
 
-#######################################
+########################
 # T21. Handlers
-#######################################
+########################
 
 
 class TestHooks:
@@ -8094,9 +8094,9 @@ class TestHooks:
             assert [tool["name"] for tool in await c.list_tools()] == ["add"]
 
 
-#######################################
+########################
 # T22. Lines and pipes
-#######################################
+########################
 
 
 class TestLines:
@@ -8129,9 +8129,9 @@ class TestLines:
         assert [*map(type, (second, *others))] == [m.LimitExceeded] * 4 and "8 bytes" in str(second)
 
 
-#######################################
+########################
 # T23. Standard streams
-#######################################
+########################
 
 PRELUDE = f"""
 import asyncio, json, logging, os, signal, subprocess, sys, threading, time
@@ -8518,9 +8518,9 @@ m.Server("t17", lifespan=lifespan).run()
         assert (status, texts(out), err) == (0, {1: "1"}, b"")
 
 
-#######################################
+########################
 # T27. Client
-#######################################
+########################
 
 SUBSCRIPTION = META + "subscriptionId"
 TASKS_EXTENSION = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
@@ -9578,9 +9578,9 @@ A subscription ends with its connection.
             await call
 
 
-#######################################
+########################
 # T28. Child processes
-#######################################
+########################
 
 # A server in a process of its own, which needs no mcp_lite and no time to start. It speaks one era.
 RAW = """
@@ -10048,9 +10048,9 @@ app.run()
         assert log.read_text() == "cancelled"
 
 
-#######################################
+########################
 # T42. HTTP
-#######################################
+########################
 # All of Part VI, seen from a socket, from an ASGI server, or from a Client. Nothing that is not public
 # is used but SSEDecoder and the encoding of header values, grammars that no wire shows whole, and in one test Listener.
 
@@ -12945,9 +12945,9 @@ def certificate(tmp_path_factory):
     return str(folder / "cert.pem"), str(folder / "key.pem")
 
 
-#######################################
+########################
 # T48. Authorization
-#######################################
+########################
 # Sections 47 to 52. A real Client logs in at an authorization server that tells the truth, or one
 # lie; a real Server is guarded. Documents, challenges and tokens stand as text in tables.
 #
@@ -14644,9 +14644,9 @@ class TestGuard:
         await app.close()
 
 
-#######################################
+########################
 # T53. The command line
-#######################################
+########################
 
 #: What stands beside a person who types: a server, one that is slow to end, one of somebody else.
 CLI_FILES = {
@@ -16363,14 +16363,14 @@ class TestReadme:
             assert f"{limit:,}" in table
 
 
-#######################################
+########################
 # T99. The file as a book
-#######################################
+########################
 #
 # mcp_lite.py is to be read from top to bottom. What that needs and a machine can see is checked
 # here; the thresholds were measured on the protocol code that is most admired for being readable.
 
-BANNER = re.compile(r"^#{39}\n# (T?)(\d+)\. (.+)\n#{39}\n", re.M)
+BANNER = re.compile(r"^#{24}\n# (T?)(\d+)\. (.+)\n#{24}\n", re.M)
 SOURCE = pathlib.Path(m.__file__).read_text(encoding="utf-8")
 LINES = SOURCE.splitlines()
 
@@ -16627,7 +16627,7 @@ class TestCuts:
 
     def test_a_part_begins_with_three_lines(self):
         parts = re.findall(r"^# (Part [IVX]+)\. ", SOURCE, re.M)
-        banners = re.findall(r"^# ={37}\n# (Part [IVX]+)\. \w.*\n# ={37}\n\n#{39}\n", SOURCE, re.M)
+        banners = re.findall(r"^# ={37}\n# (Part [IVX]+)\. \w.*\n# ={37}\n\n#{24}\n", SOURCE, re.M)
         assert parts == banners and len(parts) > 5
 
     @pytest.mark.parametrize("name", re.findall(r"^# (Part [IVX]+)\.", SOURCE, re.M)[1:])
