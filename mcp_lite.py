@@ -1355,7 +1355,7 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
 __all__ += ["Transport", "memory_transports"]
 
 
-async def nowhere(msg: Msg) -> None:
+async def nowhere(msg: Payload) -> None:
     """Send nothing."""
 
 
