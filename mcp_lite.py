@@ -8190,11 +8190,12 @@ async def answer_with(
 #     input after a refusal   PROBE_SECONDS                     it is cut off
 
 NEVER = float("inf")  # the time of what has no deadline
-NO_HEAD = RequestHead("", "", "", {}, 0, 1, False, {})  # of what was refused before it had one
+# Of what was refused before it had one.
+NO_HEAD = RequestHead("", "", "", {}, size=0, minor=1, keep_alive=False, notes={})
 
 
 class SocketResponse(Response):
-    task: Task  # makes it, and nothing else holds the task
+    task: Task  # runs the handler; nothing else refers to it
     chunked = False
 
     def __init__(self, connection: Connection, head: RequestHead):
@@ -8228,11 +8229,10 @@ class SocketResponse(Response):
     def _start(self, status: int, headers: Fields, size: int, more: bool) -> bytes:
         """Return the head, and decide how the body ends."""
         wire, fields, framing = self.connection, (*headers.items(),), b""
-        # In HTTP/1.0, a stream ends with its connection.
         self.chunked = more and self.head.minor > 0
         if self.chunked:
             framing = b"transfer-encoding: chunked\r\n"
-        elif more:
+        elif more:  # in HTTP/1.0, a stream ends with its connection
             self.keep_alive = False
         elif status not in (204, 304):  # RFC 9110 §8.6
             framing = b"content-length: %d\r\n" % size
@@ -8249,8 +8249,8 @@ class SocketResponse(Response):
         size = wire.transport.get_write_buffer_size()
         # OSError: the client is gone, and lose() was called.
         with wire.listener.buffers.waiting(self, size), suppress(OSError):
-            async with wire.lock:
-                wire.await_reader()
+            async with wire.drain_lock:
+                wire.renew_stall()
                 if wire.writer:
                     await wire.writer.drain()
 
@@ -8259,20 +8259,18 @@ class SocketResponse(Response):
 
 
 class Connection(Wire):
-    """One client's connection: requests in, answers out, one after the other."""
-
     response: SocketResponse | None = None
     writer: asyncio.StreamWriter | None = None  # of asyncio's streams, while it is open
-    unsent = 0  # bytes, when the client was last found slow to read
+    unsent = 0  # bytes, when STALL_SECONDS last began
     lingering = False  # what arrives is thrown away
 
     def __init__(self, listener: Listener):
         super().__init__()
         self.listener, self.loop = listener, listener.loop
         self.deadline = listener.now + IDLE_SECONDS
-        self.lock = asyncio.Lock()  # before 3.10.6 only one task may wait in drain()
+        self.drain_lock = asyncio.Lock()  # Python < 3.10.6: one task at a time may wait in drain()
 
-    def begin(self, writer: asyncio.StreamWriter) -> None:
+    def begin(self, writer: asyncio.StreamWriter) -> None:  # asyncio calls it
         self.writer, peer = writer, self.transport.get_extra_info("peername")
         self.address = peer[0] if isinstance(peer, tuple) else "local"
         self.listener.admit(self)
@@ -8307,20 +8305,19 @@ class Connection(Wire):
         listener, self.deadline = self.listener, NEVER
         request = HTTPRequest(head, self.address, listener.scheme)
         self.response = response = SocketResponse(self, head)
-        response.on_end = (partial(self.go_on, response),)
+        response.on_end = (partial(self.finish, response),)
         coro = answer_with(listener.handle, request, response, problem)
         response.task = asyncio.Task(coro, loop=self.loop, **_EAGER)
 
-    def go_on(self, response: SocketResponse) -> None:
+    def finish(self, response: SocketResponse) -> None:
         """Turn to the next request, or close."""
         self.response, self.deadline = None, self.listener.now + IDLE_SECONDS
-        if response.keep_alive and not response.lost and self.complete:
+        if response.keep_alive and not response.lost:
             self.read_on()
             if self.buffer:  # pipelined: others have their turn
                 self.loop.call_soon(self.next_request)
         elif self.transport.can_write_eof():
-            # Closing with input unread would reset the connection, and lose the answer.
-            # RFC 9112 §9.6
+            # RFC 9112 §9.6 -- closing with input unread would reset it, and lose the answer
             self.lingering, self.buffer, self.pos = True, b"", 0
             self.deadline = self.listener.now + PROBE_SECONDS
             with suppress(OSError):  # it was reset this moment
@@ -8332,23 +8329,24 @@ class Connection(Wire):
     def feed_eof(self) -> None:
         if self.transport.is_closing():
             self.listener.connections.pop(self, None)
-            self.writer = None  # it knows us: only the garbage collector would free both
+            self.writer = None  # which refers to us: no cycle stays
         super().feed_eof()
         if self.response:
             self.response.lose()
 
-    def await_reader(self) -> None:
+    def renew_stall(self) -> None:
+        """Give the client STALL_SECONDS to read some of what is unsent."""
         self.unsent = self.transport.get_write_buffer_size()
         self.deadline = self.loop.time() + STALL_SECONDS
 
     def expire(self) -> None:
         """Do what the table says; read() has the deadline of a body."""
         unsent = self.transport.get_write_buffer_size()
-        if unsent and unsent != self.unsent:  # a slow reader, which has read something
-            self.await_reader()
-        elif self.response and not unsent:  # which has read everything: it waits for the handler
+        if unsent and unsent != self.unsent:  # a slow reader has read some
+            self.renew_stall()
+        elif self.response and not unsent:  # it has read all, and waits for the handler
             self.deadline = NEVER
-        elif self.buffer and not self.response:
+        elif self.buffer and not self.response:  # the rest of a head
             self.serve(NO_HEAD, too_late())
         else:
             self.transport.abort()
@@ -8357,8 +8355,7 @@ class Connection(Wire):
 # 36. Listeners
 ########################
 # Problem. Many clients come at once, over TCP, TLS and Unix sockets.
-# Rule.    One connection too many: the one whose deadline is next makes room, or else the oldest
-#          whose body has not come.
+# Rule.    One connection too many: the one whose deadline is next makes room.
 # Limits.  A Unix socket has the permissions that the umask leaves; a second server takes it over.
 
 class Listener:
@@ -8372,7 +8369,7 @@ class Listener:
             import resource
 
             # Above that, accept() fails: a quarter is left for files.
-            self.limit = min(MAX_CLIENTS, resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 3 // 4)
+            self.limit = min(self.limit, resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 3 // 4)
         self.loop = get_running_loop()
         self.connections: dict[Connection, None] = {}  # oldest first
         self.buffers = Buffers()
@@ -8385,7 +8382,7 @@ class Listener:
         """Listen; return the URL of the root, or raise CannotServe."""
 
         def accept() -> asyncio.StreamReaderProtocol:
-            # The reader is the Connection. A bound method would close a circle of garbage.
+            # The Connection is the reader, and so self in begin(). A bound method makes a cycle.
             begin: Any = Connection.begin
             return asyncio.StreamReaderProtocol(Connection(self), begin, self.loop)
 
@@ -8404,15 +8401,16 @@ class Listener:
             raise CannotServe(
                 exc.errno, f"cannot listen on {where}: {exc.strerror or exc}"
             ) from None
-        where = self.server.sockets[0].getsockname()
-        if not isinstance(where, tuple):
+        address = self.server.sockets[0].getsockname()
+        if not isinstance(address, tuple):
             return f"{self.scheme}://localhost"
-        name = where[0] if sock else host
-        return f"{self.scheme}://{f'[{name}]' if ':' in name else name}:{where[1]}"
+        name = address[0] if sock else host
+        return f"{self.scheme}://{f'[{name}]' if ':' in name else name}:{address[1]}"
 
     def admit(self, connection: Connection) -> None:
         if len(self.connections) >= self.limit:
-            # One whose body is coming has NEVER. If all wait for handlers, the new one goes.
+            # Those that wait for a handler stay; if all do, the new one goes. One whose body is
+            # coming has the deadline NEVER: of these, min() returns the oldest.
             victim = min((x for x in self.connections if not (x.response and x.complete)),
                          key=lambda x: x.deadline, default=connection)
             victim.transport.abort()
