@@ -8494,12 +8494,10 @@ class KeptEvents(OrderedDict[Any, bytes]):
 
 
 class Stream:
-    """What answers a POST: it is called with each message. Or a session's standalone stream.
+    """What answers a POST, called with each message; or a session's standalone stream.
 
-        response, no name  nothing is sent yet: the answer may be JSON
-        response and name  a stream: events are sent
-        name, no response  its reader has left: events are kept for the next
-        neither            answered in JSON; or standalone and unread
+    It has a `response` while somebody waits for it or reads it, and a `name` once it sends events:
+    until then, the answer to a POST may be JSON.
     """
 
     name = ""  # begins the ids of its events
@@ -8523,9 +8521,10 @@ class Stream:
         conversation.show(">", msg)
         if self.name or not final:
             return self.send_event(msg, final)
+        # What may raise comes first: then the response can still be an error.
         body, head = encode(msg), conversation.head_of(msg, self.caller.principal)
-        response = self.release()
-        return response.send(*head, body) if response else nowhere({})
+        response = self.release()  # None if the session has ended
+        return response.send(*head, body) if response else nowhere(msg)
 
     async def send_event(self, msg: Payload, final: bool) -> None:
         """Send a message as an event, which a session keeps."""
@@ -8564,7 +8563,6 @@ class Stream:
                             first + b"".join(missed), not self.complete)
 
     def detach(self, response: Response) -> None:
-        """Note that a reader has left."""
         if self.response is response:
             self.release()
             self.conversation.reader_left()
@@ -8576,6 +8574,7 @@ class Stream:
         return response
 
     async def keep_alive(self) -> None:
+        """Send a comment, or become a stream: rule 1."""
         self.sent_at = self.endpoint.now
         if self.response and self.name:
             await self.response.write(COMMENT)
@@ -8594,7 +8593,7 @@ class Stream:
         response = self.release()
         if response and response.begun:
             await response.end(data)
-        elif response:  # to a request without an answer
+        elif response:  # the request was cancelled, but HTTP needs a response
             await response.send(200, STREAM_HEADERS)
 
 
@@ -8627,11 +8626,10 @@ class HTTPConversation(Conversation):
                 if not response.begun:  # it has no answer
                     await response.send(202, {})
             else:
-                # Many clients: the modern era.
-                await self.reply(self.accept(msg, stream, request, size, self.many_clients))
+                await self.reply(self.accept(msg, stream, request, size, modern=self.many_clients))
         except RPCError as exc:
             await stream(error(msg["id"], wire_error(exc)))
-        finally:  # a request that was cancelled has no answer: its response just ends
+        finally:
             stream.complete = True
             if stream.response:
                 await stream.end()
@@ -8680,7 +8678,7 @@ class ModernClients(HTTPConversation):
         facts = check_modern_post(msg, caller.headers, caller.notes, self.server.tools)
         exchange = super().accept(msg, stream, caller, size, modern)
         exchange.facts = facts
-        # spec: basic/transports/streamable-http#cancellation -- closing the response is it
+        # spec: basic/transports/streamable-http#cancellation -- by closing the response
         stream.response.at_end(partial(self.cancel, exchange))
         return exchange
 
@@ -8694,7 +8692,7 @@ class HTTPSession(HTTPConversation):
         super().__init__(endpoint, caller)
         self.id, self.owner, self.used = id, caller.owner, endpoint.now
         self.standalone = Stream(self)
-        if self.stores_events:
+        if self.stores_events:  # else it has its id in a URL
             self.headers = {SESSION_HEADER: id}
 
     @property
