@@ -8859,19 +8859,18 @@ async def serve_page(
 ########################
 # Problem. Requests arrive from any engine: which message is it, and whose session? answer() lets a
 #          request in, and post() finds the conversation that serves its message.
-# Rules.   1. The sender of a request is known before its body is read.
-#          2. The id of a session cannot be guessed. Only the principal that opened the session can
-#             use it; for all others it does not exist.
+# Rule.    The id of a session cannot be guessed. Only the principal that opened the session can use
+#          it; for all others it does not exist.
 # Limits.  Of too many sessions, the one that was idle longest ends. A stream may outlive the token
 #          that opened it.
 
-PAIR_PATH = "/messages"  # where the first revision's transport takes messages
+PAIR_PATH = "/messages"  # where HTTP+SSE takes messages
 
 
 class Access(Row):
     """What the head of a request asks for, and may have."""
 
-    route: Any  # None where nothing is served
+    route: Any  # None: answer_options() answers
     guarded: bool  # whether it takes a token
     cors: Fields
     headers: Fields  # that a handler may see
@@ -8887,8 +8886,7 @@ class Endpoint:
         auth: a Guard, for the tokens of an authorization server
         allowed_hosts: names in Host to let in, besides loopback names; "*" is any
         allowed_origins: origins of web pages to let in, besides this machine's; "*" is any
-        sessions: False keeps nothing between requests, and does not serve the transport of the
-            first revision, at /sse and /messages
+        sessions: False keeps nothing between requests, nor serves HTTP+SSE at /sse and /messages
         session_seconds: how long a session may be idle
         session_prefix: of session ids, by which a balancer finds the process
         healthz: whether to serve /healthz and /readyz, for probes
@@ -8925,11 +8923,11 @@ class Endpoint:
         self._add_routes()
 
     async def startup(self) -> None:
-        """Open the lifespan, which closing `self.stack` leaves, and begin on this loop."""
+        """Open the lifespan, for the engine to close at last, and begin on this loop."""
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(lifespan_of(self.server))
             self._add_routes()  # pages may have come since
-            self.stack = stack.pop_all()
+            self.close_lifespan = stack.pop_all().aclose
         self.loop = get_running_loop()
         self.now = self.loop.time()  # of the last sweep
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
@@ -8984,10 +8982,10 @@ class Endpoint:
         methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
         # A web page asks by OPTIONS, which has no route, before it uses another method.
-        asked = route or next(iter(methods.values()), None)
-        guarded = self.authenticator.locked and asked is not None and not asked.public
+        rules = route or next(iter(methods.values()), None)
+        guarded = self.authenticator.locked and not (rules and rules.public)
         headers, cors = request.headers, {"vary": "Origin"}
-        if asked and not asked.any_host:
+        if rules and not rules.any_host:
             self.host_policy.check(headers, guarded)  # a page that rebinds its name has no token
             if "origin" in headers:
                 cors = {"access-control-allow-origin": headers["origin"], **CORS_HEADERS}
@@ -9169,8 +9167,8 @@ class Endpoint:
         """Let requests finish within the grace period; answer the others with an error."""
         self.draining = True
         self.modern.on_lost()  # ends subscriptions
-        streams = {each.conversation for each in self.live}
-        conversations = {self.modern, *self.sessions.values(), *streams}
+        serving = {each.conversation for each in self.live}
+        conversations = {self.modern, *self.sessions.values(), *serving}
         for session in self.sessions.values():
             if session.stores_events:  # its reader comes back later
                 self.tasks.spawn(session.standalone.end())
@@ -9240,7 +9238,7 @@ class HTTPServer(Endpoint):
             await self.shutdown()
         finally:
             await self.listener.stop(FAREWELL_SECONDS / 2)
-            await self.stack.aclose()
+            await self.close_lifespan()
 
 
 @added
@@ -9259,13 +9257,11 @@ async def serve_http(app: Server, ready: Function, options: Msg, signals: bool) 
 
 
 class ASGIResponse(Response):
-    """A response that an ASGI server sends."""
-
     watcher: Task  #: ends when the client is gone, or the response is over
 
     def __init__(self, app: ASGIApp, receive: Any, send: Any):
         self.app, self._receive, self._emit = app, receive, send
-        self._lock = asyncio.Lock()  # first come, first served
+        self._lock = asyncio.Lock()  # one write() at a time
         self._body_came = asyncio.Event()
 
     async def read(self, limit: int) -> bytes:
@@ -9308,7 +9304,7 @@ class ASGIResponse(Response):
                     await self._send(pieces, more)
                 else:
                     await self._emit({"type": "http.response.body", "body": pieces[0]})
-        # When a client is gone, servers raise the first or the second.
+        # Servers raise the first or the second when a client is gone, _send() the third.
         except (OSError, RuntimeError, RequestTimeout):
             pieces.clear()  # the traceback may outlive them
             self.lose()
@@ -9348,7 +9344,7 @@ class ASGIApp(Endpoint):
         response, request = ASGIResponse(self, receive, send), self._request(scope)
         response.watcher = self.tasks.spawn(response.watch())
         response.at_end(response.watcher.cancel)
-        self.tasks.spawn(answer_with(self.answer, request, response))  # outlasts this task
+        self.tasks.spawn(answer_with(self.answer, request, response))
         try:
             await asyncio.wait([response.watcher])
         except asyncio.CancelledError:  # the ASGI server ends; it would log a traceback for this
@@ -9360,8 +9356,24 @@ class ASGIApp(Endpoint):
         finally:
             response.lose()
 
+    def _request(self, scope: Msg) -> HTTPRequest:
+        headers: dict[str, str] = {}
+        for name, value in scope["headers"]:
+            # RFC 9110 §5.5 -- blanks around a value are not part of it
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
+            headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        root = scope.get("root_path", "").rstrip("/")
+        path = scope["path"].removeprefix(root)
+        if root and path in ("", "/"):
+            path = self.path  # mounted where the endpoint is to be
+        client = scope.get("client") or ("local",)  # over a Unix socket
+        query = scope.get("query_string", b"").decode("latin-1")
+        head = RequestHead(
+            scope["method"], path, query, headers, size=0, minor=1, keep_alive=True, notes={})
+        return HTTPRequest(head, str(client[0]), scope.get("scheme", "http"), root)
+
     async def _follow_lifespan(self, receive: Any, send: Any) -> None:
-        event = (await receive())["type"]
+        event = (await receive())["type"]  # lifespan.startup; then lifespan.shutdown
         try:
             async with self.lifespan():
                 await send({"type": event + ".complete"})
@@ -9391,23 +9403,8 @@ class ASGIApp(Endpoint):
         """End all sessions, then the lifespan."""
         if self.loop:
             await self.shutdown()
-            await self.stack.aclose()
+            await self.close_lifespan()
             self.loop = None
-
-    def _request(self, scope: Msg) -> HTTPRequest:
-        headers: dict[str, str] = {}
-        for name, value in scope["headers"]:
-            # RFC 9110 §5.5 -- blanks around a value are not part of it
-            key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
-            headers[key] = f"{headers[key]}, {text}" if key in headers else text
-        root = scope.get("root_path", "").rstrip("/")
-        path = scope["path"].removeprefix(root)
-        if root and path in ("", "/"):
-            path = self.path  # mounted where the endpoint is to be
-        client = scope.get("client") or ("local",)  # over a Unix socket
-        head = RequestHead(scope["method"], path, scope.get("query_string", b"").decode("latin-1"),
-                           headers, 0, 1, True, {})
-        return HTTPRequest(head, str(client[0]), scope.get("scheme", "http"), root)
 
 ########################
 # 41. HTTP client
