@@ -9691,16 +9691,18 @@ class Authorizer:
 #          2. Every request gets a response or an error, whatever happens to its connection. It is
 #             sent again only if it just reads: the server may have served it.
 
+#: Requests of a POST that need a response: their ids as text, for some servers answer 1 with "1".
+#: deliver() and abandon() take them out. None: of a stream that answers no POST.
+Pending = Optional[set[str]]
 warn_once = lru_cache()(logger.warning)
 
 
-class HTTPExchange(Transport):
+class ModernTransport(Transport):
     """The modern era: each message is a POST, whose response has all that belongs to it."""
 
     outlives_server = True
     rev = ""  # the revision, once it is negotiated
-    session: Fields = {}  # legacy: the header that names it, but not in a handshake
-    has_sessions = False  # whether the server opened one
+    session: Fields = {}  # legacy: the header that names the session, if there is one
     #: makes an Authorizer of `auth=`, or returns None; section 47 puts one here
     authorizer_of: Any = nothing
 
@@ -9709,7 +9711,7 @@ class HTTPExchange(Transport):
         token: Any = None, ssl: Any = None, auth: Any = None
     ):
         self.url, self.name, self.ssl = parse_url(url), url, ssl
-        self.where = self.url.target  # to POST
+        self.post_target = self.url.target  # HTTP+SSE has another
         self.http = HTTPClient(self.url, ssl=ssl)
         self._headers = headers if callable(headers) else sendable_headers(headers)
         if not (token is None or auth is None):
@@ -9717,18 +9719,16 @@ class HTTPExchange(Transport):
         self.auth = Authorizer(self.http, token) if auth is None else self.authorizer_of(auth)
         if self.auth is None:
             raise TypeError(f"auth= cannot be of type {type(auth).__name__}: "
-                            'pass "oauth", an OAuth(...), a token, or a function that returns one')
-        self.tools: dict[str, Any] = {}  #: the arguments that headers repeat, by tool
+                'pass "oauth", an OAuth(...), a token, or a function that returns one')
+        self.tools: dict[str, Any] = {}  #: by name; of each just what mirrored_headers() reads
         self.inbox, self.tasks = Inbox(), Tasks()
-        #: by task, the ids of its requests that are neither answered nor abandoned
-        self.running: dict[Any, set[str]] = {}
+        self.exchanges: dict[Any, set[str]] = {}  #: by task, its `pending` requests
 
     async def write(self, msg: Payload) -> None:
-        """POST a message. The errors of a request go to `failed`."""
+        """POST a message; a request in a task of its own."""
         if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.reason}")
         data = encode(msg)  # the program learns here of what JSON cannot say
-        # Some servers answer 1 with "1".
         pending = {str(item["id"]) for item in as_list(msg) if "method" in item and "id" in item}
         if pending:
             self.tasks.spawn(self._exchange(msg, data, pending))
@@ -9738,7 +9738,7 @@ class HTTPExchange(Transport):
     async def _exchange(self, msg: Payload, data: bytes, pending: set[str]) -> None:
         """POST a message or a batch; each `pending` request gets a response or an error."""
         task = asyncio.current_task()
-        self.running[task] = pending
+        self.exchanges[task] = pending
         try:
             await self._post(msg, data, pending)
         except Exception as exc:
@@ -9746,17 +9746,17 @@ class HTTPExchange(Transport):
             for req_id in pending:
                 self.failed(req_id, problem)
         finally:
-            del self.running[task]
+            del self.exchanges[task]
 
     def abandon(self, req_id: ReqId) -> bool:
-        for task, pending in self.running.items():
+        for task, pending in self.exchanges.items():
             if pending == {str(req_id)}:  # no other request shares the response
                 task.cancel()
             pending.discard(str(req_id))
         return self.rev >= MODERN
 
     async def fields(self, more: Fields) -> dict[str, str]:
-        out = {**sendable_headers(await value_from(self._headers)), **more, **self.session}
+        out = {**sendable_headers(await value_from(self._headers)), **more}
         if self.rev >= VERSION_HEADERS:
             out[VERSION_HEADER] = self.rev
         return out
@@ -9767,13 +9767,15 @@ class HTTPExchange(Transport):
             for name, value in mirrored_headers(msg, self.tools).items():
                 if value is not None:
                     more[name] = encode_header_value(str(value))
+        if method_of(msg) != "initialize":  # which opens a new session
+            more.update(self.session)
         headers = await self.fields(more)
-        patience = NEVER if pending else REQUEST_SECONDS
-        send = partial(self.auth.send, "POST", self.where, headers, data, patience)
+        patience = NEVER if pending else REQUEST_SECONDS  # a request has its caller's timeout
+        send = partial(self.auth.send, "POST", self.post_target, headers, data, patience)
         try:
             response = await send()
-        except ConnectionClosed:  # of an idle connection, perhaps; what may be cached just reads
-            if not METHODS.get(method_of(msg), CUSTOM).cacheable:
+        except ConnectionClosed:  # of an idle connection, perhaps
+            if not METHODS.get(method_of(msg), CUSTOM).cacheable:  # it may do more than read
                 raise
             response = await send()
         with closing(response):
@@ -9806,20 +9808,20 @@ class HTTPExchange(Transport):
         """Legacy: read the rest of a stream that was cut."""
 
     async def read_events(
-        self, response: HTTPResponse, events: SSEDecoder, pending: set[str] | None
+        self, response: HTTPResponse, events: SSEDecoder, pending: Pending
     ) -> None:
-        """Deliver what a stream brings until no request is `pending`; None: it answers none."""
+        """Deliver what a stream brings until no request is `pending`, or it ends or is cut."""
         with suppress(ConnectionClosed):
             while (pending is None or pending) and (data := await response.next_piece()):
                 for event in events.feed(data):
                     await self.deliver_event(event, pending)
 
-    async def deliver_event(self, event: Event, pending: set[str] | None) -> None:
+    async def deliver_event(self, event: Event, pending: Pending) -> None:
         data = event.data.encode()
         if event.event == "message" and is_message(data):  # some servers send pings
             await self.deliver(data, pending)
 
-    async def deliver(self, data: bytes, pending: set[str] | None) -> None:
+    async def deliver(self, data: bytes, pending: Pending) -> None:
         """Deliver a message; a response is not `pending` any more."""
         try:
             msg = decode(data)
@@ -9835,27 +9837,26 @@ class HTTPExchange(Transport):
 
     async def problem_of(self, response: HTTPResponse) -> MCPError:
         """Return the error of a refusal: that of JSON-RPC in the body, or one with the status."""
-        head, body, reported = response.head, b"", Msg()
+        head, code, body, reported = response.head, response.head.status, b"", Msg()
         with suppress(ConnectionClosed, ProtocolError):
             body = await response.body()
             msg = decode(body)
             reported = msg["error"] if classify(msg) is ERROR else {}
         wait = head.headers.get("retry-after")
-        status = f"{head.status} {head.reason}".rstrip() + (f", retry after {wait}" if wait else "")
+        status = f"{code} {head.reason}".rstrip() + (f", retry after {wait}" if wait else "")
         why = reported.get("message") or first_line(body)
         error_class: type[MCPError] = ConnectionClosed
-        if head.status in (401, 403):
+        if code in (401, 403):
             error_class = AuthError
         # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
-        elif self.has_sessions and head.status < 500:
-            if head.status == 404 or "session" in why.lower():
-                error_class = SessionExpired
-        if reported and error_class is ConnectionClosed:
+        elif self.session and (code == 404 or code < 500 and "session" in why.lower()):
+            error_class = SessionExpired
+        elif reported:
             if msg.get("id") is None or wait:  # a gateway may have sent it
                 why += f" (HTTP {status}, from {response.url})"
             return RemoteError(reported["code"], why, reported.get("data"))
         problem = error_class(f"{response.url} answered {status}" + (f": {why}" if why else ""))
-        problem.code = head.status
+        problem.code = code
         return problem
 
     def agreed(self, rev: str | None) -> None:
@@ -9877,7 +9878,7 @@ class HTTPExchange(Transport):
         await self.http.close()
 
 
-class HTTPTransport(HTTPExchange):
+class HTTPTransport(ModernTransport):
     """Adds the legacy era: sessions, a standalone stream, resumption, HTTP+SSE.
 
     Args:
@@ -9892,10 +9893,8 @@ class HTTPTransport(HTTPExchange):
 
     async def write(self, msg: Any) -> None:
         method = method_of(msg)
-        if method == "initialize":
-            self.session = {}
-            if msg["params"]["protocolVersion"] == REVISIONS[0]:
-                await self._open_pair()
+        if method == "initialize" and msg["params"]["protocolVersion"] == REVISIONS[0]:
+            await self._open_pair()  # else the POST says why
         await super().write(msg)
         if method == "notifications/initialized" and not self._pair:
             if self._listening:
@@ -9908,14 +9907,15 @@ class HTTPTransport(HTTPExchange):
             if response.head.status >= 400 and await self._open_pair():
                 return await self._post(msg, encode(msg), pending)
             id = response.head.headers.get(SESSION_HEADER)
-            self.has_sessions = id is not None
             self.session = {} if id is None else {SESSION_HEADER: id}
         # With HTTP+SSE, all responses come on the one stream.
         await super().receive(msg, response, set() if self._pair else pending)
 
-    async def _get_stream(self, last_id: str, patience: float = NEVER) -> HTTPResponse:
+    async def _get_stream(
+        self, last_id: str, session: Fields, patience: float = NEVER
+    ) -> HTTPResponse:
         """GET a stream of the events after `last_id`."""
-        fields = await self.fields({"accept": EVENT_TYPE})
+        fields = await self.fields({"accept": EVENT_TYPE, **session})
         if sendable(last_id):
             fields["last-event-id"] = last_id.encode().decode("latin-1")
         response = await self.auth.send("GET", self.url.target, fields, b"", patience)
@@ -9930,16 +9930,18 @@ class HTTPTransport(HTTPExchange):
         raise problem
 
     async def resume(self, events: SSEDecoder, pending: set[str]) -> None:
+        if self.rev >= MODERN:
+            # spec: basic/transports/streamable-http#receiving-messages -- "not supported"
+            return
         backoff = Backoff()
         while pending and sendable(events.last_id) and backoff.failures < MAX_RESUMES:
-            # spec: basic/transports/streamable-http#receiving-messages -- now "not supported"
-            if self.rev >= MODERN or self.inbox.closed:
+            if self.inbox.closed:
                 return
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server
             await backoff.wait(events.last_id, events.retry_ms)
             events = SSEDecoder(events.last_id, events.retry_ms)
             try:
-                with closing(await self._get_stream(events.last_id)) as rest:
+                with closing(await self._get_stream(events.last_id, self.session)) as rest:
                     await self.read_events(rest, events, pending)
             except MCPError as exc:
                 if not may_pass(exc):  # a SessionExpired would repeat the request
@@ -9951,41 +9953,40 @@ class HTTPTransport(HTTPExchange):
         events, opened, backoff = SSEDecoder(), False, Backoff()
         while not self.inbox.closed:
             try:
-                with closing(await self._get_stream(events.last_id)) as stream:
+                with closing(await self._get_stream(events.last_id, self.session)) as stream:
                     if opened and not sendable(events.last_id):
                         self.interrupted(False)  # something may be missed
                     opened = True
                     await self.read_events(stream, events, None)
             except MCPError as exc:
-                if events.last_id and exc.code == 400:  # the rest is lost
+                if events.last_id and exc.code == 400:  # the server does not keep the rest
                     events = SSEDecoder(retry_ms=events.retry_ms)
-                elif may_pass(exc):
-                    if backoff.failures == 1:
-                        logger.warning("announcements are missed until it is back: %s", exc)
-                else:
+                elif not may_pass(exc):
                     if opened and isinstance(exc, SessionExpired):
                         self.interrupted(True)
-                    elif opened or exc.code not in (400, 404, 405):  # there is none
+                    elif opened or exc.code not in (400, 404, 405):  # it has no stream
                         logger.warning("%s sends no announcements: %s", self.url, exc)
                     return
+                elif backoff.failures == 1:
+                    logger.warning("announcements are missed until it is back: %s", exc)
             await backoff.wait(events.last_id, events.retry_ms)
             events = SSEDecoder(events.last_id, events.retry_ms)
 
-    # HTTP+SSE, the transport of the first revision: one stream for all that comes.
+    # HTTP+SSE: one stream for all that comes.
 
     async def _open_pair(self) -> bool:
         """Open the stream; return whether the server has one."""
         try:
-            stream = await self._get_stream("", CONNECT_SECONDS)
+            stream = await self._get_stream("", {}, CONNECT_SECONDS)
         except MCPError:
             return False
         self._pair = get_running_loop().create_future()
         self.tasks.spawn(self._read_pair(stream))
-        self.where = await within(CONNECT_SECONDS, self._pair, ConnectionClosed(
+        self.post_target = await within(CONNECT_SECONDS, self._pair, ConnectionClosed(
             f"{self.url} sent no endpoint event"))
         return True
 
-    async def deliver_event(self, event: Event, pending: set[str] | None) -> None:
+    async def deliver_event(self, event: Event, pending: Pending) -> None:
         if event.event == "endpoint" and self._pair:
             url = self.url.join(event.data)
             if url is None:
@@ -10008,8 +10009,9 @@ class HTTPTransport(HTTPExchange):
         if self.session:
             with suppress(Exception):  # also one of the user's headers()
                 # spec 2025-11-25: basic/transports#session-management
-                (await self.auth.send("DELETE", self.url.target, await self.fields({}), b"",
-                                      GRACE_SECONDS)).close()
+                fields = await self.fields(self.session)
+                (await self.auth.send(
+                    "DELETE", self.url.target, fields, b"", GRACE_SECONDS)).close()
         await super()._end()
 
 
