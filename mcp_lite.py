@@ -1848,8 +1848,7 @@ class Peer(Requester):
             if "id" not in members and exc.code == INVALID_PARAMS:
                 return None
         else:
-            pending = self._find(members.get("id"))
-            if pending is not None:
+            if (pending := self._find(members.get("id"))) is not None:
                 problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
                 self.resolve(members["id"], type(exc)(problem))
             if pending is not None or {"result", "error"} & {*members} or not self.answers_garbage:
@@ -1916,8 +1915,7 @@ class Peer(Requester):
         finally:  # only now: responses that are not read count, too
             exchange.over = True
             del self.incoming[exchange.key]
-            load = self.loads.pop(exchange.client_key) - exchange.size
-            if load:
+            if load := self.loads.pop(exchange.client_key) - exchange.size:
                 self.loads[exchange.client_key] = load
 
     def _end_slot(self, slot: Future | None) -> None:
@@ -2698,8 +2696,7 @@ def _keywords_of(note: Any, types: set[str]) -> Schema:
     if isinstance(getattr(note, "discriminator", None), str):
         keywords["discriminator"] = {"propertyName": note.discriminator}
     for name, word in NOTES.items():
-        value = getattr(note, name, None)
-        if value is not None:
+        if (value := getattr(note, name, None)) is not None:
             keywords.update({word.format(measure): value for measure in measures})
     lost = any(getattr(note, name, None) for name in NOT_CARRIED)
     if not keywords or lost or repr(getattr(note, "default", ...)) not in NO_DEFAULT:
@@ -4340,8 +4337,7 @@ def is_result(value: Any) -> bool:
         return False
     content = value["content"]
     is_content = isinstance(content, list) and all(map(_is_block, content))
-    others = value.keys() - {"content", "structuredContent", "isError", "_meta"}
-    if others:
+    if others := value.keys() - {"content", "structuredContent", "isError", "_meta"}:
         if is_content and others <= {"is_error", "structured_content"}:
             raise TypeError("in a whole result, write isError and structuredContent")
         return False
@@ -4754,8 +4750,7 @@ class Conversation(Peer):
         if msg["method"] == "notifications/initialized" and self.session.state != START:
             self.session.state = READY
             self._release()
-        listener = self.server.listeners.get(msg["method"])
-        if listener:
+        if listener := self.server.listeners.get(msg["method"]):
             ctx = Context(self, {"id": "", **msg}, send, caller)
             ctx.facts = self.session
             await call_plain(listener, ctx, ctx.params)
@@ -6393,8 +6388,7 @@ async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
             # 50 ms: never without a pause
             await asyncio.sleep(min(max(interval, 50), 1000 * STALL_SECONDS) / 1000)
             task = await client.request("tasks/get", handle)
-            asked = without(object_of(task, "inputRequests"), *answered)
-            if asked:
+            if asked := without(object_of(task, "inputRequests"), *answered):
                 answers = await client.answers.to_all(asked, client.peer.session)
                 await client.request("tasks/update", {**handle, "inputResponses": answers})
                 answered.update(asked)
@@ -7427,8 +7421,7 @@ def parse_request_head(block: bytes) -> RequestHead:
     if not re.fullmatch(AUTHORITY, headers.get("host", "" if minor else "localhost")):
         raise ProtocolError("the host is not a name or an address, with or without a port")
     if not target.startswith("/"):
-        found = re.fullmatch(ABSOLUTE_FORM, target)
-        if not found:
+        if not (found := re.fullmatch(ABSOLUTE_FORM, target)):
             raise ProtocolError("the target is neither a path nor an http URL")
         # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
         headers["host"], target = found[2], "/" + found[5].removeprefix("/")
@@ -7627,8 +7620,7 @@ class Wire(asyncio.StreamReader):
         if self.in_chunks and await self.until(b"\n", 2, "the end of a chunk") != b"\r\n":
             raise ProtocolError("a chunk does not end where its size says")
         line = await self.until(b"\n", 256, "the line before a chunk")
-        found = re.fullmatch(CHUNK_LINE, line)
-        if not found:
+        if not (found := re.fullmatch(CHUNK_LINE, line)):
             raise ProtocolError("a chunk does not begin with its size")
         self.missing, self.in_chunks = int(found[1], 16), True
         if self.missing:
@@ -8794,8 +8786,7 @@ class Authenticator:
         who = known[0] if known else await self.validate(token)
         if not who:
             raise HTTPError("the bearer token is not valid", 401, self.challenge("invalid_token"))
-        missing = {*self.scopes} - scopes_of(who.principal)
-        if missing:
+        if missing := {*self.scopes} - scopes_of(who.principal):
             raise HTTPError(f"the token lacks the scope {' '.join(sorted(missing))}", 403,
                             self.scope_challenge("", who.principal))
         return who
@@ -9011,8 +9002,7 @@ class Endpoint:
 
     async def answer_options(self, request: HTTPRequest, response: Response) -> None:
         """Answer OPTIONS, which needs no token, and refuse what is not there."""
-        methods = self.routes.get(request.path.rstrip("/"))
-        if not methods:
+        if not (methods := self.routes.get(request.path.rstrip("/"))):
             raise ProtocolError(
                 f"nothing is here: the endpoint is at {request.root}{self.path or '/'}",
                 http_status=404)
@@ -9104,8 +9094,7 @@ class Endpoint:
     async def get(self, request: HTTPRequest, response: Response) -> None:
         """Open the standalone stream, or resume any stream after Last-Event-ID."""
         session = self.legacy_session(request)
-        last_id = request.headers.get("last-event-id")
-        if last_id:
+        if last_id := request.headers.get("last-event-id"):
             return await session.resume(last_id, response)
         if session.standalone.response:
             # Who only knows the id must not take the stream away.
@@ -9570,8 +9559,7 @@ class HTTPClient:
             if where is None or status not in (301, 302, 303, 307, 308):
                 return response
             response.close()
-            there = url.join(where)
-            if there is None:
+            if (there := url.join(where)) is None:
                 raise ConnectionClosed(f"{url} redirects to another origin: {where}")
             if method != "GET" and status < 307:  # RFC 9110 §15.4
                 raise ConnectionClosed(f"{url} redirects a {method} to {where} by {status}")
@@ -9988,8 +9976,7 @@ class HTTPTransport(ModernTransport):
 
     async def deliver_event(self, event: Event, pending: Pending) -> None:
         if event.event == "endpoint" and self._pair:
-            url = self.url.join(event.data)
-            if url is None:
+            if (url := self.url.join(event.data)) is None:
                 raise ProtocolError(f"the endpoint event names another origin: {event.data}")
             settle_future(self._pair, url.target)
         await super().deliver_event(event, pending)
@@ -10812,8 +10799,7 @@ class Login(Authorizer):
 
     async def load(self) -> Msg | None:
         """Return the saved login to this server, if it is for our client and issuer."""
-        login = await self.store.load(self.place)
-        if login is None:
+        if (login := await self.store.load(self.place)) is None:
             return None
         tokens, client = object_of(login, "tokens"), object_of(login, "client")
         issuer: Any = object_of(login, "server").get("issuer")
@@ -10835,8 +10821,7 @@ class Login(Authorizer):
     async def forget(self) -> bool:
         """Revoke the tokens if the server can, and forget them; return whether there were any."""
         async with self.store.lock(self.place):  # not during a refresh, which would save new ones
-            login = await self.load()
-            if login:
+            if login := await self.load():
                 token = login["tokens"].get("refresh_token") or login["tokens"]["access_token"]
                 with suppress(MCPError):  # RFC 7009 -- forgotten here, whatever happens there
                     await self.token_request(login["server"], login["client"], {"token": token},
@@ -11385,8 +11370,7 @@ class Guard(Authenticator):
         name = digest(token.encode())
         until, who = self.cache.get(name, (0.0, None))
         if time.monotonic() >= until:
-            who = await super().validate(token)
-            if who:
+            if who := await super().validate(token):
                 left = min(TRUST_SECONDS, seconds_left(who.principal))
                 if len(self.cache) >= MAX_CLIENTS:
                     self.cache.clear()
