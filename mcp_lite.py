@@ -1648,10 +1648,12 @@ class Requester:
             self._cancel_request(req_id, "timeout")
             del self.pending[req_id]  # no progress counts any more
             await asyncio.sleep(0)  # so that it is sent before what the caller sends next
-            if deadline.loop.time() > deadline.last - 0.01:  # it reported progress to the end
-                patience = max(patience, longest)
-            raise RequestTimeout(f"{self.name} did not answer {method} within {patience:g} seconds"
-                                 f"{self.transport.hint()}") from None
+            option = "timeout"
+            if deadline.loop.time() > deadline.last - 0.01 and longest >= patience:
+                patience, option = longest, "max_timeout"  # it reported progress to the end
+            raise RequestTimeout(
+                f"{self.name} did not answer {method} within {patience:g} seconds; {option}=N "
+                f"waits longer{self.transport.hint()}") from None
         finally:
             self.pending.pop(req_id, None)
         if isinstance(answer, MCPError):
@@ -4259,7 +4261,7 @@ class Context(ServerExchange):
             if self.job is not None:
                 return await self.job.ask(name, method, params, timeout, read)
             ask = self.conversation.ask
-            return read(await ask(method, params, self.send, patience=timeout, longest=timeout))
+            return read(await ask(method, params, self.send, patience=timeout, longest=0))
         finally:
             self._waiting -= {task}
 
@@ -5397,7 +5399,8 @@ class Job:
     async def ask(self, key: str, method: str, params: Msg, timeout: float, read: Function) -> Any:
         """Put a question where the client finds it when it polls, until the answer is valid."""
         async with Deadline(timeout, RequestTimeout(
-                f"the client did not answer {method} within {timeout:g} seconds")):
+                f"the client did not answer {method} within {timeout:g} seconds; timeout=N waits "
+                "longer")):
             while True:
                 name, waiter = self.claim(key), get_running_loop().create_future()
                 self.questions[name] = {"method": method, "params": params}, waiter
@@ -6195,7 +6198,8 @@ class Subscription:
             if client.modern:
                 self.task = client.tasks.spawn(self._listen())
                 await within(client.timeout, self.acknowledged, RequestTimeout(
-                    f"{client.peer.name} did not acknowledge a subscription"))
+                    f"{client.peer.name} did not acknowledge a subscription; timeout=N waits "
+                    "longer"))
             else:
                 for uri in self.uris:
                     await client.request("resources/subscribe", {"uri": uri})
@@ -6652,7 +6656,7 @@ class ClientSession:
         patience = self.timeout if timeout is None else timeout
         longest, since = max(patience, self.max_timeout), clock()
         ask = partial(self.peer.ask, method, send=send or self.send, patience=patience,
-                      longest=longest, on_progress=progress or self.progress)
+                      longest=self.max_timeout, on_progress=progress or self.progress)
         try:
             if session.state is not READY:  # the last renewal failed
                 raise SessionExpired(f"there is no session with {self.peer.name}")
@@ -6662,7 +6666,8 @@ class ClientSession:
             await self._renew(session)
             result = await ask(params)
         if self.modern and result.get("resultType") not in (None, "complete"):
-            late = RequestTimeout(f"{self.peer.name} did not end {method} in {longest:g} seconds")
+            late = RequestTimeout(f"{self.peer.name} did not end {method} in {longest:g} seconds; "
+                                  "max_timeout=N waits longer")
             rest = self._finish(method, ask, params, result)
             result = await within(since + longest - clock(), rest, late)
         return result
@@ -11716,7 +11721,7 @@ class Person:
     def __init__(self, answers: Iterable[str] = (), yes: bool = False):
         self.prepare(answers, yes)
         self.bar = False  # whether the last line shows progress
-        self.mildest = 0  # log level to show
+        self.mildest = "debug"  # log level to show
         self.asking: Any = None  # a Lock: one question at a time
 
     def prepare(self, answers: Iterable[str], yes: bool) -> None:
@@ -11746,7 +11751,7 @@ class Person:
         self.say(f"{mark} {text}".replace("\n", "\n| "))
 
     def log(self, level: str, data: JSON, source: str | None) -> None:
-        if level not in LOG_LEVELS[: self.mildest]:
+        if level not in LOG_LEVELS[: LOG_LEVELS.index(self.mildest)]:
             self.quote(text_for(data), f"[{level}] {source or 'server'}:")
 
     async def ask(self, question: str) -> str | None:
@@ -12014,26 +12019,30 @@ __all__ += ["VERBS", "parse_line", "client_of", "perform", "complain", "main"]
 TARGET = r"(?i)https?://.*|.+\.py(:\w+)?"
 TARGETS = "TARGET is a URL, FILE.py or FILE.py:APP; or end the line with -- COMMAND ..."
 PROGRAMS = ("complete", "doctor", "gateway", "install", "reload", "shell")  # examples/programs
-#: By option: its value, and what it does.
+# Option, its value, and after two blanks what it does.
+_OPTIONS = f"""
+--json  print the result, or the error, as JSON
+-o FILE  write the result to a file, binary data as it is
+--answer KEY=VALUE  answer a question of the server in advance
+--yes  agree to the server's questions, with the defaults of its forms
+--timeout SECONDS  limit for a response, or for the next progress
+--max-timeout SECONDS  limit for a response, whatever the progress
+--header NAME:VALUE  send a header to a URL
+--token TOKEN  bearer token to send or to require; ${TOKEN_VARIABLE} is safer
+--ca FILE  trust the certificates in a PEM file
+--client-id ID  log in as this client, where clients cannot register
+--no-browser  print the address for a login; do not open a browser
+--env KEY=VALUE  set a variable for a command: it inherits PATH and a few others
+--cwd FOLDER  start a command in this folder
+--root FOLDER  name a folder to the server
+--revision DATE  speak this revision only: {NEWEST}, or an older one
+--log LEVEL  show the server's log from this level up: debug, info, ...
+--trace[=full]  show each message in a line, or in full
+--http [HOST:]PORT  serve over HTTP, not on stdin and stdout
+"""
 OPTIONS: dict[str, tuple[str, str]] = {
-    "--json": ("", "print the result, or the error, as JSON"),
-    "-o": ("FILE", "write the result to a file, binary data as it is"),
-    "--answer": ("KEY=VALUE", "answer a question of the server in advance"),
-    "--yes": ("", "agree to the server's questions, with the defaults of its forms"),
-    "--timeout": ("SECONDS", "limit for a response, or for the next progress"),
-    "--max-timeout": ("SECONDS", "limit for a response, whatever the progress"),
-    "--header": ("NAME:VALUE", "send a header to a URL"),
-    "--token": ("TOKEN", f"bearer token to send or to require; ${TOKEN_VARIABLE} is safer"),
-    "--ca": ("FILE", "trust the certificates in a PEM file"),
-    "--client-id": ("ID", "log in as this client, where clients cannot register"),
-    "--no-browser": ("", "print the address for a login; do not open a browser"),
-    "--env": ("KEY=VALUE", "set a variable for a command: it inherits PATH and a few others"),
-    "--cwd": ("FOLDER", "start a command in this folder"),
-    "--root": ("FOLDER", "name a folder to the server"),
-    "--revision": ("DATE", f"speak this revision only: {NEWEST}, or an older one"),
-    "--log": ("LEVEL", "show the server's log from this level up: debug, info, ..."),
-    "--trace": ("[=full]", "show each message in a line, or in full"),
-    "--http": ("[HOST:]PORT", "serve over HTTP, not on stdin and stdout")
+    name: (value, what)
+    for name, value, what in re.findall(r"(?m)^(-[\w-]+) ?(\S*)  (.*)", _OPTIONS)
 }
 REPEATED = ("--answer", "--header", "--env", "--root")  # they collect values
 #: By the name of a value: what its text must match; of others, it must not be empty.
@@ -12122,8 +12131,8 @@ def client_of(args: Any, person: Person, **options: Any) -> Client:
     `options` are more options of the Client. Raises UsageError for a target that cannot be used.
     """
     try:
-        levels = dict(zip(LOG_LEVELS, range(9)))
-        person.mildest = pick("log level", args.log or "warning", levels)
+        person.mildest = args.log or "warning"
+        check_level(person.mildest)
         if is_url(args.target):
             headers = {name: text.strip() for name, text in pairs(args.header, ":").items()}
             options.update(headers=headers, auth=auth_of(args, headers), ssl=args.ca)
@@ -12219,7 +12228,7 @@ def complain(exc: Exception, as_json: bool = False) -> int:
     # The last words of a child were shown already.
     problem, _, last_words = one_line(exc).partition("; its last words: ")
     text = f"error: {problem[:1000]}"
-    text += "; --timeout N waits longer" * isinstance(exc, RequestTimeout)
+    text = text.replace(" timeout=N", " --timeout N").replace("max_timeout=N", "--max-timeout N")
     if "No module named 'mcp_lite'" in last_words:
         text += "; put mcp_lite.py beside it, or write FILE.py:APP"
     if as_json:

@@ -2948,7 +2948,7 @@ class TestAsking:
             await until(lambda: not lines.inbox.qsize())
             await idle()
             leap(4.5)
-            with pytest.raises(m.RequestTimeout, match="within 8 seconds"):
+            with pytest.raises(m.RequestTimeout, match="within 8 seconds; max_timeout=N waits longer"):
                 await call
 
     async def test_each_request_that_a_lost_connection_fails_gets_an_error_of_its_own(self):
@@ -6006,10 +6006,10 @@ A client that listens for its task is told how the task ends.
 
         @app.tool(task=True, structured=False)
         async def impatient(ctx: m.Context) -> str:
-            asking = asyncio.ensure_future(ctx.elicit("?", int, timeout=0.01))
-            with contextlib.suppress(m.RequestTimeout):
-                late.append(await asking)
-            late.append("late")
+            try:
+                await ctx.elicit("?", int, timeout=0.01)
+            except m.RequestTimeout as exc:
+                late.append(str(exc))
             await app.opened.wait()
             return "done"
 
@@ -6017,7 +6017,8 @@ A client that listens for its task is told how the task ends.
             await user.start("impatient")
             await eventually(lambda: late)
             task = await user.get()
-            assert late == ["late"] and task["status"] == "working" and "inputRequests" not in task
+            assert late == ["the client did not answer elicitation/create within 0.01 seconds; timeout=N waits longer"]
+            assert task["status"] == "working" and "inputRequests" not in task
             app.opened.set()
             await user.until("completed")
 
@@ -8785,7 +8786,7 @@ A request without an answer fails after its timeout, and the server is told.
     --> ?1 tools/call {...}
     later 6 s
     --> notifications/cancelled {"requestId": ?1, "reason": "timeout"}
-    RequestTimeout: did not answer tools/call within 5 seconds
+    RequestTimeout: did not answer tools/call within 5 seconds; timeout=N waits longer
 
 Progress renews the deadline of a request, and each request asks for it.
 [all] spec: basic/utilities/progress
@@ -8928,7 +8929,7 @@ However much progress there is, a request takes no longer than max_timeout.
     <-- notifications/progress {"progressToken": ?t, "progress": 2}
     later 4 s
     --> notifications/cancelled {"requestId": ?1, "reason": "timeout"}
-    RequestTimeout:
+    RequestTimeout: did not answer tools/call within 10 seconds; max_timeout=N waits longer
 
 max_timeout counts all rounds of a call together.
 [modern]
@@ -8942,7 +8943,7 @@ max_timeout counts all rounds of a call together.
     --> ?3 tools/call {...}
     later 4 s
     --> notifications/cancelled {"requestId": ?3, ...}
-    RequestTimeout:
+    RequestTimeout: did not end tools/call in 10 seconds; max_timeout=N waits longer
 """, timeout=5, max_timeout=10)
 
     async def test_a_list_without_end_is_cut(self):
@@ -9228,6 +9229,28 @@ A function given as ask= answers every question in a result of a modern server.
             async with m.Client(s.url if http else app, revision=revision, elicit=think) as c:
                 assert await c.call("ask") == "accept"
 
+    async def test_a_question_in_a_session_that_takes_too_long_names_its_timeout(self):
+        app, never = m.Server("demo"), asyncio.Event()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> str:
+            with pytest.raises(m.RequestTimeout) as late:
+                await ctx.elicit("?", int, timeout=0.05)
+            return str(late.value)
+
+        async with m.Client(app, revision=V4, elicit=lambda *_: never.wait()) as c:
+            told = await c.call("ask")
+        assert told.endswith(" did not answer elicitation/create within 0.05 seconds; timeout=N waits longer")
+
+    async def test_a_timeout_that_max_timeout_shortens_names_max_timeout(self):
+        async with scripted_client(max_timeout=5) as (c, lines):
+            leap = time_machine()
+            call = asyncio.ensure_future(c.call_tool("work"))
+            await lines.take()
+            leap(6)
+            with pytest.raises(m.RequestTimeout, match="within 5 seconds; max_timeout=N waits longer"):
+                await call
+
     async def test_a_question_holds_up_a_call_for_no_longer_than_max_timeout(self):
         never = asyncio.Event()
         async with scripted_client(revision=V4, timeout=5, max_timeout=12, roots=never.wait) as (c, lines):
@@ -9241,7 +9264,7 @@ A function given as ask= answers every question in a result of a modern server.
                 await idle()
                 assert not call.done()
             leap(2)
-            with pytest.raises(m.RequestTimeout, match="within 12 seconds"):
+            with pytest.raises(m.RequestTimeout, match="within 12 seconds; max_timeout=N waits longer"):
                 await call
 
     async def test_if_one_question_fails_the_other_prompts_end(self):
@@ -9419,7 +9442,7 @@ A subscription that the server does not acknowledge is an error, too, and is can
     --> ?1 subscriptions/listen {...}
     later 60 s
     --> notifications/cancelled {"requestId": ?1, ...}
-    RequestTimeout: did not acknowledge a subscription
+    RequestTimeout: did not acknowledge a subscription; timeout=N waits longer
 
 A subscription that is refused for now is an error, too, if it was never open.
 [modern]
@@ -15107,7 +15130,7 @@ A wrong command line is one sentence that says what is wrong.
     ! error: --token=: expected TOKEN
     [2]
     $ tools --log warn shop.py
-    ! error: no log level 'warn'; did you mean warning?
+    ! error: 'warn' is not a log level; available: debug, info, notice, warning, ...
     [2]
     $ serve -- shop.py
     ! error: serve takes FILE.py or FILE.py:APP, not a command after --
@@ -15305,6 +15328,17 @@ class TestTranscripts:
         words = ["call", "slow", f"x={'a' * 40}!", "odd.py"]
         done = subprocess.run([*COMMAND, *words], cwd=counter, capture_output=True, timeout=30)
         assert (done.returncode, unix(done.stdout), done.stderr) == (0, b"done\n", b"")
+
+    async def test_a_timeout_names_the_option_of_the_command_line(self, capsys):
+        async with scripted_client(max_timeout=5) as (c, lines):
+            leap = time_machine()
+            call = asyncio.ensure_future(c.call_tool("work"))
+            await lines.take()
+            leap(6)
+            with pytest.raises(m.RequestTimeout) as late:
+                await call
+        assert m.complain(late.value) == 3
+        assert capsys.readouterr().err.endswith(" within 5 seconds; --max-timeout N waits longer\n")
 
     def test_an_empty_answer_in_advance_is_an_answer(self):
         schema = {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}
