@@ -3704,7 +3704,7 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
 # Rules.   1. An answer counts only for the question that it was given to, by a digest of method and
 #             parameters. Else a yes to a.txt could delete b.txt.
 #          2. once() keeps the result of what must not happen twice, by function and arguments.
-#          3. The record travels through the client in `requestState`, signed together with the
+#          3. The record of both travels through the client in `requestState`, signed with the
 #             request and the principal: any replica with the key can serve the next round.
 # Limits.  The client can read the record, which is good for 15 minutes, and 256 KiB long at most.
 #
@@ -3736,7 +3736,7 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
 #       requestState   as it came                "Take slot 7?": accepted, from this request.
 #                                        <----   complete: "moved"
 #
-# The first answer has, besides `resultType`,
+# The first response has, besides `resultType`,
 #
 #     "inputRequests": {"elicitation": {"method": "elicitation/create", "params": {
 #         "mode": "form", "message": "Where to?", "requestedSchema": {...}}}},
@@ -3857,7 +3857,7 @@ def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
 # Rules.   1. In a modern round, a question without an answer raises Suspended. It is not an
 #             Exception, so that handlers do not catch it; if one does, the run ends all the same.
 #          2. A `def` handler runs in a thread. There each method waits for the loop by itself.
-#          3. A log record may be a secret: it goes only to the client whose request caused it.
+#          3. A log message may be secret: it goes only to the client whose request caused it.
 # Limits.  Nothing is sent after the response. Python cannot end a thread that was cancelled: it
 #          goes on until it asks, or looks at ctx.cancelled.
 
@@ -3929,7 +3929,7 @@ class ServerExchange(Exchange):
 
     job: Job | None = None  # of a call that goes on as a task
     _progress = float("-inf")
-    unfinished = False  # whether finish() may find something to do
+    unfinished = False  # whether finish() has to look
     _held: Msg | None = None  # a report of progress that was not sent
     _calls: frozenset[Any] = frozenset()  # of once(), which end before the response
     _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
@@ -3980,7 +3980,7 @@ class ServerExchange(Exchange):
         return self.has_journal and self.journal.suspended
 
     def input_required(self) -> Msg:
-        """Return the answer that ends a round: its questions, and the record for the next."""
+        """Return the result that ends a round: its questions, and the record for the next."""
         record = seal(self.conversation.server.state_key, self._bound, self.journal.record())
         return {"resultType": "input_required", "inputRequests": self.journal.questions,
                 "requestState": record}
@@ -4013,7 +4013,7 @@ class Context(ServerExchange):
     def at_end(self, fn: Action) -> None:
         """Call a plain function once, when the client's session or connection has ended.
 
-        Modern clients over HTTP have neither: for them, when the server ends. It is not awaited.
+        Modern clients over HTTP have neither: for them, when the server ends.
         """
         if self.conversation.lost is None:
             self.conversation.exit_callbacks[fn] = fn
@@ -4021,7 +4021,7 @@ class Context(ServerExchange):
             fn()
 
     def require(self, *scopes: str) -> None:
-        """Raise RPCError, over HTTP 403, unless the client has these scopes; it is not awaited.
+        """Raise RPCError, over HTTP 403, unless the client has these scopes.
 
         Without a network, as over stdio, none is needed.
         """
@@ -4078,7 +4078,7 @@ class Context(ServerExchange):
             self._held = notification("notifications/progress", params)
             if self._rate.take():
                 await self._flush()
-            elif held is None:
+            elif held is None:  # else a flush is due already
                 get_running_loop().call_later(
                     MOMENT_SECONDS, lambda: self.conversation.tasks.spawn(self._flush()))
 
@@ -4228,7 +4228,7 @@ class Context(ServerExchange):
         elif "tools" in params or "toolChoice" in params:
             capability, since = "sampling.tools", RICH
         why = ""
-        if rev < MODERN and not self.facts.server_capabilities:  # no handshake
+        if rev < MODERN and not self.facts.server_capabilities:  # a Session, no handshake
             why = f"without sessions, clients before {MODERN} cannot be asked"
         elif rev < since:
             why = f"the client speaks revision {rev}, which has no {capability}"
@@ -4237,7 +4237,7 @@ class Context(ServerExchange):
 
     @property
     def _in_rounds(self) -> bool:
-        """Whether a question ends this run."""
+        """Whether a question would end this run."""
         return self.job is None and self.facts.rev >= MODERN and self.row.may_ask
 
     async def _ask_client(
@@ -4289,8 +4289,6 @@ class Context(ServerExchange):
         return to_json(kept[key])  # type: ignore
 
     async def _keep(self, kept: Msg, key: str, fn: Function, *args: Any) -> JSON:
-        """Return kept[key]; if it is not there, call fn(*args) and keep its result."""
-
         async def compute() -> None:
             kept[key] = to_json(await self.server.call(fn, *args))
 
@@ -4319,7 +4317,7 @@ else:
 # Problem. An author offers plain functions, and need not know the protocol.
 # Rules.   One path leads from arguments to a result: Entry.call(). The kinds of entries differ in
 #          how they make a result, and in what a failure is.
-# Limits.  A block or a result that is a dict is sent as it is.
+# Limits.  A result that is a dict is sent as it is.
 
 SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
@@ -4345,7 +4343,7 @@ def is_result(value: Any) -> bool:
         return False
     if len(value) > 1 and not is_content:
         raise TypeError("the content of a whole result must be a list of blocks")
-    return is_content and len(value) + len(content) > 1
+    return is_content and value != {"content": []}  # which is data
 
 
 #: What later sections add, by name; a copy of this file may be cut before them.
@@ -4397,7 +4395,7 @@ class Entry:
         except (asyncio.CancelledError, GeneratorExit, Suspended, RPCError):
             raise
         except BaseException as exc:
-            is_missing = isinstance(exc, CapabilityMissing) and exc.data  # at the client
+            is_missing = isinstance(exc, CapabilityMissing) and exc.data  # the client's
             if ctx.suspended or is_missing and ctx.facts.rev >= MODERN:
                 raise
             return self.log_failure(ctx, exc)
@@ -4419,8 +4417,10 @@ class Entry:
         return self.tell_failure(exc, shown or not (self.masked or ctx.server.mask_errors))
 
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
-        # Clients get only texts of this library.
-        told = str(exc) if shown and isinstance(exc, MCPError) else "Internal error"
+        # Clients get only texts of this library, and none that tell of another peer.
+        foreign = (RemoteError, ProtocolError, ConnectionClosed)
+        shown = shown and isinstance(exc, MCPError) and not isinstance(exc, foreign)
+        told = str(exc) if shown else "Internal error"
         raise RPCError(INTERNAL_ERROR, told) from exc
 
 
@@ -4451,7 +4451,7 @@ class Tool(Entry):
         #: the one type of which results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition.update(without_none(inputSchema=self.schema, outputSchema=output_schema))
-        self.mirrors = ADDED.get("mirrors_of", nothing)(self.schema)
+        self.mirrors = ADDED.get("mirrors_of", nothing)(self.schema)  # headers
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         if type(value) is self.plain and value == value:  # not NaN
@@ -4472,11 +4472,11 @@ class Tool(Entry):
 
     def _structured(self, value: Any) -> JSON:
         """Return the structuredContent for a value; None for none."""
-        has_blocks = any(map(_is_block, as_list(value)))
-        if self.wrapped and (self.check_output or not has_blocks):  # a bare list may be of blocks
-            return {"result": to_json(value)}
-        is_data = self.structured and isinstance(value, dict) and not has_blocks
-        return to_json(value) if self.check_output or is_data else None
+        if not self.check_output:  # no schema: a dict or a bare list is data, if not content
+            is_data = self.wrapped or self.structured and isinstance(value, dict)
+            if not is_data or any(map(_is_block, as_list(value))):
+                return None
+        return {"result": to_json(value)} if self.wrapped else to_json(value)
 
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
         text = str(exc) or type(exc).__name__
@@ -4508,7 +4508,7 @@ class Prompt(Entry):
 
 
 class ResourceEntry(Entry):
-    """A registered resource or template; `value` is its function or its contents."""
+    """A resource or template, with its URI as `name`; `value` is a function or the contents."""
 
     what, members = "resource", RESOURCE_FIELDS
 
@@ -4638,7 +4638,7 @@ def handles(*methods: str) -> Function:
 
 
 async def log_access(ctx: Context, call_next: Any) -> Any:
-    """Log each request: its title, how it ended, its milliseconds."""
+    """Log a request that passed check(): title, end, milliseconds."""
     began, ended = time.perf_counter(), "cancelled"
     try:
         answer = await call_next(ctx)
@@ -4661,7 +4661,7 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
         not_kept = {"ttlMs": 0} if ctx.has_journal else {}
         answer = {**ctx.server.hints, **answer, **not_kept}
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
-    answer["_meta"] = {SERVER_INFO: ctx.server.info, **answer.get("_meta", {})}
+    answer["_meta"] = {SERVER_INFO: ctx.server.info, **(answer.get("_meta") or {})}
     return answer
 
 
@@ -4688,6 +4688,7 @@ class Conversation(Peer):
         self.check(ctx)
         rev, token, step = ctx.facts.rev, CURRENT.set(ctx), self.answer
         for middleware in self.server.middlewares:
+            # Each one calls those before it.
             step = partial(lambda fn, step, ctx: fn(ctx, step), middleware, step)
         try:
             try:
@@ -4712,7 +4713,7 @@ class Conversation(Peer):
         return whole_result(ctx, answer) if rev >= MODERN else answer
 
     def check(self, ctx: Context) -> None:
-        """Find what is known of its client; RPCError if the request is not allowed now."""
+        """Find the Facts; RPCError -32602, or for a client that is too fast."""
         server, method = self.server, ctx.method
         if ctx.modern:
             ctx.facts = ctx.facts or check_version(read_metadata(ctx.msg))
@@ -4753,6 +4754,8 @@ class Conversation(Peer):
             self.session.state = READY
             self._release()
         if listener := self.server.listeners.get(msg["method"]):
+            if self.session.state == START:  # a modern client's: it asks for no log here
+                send = nowhere
             ctx = Context(self, {"id": "", **msg}, send, caller)
             ctx.facts = self.session
             await call_plain(listener, ctx, ctx.params)
@@ -4857,7 +4860,7 @@ async def lifespan_of(server: Server) -> AsyncIterator[None]:
         life.users -= 1
         if not life.users:
             life.closing.set()
-            if not life.opened.is_set():
+            if not life.opened.is_set():  # we gave up while it opened
                 life.task.cancel()
             if not life.task.done():  # else it has failed, and that was raised
                 await asyncio.shield(life.task)
@@ -4877,6 +4880,7 @@ async def serve_on(
     """Serve on a transport, or by name; ready(URL or None) is called when that has begun."""
     serve = ADDED.get(f"serve_{transport}")
     if isinstance(transport, Transport):
+        check_options(f"serving on {type(transport).__name__}", options)
         ready(None)
         await server.serve(transport)
     elif serve is not None:
@@ -4950,7 +4954,7 @@ class Server:
         capabilities: declared besides those of what is registered
         ttl_ms, cache_scope: how long, and by whom ("private" or "public"), results may be kept
         state_key: signs the record that travels between rounds; replicas share it
-        access_log: whether the log `mcp_lite.access` gets a line for each request
+        access_log: whether the log `mcp_lite.access` gets a line for each request let in
     """
 
     def __init__(
@@ -5002,7 +5006,7 @@ class Server:
             if not access_logger.hasHandlers():
                 access_logger.addHandler(logging.StreamHandler())
 
-    # Registering.
+    # Registering, at any time: clients are notified.
 
     @overload
     def tool(self, fn: Fn, /) -> Fn: ...
@@ -5051,16 +5055,16 @@ class Server:
         return partial(self.add_resource, uri, **options)
 
     def add_resource(self, uri: str, source: T, **options: Unpack[ResourceOptions]) -> T:
-        """Offer a function or a value as a resource, at any time; clients are notified."""
+        """Offer a function or a value as a resource."""
         self.resources.add(ResourceEntry(uri, source, **options))
         return source
 
     def add_tool(self, fn: Fn, **options: Unpack[ToolOptions]) -> Fn:
-        """Offer a function as a tool, at any time."""
+        """Offer a function as a tool."""
         return self.tools.register(fn, **options)
 
     def add_prompt(self, fn: Fn, **options: Unpack[PromptOptions]) -> Fn:
-        """Offer a function as a prompt, at any time."""
+        """Offer a function as a prompt."""
         return self.prompts.register(fn, **options)
 
     def remove_tool(self, name: str) -> None:
@@ -5217,11 +5221,11 @@ class Server:
             async def main() -> None:
                 try:
                     await serve_on(self, transport, options, signals=True)
-                finally:
+                finally:  # from here until asyncio.run() returns
                     ended.callback(watchdog(GRACE_SECONDS).cancel)
 
             how: Msg = {}
-            if WINDOWS and transport == "http":  # the other stops listening after resets
+            if WINDOWS and transport == "http":  # a proactor stops listening after resets
                 if sys.version_info < (3, 12):
                     policy = asyncio.WindowsSelectorEventLoopPolicy()  # type: ignore[attr-defined]
                     asyncio.set_event_loop_policy(policy)
@@ -7335,7 +7339,7 @@ CONNECTORS.append((
 # Limits.  No HTTP/2, content codings, ranges, cookies or upgrades. Nothing of a path is decoded.
 
 TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # RFC 9110 §5.6.2
-# `^` holds only after a line feed, which no part of the pattern matches: a match is a whole line.
+# `^` holds only after a line feed, which no name or value can have: a match is a whole line.
 FIELD_LINE = rf"(?m)^({TOKEN}):([\t\x20-\x7e\x80-\xff]*)\r\n"
 REQUEST_LINE = rf"({TOKEN}) ([\x21\x22\x24-\x7e]+) HTTP/1\.([0-9])"
 STATUS_LINE = r"HTTP/1\.([0-9]) ([1-5][0-9]{2})(?: ([\t\x20-\x7e\x80-\xff]*))?"
@@ -7432,7 +7436,7 @@ def parse_request_head(block: bytes) -> RequestHead:
         headers["host"], target = found[2], "/" + found[5].removeprefix("/")
     path, _, query = target.partition("?")
     return RequestHead(
-        method, path, query, types.MappingProxyType(headers),  # all that begin alike share it
+        method, path, query, types.MappingProxyType(headers),  # Listener.known_head shares it
         body_size(headers, minor), minor, is_keep_alive(headers, minor), {}
     )
 
@@ -7519,15 +7523,15 @@ def parse_url(url: str) -> URL:
 # Rules.   1. Client and server read with the same class, so they find the same end of each body.
 #          2. The end of input is noted at once, not when it is read: so a server learns that its
 #             client has left.
-#          3. An announced size is checked before the body is read; of another body at most one
-#             piece too many is kept.
+#          3. An announced size is checked before the body is read; without one, reading stops at
+#             the first piece too many.
 # Limits.  Chunk extensions and trailers are read and dropped.
 
 CHUNK_LINE = rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
 
 
 class Wire(asyncio.StreamReader):
-    """A connection, at either end: its input from bytes to heads and bodies."""
+    """A connection, at either end: from bytes, which asyncio feeds it, to heads and bodies."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -7538,7 +7542,7 @@ class Wire(asyncio.StreamReader):
         self.paused = False
         self.missing: Any = 0  # bytes of the body, or of its chunk
         self.chunked = False  # whether another chunk of the body may follow
-        self.in_chunks = False  # whether the CRLF of a chunk is unread
+        self.in_chunks = False  # whether a chunk was begun: its CRLF comes first
 
     def set_transport(self, transport: Any) -> None:  # once more when TLS begins in a tunnel
         self.transport = transport
@@ -7552,7 +7556,7 @@ class Wire(asyncio.StreamReader):
 
     def set_exception(self, exc: BaseException) -> None:
         super().set_exception(exc)  # type: ignore[arg-type]  # typeshed wants an Exception
-        self.transport.close()  # before 3.11, one under TLS does not know that it is lost
+        self.transport.close()  # before 3.11, under TLS it does not know of its loss
         self.feed_eof()
 
     def feed_eof(self) -> None:
@@ -7790,7 +7794,7 @@ def trace_head(direction: str, line: str, headers: Fields) -> None:
         name = name.lower()
         if name in ("authorization", SESSION_HEADER):
             shown[name] = value[:6] + "..."
-        elif name in TRACED_HEADERS:  # a browser carries the code of a login in a query
+        elif name in TRACED_HEADERS:  # the query of a location has the code of a login
             shown[name] = re.split("[?#]", value)[0][:99]
     _trace(direction, "HTTP", HTTPHead(http=line, headers=shown))
 
@@ -7819,8 +7823,8 @@ def checked_names(option: str, given: Names, pattern: str) -> set[str]:
 class HostPolicy:
     """Decides which Host and Origin are let in, besides loopback names, with any port.
 
-    A Host may be one of `hosts`. If that is None, it may be an IP address; or anything, if the
-    server is `locked` to clients without a token. An Origin may be one of `hosts` or `origins`.
+    A Host may be one of `hosts`. If that is None, it may be an IP address; or anything, if nobody
+    gets in without a token (`locked`). An Origin may be one of `hosts` or `origins`.
     """
 
     def __init__(self, hosts: Names | None = None, origins: Names = ()):
@@ -7849,7 +7853,7 @@ class HostPolicy:
             is_loopback(found[1].strip("[]")) or not self.hosts.isdisjoint((host, found[1])))
 
 
-#: With its name, these let a page of another origin read our answers.
+#: Beside access-control-allow-origin: what a page of another origin may read.
 CORS_HEADERS = {
     "access-control-expose-headers": "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate",
     "vary": "Origin"
@@ -7998,7 +8002,6 @@ def _find_mirrors(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
 
 
 def mirrored_value(path: Iterable[str], arguments: JSON) -> HeaderValue:
-    """Return what a header must say for these arguments."""
     value = arguments
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -8047,9 +8050,9 @@ def check_modern_post(
 ) -> Facts:
     """Check a modern request and the headers that repeat it; return its facts.
 
-    The order decides which fault is reported: metadata (-32602), header and metadata (-32020), the
-    revision is served (-32022), the other headers (-32020). The `notes` keep what was found to
-    agree. spec: basic/transports/streamable-http#server-validation
+    The first fault is reported: metadata (-32602), the revision's header (-32020), a revision that
+    is not served (-32022), the other headers (-32020). The `notes` keep what was found to agree.
+    spec: basic/transports/streamable-http#server-validation
     """
     facts = read_metadata(msg)
     if notes.get("revision") != facts.rev:
@@ -8066,7 +8069,7 @@ def check_modern_post(
 ########################
 # 34. Requests and responses
 ########################
-# Problem. What serves a request need not know who took it in: our own sockets, or an ASGI server.
+# Problem. What serves a request need not know which engine took it: our sockets, or an ASGI server.
 # Rule.    send() sends a response whole, or begins a stream for write() and end(). They wait while
 #          the client is slow to read, and do nothing once the client is gone.
 # Limits.  A handler gets the body whole.
@@ -8113,7 +8116,7 @@ class Response:
         """Send a whole response; with `more`, begin a stream."""
         if self.begun:  # too late for a status: it is cut off
             self.lose()
-        if _trace:
+        elif _trace:
             trace_head(">", str(status), headers)
         return self.write(data, more, (status, {**headers, **self.cors}))
 
@@ -8124,7 +8127,7 @@ class Response:
         """Send the next data of a stream."""
         if self.lost or self.ended:
             return
-        waiting = self._write(head, data, more)  # ValueError: nothing was sent
+        waiting = self._write(head, data, more)  # ValueError: of `head`; nothing was sent
         data = b""  # it may be large
         self.begun, self.ended = True, not more
         if waiting:
