@@ -4466,8 +4466,10 @@ class Tool(Entry):
             try:
                 self.check_output(answer.get("structuredContent"))
             except SchemaError as exc:
-                raise MCPError("as structured data, it does not fit the return annotation or "
-                               f"output_schema=: {exc}") from exc
+                data = "its structuredContent (structured=False needs none)"
+                data = data if answer is value else "as structured data, it"
+                raise MCPError(f"{data} does not fit the return annotation or output_schema=: "
+                               f"{exc}") from exc
         return answer
 
     def _structured(self, value: Any) -> JSON:
@@ -4886,8 +4888,8 @@ async def serve_on(
     elif serve is not None:
         await serve(server, ready, options, signals)
     else:
-        raise ValueError(f"{transport!r} is not a transport; available: stdio, http (Streamable "
-                         "HTTP and SSE, in Part VI of the file)")
+        raise ValueError(f"{transport!r} is not a transport here; the whole file has stdio, and "
+                         "http: Streamable HTTP and SSE, in Part VI")
 
 
 if TYPE_CHECKING:  # at run time, Tool, Prompt and ResourceEntry check these options
@@ -6463,7 +6465,7 @@ class ClientSession:
     async def _connect(self) -> None:
         await self._open()
         await self._negotiate()
-        await self._listen_to_changes()
+        await self._listen_to_changes(self.listeners)
         self.state = READY
 
     async def _open(self) -> None:
@@ -6722,14 +6724,16 @@ class ClientSession:
             logger.warning("@on(%r) is never called: pass progress= to call()", method)
 
         def decorate(fn: Any) -> Any:
+            if self.state is READY and method not in self.listeners:
+                self.tasks.spawn(self._listen_to_changes([method]))
             self.listeners.setdefault(method, []).append(fn)
             return fn
 
         return decorate
 
-    async def _listen_to_changes(self) -> None:
+    async def _listen_to_changes(self, methods: Iterable[str]) -> None:
         wanted: Msg = {name: True for name, (method, capability) in FILTERS.items()
-                       if method in self.listeners and method.endswith("/list_changed")
+                       if method in methods and method.endswith("/list_changed")
                        and declares(self.server_capabilities, capability)}
         if wanted and self.modern:
             try:  # before anything else, so that nothing is missed
@@ -8042,7 +8046,8 @@ def check_mirror(headers: Fields, name: str, value: HeaderValue) -> None:
         if isinstance(value, int) and number:  # "42.0" and "42" are the same number
             sent = int(number[1])
     if sent != value:
-        raise HeaderMismatch(f"{name} does not say what the body says")
+        problem = "is missing" if sent is None else "does not say what the body says"
+        raise HeaderMismatch(f"{name} {problem}")
 
 
 def check_modern_post(

@@ -5362,8 +5362,10 @@ A modern client is told of what it listens for and of nothing else, after an ack
             assert "structuredContent" not in result and await c.call("bytes") == b"\0\xff"
 
     @pytest.mark.parametrize("given, breaks", [
-        ({"n": "x"}, True), ({"content": []}, True), ({"content": [], "structuredContent": {}}, True),
-        ({"content": [], "isError": True}, False), ({"content": [], "structuredContent": {"n": 1}}, False),
+        ({"n": "x"}, "as structured data, it"), ({"content": []}, "as structured data, it"),
+        ({"content": [{"type": "text", "text": "a"}]}, "its structuredContent (structured=False needs none)"),
+        ({"content": [], "structuredContent": {}}, "its structuredContent (structured=False needs none)"),
+        ({"content": [], "isError": True}, ""), ({"content": [], "structuredContent": {"n": 1}}, ""),
     ])  # fmt: skip
     async def test_a_result_is_checked_by_the_output_schema_unless_it_is_an_error(self, given, breaks, caplog):
         app = m.Server()
@@ -5373,7 +5375,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
             result = await c.call_tool("t")
         if breaks:
             assert result["content"][0]["text"].startswith(
-                "tool 't' returned dict: as structured data, it does not fit the return annotation or output_schema=: ")
+                f"tool 't' returned dict: {breaks} does not fit the return annotation or output_schema=: ")
             assert "tool 't' returned" in caplog.text
         else:
             assert result == given
@@ -6356,6 +6358,7 @@ class TestServing:
     @pytest.mark.parametrize("use, words", [
         (lambda app: app.asgi_with(healtz=True), r"asgi: no option 'healtz'; did you mean healthz\?"),
         (lambda app: app.start_in_thread(prot=1), r"http: no option 'prot'; did you mean port\?"),
+        (lambda app: app.run(m.memory_transports()[0], prot=1), r"serving on MemoryTransport: no option 'prot'"),
         (lambda app: m.Server(lifespan=3), r"lifespan= is called with \(server\): 3 is not"),
         (lambda app: m.Server(max_in_flight=0), "max_in_flight="),
         (lambda app: m.Server(rate_limit=(0, 60)), "rate_limit"), (lambda app: m.Server(rate_limit=(5, 0)), "rate_limit"),
@@ -6593,6 +6596,23 @@ class TestServing:
         async with m.Client(app, revision=V4) as c:
             await c.notify("notifications/acme", {"a": 1})
             await eventually(lambda: heard == [({"a": 1}, "notifications/acme")])
+
+    @both_eras
+    async def test_a_listener_sends_log_messages_only_to_clients_that_want_them(self, era):
+        app, heard = m.Server(), []
+
+        @app.on("notifications/acme")
+        async def listen(params, ctx: m.Context):
+            await ctx.info("hello")
+            heard.append(params)
+
+        async with lines_to(app, era if era == V4 else None) as lines:
+            lines.put(notification("notifications/acme", a=1))
+            await until(lambda: heard)
+            lines.put(request_of(1, "ping") if era == V4 else modern(1, "server/discover")[0])
+            if era == V4:
+                assert (await lines.take())["params"]["data"] == "hello"
+            assert (await lines.take())["id"] == 1
 
     async def test_at_end_after_the_connection_is_lost_calls_at_once(self):
         app, called, gone = m.Server(), [], asyncio.Event()
@@ -7381,6 +7401,21 @@ def watched_app(**options):
 class TestAnnouncements:
     """One task for each reader, each thing once, within bounds."""
 
+    @both_eras
+    async def test_a_listener_of_a_client_that_is_connected_already_is_called(self, era):
+        app, changes = watched_app(), []
+        async with m.Client(app, revision=era) as c:
+
+            @c.on("notifications/tools/list_changed")
+            def changed(params):
+                changes.append(params)
+
+            await c.ping()
+            app.add_tool(lambda: 2, name="two")
+            await until(lambda: changes)
+            await idle()
+        assert len(changes) == 1
+
     async def test_a_flood_for_a_slow_reader_is_said_once(self):
         app = watched_app()
         async with lines_to(app) as lines:
@@ -7942,17 +7977,21 @@ class TestHooks:
             with pytest.raises(m.ToolError, match="the server did not declare the capability 'completions'"):
                 await c.call("forward")
 
-    @pytest.mark.parametrize("where", ["method", "middleware"])
+    @pytest.mark.parametrize("where", ["method", "middleware", "prompt", "resource"])
     @pytest.mark.parametrize("raised", [
         m.RemoteError(-32001, "secret of another server", {"token": "t"}),
         m.ProtocolError("secret of another server", data={"token": "t"}),
-    ], ids=["RemoteError", "ProtocolError"])  # fmt: skip
+        m.ConnectionClosed("secret of another server"),
+    ], ids=["RemoteError", "ProtocolError", "ConnectionClosed"])  # fmt: skip
     async def test_an_error_of_another_server_never_leaves_as_our_own(self, where, raised, caplog):
         app = m.Server()
 
-        @app.method("acme/x")
-        async def custom(ctx, params):
+        async def fail():
             raise raised
+
+        app.method("acme/x")(lambda ctx, params: fail())
+        app.add_prompt(fail, name="x")
+        app.add_resource("x://x", fail)
 
         @app.middleware
         async def around(ctx, call_next):
@@ -7962,7 +8001,12 @@ class TestHooks:
 
         async with m.Client(app) as c:
             with pytest.raises(m.RemoteError) as refused:
-                await c.request("acme/x")
+                if where == "prompt":
+                    await c.get_prompt("x")
+                elif where == "resource":
+                    await c.read("x://x")
+                else:
+                    await c.request("acme/x")
         assert (refused.value.code, refused.value.message, refused.value.data) == (-32603, "Internal error", None)
         assert "secret of another server" in caplog.text
 
