@@ -6427,7 +6427,7 @@ class TestServing:
         (lambda app: app.tool(task="maybe")(print), "required"),
         (lambda app: app.tool(lambda: 1, name="x", colour="red"), "colour"),
         (lambda app: app.tool(lambda: 1, name="x", scopes='a"b'), "scope"),
-        (lambda app: app.run("sse"), r"'sse' is not a transport; available: stdio, http \(Streamable HTTP and SSE, in Part VI"),
+        (lambda app: app.run("sse"), r"'sse' is not a transport here; the whole file has stdio, and http: Streamable HTTP and SSE, in Part VI"),
         (lambda app: app.prompt(name="a", scopes=[])(print), "Prompt: no option 'scopes'; available: title, description, icons, meta, name"),
     ])  # fmt: skip
     def test_a_use_that_cannot_work_is_refused_where_it_is_written(self, use, words):
