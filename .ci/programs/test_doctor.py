@@ -324,7 +324,7 @@ def test_a_server_of_ours_keeps_web_pages_out(doctor):
 
 def test_a_server_that_wants_a_token_gets_it_from_a_header(doctor, capsys):
     with serving(mcp_lite.Server("closed"), token="opensesame") as url:
-        assert doctor(url, "--header", "Authorization", "Bearer opensesame") == (0, [])
+        assert doctor(url, "--header", "Authorization: Bearer opensesame") == (0, [])
         assert doctor(url)[0] == 3
 
 

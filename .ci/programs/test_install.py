@@ -58,7 +58,7 @@ def install(capsys):
 
 
 def test_it_prints_the_entry_and_says_where_it_goes(install, home):
-    status, out, err = install("claude-desktop", "shop.py", "--env", "K", "v")
+    status, out, err = install("claude-desktop", "shop.py", "--env", "K=v")
     entry = {"command": sys.executable, "args": [os.path.abspath("shop.py")], "env": {"K": "v"}}
     assert (status, json.loads(out)) == (0, {"mcpServers": {"shop": entry}})
     assert err == f"in {home}/.config/Claude/claude_desktop_config.json\n"
@@ -68,7 +68,7 @@ def test_it_prints_the_entry_and_says_where_it_goes(install, home):
 @pytest.mark.parametrize(
     "app, words, entry",
     [
-        ("cursor", ["https://h/mcp", "--header", "K", "v"],
+        ("cursor", ["https://h/mcp", "--header", "K:v"],
          {"mcpServers": {"mcp": {"url": "https://h/mcp", "headers": {"K": "v"}}}}),
         ("vscode", ["https://h/mcp"], {"servers": {"mcp": {"type": "http", "url": "https://h/mcp"}}}),
         ("gemini", ["https://h/mcp"], {"mcpServers": {"mcp": {"httpUrl": "https://h/mcp"}}}),
@@ -86,7 +86,7 @@ def test_each_application_has_a_form_of_its_own(install, app, words, entry):
 
 
 def test_codex_reads_toml_which_is_printed_only(install):
-    status, out, _ = install("codex", "shop.py", "--env", "K", "v")
+    status, out, _ = install("codex", "shop.py", "--env", "K=v")
     assert out.splitlines() == [
         "[mcp_servers.shop]", f'command = "{sys.executable}"',
         f'args = ["{os.path.abspath("shop.py")}"]', 'env = { "K" = "v" }',
@@ -136,7 +136,7 @@ def test_where_a_file_cannot_be_replaced_nothing_stays_beside_it(install, home, 
         raise PermissionError(f"{target} is in use")
 
     monkeypatch.setattr(os, "replace", refuse)
-    status, out, err = install("cursor", "shop.py", "--env", "K", "secret", "--write")
+    status, out, err = install("cursor", "shop.py", "--env", "K=secret", "--write")
     assert (status, out) == (2, "") and "is in use" in err
     assert os.listdir(home / ".cursor") == []
 
@@ -192,7 +192,7 @@ def test_a_new_file_is_for_its_owner_alone(install, home):
 def test_an_entry_of_that_name_is_not_replaced(install, settings):
     install("cursor", "shop.py", "--write")
     before = settings.read_text()
-    status, out, err = install("cursor", "shop.py", "--write", "--env", "A", "b")
+    status, out, err = install("cursor", "shop.py", "--write", "--env", "A=b")
     assert (status, out) == (2, "") and "remove that, or give --name" in err
     assert settings.read_text() == before
     assert install("cursor", "shop.py", "--write", "--name", "second")[0] == 0
@@ -239,7 +239,7 @@ def test_a_project_has_a_file_of_its_own(install):
         (["cursor"], "required: target"),
         (["cursor", "none.py"], "there is no file none.py"),
         (["cursor", "no-such-program"], "there is no program 'no-such-program'"),
-        (["claude-desktop", "https://h/mcp", "--header", "K", "v"], "starts commands only"),
+        (["claude-desktop", "https://h/mcp", "--header", "K:v"], "starts commands only"),
     ],
 )
 def test_a_wrong_command_line_says_what_is_right(install, words, problem):
@@ -278,7 +278,7 @@ def test_a_bundle_has_all_that_the_server_needs_and_a_manifest(install, tmp_path
     pathlib.Path("stock/tea.py").write_text("TEA = 1\n")
     pathlib.Path("other.py").write_text("SECRET = 1\n")
     pathlib.Path("shop.py").write_text("import stock\n" + SERVER)
-    status, out, _ = install("mcpb", "shop.py", "--env", "API_KEY", "hush", "--author", "Ann")
+    status, out, _ = install("mcpb", "shop.py", "--env", "API_KEY=hush", "--author", "Ann")
     manifest = json.loads(out)
     mcp_lite.compile_schema(MANIFEST).check(manifest)
     assert status == 0 and "hush" not in out and not pathlib.Path("shop.mcpb").exists()
