@@ -73,6 +73,9 @@ def test_the_name_of_the_server_counts_for_cursor():
         (tool(schema={"properties": 5}), "bad-schema", "tool 'look'", None),
         (tool(schema={"required": ["b"]}), "required-unknown", "tool 'look'", "b"),
         (argument(type="object", required=["b"]), "required-unknown", "tool 'look', a", "b"),
+        (tool(schema={"properties": {"a": {"title": "A", "default": 1}}}), "no-type",
+         "tool 'look', a", ""),
+        (tool(schema={"properties": {"a": True}}), "no-type", "tool 'look', a", ""),
         (tool(schema={"anyOf": [{}], "allOf": [{}]}), "choice-on-top", "tool 'look'",
          "anyOf, allOf"),
         (argument(type="array", items={"type": "array"}), "no-items", "tool 'look', a[]", ""),
@@ -295,6 +298,14 @@ def test_a_command_and_an_app_in_a_file_are_targets_too(doctor, tmp_path):
     assert [row[0] for row in doctor(f"{path}:app")[1]] == ["refused-name"]
     path.write_text(PRINTS)
     assert [row[0] for row in doctor("--", sys.executable, str(path))[1]] == ["refused-name", "stdout"]
+
+
+def test_a_parameter_without_annotation_is_reported_until_it_has_one(doctor, tmp_path):
+    path = tmp_path / "shop.py"
+    path.write_text(PRINTS.replace("print(", "str(").replace("look()", "look(a, b=1)"))
+    assert [row[:2] for row in doctor(str(path))[1][1:]] == [("no-type", f"tool 'a.b', {name}") for name in "ab"]
+    path.write_text(path.read_text().replace("look(a, b=1)", "look(a: str, b: int = 1)"))
+    assert [row[0] for row in doctor(str(path))[1]] == ["refused-name"]
 
 
 def test_what_cannot_be_used_is_told_with_a_status_of_its_own(capsys, tmp_path):

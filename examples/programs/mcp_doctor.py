@@ -73,6 +73,8 @@ NOT_FOR_GEMINI = set(
     " exclusiveMaximum dependentSchemas".split()
 )
 GEMINI_FORMATS = "enum date-time int32 int64 float double".split()
+#: Keywords that only describe: every value fits them.
+ANNOTATIONS = set("title description default examples deprecated $comment".split())
 
 METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND = -32601, -32602, -32002
 #: Requests that make no sense: what they are, the method, the parameters.
@@ -135,6 +137,10 @@ RULES = {
     "required-unknown": Rule(
         "error", "an argument is required that the schema does not have",
         "add it to properties, or take it out of required", "https://github.com/cejor6/mcpconform"),
+    "no-type": Rule(
+        "warning", "an argument without a type: what the model sends is not checked",
+        "annotate the parameter, or give its schema a type",
+        "spec: server/tools#security-considerations"),
     "choice-on-top": Rule(
         "error", "oneOf, anyOf or allOf at the top of an inputSchema: all tools are refused, or "
         "this one vanishes", "put the choice into a property",
@@ -284,6 +290,9 @@ def judge_schemas(place: str, tool: Mapping[str, Any]) -> Iterator[Finding]:
     on_top = [key for key in ("oneOf", "anyOf", "allOf") if key in schema]
     if on_top:
         yield finding("choice-on-top", place, ", ".join(on_top))
+    for name, field in as_dict(schema.get("properties")).items():
+        if not as_dict(field).keys() - ANNOTATIONS:
+            yield finding("no-type", f"{place}, {name}")
     for where, node in schemas_in(schema):
         yield from judge_node(f"{place}, {where}".rstrip(", "), node)
 
