@@ -43,6 +43,7 @@ import shlex
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
 import stat
 import struct
@@ -16335,6 +16336,24 @@ class TestReadme:
         assert len(blocks) > 8
         for block in blocks:
             compile(block, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+    async def test_parallel_calls_share_the_database_of_the_lifespan(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (block,) = re.findall(r"```python\n(async def database.*?)```", self.TEXT, re.DOTALL)
+        scope = {**vars(m), "contextlib": contextlib, "sqlite3": sqlite3}
+        exec(block, scope)
+        app = scope["app"]
+
+        @app.tool
+        def order(ctx: m.SyncContext) -> int:
+            with ctx.lifespan as db:
+                db.execute("CREATE TABLE IF NOT EXISTS orders (item)")
+                db.execute("INSERT INTO orders VALUES ('tea')")
+                return db.execute("SELECT count(*) FROM orders").fetchone()[0]
+
+        async with m.Client(app) as c:
+            numbers = await asyncio.gather(*[c.call("order") for _ in range(100)])
+        assert sorted(numbers) == [*range(1, 101)]
 
     def test_the_test_of_scopes_passes(self):
         (block,) = re.findall(r"```python\n(def test_erasing.*?)```", self.SHEET, re.DOTALL)
