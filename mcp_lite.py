@@ -9110,10 +9110,10 @@ class Endpoint:
         if last_id := request.headers.get("last-event-id"):
             return await session.resume(last_id, response)
         if session.standalone.response:
-            # Who only knows the id must not take the stream away.
+            # A mere id must not take the stream away.
             raise ProtocolError("this session's stream is being read", http_status=409)
-        session.listen(session.standalone)
         await session.standalone.attach(response)
+        session.listen(session.standalone)  # which has a name now
 
     def legacy_session(self, request: HTTPRequest) -> HTTPSession:
         """Return the session of a GET or a DELETE: the modern era has neither."""
@@ -9132,8 +9132,8 @@ class Endpoint:
         session = self.open_session(PairSession, request)
         # spec 2024-11-05: basic/transports#http-with-sse
         where = f"{request.root}{PAIR_PATH}?session_id={session.id}"
-        session.listen(session.standalone)
         await session.standalone.attach(response, f"event: endpoint\ndata: {where}\n\n".encode())
+        session.listen(session.standalone)
 
     async def post_to_pair(self, request: HTTPRequest, response: Response) -> None:
         """Take a message of HTTP+SSE; the stream has its answer."""

@@ -11276,6 +11276,15 @@ class TestStreamsOverHTTP:
         again = await caller.events("GET", last_event_id="")  # as if it were absent
         assert "list_changed" in (await again.message())["method"]
 
+    async def test_an_announcement_from_before_the_first_reader_can_be_resumed_after(self, app, caller):
+        app.tools_changed()
+        events = await caller.events("GET")
+        seen = [await events.next(), await events.next()]
+        assert "list_changed" in seen[1].data
+        app.tools_changed()
+        rest = await caller.events("GET", last_event_id=seen[1].id)
+        assert "list_changed" in (await rest.message())["method"]
+
     async def test_a_session_that_ends_leaves_no_events_behind(self):
         app = sample_app()
         async with http_calling(app) as (caller, server):
