@@ -8192,7 +8192,7 @@ async def answer_with(
 #                             or what is left of IDLE_SECONDS, if that is less
 #     the rest of a body      REQUEST_SECONDS from its head     408, and it is closed
 #     a slow reader           STALL_SECONDS without a byte      it is cut off
-#     input after a refusal   PROBE_SECONDS                     it is cut off
+#     input after that answer PROBE_SECONDS                     it is cut off
 
 NEVER = float("inf")  # the time of what has no deadline
 # Of what was refused before it had one.
@@ -8201,23 +8201,23 @@ NO_HEAD = RequestHead("", "", "", {}, size=0, minor=1, keep_alive=False, notes={
 
 class SocketResponse(Response):
     task: Task  # runs the handler; nothing else refers to it
-    chunked = False
+    chunked = False  # whether it is sent in chunks
 
     def __init__(self, connection: Connection, head: RequestHead):
         self.connection, self.head = connection, head
         self.keep_alive = head.keep_alive  # whether the connection serves another request
 
     async def read(self, limit: int) -> bytes:
-        wire = self.connection
-        if wire.missing > limit:
+        conn = self.connection
+        if conn.missing > limit:
             raise LimitExceeded(f"the body is longer than {limit} bytes", http_status=413)
-        if wire.missing <= wire.available and not wire.chunked:  # all of it came with the head
-            size, wire.missing = wire.missing, 0
-            return wire.take(size)
+        if conn.missing <= conn.available and not conn.chunked:  # all of it came with the head
+            size, conn.missing = conn.missing, 0
+            return conn.take(size)
         if self.head.headers.get("expect", "").lower() == "100-continue":  # RFC 9110 §10.1.1
-            if self.head.minor > 0 and not wire.available:
-                wire.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        body = read_all(wire.read_some, limit, wire.listener.buffers)
+            if self.head.minor > 0 and not conn.available:
+                conn.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        body = read_all(conn.read_some, limit, conn.listener.buffers)
         return await within(REQUEST_SECONDS, body, too_late())
 
     def _write(self, head: Head | None, data: bytes, more: bool) -> Awaitable[Any] | None:
@@ -8233,7 +8233,7 @@ class SocketResponse(Response):
 
     def _start(self, status: int, headers: Fields, size: int, more: bool) -> bytes:
         """Return the head, and decide how the body ends."""
-        wire, fields, framing = self.connection, (*headers.items(),), b""
+        conn, fields, framing = self.connection, (*headers.items(),), b""
         self.chunked = more and self.head.minor > 0
         if self.chunked:
             framing = b"transfer-encoding: chunked\r\n"
@@ -8241,23 +8241,23 @@ class SocketResponse(Response):
             self.keep_alive = False
         elif status not in (204, 304):  # RFC 9110 §8.6
             framing = b"content-length: %d\r\n" % size
-        if not wire.complete or wire.listener.stopping:
+        if not conn.complete or conn.listener.stopping:
             self.keep_alive = False
         if not self.keep_alive:
             fields += (("connection", "close"),)
         # RFC 9110 §6.6.1 -- an origin server with a clock sends Date
-        return b"%b%b%b\r\n" % (response_head(status, fields), wire.listener.date, framing)
+        return b"%b%b%b\r\n" % (response_head(status, fields), conn.listener.date, framing)
 
     async def drain(self) -> None:
         """Wait until the client has read enough."""
-        wire = self.connection
-        size = wire.transport.get_write_buffer_size()
+        conn = self.connection
+        size = conn.transport.get_write_buffer_size()
         # OSError: the client is gone, and lose() was called.
-        with wire.listener.buffers.waiting(self, size), suppress(OSError):
-            async with wire.drain_lock:
-                wire.renew_stall()
-                if wire.writer:
-                    await wire.writer.drain()
+        with conn.listener.buffers.waiting(self, size), suppress(OSError):
+            async with conn.drain_lock:
+                conn.renew_stall()
+                if conn.writer:
+                    await conn.writer.drain()
 
     def cut_off(self) -> None:
         self.connection.transport.abort()
@@ -8310,12 +8310,11 @@ class Connection(Wire):
         listener, self.deadline = self.listener, NEVER
         request = HTTPRequest(head, self.address, listener.scheme)
         self.response = response = SocketResponse(self, head)
-        response.on_end = (partial(self.finish, response),)
+        response.on_end = (partial(self.next_or_close, response),)
         coro = answer_with(listener.handle, request, response, problem)
         response.task = asyncio.Task(coro, loop=self.loop, **_EAGER)
 
-    def finish(self, response: SocketResponse) -> None:
-        """Turn to the next request, or close."""
+    def next_or_close(self, response: SocketResponse) -> None:
         self.response, self.deadline = None, self.listener.now + IDLE_SECONDS
         if response.keep_alive and not response.lost:
             self.read_on()
@@ -8332,7 +8331,7 @@ class Connection(Wire):
             self.hang_up()
 
     def feed_eof(self) -> None:
-        if self.transport.is_closing():
+        if self.transport.is_closing():  # the connection has ended, not just its input
             self.listener.connections.pop(self, None)
             self.writer = None  # which refers to us: no cycle stays
         super().feed_eof()
@@ -8403,9 +8402,8 @@ class Listener:
                 self.server = await self.loop.create_server(accept, **place, **options)
         except OSError as exc:  # errors of TLS are such, too
             where = uds or f"port {port} of {host}"
-            raise CannotServe(
-                exc.errno, f"cannot listen on {where}: {exc.strerror or exc}"
-            ) from None
+            problem = f"cannot listen on {where}: {exc.strerror or exc}"
+            raise CannotServe(exc.errno, problem) from None
         address = self.server.sockets[0].getsockname()
         if not isinstance(address, tuple):
             return f"{self.scheme}://localhost"
@@ -8933,7 +8931,6 @@ class Endpoint:
             self._add_routes()  # pages may have come since
             self.close_lifespan = stack.pop_all().aclose
         self.loop = get_running_loop()
-        self.now = self.loop.time()  # of the last sweep
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
         self.live: set[Stream] = set()  # streams that have a response
         self.kept = KeptEvents()
@@ -8985,7 +8982,7 @@ class Endpoint:
         """Return the Access of a request, and note it for equal heads."""
         methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
-        # A web page asks by OPTIONS, which has no route, before it uses another method.
+        # OPTIONS has no route: by it, a web page asks for another method, whose rules hold.
         rules = route or next(iter(methods.values()), None)
         guarded = self.authenticator.locked and not (rules and rules.public)
         headers, cors = request.headers, {"vary": "Origin"}
@@ -9113,7 +9110,7 @@ class Endpoint:
             # A mere id must not take the stream away.
             raise ProtocolError("this session's stream is being read", http_status=409)
         await session.standalone.attach(response)
-        session.listen(session.standalone)  # which has a name now
+        session.listen(session.standalone)  # it has a name now
 
     def legacy_session(self, request: HTTPRequest) -> HTTPSession:
         """Return the session of a GET or a DELETE: the modern era has neither."""
