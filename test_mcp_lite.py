@@ -16308,7 +16308,7 @@ class TestReadme:
         """A folder with mcp_lite.py and the README's programs, as printed."""
         copy_mcp_lite(tmp_path / "mcp_lite.py")
         blocks = re.findall(r"<!-- ci: python (\S+) -->\n```python\n(.*?)```", self.TEXT, re.DOTALL)
-        assert [name for name, _ in blocks] == ["server.py", "client.py", "shop.py", "test_shop.py"]
+        assert [name for name, _ in blocks] == ["server.py", "client.py", "admin_server.py", "shop.py", "test_shop.py"]
         for name, text in blocks:
             (tmp_path / name).write_text(text, "utf-8")
         return tmp_path
@@ -16316,6 +16316,21 @@ class TestReadme:
     def test_the_client_prints_what_the_server_answers(self, folder):
         done = run_python("-W", "error", "client.py", cwd=folder, text=True)
         assert (done.returncode, done.stdout, done.stderr) == (0, "3\n", "")
+
+    async def test_functions_of_a_script_become_tools(self, folder):
+        script = """
+            def disk_usage(path: str = "/") -> dict[str, int]:
+                return {"free": len(path)}
+
+            def restart(name):
+                return f"restarted {name!r}"
+        """
+        (folder / "admin.py").write_text(textwrap.dedent(script), "utf-8")
+        async with m.Client(str(folder / "admin_server.py")) as c:
+            assert await c.call("disk_usage", {"path": "/home"}) == {"free": 5}
+            assert await c.call("restart_service", {"name": [1]}) == "restarted [1]"
+            with pytest.raises(m.ToolError, match="path: expected string"):
+                await c.call("disk_usage", {"path": [1]})
 
     def test_the_test_of_the_shop_passes(self, folder):
         (command,) = re.findall(r"`python3 (-m pytest .*?)`", self.TEXT)
