@@ -11981,16 +11981,17 @@ def do_serve(args: Any) -> None:
         load_app(args.target).run()
         return
     host, _, port = args.http.rpartition(":")
-    if int(port) > 65535:
-        raise UsageError(f"--http={args.http}: a port is at most 65535")
-    if args.token == "":  # it must not open a server to all
-        raise UsageError(f"${TOKEN_VARIABLE} is empty: unset it, or put a token into it")
+    options = Msg(host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
+    try:
+        Server().http(**options)
+    except ValueError as exc:
+        raise UsageError(f"--http, --token or ${TOKEN_VARIABLE}: {exc}") from None
     os.dup2(os.open(os.devnull, 0), 0)  # so that an unguarded app.run() ends
     with ExitStack() as loaded:  # nor may app.run("http") serve meanwhile, without our token
         loaded.callback(setattr, Server, "run", Server.run)
         Server.run = lambda *_, **options: None  # type: ignore[method-assign]
         app = load_app(args.target)
-    app.run("http", host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
+    app.run("http", **options)
 
 
 #: By verb: its function, its words besides the target, and what it does.

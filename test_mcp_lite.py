@@ -15175,7 +15175,10 @@ A wrong command line is one sentence that says what is wrong.
     ! error: --http=²: expected [HOST:]PORT
     [2]
     $ serve shop.py --http 99999
-    ! error: --http=99999: a port is at most 65535
+    ! error: --http, --token or $MCP_LITE_TOKEN: port=99999: must be an integer from 0 to 65535
+    [2]
+    $ serve shop.py --http 0 --token 'a b'
+    ! error: --http, --token or $MCP_LITE_TOKEN: token= must be a str of visible ASCII, without blanks or "Bearer"
     [2]
     $ serve shop.py --http=
     ! error: --http=: expected [HOST:]PORT
@@ -15673,6 +15676,12 @@ class TestServe:
             assert cli(*call)[:2] == (0, "1\n")
             process.terminate()
             assert b"Traceback" not in process.stderr.read()
+
+    def test_over_http_an_empty_token_does_not_open_the_server_to_all(self, cli, counter, monkeypatch):
+        monkeypatch.chdir(counter)
+        monkeypatch.setenv("MCP_LITE_TOKEN", "")
+        status, out, err = cli("serve", "shop.py", "--http", "0")
+        assert (status, out) == (2, "") and "$MCP_LITE_TOKEN: token= is empty" in err
 
     @pytest.mark.parametrize("call", ["app.run()", "app.run('http', port=0)"])
     async def test_over_http_a_file_whose_run_is_not_guarded_is_served_with_our_options(self, call, tmp_path):
