@@ -1009,7 +1009,7 @@ class RateLimit:
 #           4. A handler gets Facts, of a session or of the request itself.
 
 #: The severities of RFC 5424, mildest first.
-LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+LOG_LEVELS = "debug info notice warning error critical alert emergency".split()
 SUPPORTED = [*reversed(REVISIONS)]  # newest first
 
 
@@ -9902,7 +9902,8 @@ class HTTPTransport(ModernTransport):
     async def receive(self, msg: Payload, response: HTTPResponse, pending: set[str]) -> None:
         if method_of(msg) == "initialize" and not self._pair:
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "400", "404" or "405"
-            if response.head.status >= 400 and await self._open_pair():
+            may_be_old = response.head.status in {*range(400, 500), 501} - {401, 429}
+            if may_be_old and await self._open_pair():
                 return await self._post(msg, encode(msg), pending)
             id = response.head.headers.get(SESSION_HEADER)
             self.session = {} if id is None else {SESSION_HEADER: id}

@@ -12636,6 +12636,25 @@ class TestClientOverHTTP:
             with pytest.raises((m.MCPError, ValueError), match=match):
                 await m.Client(url).connect()
 
+    @pytest.mark.parametrize("revision", [None, V5, V4])
+    @pytest.mark.parametrize("status", ["401 Unauthorized", "429 Too Many Requests", "500 Broken", "502 Bad Gateway", "503 Busy"])
+    async def test_the_pair_is_not_looked_for_where_a_later_post_may_succeed(self, status, revision):
+        methods = []
+
+        async def busy(wire):
+            head, _ = await wire.request()
+            methods.append(head.method)
+            if head.method == "POST":
+                wire.send(framed("text/plain", b"come back", status))
+            else:
+                wire.send(STREAM)
+                await wire.reader.read()
+
+        async with scripted(busy) as url:
+            with pytest.raises(m.MCPError, match=f"answered {status}: come back"):
+                await m.Client(url, revision=revision).connect()
+        assert {*methods} == {"POST"}
+
     @pytest.mark.parametrize("status, revision", [(400, None), (403, None), (410, None), (501, None), (0, V1)])
     async def test_the_pair_is_found_whatever_refuses_the_post_and_at_once_for_the_first_revision(self, status, revision):
         """A server that does not answer a POST is not waited for where the revision is known."""
