@@ -5943,7 +5943,7 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
     Options: `max_message_bytes` of the client; `watch_parent`, whether to end when our parent does.
     """
     watches = options.pop("watch_parent", True)
-    check_options('run() on stdio, not run("http")', options, LineTransport)
+    check_options('run() on stdio, not run("http", port=8000)', options, LineTransport)
     transport, tasks = LineTransport(**options), Tasks()
     transport.name = "the client"
     if signals and at_terminal(sys.stdin):

@@ -6368,7 +6368,7 @@ class TestServing:
         (lambda app: m.Elicited("accept", 1, 2, 3), "too many values for Elicited"),
         (lambda app: m.Resource("file:///a"), "pass text= or data="),
         (taking(os.PathLike), "parameter 'a': .*has no JSON Schema"),
-        (lambda app: app.run(port=8000), "on stdio, not run.\"http\".: no option 'port'"),
+        (lambda app: app.run(port=8000), r'on stdio, not run\("http", port=8000\): no option .port.'),
         (lambda app: app.run("http", alowed_hosts=["x"]), "alowed_hosts"),
         (lambda app: app.middleware(lambda ctx: {}), r"a middleware is called with \(ctx, call_next\): too many"),
         (lambda app: app.tool("two")(both), r"both\(\): both 'a' and 'b' take the context"),
