@@ -8400,7 +8400,7 @@ class Listener:
             else:
                 place = {"sock": sock} if sock else {"host": host, "port": port}
                 self.server = await self.loop.create_server(accept, **place, **options)
-        except OSError as exc:  # errors of TLS are such, too
+        except OSError as exc:  # TLS errors, too
             where = uds or f"port {port} of {host}"
             problem = f"cannot listen on {where}: {exc.strerror or exc}"
             raise CannotServe(exc.errno, problem) from None
@@ -8499,8 +8499,8 @@ class KeptEvents(OrderedDict[Any, bytes]):
 class Stream:
     """What answers a POST, called with each message; or a session's standalone stream.
 
-    It has a `response` while somebody waits for it or reads it, and a `name` once it sends events:
-    until then, the answer to a POST may be JSON.
+    It has a `response` while somebody waits or reads, and a `name` once it sends events: until
+    then, the answer to a POST may be JSON.
     """
 
     name = ""  # begins the ids of its events
@@ -8518,7 +8518,7 @@ class Stream:
             self.endpoint.live.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
-        """Send a message. The answer to a POST is its last."""
+        """Send a message. A response, or a batch of them, is the last that answers a POST."""
         conversation = self.conversation
         final = "method" not in msg and self is not conversation.standalone
         conversation.show(">", msg)
@@ -8596,7 +8596,7 @@ class Stream:
         response = self.release()
         if response and response.begun:
             await response.end(data)
-        elif response:  # the request was cancelled, but HTTP needs a response
+        elif response:  # the request has no answer, but HTTP needs a response
             await response.send(200, STREAM_HEADERS)
 
 
@@ -9301,7 +9301,7 @@ class ASGIResponse(Response):
                     await self._emit(start)
                 if more or len(pieces) > 1:
                     await self._send(pieces, more)
-                else:
+                else:  # it is short
                     await self._emit({"type": "http.response.body", "body": pieces[0]})
         # Servers raise the first or the second when a client is gone, _send() the third.
         except (OSError, RuntimeError, RequestTimeout):
@@ -9319,7 +9319,7 @@ class ASGIResponse(Response):
                     )
                     self.timer.renew()
 
-    def cut_off(self) -> None:
+    def cut_off(self) -> None:  # while _send() waits
         self.timer.expire()
 
 
