@@ -9861,9 +9861,8 @@ class ModernTransport(Transport):
         self.rev = rev or ""
 
     def learn_tool(self, tool: Msg) -> None:
-        self.tools[tool["name"]] = types.SimpleNamespace(
-            mirrors=mirrors_of(tool.get("inputSchema"))
-        )
+        mirrors = mirrors_of(tool.get("inputSchema"))
+        self.tools[tool["name"]] = types.SimpleNamespace(mirrors=mirrors)
 
     def end(self) -> None:
         self.auth.closing = True
@@ -9892,7 +9891,7 @@ class HTTPTransport(ModernTransport):
     async def write(self, msg: Any) -> None:
         method = method_of(msg)
         if method == "initialize" and msg["params"]["protocolVersion"] == REVISIONS[0]:
-            await self._open_pair()  # else the POST says why
+            await self._open_pair()  # if there is none, the POST fails
         await super().write(msg)
         if method == "notifications/initialized" and not self._pair:
             if self._listening:
@@ -9929,13 +9928,11 @@ class HTTPTransport(ModernTransport):
         raise problem
 
     async def resume(self, events: SSEDecoder, pending: set[str]) -> None:
-        if self.rev >= MODERN:
-            # spec: basic/transports/streamable-http#receiving-messages -- "not supported"
+        # spec: basic/transports/streamable-http#receiving-messages -- "not supported"
+        if self.rev >= MODERN or self.inbox.closed:
             return
         backoff = Backoff()
         while pending and sendable(events.last_id) and backoff.failures < MAX_RESUMES:
-            if self.inbox.closed:
-                return
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server
             await backoff.wait(events.last_id, events.retry_ms)
             events = SSEDecoder(events.last_id, events.retry_ms)
@@ -9958,7 +9955,7 @@ class HTTPTransport(ModernTransport):
                     opened = True
                     await self.read_events(stream, events, None)
             except MCPError as exc:
-                if events.last_id and exc.code == 400:  # the server does not keep the rest
+                if events.last_id and exc.code == 400:  # the rest is not kept
                     events = SSEDecoder(retry_ms=events.retry_ms)
                 elif not may_pass(exc):
                     if opened and isinstance(exc, SessionExpired):
