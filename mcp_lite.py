@@ -945,17 +945,13 @@ NOBODY = Caller()
 class Exchange:
     """One request of the peer."""
 
-    def __init__(
-        self, conversation: Any, msg: Msg, send: Send, caller: Caller, modern: bool | None = None
-    ):
+    def __init__(self, conversation: Any, msg: Msg, send: Send, caller: Caller):
         self.conversation = conversation  #: our Peer, which serves it
         self.msg, self.send, self.caller = msg, send, caller
         self.req_id: ReqId = msg["id"]
         self.method: str = msg["method"]
         self.row = METHODS.get(self.method, CUSTOM)
         self.params: Msg = msg.get("params") or {}
-        #: whether it has its own metadata, or a header says so
-        self.modern = is_modern(self.params) if modern is None else modern
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
         #: for whom it counts: its owner, or all who come from its address
         self.client_key = caller.owner or caller.address
@@ -1859,14 +1855,12 @@ class Peer(Requester):
 
     # Requests of the peer.
 
-    def accept(
-        self, msg: Msg, send: Send, caller: Caller, size: int, modern: bool | None = None
-    ) -> Exchange:
+    def accept(self, msg: Msg, send: Send, caller: Caller, size: int) -> Exchange:
         """Take a request on; from now on it can be cancelled. reply() must follow.
 
         Raises RPCError if its id is taken, or too many bytes of requests run or wait.
         """
-        exchange: Exchange = self.exchange_class(self, msg, send, caller, modern)
+        exchange: Exchange = self.exchange_class(self, msg, send, caller)
         if self.many_clients:
             exchange.key = object()
         if exchange.key in self.incoming:
@@ -4717,10 +4711,10 @@ class Conversation(Peer):
     def check(self, ctx: Context) -> None:
         """Find the Facts; RPCError -32602, or for a client that is too fast."""
         server, method = self.server, ctx.method
-        if ctx.modern:
-            ctx.facts = ctx.facts or check_version(read_metadata(ctx.msg))
-        else:
+        if not is_modern(ctx.params):
             ctx.facts = self.session
+        elif ctx.facts is None:  # over HTTP they are known, and agree with the headers
+            ctx.facts = check_version(read_metadata(ctx.msg))
         limit = method not in ("initialize", "server/discover", "ping") and server.rate_limit
         if limit and not limit.take(ctx.client_key or str(id(self))):
             raise RPCError(
@@ -5556,7 +5550,9 @@ def call_tool(ctx: Context) -> Awaitable[Any]:
     if tool.scopes:
         ctx.require(*tool.scopes)
     given = object_of(ctx.params, "arguments")
-    return run_as_task(tool, ctx, given) if tool.task and ctx.modern else tool.call(ctx, given)
+    if tool.task and ctx.revision >= MODERN:
+        return run_as_task(tool, ctx, given)
+    return tool.call(ctx, given)
 
 
 @handles("prompts/get")
@@ -8629,7 +8625,7 @@ class HTTPConversation(Conversation):
                 if not response.begun:  # it has no answer
                     await response.send(202, {})
             else:
-                await self.reply(self.accept(msg, stream, request, size, modern=self.many_clients))
+                await self.reply(self.accept(msg, stream, request, size))
         except RPCError as exc:
             await stream(error(msg["id"], wire_error(exc)))
         finally:
@@ -8676,10 +8672,10 @@ class ModernClients(HTTPConversation):
         self.name, self.limit = "a client", MAX_CLIENTS
         self.session.resume(NEWEST)
 
-    def accept(self, msg: Msg, stream: Any, caller: Any, size: int, modern: Any = True) -> Exchange:
+    def accept(self, msg: Msg, stream: Any, caller: Any, size: int) -> Exchange:
         """Take a request on if its headers agree with its body."""
         facts = check_modern_post(msg, caller.headers, caller.notes, self.server.tools)
-        exchange = super().accept(msg, stream, caller, size, modern)
+        exchange = super().accept(msg, stream, caller, size)
         exchange.facts = facts
         # spec: basic/transports/streamable-http#cancellation -- by closing the response
         stream.response.at_end(partial(self.cancel, exchange))
