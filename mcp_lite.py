@@ -8573,12 +8573,11 @@ class Stream:
         return response
 
     async def keep_alive(self) -> None:
-        """Send a comment, or become a stream: rule 1."""
+        """Send a comment, as a stream from now on."""
         self.sent_at = self.endpoint.now
-        if self.response and self.name:
+        await self.open()
+        if self.response:
             await self.response.write(COMMENT)
-        else:
-            await self.open()
 
     async def pause(self, retry_ms: int) -> bool:
         """End the connection, not the stream; return False if the client cannot come back."""
@@ -8638,7 +8637,7 @@ class HTTPConversation(Conversation):
     def head_of(self, msg: Any, principal: Any) -> tuple[int, Fields]:
         """Return the head of an answer that is JSON."""
         if "error" not in msg:
-            if self.session.state is READY:
+            if self.session.state is READY:  # not of a handshake
                 return 200, JSON_HEADERS
             return 200, {**JSON_HEADERS, **self.headers}
         code, data = msg["error"]["code"], object_of(msg["error"], "data")
@@ -8712,9 +8711,10 @@ class HTTPSession(HTTPConversation):
         stream = self.streams.get(name)
         if not (stream and (number == stream.newest or (stream, number + 1) in self.endpoint.kept)):
             raise ProtocolError("the events after last-event-id are not kept")
-        former, stream.sent = stream.release(), number
+        former = stream.release()
         if former:
             self.endpoint.tasks.spawn(former.end())
+        stream.sent = number
         await stream.attach(response, COMMENT)
 
 
@@ -9756,12 +9756,12 @@ class ModernTransport(Transport):
         return out
 
     async def _post(self, msg: Any, data: bytes, pending: set[str]) -> None:
-        more = {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
-        if self.rev >= MODERN and method_of(msg):
+        method, more = method_of(msg), {**JSON_HEADERS, "accept": f"{JSON_TYPE}, {EVENT_TYPE}"}
+        if self.rev >= MODERN and method:
             for name, value in mirrored_headers(msg, self.tools).items():
                 if value is not None:
                     more[name] = encode_header_value(str(value))
-        if method_of(msg) != "initialize":  # which opens a new session
+        if method != "initialize":  # which opens a new session
             more.update(self.session)
         headers = await self.fields(more)
         patience = NEVER if pending else REQUEST_SECONDS  # a request has its caller's timeout
@@ -9769,7 +9769,7 @@ class ModernTransport(Transport):
         try:
             response = await send()
         except ConnectionClosed:  # of an idle connection, perhaps
-            if not METHODS.get(method_of(msg), CUSTOM).cacheable:  # it may do more than read
+            if not METHODS.get(method, CUSTOM).cacheable:  # it may do more than read
                 raise
             response = await send()
         with closing(response):
