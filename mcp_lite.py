@@ -9310,9 +9310,8 @@ class ASGIResponse(Response):
             with self.app.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
                 while pieces:
                     data, more_body = pieces.pop(0), more or len(pieces) > 0
-                    await self._emit(
-                        {"type": "http.response.body", "body": data, "more_body": more_body}
-                    )
+                    event = {"type": "http.response.body", "body": data, "more_body": more_body}
+                    await self._emit(event)
                     self.timer.renew()
 
     def cut_off(self) -> None:  # while _send() waits
@@ -9363,8 +9362,8 @@ class ASGIApp(Endpoint):
             path = self.path  # mounted where the endpoint is to be
         client = scope.get("client") or ("local",)  # over a Unix socket
         query = scope.get("query_string", b"").decode("latin-1")
-        head = RequestHead(
-            scope["method"], path, query, headers, size=0, minor=1, keep_alive=True, notes={})
+        size, minor, keep_alive = 0, 1, True  # for our own sockets
+        head = RequestHead(scope["method"], path, query, headers, size, minor, keep_alive, {})
         return HTTPRequest(head, str(client[0]), scope.get("scheme", "http"), root)
 
     async def _follow_lifespan(self, receive: Any, send: Any) -> None:
