@@ -553,7 +553,88 @@ def test_connections_are_opened_anew_after_drop(near):
     run(main)
 
 
-@pytest.mark.parametrize("words, wrong", [([], "give a URL"), (["--http"], "expected one argument")])
+WAYS = [
+    (["--token", "secret"], {}), ([], {"MCP_LITE_TOKEN": "secret"}),
+    (["--header", "Authorization: Bearer secret"], {}), (["--header", "Authorization:${KEY}"], {"KEY": "Bearer secret"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words, env", WAYS, ids=["option", "variable", "header", "header with a variable"])
+def test_a_token_is_sent_to_the_url_of_the_command_line(words, env):
+    async def main():
+        async with gateway_far.make().http(port=0, token="secret") as server:
+            async with m.Client([*GATEWAY, server.url, *words], env=env) as c:
+                assert await c.call("add", {"a": 2}) == 2
+
+    run(main)
+
+
+@contextlib.asynccontextmanager
+async def at_a_url(*words, **env):
+    """Start the program with --http, and give its URL."""
+    command = [*GATEWAY, "--http", "0", *words]
+    child = await asyncio.create_subprocess_exec(*command, env={**os.environ, **env}, stderr=subprocess.PIPE)
+    try:
+        yield (await child.stderr.readline()).decode().split()[-1]
+    finally:
+        child.terminate()
+        await child.communicate()
+
+
+@pytest.mark.parametrize("words, env", WAYS[:2], ids=["option", "variable"])
+def test_with_http_the_token_is_what_clients_must_send_and_no_server_gets_it(words, env):
+    async def main():
+        async with gateway_far.make().http(port=0, token="secret") as far, at_a_url(far.url, *words, **env) as url:
+            with pytest.raises(m.AuthError):
+                await m.Client(url, token="other").connect()
+            async with m.Client(url, token="secret") as c:
+                with pytest.raises(m.RemoteError, match=f"{far.url} needs a token"):
+                    await c.list_tools()
+
+    run(main)
+
+
+@pytest.mark.parametrize("near", NEAR)
+def test_the_error_of_an_only_server_is_not_an_empty_list(near):
+    async def main():
+        async with m.Client(Gateway("http://127.0.0.1:1/mcp"), revision=near) as c:
+            for listed in (c.list_tools, c.list_prompts, c.list_resources, c.list_templates):
+                with pytest.raises(m.RemoteError, match="^cannot reach http://127.0.0.1:1/mcp"):
+                    await listed()
+            with pytest.raises(m.RemoteError, match="^cannot reach http://127.0.0.1:1/mcp"):
+                await c.call("add")
+
+    run(main)
+
+
+def test_servers_of_one_line_have_names_that_applications_accept_and_errors_of_one_line(tmp_path):
+    (tmp_path / "no.server_here.py").write_text("raise SystemExit('not today')\n")
+    said = []
+
+    async def main():
+        async with gateway_far.make().http(port=0) as server:
+            words = [server.url, COMMAND[1], str(tmp_path / "no.server_here.py")]
+            async with m.Client([*GATEWAY, *words], stderr=said.append) as c:
+                names = {tool["name"].partition("__")[0] for tool in await c.list_tools()}
+                port = server.url.split(":")[2].partition("/")[0]
+                assert names == {f"127-0-0-1-{port}", "gateway-far"}
+
+    run(main)
+    problem = "no-server-here is left out of tools/list: the server 'no.server_here.py' exited with status 1"
+    assert said.count(problem) == 1 and not any("last words" in line for line in said)
+
+
+@pytest.mark.parametrize("words, wrong", [
+    ([], "give a URL"), (["--http"], "expected one argument"),
+    (["a/shop.py", "b/shop.py"], "two servers have the name shop: name them in an mcp.json"),
+    (["https://h/a", "https://h/b"], "two servers have the name h"),
+    (["--token", "t", "shop.py"], "--token without --http, are for one URL"),
+    (["https://h/a", "--header", "K:v", "https://i/a"], "--header, and"),
+    (["https://h/a", "--header", "K"], "expected NAME:VALUE"),
+    (["https://h/a", "--header", "K:${NO_SUCH_NAME}"], "--header: the variable NO_SUCH_NAME is not set"),
+    (["http://localhost.example/a", "--token", "t"], "is not https: the token"),
+    (["--http", "0", "shop.py", "--token", ""], "the token is empty"),
+])  # fmt: skip
 def test_wrong_words_are_refused_in_a_sentence(words, wrong):
     done = subprocess.run([*GATEWAY, *words], input="", capture_output=True, text=True, timeout=30)
     assert done.returncode == 2 and wrong in done.stderr and "Traceback" not in done.stderr

@@ -6,8 +6,8 @@
 
 In a program: `Gateway({"shop": "https://example.com/mcp", "files": app}).run()`. Tools and prompts
 get names like `shop__buy`; a URI stays, and each server is asked for it in turn. With one target,
-all names stay. Questions, progress, the log and announcements pass, and cancellation. A server that
-is not there is left out until it is.
+all names stay, and lists fail while it is not there. Of several, one that is not there is left out
+until it is. Questions, progress, the log and announcements pass, and cancellation.
 
 Each client has a connection of its own to each server: by its session; where there is none, by its
 principal, name and capabilities, and then no two calls that may ask share one at a time.
@@ -54,6 +54,7 @@ MAX_HELD, HELD_SECONDS = 100, 900.0  # calls that wait for a client to come agai
 NEWS_SECONDS = 0.02  # announcements of many connections that say the same in this time are one
 NOT_FOUND, INTERNAL = (-32002, -32602, -32601), -32603
 ASKERS = {"tools/call", "prompts/get", "resources/read"}  # what may ask a modern client
+TOKEN = "MCP_LITE_TOKEN"  # a variable: what --token says, where no list of processes shows it
 FILES = "MCP_GATEWAY_FILES"  # a variable: the configurations that started this process
 VARIABLE = r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}"
 LOGIN = OAuth(interactive=False)  # one that a person has made before
@@ -203,7 +204,8 @@ class Call:
 class Gateway(Server):
     """A server that is several others: `targets` by name, or one; options are of each Client.
 
-    `patience`: seconds for a server to connect, or to tell a list, before it is left out.
+    `patience`: seconds for a server to connect, or to tell a list, before it is left out; where it
+    is the only one, the client gets the error.
     """
 
     def __init__(self, targets: Any, *, patience: float = 10.0, **options: Any) -> None:
@@ -343,15 +345,24 @@ class Gateway(Server):
         return await call_next(ctx)
 
     async def of_each(self, ctx: Context, work: Any) -> Any:
-        """Return what each server gives; one that gives nothing in time is left out."""
+        """Return what each server gives; one that gives nothing in time is left out.
+
+        The error of an only server goes to a client that asks for a list: an empty one looks right.
+        """
 
         async def of(name: str) -> Any:
             try:
                 call = self.begin(ctx, name, work)
                 return await asyncio.wait_for(call.result(ctx), self.patience)
             except Exception as exc:  # whatever a target raises
-                if getattr(exc, "code", 0) not in (*NOT_FOUND, -32021):
-                    logger.warning("%s is left out of %s: %r", name, ctx.method, exc)
+                if getattr(exc, "code", 0) in (*NOT_FOUND, -32021):
+                    return None
+                if isinstance(exc, asyncio.TimeoutError):
+                    exc = RequestTimeout(f"no response within {self.patience:g} seconds")
+                problem, who = passed_on(exc), name or "the server"
+                if not name and ctx.method.endswith("/list"):
+                    raise problem from exc
+                logger.warning("%s is left out of %s: %s", who, ctx.method, problem.message)
 
         return await asyncio.gather(*map(of, self.targets))
 
@@ -415,22 +426,17 @@ def sending(ctx: Context, params: Msg) -> Any:
     return work
 
 
-def passed_on(exc: MCPError, name: str = "") -> MCPError:
+def passed_on(exc: Exception, name: str = "") -> RPCError:
     """Return the error that tells the one side what went wrong on the other."""
     if isinstance(exc, RemoteError):
         return RPCError(exc.code, exc.message, exc.data)
     problem = str(exc).partition("; its last words")[0]  # these are on stderr
-    return exc if isinstance(exc, RPCError) else RPCError(INTERNAL, f"{name}: {problem}")
+    named = f"{name}: {problem}" if name else problem
+    return exc if isinstance(exc, RPCError) else RPCError(INTERNAL, named)
 
 
 def read_config(path: str) -> Msg:
     """Return the servers of an mcp.json: {name: (target, options)}; ValueError for a wrong one."""
-
-    def value(hit: re.Match[str]) -> str:
-        found = os.environ.get(hit[1], hit[2])
-        if found is None:
-            raise ValueError(f"{path}: the variable {hit[1]} is not set")
-        return json.dumps(found)[1:-1]
 
     files, here = os.environ.get(FILES, ""), os.path.realpath(path)
     if here in files.split(os.pathsep):
@@ -444,7 +450,7 @@ def read_config(path: str) -> Msg:
         if not isinstance(entry, dict) or not {"command", "url"} & {*entry}:
             raise ValueError(f"{path}: {name}: it needs a command or a url")
         if not entry.get("disabled"):
-            entry = json.loads(re.sub(VARIABLE, value, json.dumps(entry)))
+            entry = with_variables(entry, f"{path}: ")
             target, options = entry.get("url"), {"headers": entry.get("headers", {})}
             if "command" in entry:
                 target = [entry["command"], *entry.get("args", ())]
@@ -452,8 +458,67 @@ def read_config(path: str) -> Msg:
                 options = {"env": env, "cwd": entry.get("cwd")}
             elif "authorization" not in map(str.lower, options["headers"]):
                 options["auth"] = LOGIN
-            found[re.sub("[^A-Za-z0-9]+", "-", name).strip("-")] = target, options
+            add_target(found, name, target, options)
     return found
+
+
+def with_variables(value: Any, where: str) -> Any:
+    """Return JSON in whose texts each ${NAME} is what the environment has for it."""
+
+    def found(hit: re.Match[str]) -> str:
+        text = os.environ.get(hit[1], hit[2])
+        if text is None:
+            raise ValueError(f"{where}the variable {hit[1]} is not set")
+        return json.dumps(text)[1:-1]
+
+    return json.loads(re.sub(VARIABLE, found, json.dumps(value)))
+
+
+def add_target(found: Msg, name: str, target: Any, options: Msg) -> None:
+    """Add a server, under a name that applications accept at the beginning of a tool's."""
+    name = re.sub("[^A-Za-z0-9]+", "-", name).strip("-") or "server"
+    if name in found:
+        raise ValueError(f"two servers have the name {name}: name them in an mcp.json")
+    found[name] = target, options
+
+
+def targets_of(args: Any, command: list[str]) -> Msg:
+    """Return the servers of a command line: {name: (target, options)}; ValueError: it is wrong."""
+    found: Msg = {}
+    for target in args.target:
+        if target.endswith(".json"):
+            for name, each in read_config(target).items():
+                add_target(found, name, *each)
+        elif "://" in target:
+            add_target(found, target.split("/")[2], target, url_options(args, target))
+        else:
+            add_target(found, pathlib.Path(target).stem, target, {})
+    if command:
+        add_target(found, pathlib.Path(command[0]).stem, command, {})
+    if not found:
+        raise ValueError("give a URL, a .py file, an mcp.json, or a command after --")
+    if args.header or args.token and not args.http:
+        if sum("://" in target for target in args.target) != 1:
+            raise ValueError("--header, and --token without --http, are for one URL; for more, "
+                             'write an mcp.json with "headers"')  # fmt: skip
+    return found
+
+
+def url_options(args: Any, url: str) -> Msg:
+    """Return the options of the Client for the URL of a command line."""
+    headers: Msg = {}
+    for word in args.header:
+        name, colon, text = word.partition(":")
+        if not (name and colon):
+            raise ValueError(f"--header={word}: expected NAME:VALUE")
+        headers[name] = with_variables(text.strip(), "--header: ")
+    token = "" if args.http else args.token or os.environ.get(TOKEN)
+    if "authorization" in map(str.lower, headers):
+        return {"headers": headers}
+    if token and not re.match(r"https:|http://(localhost|127[.\d]+|\[::1\])([:/]|$)", url):
+        raise ValueError(f"{url} is not https: the token of --token or ${TOKEN} is not sent. "
+                         "--header 'Authorization: Bearer ...' is, at your own risk")  # fmt: skip
+    return {"headers": headers, **({"token": token} if token else {"auth": LOGIN})}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -465,24 +530,20 @@ def main(argv: list[str] | None = None) -> int:
     add = parser.add_argument
     add("target", nargs="*", help="a URL, a .py file, an mcp.json; or -- COMMAND")
     add("--http", metavar="[HOST:]PORT", help="serve there, not on standard input and output")
-    add("--token", help="with --http: what clients must send as their bearer token")
+    add("--token", help="bearer token to send to the URL; with --http, what clients must send; "
+        f"${TOKEN} is safer")  # fmt: skip
+    add("--header", action="append", default=[], metavar="NAME:VALUE",
+        help="send it to the URL; ${NAME} is replaced from the environment")  # fmt: skip
     end = words.index("--") if "--" in words else len(words)
-    args, command, found = parser.parse_args(words[:end]), words[end + 1 :], {}
+    args, command = parser.parse_intermixed_args(words[:end]), words[end + 1 :]
     try:
-        for target in args.target:
-            if target.endswith(".json"):
-                found.update(read_config(target))
-            elif "://" in target:
-                found[target.split("/")[2]] = target, {"auth": LOGIN}
-            else:
-                found[pathlib.Path(target).stem] = target, {}
-        if command:
-            found[pathlib.Path(command[0]).stem] = command, {}
-        if not found:
-            raise ValueError("give a URL, a .py file, an mcp.json, or a command after --")
+        found = targets_of(args, command)
         gateway = Gateway(found if len(found) > 1 else [*found.values()][0])
+        token = os.environ.get(TOKEN) if args.token is None else args.token
+        if args.http and token == "":  # it must not open the gateway to all
+            raise ValueError(f"the token is empty: unset ${TOKEN}, or put a token into it")
         host, _, port = (args.http or "0").rpartition(":")
-        options = {"host": host or "127.0.0.1", "port": int(port), "token": args.token}
+        options = {"host": host or "127.0.0.1", "port": int(port), "token": token}
     except (OSError, ValueError) as exc:
         parser.error(str(exc))
     gateway.run(**({"transport": "http", **options} if args.http else {}))
