@@ -1017,9 +1017,7 @@ def check_level(level: str) -> None:
 class Facts:
     """The facts on which a request may rely."""
 
-    def __init__(
-        self, rev: str, client_info: Msg, client_capabilities: Msg, log_level: str | None
-    ):
+    def __init__(self, rev: str, client_info: Msg, client_capabilities: Msg, log_level: str | None):
         self.rev, self.client_info = rev, client_info
         self.client_capabilities = client_capabilities
         self.log_level = log_level  #: the mildest severity to send, or None for silence
@@ -1586,9 +1584,7 @@ def set_trace(trace: Trace | None) -> None:
 class PendingRequest:
     """One request of ours that has no answer yet."""
 
-    def __init__(
-        self, method: str, send: Send, deadline: Deadline, on_progress: Function | None
-    ):
+    def __init__(self, method: str, send: Send, deadline: Deadline, on_progress: Function | None):
         self.method, self.send, self.deadline = method, send, deadline
         self.on_progress = on_progress
         #: a result, or an error as a value: Python logs exceptions that nobody awaits
@@ -1793,8 +1789,7 @@ class Peer(Requester):
         try:
             kind = classify(msg)
             if kind == REQUEST:
-                exchange = self.accept(msg, send, caller, size)
-                return self.tasks.spawn(self.reply(exchange, put))
+                return self.tasks.spawn(self.reply(self.accept(msg, send, caller, size), put))
         except (ProtocolError, RPCError) as exc:
             return self.refuse(exc, put or send, msg)
         if kind != NOTIFICATION:
@@ -2019,8 +2014,7 @@ class Peer(Requester):
         self.end_reason = end_reason
         waited: set[Any] = {self._cancel_request(each, "the caller has gone")
                             for each in [*self.pending]} - {None}
-        self.fail_all(
-            ConnectionClosed(f"this program has closed the connection to {self.name}"))
+        self.fail_all(ConnectionClosed(f"this program has closed the connection to {self.name}"))
         # Before Python 3.12, a task may not have begun yet: cancelled now, it would answer nothing.
         await asyncio.sleep(0)
         self.tasks.running.discard(asyncio.current_task())  # a callback may close us, and go on
@@ -2426,9 +2420,7 @@ class Checking:
         return made + [self._apply_alternatives(node, word, value, evaluated)
                        for word in ("anyOf", "oneOf") if word in node]
 
-    def _apply_alternatives(
-        self, node: Node, word: str, value: JSON, evaluated: set[Any]
-    ) -> Any:
+    def _apply_alternatives(self, node: Node, word: str, value: JSON, evaluated: set[Any]) -> Any:
         """Return what the first schema that matches makes of a value; raise if none does."""
         faults, matches = [], []
         for part in node[word]:
@@ -2629,7 +2621,10 @@ class Header(Row):
 def _read_iso(cls: Any, text: str) -> Any:
     # Python < 3.11: "Z" is unknown, and a fraction must have 3 or 6 digits
     text = re.sub(r"\.([0-9]+)", lambda digits: f".{digits[1]:0<6.6}", text)
-    return cls.fromisoformat(re.sub(r"(?<=[0-9])[zZ]\Z", "+00:00", text))
+    try:
+        return cls.fromisoformat(re.sub(r"(?<=[0-9])[zZ]\Z", "+00:00", text))
+    except ValueError as exc:
+        raise ValueError(f"{exc}; a {cls.__name__} looks like {cls.max.isoformat()}") from exc
 
 
 def _read_text(cls: Any, value: Any) -> Any:
@@ -3959,8 +3954,7 @@ class ServerExchange(Exchange):
         params = self.params if self.facts.rev >= MODERN else {}
         record: Msg = {}
         if "requestState" in params:
-            key = self.conversation.server.state_key
-            record = unseal(key, self._bound, params["requestState"])
+            record = unseal(self.conversation.server.state_key, self._bound, params["requestState"])
         self.has_journal = True
         return Journal(record, params.get("inputResponses", {}))
 
@@ -4414,8 +4408,7 @@ class Entry:
         # Clients get only texts of this library, and none that tell of another peer.
         foreign = (RemoteError, ProtocolError, ConnectionClosed)
         shown = shown and isinstance(exc, MCPError) and not isinstance(exc, foreign)
-        told = str(exc) if shown else "Internal error"
-        raise RPCError(INTERNAL_ERROR, told) from exc
+        raise RPCError(INTERNAL_ERROR, str(exc) if shown else "Internal error") from exc
 
 
 class Tool(Entry):
@@ -11091,9 +11084,7 @@ class OAuth:
             scopes.append("offline_access")
         return " ".join(dict.fromkeys(scope for scope in scopes if re.fullmatch(SCOPE, scope)))
 
-    async def obtain(
-        self, login: Login, server: Msg, scope: str, about: Fields
-    ) -> tuple[Msg, Msg]:
+    async def obtain(self, login: Login, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
         """Get tokens with the user's consent; return our client and the tokens."""
         from secrets import token_urlsafe
 
@@ -11118,16 +11109,13 @@ class OAuth:
                 "redirect_uri": uri, "code_verifier": verifier, **about}
         return client, await login.ask_tokens(server, client, form)
 
-    async def ask_user(
-        self, page: str, state: str, came: asyncio.Future[Fields] | None
-    ) -> Fields:
+    async def ask_user(self, page: str, state: str, came: asyncio.Future[Fields] | None) -> Fields:
         """Show a page; return the parameters with which the browser comes back."""
         write_stderr(f"To log in, open this page:\n\n    {page}\n\nWaiting for the browser to come "
                      f"back, for {self.timeout:g} seconds at most; Ctrl-C gives up.\n")
         showing = asyncio.ensure_future(maybe_await(self.open_browser(page)))
         try:
-            await asyncio.wait(
-                {showing, came or showing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({showing, came or showing}, return_when=asyncio.FIRST_COMPLETED)
             address = "" if came and came.done() else await showing
         finally:
             showing.cancel()
@@ -11173,9 +11161,7 @@ class ClientCredentials(OAuth):
     def __init__(self, client_id: str, client_secret: str | None = None, **options: Any):
         super().__init__(client_id=client_id, client_secret=client_secret, **options)
 
-    async def obtain(
-        self, login: Login, server: Msg, scope: str, about: Fields
-    ) -> tuple[Msg, Msg]:
+    async def obtain(self, login: Login, server: Msg, scope: str, about: Fields) -> tuple[Msg, Msg]:
         form = {**await self.grant(login, server, about), **without_none(scope=scope or None),
                 **about}
         return self.client, await login.ask_tokens(server, self.client, form)

@@ -4015,6 +4015,14 @@ class TestHosts:
         assert "datetime.date(2026, 1, 2)" in await value_of(fn, {"a": "2026-01-02"})
         assert "a: expected string, got integer" in await value_of(fn, {"a": 1})
 
+    @pytest.mark.parametrize("kind, like", [
+        ("date", "9999-12-31"), ("datetime", "9999-12-31T23:59:59.999999"), ("time", "23:59:59.999999"),
+    ])  # fmt: skip
+    async def test_the_error_of_a_text_that_is_not_a_date_or_a_time_shows_one(self, kind, like):
+        fn = run_source(f"def f(when: datetime.{kind}) -> str: return when.isoformat()")["f"]
+        assert f"a {kind} looks like {like}" in await value_of(fn, {"when": "tomorrow"})
+        assert await value_of(fn, {"when": like}) == like
+
     @pytest.mark.parametrize("text", ["10:30:00.5Z", "10:30:00.500000000Z", "10:30:00.50+00:00"])
     async def test_a_fraction_of_a_second_may_have_any_number_of_digits(self, text):
         """RFC 3339 section 5.6"""
@@ -7162,6 +7170,19 @@ class TestElicitation:
     """spec 2025-11-25: client/elicitation"""
 
     NEEDS = "2025-06-18"
+
+    async def test_the_error_of_a_form_with_a_wrong_date_shows_a_right_one(self):
+        app = m.Server("demo")
+
+        @app.tool
+        async def ask(ctx: m.Context) -> str:
+            with pytest.raises(m.SchemaError) as wrong:
+                await ctx.elicit("When?", datetime.date)
+            return str(wrong.value)
+
+        async with m.Client(app, revision=V4, elicit=lambda *_: {"value": "2026-02-30"}) as c:
+            told = await c.call("ask")
+        assert told.startswith("value: ") and "day" in told and told.endswith("; a date looks like 9999-12-31")
 
     @over_each_link
     async def test_one_value_of_every_kind(self, link):
