@@ -16513,6 +16513,40 @@ class TestReadme:
         }  # fmt: skip
         assert {*re.findall(r"\b(\w+)=", ours)} - options == {"ge", "multiple_of"}  # of Field()
 
+    async def test_the_keywords_beside_those_of_pydantic_are_the_same(self):
+        """What pydantic's Field() carries is read by its names."""
+        page = (HERE / "examples" / "porting" / "README.md").read_text("utf-8")
+        rows = re.findall(r"^\| `(Field\(.*?\))`.*\| `(Annotated\[.*\])` \|$", page, re.MULTILINE)
+        assert len(rows) == 7
+        for field, annotation in rows:
+            note = eval(field, {"Field": types.SimpleNamespace})
+            ours = eval(annotation, {**vars(typing)})
+            theirs = typing.Annotated[(typing.get_args(ours)[0], note)]
+            schemas, app = [], m.Server("x")
+            for hint in ours, theirs:
+                def check(value): ...
+                check.__annotations__["value"] = hint
+                app.add_tool(check)
+                async with m.Client(app) as c:
+                    schemas += [tool["inputSchema"] for tool in await c.list_tools()]
+            assert schemas[0] == schemas[1] and len(schemas[0]["properties"]["value"]) > 1
+
+    async def test_a_middleware_measures_a_call_with_a_question_once(self, caplog):
+        page = (HERE / "examples" / "porting" / "README.md").read_text("utf-8")
+        (block,) = re.findall(r"```python\n([^`]*def measure.*?)```", page, re.DOTALL)
+        app, logger = m.Server("x"), logging.getLogger("test.measure")
+        exec(block, {**vars(m), **vars(typing), "app": app, "time": time, "logger": logger})
+
+        @app.tool
+        async def ask(ctx: m.Context) -> bool:
+            return (await ctx.elicit("Sure?", bool)).data
+
+        with caplog.at_level("INFO", "test.measure"):
+            async with m.Client(app, elicit=lambda message, schema: {"value": True}) as c:
+                assert await c.call("ask") is True
+        lines = [record.getMessage() for record in caplog.records if record.name == "test.measure"]
+        assert [line.split()[0] for line in lines] == ["server/discover", "tools/call"]
+
     def test_the_reference_has_every_verb_and_option(self, cli):
         for verb in m.VERBS:
             assert re.search(f"`{verb}[ `]", self.SHEET), verb
