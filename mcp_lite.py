@@ -344,9 +344,9 @@ class Row:
     def replace(self, **changes: Any) -> Any:
         return type(self)(**{**vars(self), **changes})
 
-# =====================================
+# ======================
 # Part I. Messages
-# =====================================
+# ======================
 
 ########################
 # 2. Errors
@@ -916,9 +916,9 @@ def is_modern(params: JSON) -> bool:
     """Return whether a request carries its own metadata."""
     return type(params) is dict and PROTOCOL_VERSION in object_of(params, "_meta")
 
-# =====================================
+# ======================
 # Part II. One conversation
-# =====================================
+# ======================
 
 ########################
 # 5. Requests in flight
@@ -2027,9 +2027,9 @@ class Peer(Requester):
             await asyncio.wait(waited, timeout=FAREWELL_SECONDS)
         await self.tasks.close()
 
-# =====================================
+# ======================
 # Part III. A server
-# =====================================
+# ======================
 
 ########################
 # 10. JSON Schema
@@ -3856,6 +3856,25 @@ __all__ += ["Context", "SyncContext"]
 Fn = TypeVar("Fn", bound=Function)
 
 
+class Unawaited:
+    """A coroutine that is neither true nor false: `if ctx.elicit(...)` lacks its await."""
+
+    def __init__(self, coro: Any):
+        self.coro = coro
+
+    def __getattr__(self, name: str) -> Any:  # send, throw, close
+        return getattr(self.coro, name)
+
+    def __await__(self) -> Any:
+        return self.coro.__await__()
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"write: await ctx.{self.coro.__name__}(...)")
+
+
+Coroutine.register(Unawaited)
+
+
 def _sync_or_async(method: Fn) -> Fn:
     """Let a method of Context be awaited on the loop, and called without await in a thread."""
 
@@ -4027,7 +4046,7 @@ class Context(ServerExchange):
     def _on_loop(self, coro: Any) -> Any:
         """Return a coroutine on the loop; in another thread, its result."""
         if asyncio._get_running_loop() is self.conversation.loop:
-            return coro
+            return Unawaited(coro)
         import concurrent.futures
 
         with self.server.threads.blocked():
@@ -5670,9 +5689,9 @@ async def tell_end(ctx: Context) -> None:
     await ctx.send(notification("notifications/cancelled", {
         "requestId": ctx.req_id, "reason": "the server ended the subscription"}))
 
-# =====================================
+# ======================
 # Part IV. stdio
-# =====================================
+# ======================
 
 ########################
 # 22. Lines and pipes
@@ -5964,9 +5983,9 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
             await tasks.close()
             await transport.close()
 
-# =====================================
+# ======================
 # Part V. A client
-# =====================================
+# ======================
 
 ########################
 # 24. Answers and announcements
@@ -7316,9 +7335,9 @@ CONNECTORS.append((
     and not re.match("[A-Za-z]+://", str(target)), StdioTransport
 ))
 
-# =====================================
+# ======================
 # Part VI. HTTP
-# =====================================
+# ======================
 
 ########################
 # 29. HTTP/1.1
@@ -10013,9 +10032,9 @@ def is_url(target: Any) -> bool:
 
 CONNECTORS.append((is_url, HTTPTransport))
 
-# =====================================
+# ======================
 # Part VII. Authorization
-# =====================================
+# ======================
 
 ########################
 # 43. OAuth rules
@@ -11395,9 +11414,9 @@ class Guard(Authenticator):
         )
         return 200, headers, json.dumps(doc)
 
-# =====================================
+# ======================
 # Part VIII. The command line
-# =====================================
+# ======================
 
 ########################
 # 49. Showing

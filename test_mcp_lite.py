@@ -7334,6 +7334,35 @@ class TestElicitation:
             with pytest.raises(m.ToolError, match=says):
                 await c.call("tool")
 
+    @pytest.mark.filterwarnings("ignore:coroutine 'Context.elicit' was never awaited")
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    @both_eras
+    async def test_a_question_that_is_not_awaited_is_not_taken_for_consent(self, era):
+        async def tool(ctx: m.Context) -> str:
+            try:
+                return "deleted" if ctx.elicit("Sure?", bool) else "declined"
+            except TypeError as exc:
+                return str(exc)
+
+        app = asking_app(tool)
+        async with m.Client(app, elicit=lambda message, schema: None, revision=era) as c:
+            await c.call("tool")
+            gc.collect()  # the coroutine that Python warns of
+        assert app.seen == ["write: await ctx.elicit(...)"]
+
+    @both_eras
+    async def test_questions_can_be_awaited_in_tasks(self, era):
+        async def tool(ctx: m.Context) -> str:
+            first = asyncio.create_task(ctx.elicit("A?", str, key="a"))
+            answers = await asyncio.gather(first, ctx.elicit("B?", str, key="b"))
+            answers.append(await asyncio.wait_for(ctx.elicit("C?", str, key="c"), 30))
+            return " ".join(answer.data for answer in answers)
+
+        app = asking_app(tool)
+        async with m.Client(app, elicit=lambda message, schema: {"value": message}, revision=era) as c:
+            await c.call("tool")
+        assert app.seen[-1] == "A? B? C?"
+
     async def test_an_answer_is_not_taken_for_consent(self):
         async def tool(ctx: m.Context) -> str:
             return "done" if await ctx.elicit("Sure?", bool) else "declined"
@@ -16831,7 +16860,7 @@ class TestCuts:
 
     def test_a_part_begins_with_three_lines(self):
         parts = re.findall(r"^# (Part [IVX]+)\. ", SOURCE, re.M)
-        banners = re.findall(r"^# ={37}\n# (Part [IVX]+)\. \w.*\n# ={37}\n\n#{24}\n", SOURCE, re.M)
+        banners = re.findall(r"^# ={22}\n# (Part [IVX]+)\. \w.*\n# ={22}\n\n#{24}\n", SOURCE, re.M)
         assert parts == banners and len(parts) > 5
 
     @pytest.mark.parametrize("name", re.findall(r"^# (Part [IVX]+)\.", SOURCE, re.M)[1:])
