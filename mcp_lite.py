@@ -8603,7 +8603,7 @@ class Stream:
         response = self.release()
         if response and response.begun:
             await response.end(data)
-        elif response:  # the request has no answer, but HTTP needs a response
+        elif response:  # without an answer, HTTP still needs a response
             await response.send(200, STREAM_HEADERS)
 
 
@@ -8868,7 +8868,7 @@ async def serve_page(
 # 39. The endpoint
 ########################
 # Problem. Requests arrive from any engine: which message is it, and whose session? answer() lets a
-#          request in, and post() finds the conversation that serves its message.
+#          request in, then reads its body; post() finds the conversation that serves its message.
 # Rule.    The id of a session cannot be guessed. Only the principal that opened the session can use
 #          it; for all others it does not exist.
 # Limits.  Of too many sessions, the one that was idle longest ends. A stream may outlive the token
@@ -9124,8 +9124,8 @@ class Endpoint:
         """Return the session of a GET or a DELETE: the modern era has neither."""
         if header_revision(request.headers) >= MODERN:
             # spec: basic/transports/streamable-http#earlier-streamable-http-revisions
-            raise HTTPError(f"this revision has no {request.method}", 405,
-                            {"allow": "POST, OPTIONS"})
+            raise HTTPError(
+                f"this revision has no {request.method}", 405, {"allow": "POST, OPTIONS"})
         return self.session_of(request.headers.get(SESSION_HEADER), request)
 
     async def delete(self, request: HTTPRequest, response: Response) -> None:
@@ -9309,7 +9309,7 @@ class ASGIResponse(Response):
                     await self._emit(start)
                 if more or len(pieces) > 1:
                     await self._send(pieces, more)
-                else:  # it is short
+                else:
                     await self._emit({"type": "http.response.body", "body": pieces[0]})
         # Servers raise the first or the second when a client is gone, _send() the third.
         except (OSError, RuntimeError, RequestTimeout):
@@ -9318,7 +9318,7 @@ class ASGIResponse(Response):
 
     async def _send(self, pieces: list[bytes], more: bool) -> None:
         """Send pieces; with each, a server may wait for its client."""
-        async with Deadline(STALL_SECONDS, RequestTimeout(), NEVER) as self.timer:
+        async with Deadline(STALL_SECONDS, RequestTimeout(), longest=NEVER) as self.timer:
             with self.app.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
                 while pieces:
                     data, more_body = pieces.pop(0), more or len(pieces) > 0
@@ -9741,7 +9741,7 @@ class ModernTransport(Transport):
             await self._post(msg, data, pending)
 
     async def _exchange(self, msg: Payload, data: bytes, pending: set[str]) -> None:
-        """POST a message or a batch; each `pending` request gets a response or an error."""
+        """POST; each `pending` request gets a response or an error."""
         task = asyncio.current_task()
         self.exchanges[task] = pending
         try:
