@@ -102,6 +102,8 @@ def test_routes_and_tools_of_a_fastapi_application_share_its_database():
         url = f"http://127.0.0.1:{port}/ai/mcp"
         async with Client(url, token="secret") as c:
             assert await c.call("order", {"item": "tea"}) == 1
+            calls = [c.call("order", {"item": "tea"}) for _ in range(200)]
+            assert sorted(await asyncio.gather(*calls)) == [*range(2, 202)]
         with pytest.raises(AuthError):
             async with Client(url) as c:
                 await c.list_tools()
@@ -109,7 +111,7 @@ def test_routes_and_tools_of_a_fastapi_application_share_its_database():
     with running(*command, "--port", str(port), "--timeout-graceful-shutdown", "5", MCP_TOKEN="secret") as server:
         assert json.loads(fetch(f"http://127.0.0.1:{port}/orders")) == []
         asyncio.run(main())
-        assert json.loads(fetch(f"http://127.0.0.1:{port}/orders")) == ["tea"]
+        assert json.loads(fetch(f"http://127.0.0.1:{port}/orders")) == ["tea"] * 201
     assert "Application shutdown complete" in server.said and "Traceback" not in server.said
 
 

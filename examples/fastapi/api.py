@@ -13,6 +13,7 @@ import os
 import pathlib
 import sqlite3
 import sys
+import threading
 from collections.abc import AsyncIterator
 
 from fastapi import FastAPI, Request
@@ -34,11 +35,13 @@ async def lifespan(api: FastAPI) -> AsyncIterator[None]:
 
 
 api = FastAPI(lifespan=lifespan)
+lock = threading.Lock()  # routes and tools run in threads, and have one connection
 
 
 @api.get("/orders")
 def orders(request: Request) -> list[str]:
-    return [item for (item,) in request.app.state.database.execute("SELECT item FROM orders")]
+    with lock:
+        return [item for (item,) in request.app.state.database.execute("SELECT item FROM orders")]
 
 
 async def shared(server: Server) -> AsyncIterator[sqlite3.Connection]:
@@ -54,7 +57,7 @@ def order(item: str, ctx: SyncContext) -> int:
     """Order something; return the number of the order."""
     if not item:
         raise ToolError("the item has no name")
-    with ctx.lifespan as database:  # commits
+    with lock, ctx.lifespan as database:  # commits
         return database.execute("INSERT INTO orders (item) VALUES (?)", (item,)).lastrowid
 
 
