@@ -9702,12 +9702,16 @@ Pending = Optional[set[str]]
 warn_once = lru_cache()(logger.warning)
 
 
+class KnownTool(Row):
+    mirrors: list[Mirror]  # all that mirrored_headers() reads
+
+
 class ModernTransport(Transport):
     """The modern era: each message is a POST, whose response has all that belongs to it."""
 
     outlives_server = True
     rev = ""  # the revision, once it is negotiated
-    session: Fields = {}  # legacy: the header that names the session, if there is one
+    session: Fields = {}  # legacy: the header that names the session
     #: makes an Authorizer of `auth=`, or returns None; section 47 puts one here
     authorizer_of: Any = nothing
 
@@ -9725,7 +9729,7 @@ class ModernTransport(Transport):
         if self.auth is None:
             raise TypeError(f"auth= cannot be of type {type(auth).__name__}: "
                 'pass "oauth", an OAuth(...), a token, or a function that returns one')
-        self.tools: dict[str, Any] = {}  #: by name; of each just what mirrored_headers() reads
+        self.tools: dict[str, KnownTool] = {}  #: by name
         self.inbox, self.tasks = Inbox(), Tasks()
         self.exchanges: dict[Any, set[str]] = {}  #: by task, its `pending` requests
 
@@ -9868,8 +9872,7 @@ class ModernTransport(Transport):
         self.rev = rev or ""
 
     def learn_tool(self, tool: Msg) -> None:
-        mirrors = mirrors_of(tool.get("inputSchema"))
-        self.tools[tool["name"]] = types.SimpleNamespace(mirrors=mirrors)
+        self.tools[tool["name"]] = KnownTool(mirrors_of(tool.get("inputSchema")))
 
     def end(self) -> None:
         self.auth.closing = True
