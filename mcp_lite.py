@@ -945,6 +945,11 @@ NOBODY = Caller()
 class Exchange:
     """One request of the peer."""
 
+    over = False  #: whether it is answered or cancelled
+    size = 0  #: bytes that it holds, as Peer.loads counts them
+    facts: Any = None  #: its Facts, once they are checked
+    task: Any = None
+
     def __init__(self, conversation: Any, msg: Msg, send: Send, caller: Caller):
         self.conversation = conversation  #: our Peer, which serves it
         self.msg, self.send, self.caller = msg, send, caller
@@ -955,10 +960,6 @@ class Exchange:
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
         #: for whom it counts: its owner, or all who come from its address
         self.client_key = caller.owner or caller.address
-        self.over = False  #: whether it is answered or cancelled
-        self.size = 0  #: bytes that it holds, as Peer.loads counts them
-        self.facts: Any = None  #: its Facts, once they are checked
-        self.task: Any = None
 
     @property
     def meta(self) -> Msg:
@@ -1030,12 +1031,13 @@ START, AGREED, READY, DONE = "start", "agreed", "ready", "done"
 class Session(Facts):
     """The facts of a legacy conversation; of a modern one, its revision."""
 
+    state = START
+    subscriptions: frozenset[str] = frozenset()  #: URIs that the client watches
+
     def __init__(self) -> None:
         # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
         super().__init__(NEWEST_LEGACY, {}, {}, "info")
-        self.state = START
         self.server_capabilities: Msg = {}
-        self.subscriptions: frozenset[str] = frozenset()  #: URIs that the client watches
 
     def resume(self, rev: str) -> None:
         """Begin without a handshake."""
@@ -1240,13 +1242,14 @@ class Threads:
     A call that is cancelled before it has a thread is dropped; one that runs goes on.
     """
 
+    threads = jobs = 0  # jobs wait or run
+
     def __init__(self, limit: int):
         import queue
 
         self.limit, self.ceiling = limit, limit + 10 * TOOL_THREADS  # whatever blocked() adds
         self.lock = threading.Lock()
         self.queue: Any = queue.SimpleQueue()
-        self.threads = self.jobs = 0  # jobs wait or run
 
     def run(self, fn: Function, *args: Any) -> Future:
         """Return a future of what fn(*args) returns in a thread, with our context variables; raise
@@ -1486,9 +1489,10 @@ def call_on(loop: Any, fn: Function, *args: Any) -> None:
 class Inbox:
     """Messages that wait for one reader. Writers, of any thread, wait for room."""
 
+    closed = False
+
     def __init__(self) -> None:
         self.items: deque[Any] = deque()
-        self.closed = False
         self.sleepers: deque[Future] = deque()  # of those who wait for an item, or for room
 
     async def take(self) -> list[Any]:
@@ -1584,12 +1588,13 @@ def set_trace(trace: Trace | None) -> None:
 class PendingRequest:
     """One request of ours that has no answer yet."""
 
+    progress = float("-inf")
+
     def __init__(self, method: str, send: Send, deadline: Deadline, on_progress: Function | None):
         self.method, self.send, self.deadline = method, send, deadline
         self.on_progress = on_progress
         #: a result, or an error as a value: Python logs exceptions that nobody awaits
         self.answer: asyncio.Future[Msg | MCPError] = deadline.loop.create_future()
-        self.progress = float("-inf")
         #: callbacks that still run: they end before the result is returned
         self.reports: set[Any] = set()
 
@@ -7162,6 +7167,8 @@ class StdioTransport(LineTransport):
             sent a message), and again after SIGTERM
     """
 
+    process: Any = None  # a Popen
+    garbage = ""  # the first line of its stdout that was not a message
     _group_lives = True
     _ends: list[Future]  # of the child and of its stderr, once it is started
 
@@ -7185,8 +7192,6 @@ class StdioTransport(LineTransport):
             self.env[name.upper() if WINDOWS else name] = value  # there, Path is PATH
         self.stderr = stderr or (lambda line: write_stderr(f"{line}\n"))
         self.exit_seconds = exit_seconds
-        self.process: Any = None  # a Popen
-        self.garbage = ""  # the first line of its stdout that was not a message
         self.last_words: deque[str] = deque(maxlen=10)  # lines of its stderr
         self._room = threading.Semaphore(MAX_LINES)  # for lines on their way to the loop
         self._patience = min(exit_seconds, MOMENT_SECONDS)
@@ -7545,16 +7550,17 @@ CHUNK_LINE = rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
 class Wire(asyncio.StreamReader):
     """A connection, at either end: from bytes, which asyncio feeds it, to heads and bodies."""
 
+    transport: Any = None  # once it is open
+    buffer, pos = b"", 0  # what has arrived; it is unread from `pos` on
+    ended = False  # nothing more will arrive
+    paused = False
+    missing: Any = 0  # bytes of the body, or of its chunk
+    chunked = False  # whether another chunk of the body may follow
+    in_chunks = False  # whether a chunk was begun: its CRLF comes first
+
     def __init__(self) -> None:
         super().__init__()
         self.arrived = asyncio.Event()
-        self.transport: Any = None  # once it is open
-        self.buffer, self.pos = b"", 0  # what has arrived; it is unread from `pos` on
-        self.ended = False  # nothing more will arrive
-        self.paused = False
-        self.missing: Any = 0  # bytes of the body, or of its chunk
-        self.chunked = False  # whether another chunk of the body may follow
-        self.in_chunks = False  # whether a chunk was begun: its CRLF comes first
 
     def set_transport(self, transport: Any) -> None:  # once more when TLS begins in a tunnel
         self.transport = transport
@@ -9650,9 +9656,10 @@ class HTTPClient:
 class Authorizer:
     """Adds to our requests what authorizes them: here `token`, a str or a function, if any."""
 
+    closing = False  # whether not to ask the user any more
+
     def __init__(self, http: HTTPClient, token: Any = None):
         self.http, self.token = http, token if callable(token) else sendable_token(token)
-        self.closing = False  # whether not to ask the user any more
 
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
         """Return what to send with a request; the user may be asked if `ask`."""
