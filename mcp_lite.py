@@ -728,6 +728,11 @@ def as_list(value: Any) -> list[Any]:
     return [*value] if isinstance(value, (list, tuple)) else [value]
 
 
+def strings(value: JSON) -> list[str]:
+    """Return the strings in a list; some peers send one without a list."""
+    return [item for item in as_list(value) if isinstance(item, str)]
+
+
 def show_json(value: Any) -> str:
     """Return `value` for a message: short, as JSON; a container by its type only."""
     if isinstance(value, (list, dict)):
@@ -5649,7 +5654,7 @@ class Feed:
                     self.wanted[field] = True
                     self.subjects.add((method, None))
                 continue
-            names = [x for x in as_list(asked.get(field))[:MAX_ITEMS] if isinstance(x, str)]
+            names = strings(asked.get(field))[:MAX_ITEMS]
             if field == "taskIds" and names:
                 knows_tasks(ctx)
                 names = [job_id for job_id in names if job_of(ctx, job_id)]
@@ -6328,8 +6333,7 @@ def value_of(result: Msg) -> Any:
     """
     values = [value_of_block(block) for block in result.get("content") or []]
     if result.get("isError"):
-        raise ToolError("\n".join(value for value in values if isinstance(value, str))
-                        or "the tool failed without a message", result)
+        raise ToolError("\n".join(strings(values)) or "the tool failed without a message", result)
     out: JSON = result.get("structuredContent")
     if out is None and values != ["null"]:  # JSON for None; some servers write null for no output
         return values[0] if len(values) == 1 else values or None
@@ -10102,11 +10106,6 @@ def error_text(doc: Mapping[str, Any], secrets: Iterable[str] = ()) -> str:
     for secret in filter(None, secrets):
         words = words.replace(secret, "...")
     return words or "the body gives no reason"
-
-
-def strings(value: JSON) -> list[str]:
-    """Return the strings in a list; some servers send one without a list."""
-    return [item for item in as_list(value) if isinstance(item, str)]
 
 
 class UnsafeURL(AuthError, ValueError):
