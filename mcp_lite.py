@@ -8778,8 +8778,8 @@ def seconds_left(principal: Any) -> Any:
     return (NEVER if end is None else end) - time.time()
 
 
-def cannot_verify() -> HTTPError:
-    return HTTPError("tokens cannot be verified at the moment", 503, {"retry-after": "10"})
+cannot_verify = partial(HTTPError, "tokens cannot be verified at the moment", 503,
+                        {"retry-after": "10"})
 
 
 class Authenticator:
