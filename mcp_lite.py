@@ -1691,8 +1691,7 @@ class Requester:
 
     def resolve(self, req_id: JSON, outcome: MCPError | Msg) -> None:
         """End a request of ours, unless it has ended."""
-        pending = self._find(req_id)
-        if pending and not pending.answer.done():
+        if (pending := self._find(req_id)) and not pending.answer.done():
             pending.answer.set_result(outcome)
 
     def _take_progress(self, params: Msg) -> None:
@@ -2874,8 +2873,7 @@ class Shapes:
             return Shape({})
         if hint in PLAIN:  # 3.0 is an integer for JSON Schema, and not for range()
             return Shape({"type": KINDS[hint]}, int if hint is int else None)
-        known = _text_shape(hint) or self._self_described(hint)
-        if known:
+        if known := _text_shape(hint) or self._self_described(hint):
             return known
         if origin is typing.Literal or hasattr(hint, "__members__"):
             return _choice(args or [*hint.__members__.values()])
@@ -3568,8 +3566,7 @@ def sampling_result(answer: Any) -> Msg:
     """Return the result of sampling for what a callback returned: content, or {"content", ...}."""
     if not (isinstance(answer, dict) and "content" in answer):
         answer = {"stopReason": "endTurn", "content": answer}
-    content = blocks_of(answer["content"])
-    if not content:
+    if not (content := blocks_of(answer["content"])):
         raise ToolError("sample= returned None: it must return a text or content")
     return {**answer, "content": content}
 
@@ -8610,8 +8607,7 @@ class Stream:
 
     async def end(self, data: bytes = b"") -> None:
         """End the connection of the reader, if there is one."""
-        response = self.release()
-        if response and response.begun:
+        if (response := self.release()) and response.begun:
             await response.end(data)
         elif response:  # without an answer, HTTP still needs a response
             await response.send(200, STREAM_HEADERS)
@@ -8733,8 +8729,7 @@ class HTTPSession(HTTPConversation):
         stream = self.streams.get(name)
         if not (stream and (number == stream.newest or (stream, number + 1) in self.endpoint.kept)):
             raise ProtocolError("the events after last-event-id are not kept")
-        former = stream.release()
-        if former:
+        if former := stream.release():
             self.endpoint.tasks.spawn(former.end())
         stream.sent = number
         await stream.attach(response, COMMENT)
@@ -9097,8 +9092,7 @@ class Endpoint:
     def session_of(self, id: str | None, caller: Caller) -> HTTPSession:
         if id is None:
             raise ProtocolError(f"the header {SESSION_HEADER} is missing: send initialize first")
-        session = self.sessions.get(id)
-        if not session or session.owner != caller.owner:
+        if not (session := self.sessions.get(id)) or session.owner != caller.owner:
             # spec 2025-11-25: basic/transports#session-management
             raise ProtocolError("the session does not exist: initialize again", http_status=404)
         session.touch()
@@ -10935,12 +10929,10 @@ class Login(Authorizer):
             # spec: basic/authorization/index#canonical-server-uri -- "without the trailing slash"
             resource = str(self.url).rstrip("/")
         # spec: basic/authorization/client-registration#authorization-server-binding
-        issuer = next(filter(self.oauth.takes, issuers), None)
-        if issuer is None:
+        if (issuer := next(filter(self.oauth.takes, issuers), None)) is None:
             raise AuthError(f"authorization_servers of {self.url} is {show(issuers)}, without "
                             f"{self.oauth.issuer or 'any'}")
-        server = await self.fetcher.server_of(issuer)
-        if server is None and where:
+        if (server := await self.fetcher.server_of(issuer)) is None and where:
             tried = ", ".join(server_metadata_urls(issuer))
             raise AuthError(f"{issuer} has no metadata: none of {tried} is there")
         server = server or default_server(self.url)
@@ -11860,8 +11852,8 @@ async def do_info(c: Client, args: Any) -> Shown:
     lines = [one_line(f"{info.get('name')} {info.get('version') or ''}, revision {c.revision}"),
              one_line(f"capabilities: {', '.join(c.server_capabilities)}")]
     lines += wrapped(c.instructions or "", 0)
-    found: Msg = {"revision": c.revision, "serverInfo": info,
-                  "capabilities": c.server_capabilities, "instructions": c.instructions}
+    found = Msg(revision=c.revision, serverInfo=info, capabilities=c.server_capabilities,
+                instructions=c.instructions)
     for kind, key in LISTS.items():
         try:
             found[key] = await listed(c, kind)
@@ -11945,8 +11937,8 @@ def do_logout(args: Any) -> None:
         parse_url(args.target)
     except (TypeError, ValueError):
         raise UsageError(f"a login needs a URL, not {args.target}") from None
-    print(f"logged out of {args.target}" if asyncio.run(logout(args.target))
-          else f"not logged in to {args.target}")
+    done = "logged out of" if asyncio.run(logout(args.target)) else "not logged in to"
+    print(f"{done} {args.target}")
 
 
 def load_file(path: str) -> types.ModuleType:
@@ -12245,8 +12237,8 @@ def complain(exc: Exception, as_json: bool = False) -> int:
     if "No module named 'mcp_lite'" in last_words:
         text += "; put mcp_lite.py beside it, or write FILE.py:APP"
     if as_json:
-        text = json.dumps({"error": {"message": one_line(exc), "code": getattr(exc, "code", None),
-                                     "status": status}})
+        text = json.dumps({"error": Msg(
+            message=one_line(exc), code=getattr(exc, "code", None), status=status)})
     write_stderr(f"{text}\n")
     return status
 
