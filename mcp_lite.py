@@ -5114,6 +5114,8 @@ class Server:
 
     def on(self, name: str) -> Callable[[Fn], Fn]:
         """Take a notification of the client: fn(params)."""
+        if name in METHODS and not re.search("/(initialized|cancelled|roots/.*)$", name):
+            logger.warning("@on(%r) is never called", name)
         return partial(_enter, self.listeners, name)
 
     def route(

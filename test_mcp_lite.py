@@ -2961,6 +2961,15 @@ class TestAsking:
             one, two = await asyncio.gather(*calls, return_exceptions=True)
         assert isinstance(one, m.ConnectionClosed) and str(one) == str(two) and one is not two
 
+    @pytest.mark.parametrize("name, called", [
+        ("notifications/progress", False), ("notifications/message", False), ("tools/call", False), ("ping", False),
+        ("notifications/initialized", True), ("notifications/cancelled", True),
+        ("notifications/roots/list_changed", True), ("notifications/acme", True),
+    ])  # fmt: skip
+    def test_a_server_logs_that_what_no_client_announces_is_never_heard(self, name, called, caplog):
+        m.Server().on(name)(print)
+        assert caplog.messages == [f"@on({name!r}) is never called"] * (not called)
+
     def test_who_listens_for_progress_is_told_where_it_goes(self, caplog):
         m.Client(m.Server()).on("notifications/progress")(print)
         assert caplog.messages == ["@on('notifications/progress') is never called: pass progress= to call()"]
