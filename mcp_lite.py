@@ -7903,12 +7903,6 @@ def header_revision(headers: Fields) -> str:
     return name
 
 
-def bearer_of(headers: Fields) -> str | None:
-    """Return the token of a bearer. RFC 6750 §2.1"""
-    found = re.fullmatch("(?i)bearer +(.+)", headers.get("authorization", ""))
-    return found and found[1]
-
-
 def sendable_token(token: Any) -> Any:
     """Return a token, or None; ValueError for what no header can carry."""
     if token is not None and not (isinstance(token, str) and re.fullmatch(r"[\x21-\x7e]+", token)):
@@ -8803,9 +8797,11 @@ class Authenticator:
         """Return the sender of a request; HTTPError without a valid token with all scopes."""
         from hmac import compare_digest
 
-        token = bearer_of(request.headers)
-        if token is None:  # one in the query alone does not count: RFC 6750 §5.3
+        # RFC 6750 §2.1; a token in the query alone does not count: §5.3
+        found = re.fullmatch("(?i)bearer +(.+)", request.headers.get("authorization", ""))
+        if not found:
             raise HTTPError("a bearer token is needed", 401, self.challenge())
+        token = found[1]
         known = [who for each, who in self.tokens.items()
                  if compare_digest(each, token.encode())
                  and seconds_left(who.principal) > -CLOCK_SECONDS]
