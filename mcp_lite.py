@@ -6291,11 +6291,11 @@ class Subscription:
 
     async def _listen(self) -> None:
         """Modern: keep a subscriptions/listen open; open it again when its stream is lost."""
-        client, method, params = self.client, "subscriptions/listen", {"notifications": self.wanted}
-        backoff = Backoff()
+        client, backoff = self.client, Backoff()
         while True:
             try:
-                await client.request(method, params, timeout=float("inf"), send=self._send)
+                await client.request("subscriptions/listen", {"notifications": self.wanted},
+                                     timeout=float("inf"), send=self._send)
                 # spec: basic/patterns/subscriptions#graceful-closure -- on a pipe, this is the end
                 kind = ConnectionClosed if client.transport.outlives_server else ProtocolError
                 problem: MCPError = kind(f"{client.peer.name} ended the subscription")
