@@ -9552,12 +9552,12 @@ class HTTPClient:
         redirects: int = MAX_REDIRECTS
     ) -> HTTPResponse:
         """Send a request; return its response when the head is there."""
-        fields = {"host": self.url.authority, "user-agent": f"mcp_lite/{__version__}"}
         forwarder = self.proxy if self.url.scheme == "http" else None  # for TLS it is a tunnel
-        if forwarder is not None:
-            fields.update(forwarder.headers)
-        # Without a coding: a small response must not unfold into a large one.
-        fields.update(headers, **{"accept-encoding": "identity"})
+        fields = {
+            "host": self.url.authority, "user-agent": f"mcp_lite/{__version__}",
+            **(forwarder.headers if forwarder else {}), **headers,
+            "accept-encoding": "identity"  # a small response must not unfold into a large one
+        }
         for _ in range(redirects + 1):
             url = self.url.replace(target=target)
             data = encode_request(method, str(url) if forwarder else target, fields, body)
