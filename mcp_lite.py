@@ -728,6 +728,11 @@ def as_list(value: Any) -> list[Any]:
     return [*value] if isinstance(value, (list, tuple)) else [value]
 
 
+def as_texts(value: Names) -> list[str]:
+    """Return one text, or several, as a list."""
+    return [value] if isinstance(value, str) else [*value]
+
+
 def strings(value: JSON) -> list[str]:
     """Return the strings in a list; some peers send one without a list."""
     return [item for item in as_list(value) if isinstance(item, str)]
@@ -4338,7 +4343,7 @@ SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
 def scope_list(scopes: Names) -> list[str]:
     """Return the scopes in "a b", or in ["a b", "c"]; ValueError for an invalid one."""
-    words = " ".join([scopes] if isinstance(scopes, str) else scopes).split()
+    words = " ".join(as_texts(scopes)).split()
     for word in words:
         if not re.fullmatch(SCOPE, word):
             raise ValueError(f"{word!r} is not a valid scope: use ASCII without quotes")
@@ -5605,7 +5610,7 @@ async def serve_completion(ctx: Context) -> Msg:
     fn = server.completions.get((entry.name, argument["name"]))
     others = object_of(object_of(ctx.params, "context"), "arguments")
     found = fn and await call_plain(fn, ctx, argument["value"], others)
-    values = [*map(str, [found] if isinstance(found, str) else found or ())]
+    values = [*map(str, as_texts(found or ()))]
     return {"completion": {"values": values[:MAX_COMPLETIONS], "total": len(values),
                            "hasMore": len(values) > MAX_COMPLETIONS}}
 
@@ -7070,11 +7075,9 @@ class Client(ClientSession):
 
         `resources` is for the list of resources.
         """
-        watched = [uris] if isinstance(uris, str) else list(uris)
-        return Subscription(self, {  # the arguments stand in the order of FILTERS
-            name: value for name, value in zip(FILTERS, (tools, prompts, resources, watched))
-            if value
-        }, callback, True)
+        wanted = (tools, prompts, resources, as_texts(uris))  # in the order of FILTERS
+        return Subscription(
+            self, {name: value for name, value in zip(FILTERS, wanted) if value}, callback, True)
 
     async def set_log_level(self, level: str) -> None:
         """Set the mildest level of log messages to be sent: "debug" to "emergency"."""
@@ -7833,7 +7836,7 @@ def is_loopback(host: str) -> bool:
 
 
 def checked_names(option: str, given: Names, pattern: str) -> set[str]:
-    names = [given] if isinstance(given, str) else [*given]
+    names = as_texts(given)
     for name in names:
         if not re.fullmatch(pattern, name.rstrip("/")):
             raise ValueError(
