@@ -11982,6 +11982,7 @@ def do_serve(args: Any) -> None:
         return
     host, _, port = args.http.rpartition(":")
     options = Msg(host=host.strip("[]") or "127.0.0.1", port=int(port), token=args.token)
+    own: Msg = {}
     try:
         Server().http(**options)
     except ValueError as exc:
@@ -11989,8 +11990,13 @@ def do_serve(args: Any) -> None:
     os.dup2(os.open(os.devnull, 0), 0)  # so that an unguarded app.run() ends
     with ExitStack() as loaded:  # nor may app.run("http") serve meanwhile, without our token
         loaded.callback(setattr, Server, "run", Server.run)
-        Server.run = lambda *_, **options: None  # type: ignore[method-assign]
+        Server.run = lambda *_, **given: own.update(given)  # type: ignore[method-assign]
         app = load_app(args.target)
+    if not args.token:  # then an unguarded app.run("http", token=...) says who is let in
+        guards = {name: own[name] for name in ("token", "verify", "auth") if own.get(name)}
+        options.update(guards)
+        if not guards:
+            write_stderr("no token is required; --token requires one\n")
     app.run("http", **options)
 
 

@@ -15774,6 +15774,27 @@ class TestServe:
             async with m.Client(url, token="hush") as c:
                 assert await c.call("one") == 1
 
+    @pytest.mark.parametrize("guard", ['token="own"', 'verify={"own": "ann"}.get'])
+    async def test_over_http_without_a_token_a_file_whose_run_is_not_guarded_keeps_its_own(self, guard, tmp_path):
+        text = CLI_FILES["tiny.py"].replace('if __name__ == "__main__":\n    app.run()', f"app.run('http', port=1, {guard})")
+        (tmp_path / "open.py").write_text(text)
+        env = {name: value for name, value in os.environ.items() if name != "MCP_LITE_TOKEN"}
+        command = [*COMMAND, "serve", str(tmp_path / "open.py"), "--http", "0"]
+        with started(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
+            line = next(line for line in process.stderr if b"http://" in line)
+            url = re.search(r"http://\S+", line.decode())[0]
+            with pytest.raises(m.AuthError):
+                await m.Client(url).connect()
+            async with m.Client(url, token="own") as c:
+                assert await c.call("one") == 1
+
+    def test_over_http_without_any_token_it_says_so(self, counter, monkeypatch):
+        monkeypatch.delenv("MCP_LITE_TOKEN", raising=False)
+        with started([*COMMAND, "serve", "shop.py", "--http", "0"], cwd=counter, stdin=subprocess.DEVNULL,
+                     stderr=subprocess.PIPE) as process:  # fmt: skip
+            assert process.stderr.readline().rstrip() == b"no token is required; --token requires one"
+            assert b" serves http://" in process.stderr.readline()
+
     async def test_a_file_with_another_copy_of_mcp_lite_beside_it(self, tmp_path):
         copy_mcp_lite(tmp_path / "mcp_lite.py")
         copy_mcp_lite(tmp_path / "vendored.py")
@@ -16502,7 +16523,7 @@ class TestReadme:
     # Public names that only other sections use; a user has no need of them.
     INNER = {
         m.Server: "",
-        m.Context: "has_journal finish input_required job journal release suspended title unfinished",
+        m.Context: "facts finish has_journal input_required job journal over release suspended title unfinished",
         m.Client: "catch_up modern",
     }
 
