@@ -1544,26 +1544,24 @@ class MemoryTransport(Transport):
 
     name = "in-memory peer"
 
-    def __init__(self) -> None:
-        self.other: MemoryTransport = self
-        self.inbox = Inbox()
+    def __init__(self, ours: Inbox, theirs: Inbox):
+        self.inbox, self.theirs = ours, theirs
 
     async def write(self, msg: Payload) -> None:
         message = MemoryMessage(encode(msg))
         message.caller = getattr(CURRENT.get(None), "caller", NOBODY)
-        if not await self.other.inbox.put(message):
+        if not await self.theirs.put(message):
             raise ConnectionClosed(f"the {self.name} {self.explain()}")
 
     async def close(self) -> None:
         self.inbox.close()
-        self.other.inbox.close()
+        self.theirs.close()
 
 
 def memory_transports() -> tuple[Transport, Transport]:
     """Return the two ends of a channel in memory; they may be used in two threads."""
-    ours, theirs = MemoryTransport(), MemoryTransport()
-    ours.other, theirs.other = theirs, ours
-    return ours, theirs
+    ours, theirs = Inbox(), Inbox()
+    return MemoryTransport(ours, theirs), MemoryTransport(theirs, ours)
 
 ########################
 # 9. Peer
