@@ -1,12 +1,15 @@
 """mcp_install: the entry of a server in the file of an application."""
 
 import asyncio
+import http.server
 import json
 import os
 import pathlib
+import shutil
 import stat
 import subprocess
 import sys
+import threading
 import zipfile
 
 import mcp_install
@@ -39,7 +42,33 @@ def home(tmp_path, monkeypatch):
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     pathlib.Path("shop.py").write_text(SERVER)
+    shutil.copy(ROOT / "mcp_lite.py", "mcp_lite.py")
     return tmp_path / "home"
+
+
+@pytest.fixture
+def url():
+    """Serve the shop at a URL, for a token."""
+    app = mcp_lite.Server("tea shop")
+
+    @app.tool
+    def add(a: int) -> int:
+        return a
+
+    served = app.start_in_thread("http", port=0, token="secret")
+    yield served.url
+    served.stop()
+
+
+def start(entry, **options):
+    """Start the command of an entry as an application does, and return what its tool returns."""
+
+    async def call():
+        command = [entry["command"], *entry["args"]]
+        async with mcp_lite.Client(command, env=entry.get("env"), cwd="/", **options) as client:
+            return await client.call("add", {"a": 1})
+
+    return asyncio.run(call())
 
 
 @pytest.fixture
@@ -68,20 +97,20 @@ def test_it_prints_the_entry_and_says_where_it_goes(install, home):
 @pytest.mark.parametrize(
     "app, words, entry",
     [
-        ("cursor", ["https://h/mcp", "--header", "K:v"],
-         {"mcpServers": {"mcp": {"url": "https://h/mcp", "headers": {"K": "v"}}}}),
-        ("vscode", ["https://h/mcp"], {"servers": {"mcp": {"type": "http", "url": "https://h/mcp"}}}),
-        ("gemini", ["https://h/mcp"], {"mcpServers": {"mcp": {"httpUrl": "https://h/mcp"}}}),
-        ("claude-desktop", ["https://h/mcp", "--name", "h"],
+        ("cursor", ["http://127.0.0.1:1/mcp", "--header", "K:v"],
+         {"mcpServers": {"127-0-0-1-1": {"url": "http://127.0.0.1:1/mcp", "headers": {"K": "v"}}}}),
+        ("vscode", ["http://127.0.0.1:1/mcp"], {"servers": {"127-0-0-1-1": {"type": "http", "url": "http://127.0.0.1:1/mcp"}}}),
+        ("gemini", ["http://127.0.0.1:1/mcp"], {"mcpServers": {"127-0-0-1-1": {"httpUrl": "http://127.0.0.1:1/mcp"}}}),
+        ("claude-desktop", ["http://127.0.0.1:1/mcp", "--name", "h"],
          {"mcpServers": {"h": {"command": sys.executable,
-                               "args": [str(ROOT / "mcp_lite.py"), "gateway", "https://h/mcp"]}}}),
+                               "args": [str(ROOT / "mcp_lite.py"), "gateway", "http://127.0.0.1:1/mcp"]}}}),
         ("zed", ["--name", "n", "--", sys.executable, "shop.py", "here", "work"],
          {"context_servers": {"n": {"command": sys.executable, "args": ["SHOP", "here", "work"]}}}),
     ],
 )  # fmt: skip
 def test_each_application_has_a_form_of_its_own(install, app, words, entry):
-    status, out, _ = install(app, *words)
-    assert status == 0
+    status, out, err = install(app, *words)
+    assert (status, "cannot reach http://127.0.0.1:1/mcp" in err) == ((0, False) if app == "zed" else (3, True))
     assert json.loads(out) == json.loads(json.dumps(entry).replace("SHOP", os.path.abspath("shop.py")))
 
 
@@ -91,6 +120,7 @@ def test_codex_reads_toml_which_is_printed_only(install):
         "[mcp_servers.shop]", f'command = "{sys.executable}"',
         f'args = ["{os.path.abspath("shop.py")}"]', 'env = { "K" = "v" }',
     ]  # fmt: skip
+    assert install("codex", "shop.py", "--name", "a shop")[1].startswith('[mcp_servers."a shop"]\n')
     status, out, err = install("codex", "shop.py", "--write")
     assert (status, out) == (2, "") and "by hand" in err
 
@@ -98,13 +128,95 @@ def test_codex_reads_toml_which_is_printed_only(install):
 @pytest.mark.parametrize("target", ["shop.py", "shop.py:app"])
 def test_an_application_without_a_path_can_start_what_is_written(install, target):
     entry = json.loads(install("cursor", target)[1])["mcpServers"]["shop"]
+    assert start(entry) == 1
 
-    async def call():
-        env = {"PYTHONPATH": str(ROOT)}
-        async with mcp_lite.Client([entry["command"], *entry["args"]], cwd="/", env=env) as client:
-            return await client.call("add", {"a": 1})
 
-    assert asyncio.run(call()) == 1
+@pytest.mark.parametrize("words", [
+    ["--token", "secret"], ["--header", "Authorization: Bearer secret"], ["--env", "MCP_LITE_TOKEN=secret"],
+], ids=["token", "header", "variable"])  # fmt: skip
+def test_a_url_and_a_token_give_an_entry_that_works_where_only_commands_are_started(install, home, url, words):
+    assert install("claude-desktop", url, *words, "--write")[0] == 0
+    file = home / ".config" / "Claude" / "claude_desktop_config.json"
+    [entry] = json.loads(file.read_text())["mcpServers"].values()
+    assert "secret" not in str(entry["args"]), "a list of processes shows these"
+    assert start(entry) == 1
+
+
+@pytest.mark.parametrize("app", ["claude-desktop", "cursor"])
+def test_every_header_reaches_the_server_at_the_url(install, app):
+    seen = []
+
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            seen.append([self.headers[name] for name in ("x-key", "path")])
+            self.send_error(503)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as served:
+        threading.Thread(target=served.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{served.server_port}/mcp"
+        assert install(app, url, "--header", "X-Key: a b", "--header", "Path:c:d")[0] == 3
+        served.shutdown()
+    assert seen[0] == ["a b", "c:d"]
+
+
+@pytest.mark.parametrize("words", [["--token", "secret"], ["--header", "authorization: Bearer secret", "--token", "x"]])
+def test_a_token_becomes_a_header_where_urls_are_used(install, url, words):
+    status, out, _ = install("cursor", url, *words)
+    [(name, entry)] = json.loads(out)["mcpServers"].items()
+    assert (status, name, entry["url"]) == (0, "tea-shop", url)
+    assert [*entry["headers"].values()] == ["Bearer secret"]
+
+
+@pytest.mark.parametrize("app", ["cursor", "claude-desktop"])
+def test_a_token_that_is_not_valid_is_not_written(install, home, url, app):
+    status, out, err = install(app, url, "--token", "guess", "--write")
+    assert (status, out) == (3, "") and "the bearer token is not valid" in err
+    assert os.listdir(home) == []
+
+
+def test_an_application_that_logs_in_itself_gets_a_url_that_asks_for_a_login(install, url, home):
+    assert install("cursor", url, "--write")[0] == 0
+    assert url in (home / ".cursor" / "mcp.json").read_text()
+    status, out, err = install("claude-desktop", url, "--write")
+    assert (status, out) == (3, "") and f"mcp_lite.py login {url}" in err
+
+
+@pytest.mark.parametrize("target, text, problem", [
+    ("shop.py:nix", SERVER, "no Server in "), ("shop.py:nix", SERVER, "that is named 'nix'; available: app"),
+    ("shop.py", "import argparse\nargparse.ArgumentParser().parse_args()\n", "it must call app.run()"),
+    ("shop.py", SERVER.replace("import Server", "import NoServer"), "cannot import name 'NoServer'"),
+    ("shop.py", SERVER.replace("add(a", "add(ctx, ctx2, *a"), "error: "),
+])  # fmt: skip
+@pytest.mark.parametrize("app", ["cursor", "codex", "mcpb"])
+def test_what_cannot_start_is_not_written_and_its_entry_is_still_printed(install, home, app, target, text, problem):
+    pathlib.Path("shop.py").write_text(text)
+    for more in ([], ["--write"]):
+        status, out, err = install(app, target, *more)
+        assert status == 3 and problem in err and "Traceback" not in out
+        assert ("shop.py" in out) == (app != "mcpb" and not more)
+    assert os.listdir(home) == [] and not [*pathlib.Path().glob("*.mcpb")]
+
+
+def test_a_url_needs_the_gateway_beside_the_file(tmp_path, home, url):
+    for path in ROOT / "mcp_lite.py", ROOT / "examples" / "programs" / "mcp_install.py":
+        shutil.copy(path, tmp_path / "work")
+    words = [sys.executable, "mcp_lite.py", "install", "claude-desktop", url, "--token", "secret", "--write"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 3 and "copy examples/programs/mcp_gateway.py" in done.stderr
+    assert done.stderr.endswith("\nnothing is written\n") and os.listdir(home) == []
+
+
+@pytest.mark.parametrize("called, words, name", [
+    ("tea shop", ["shop.py"], "tea-shop"), ("tea shop", ["--", sys.executable, "shop.py"], "tea-shop"),
+    ("tea shop", ["shop.py", "--name", "mine"], "mine"), ("\u8336", ["shop.py:app"], "shop"), (None, ["shop.py"], "shop"),
+])  # fmt: skip
+def test_the_entry_has_the_servers_own_name_or_that_of_its_file(install, called, words, name):
+    made = "Server()" if called is None else f"Server({called!r})"
+    pathlib.Path("shop.py").write_text(SERVER.replace('Server("shop")', made), "utf-8")
+    assert [*json.loads(install("cursor", *words)[1])["mcpServers"]] == [name]
+    bundle = words[:1] + words[1:] * ("--name" in words)
+    if bundle != ["--"]:
+        assert json.loads(install("mcpb", *bundle)[1])["name"] == name
 
 
 def test_a_batch_file_is_started_by_cmd(install):
@@ -180,6 +292,19 @@ def test_whatever_the_form_of_the_file_the_entry_is_found_in_it(install, setting
     assert after == {"mcpServers": {}, **wanted}
 
 
+@pytest.mark.parametrize("before, after", [
+    ('{"mcpServers": {"old": {"command": "x"}}}\n', '{"mcpServers": {"shop": NEW, "old": {"command": "x"}}}\n'),
+    ('{ "a": 1 }', '{ "mcpServers": {"shop": NEW}, "a": 1 }'),
+    ('{"a": 1,\n "b": 2}', '{"mcpServers": {"shop": NEW}, "a": 1,\n "b": 2}'),
+    ('{\n  "mcpServers": {"old": {}}\n}\n', '{\n  "mcpServers": {"shop": NEW, "old": {}}\n}\n'),
+])  # fmt: skip
+def test_an_entry_beside_others_on_one_line_stands_on_that_line(install, settings, before, after):
+    settings.write_text(before)
+    assert install("cursor", "shop.py", "--write")[0] == 0
+    new = json.dumps({"command": sys.executable, "args": [os.path.abspath("shop.py")]})
+    assert settings.read_text() == after.replace("NEW", new)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="modes of POSIX")
 def test_a_new_file_is_for_its_owner_alone(install, home):
     assert install("cursor", "shop.py", "--write")[0] == 0
@@ -229,7 +354,7 @@ def test_a_project_has_a_file_of_its_own(install):
         assert install(app, "shop.py", "--write", "--project")[0] == 0
         assert os.path.abspath("shop.py") in pathlib.Path(path).read_text()
     status, _, err = install("devin", "shop.py", "--write", "--project")
-    assert status == 2 and "no file is left alone" in err
+    assert status == 2 and "devin has no file for a folder: leave --project out" in err
 
 
 @pytest.mark.parametrize(
@@ -239,7 +364,13 @@ def test_a_project_has_a_file_of_its_own(install):
         (["cursor"], "required: target"),
         (["cursor", "none.py"], "there is no file none.py"),
         (["cursor", "no-such-program"], "there is no program 'no-such-program'"),
-        (["claude-desktop", "https://h/mcp", "--header", "K:v"], "starts commands only"),
+        (["cursor", "none.py", "--write"], "install: error: there is no file none.py"),
+        (["cursor", "https://"], "a URL is http(s)://host"),
+        (["cursor", "https://h/mcp", "https://i/mcp"], "'https://i/mcp' is one word too many"),
+        (["cursor", "https://h/mcp", "--env", "K=v"], "use --token or --header in place of --env"),
+        (["cursor", "http://127.example/", "--token", "t"], "is not https: its token"),
+        (["cursor", "shop.py", "--header", "K:v"], "for a command, use --env KEY=VALUE"),
+        (["mcpb", "shop.py", "--token", "t"], "for a command, use --env KEY=VALUE"),
     ],
 )
 def test_a_wrong_command_line_says_what_is_right(install, words, problem):
@@ -299,9 +430,9 @@ def test_a_bundle_has_all_that_the_server_needs_and_a_manifest(install, tmp_path
 
     assert asyncio.run(call()) == 4
     status, _, err = install("mcpb", "shop.py", "--write", "--name", "tea-shop")
-    assert status == 2 and "no bundle is written" in err, "it is there"
+    assert status == 2 and "File exists: 'tea-shop.mcpb'" in err
 
 
-@pytest.mark.parametrize("words", [["https://h/mcp"], ["--", "npx", "x"], ["none.py"]])
+@pytest.mark.parametrize("words", [["http://127.0.0.1:1/mcp"], ["--", "npx", "x"], ["none.py"]])
 def test_a_bundle_has_one_file_of_python_that_works(install, words):
     assert install("mcpb", "--write", *words)[0] == 2

@@ -4,12 +4,17 @@
     python3 mcp_lite.py install cursor server.py             show the entry, and where it belongs
     python3 mcp_lite.py install cursor server.py --write     put it into Cursor's own file
     python3 mcp_lite.py install zed --name files -- npx -y some-server /tmp
-    python3 mcp_lite.py install mcpb server.py --write       write server.mcpb, a bundle
+    python3 mcp_lite.py install claude-desktop https://example.com/mcp --token SECRET --write
+    python3 mcp_lite.py install mcpb server.py --write       write NAME.mcpb, a bundle
 
 The file of an application belongs to somebody else: one entry is put into its text, every other
 character stays, and a copy is kept beside it (.bak). Nothing is written in doubt: a link, a file
-that cannot be read as settings, an entry of that name. What is written is absolute, for an
-application may have no PATH, and work in any folder.
+that cannot be read as settings, an entry of that name, a server that cannot be used. What is
+written is absolute, for an application may have no PATH, and work in any folder.
+
+The server is started first as the application will start it, and its tools are listed. The entry
+has the server's own name, or else that of its host or its file. If the server cannot be used, the
+status is 3, and the entry is only printed.
 
 A bundle is a zip file that applications install with one click: the server, the modules of its
 folder that it imports, mcp_lite.py, and a manifest. The user needs Python 3.9 or later. The
@@ -100,14 +105,23 @@ def files_of(app: Application) -> list[str]:
 
 def entry_of(app: Application, words: list[str], env: Entry, headers: Entry) -> Entry:
     """Return how an application is told of a URL, or of a command; ValueError if it cannot be."""
-    if re.match("https?://", words[0]):
+    if is_url(words[0]):
         if app.url:
+            if env:
+                raise ValueError("this application connects to the URL itself: use --token or "
+                                 "--header in place of --env")  # fmt: skip
+            if words[1:]:
+                raise ValueError(f"{words[1]!r} is one word too many")
             key = "http_headers" if app.key == "mcp_servers" else "headers"
             entry: Entry = {"type": "http"} if app.typed else {}
             return {**entry, app.url: words[0], **({key: headers} if headers else {})}
-        if headers:
-            raise ValueError("this application starts commands only: no headers")
-        words = [inspect.getfile(mcp.Client), "gateway", *words]
+        # In variables, for a list of processes shows the words of a command.
+        names = {name: f"HEADER_{re.sub('[^A-Z0-9]', '_', name.upper())}" for name in headers}
+        env = {**{names[name]: value for name, value in headers.items()}, **env}
+        more = [f"--header={name}:${{{variable}}}" for name, variable in names.items()]
+        words = [inspect.getfile(mcp.Client), "gateway", *words, *more]
+    elif headers:
+        raise ValueError("--header and --token are for a URL: for a command, use --env KEY=VALUE")
     if re.search(r"\.py:\w+$", words[0]):
         words = [inspect.getfile(mcp.Client), "serve", *words]
     if words[0].endswith(".py"):
@@ -122,6 +136,22 @@ def entry_of(app: Application, words: list[str], env: Entry, headers: Entry) -> 
     return {**entry, "command": argv[0], "args": argv[1:], **({"env": env} if env else {})}
 
 
+def is_url(word: str) -> bool:
+    """Return whether a target is a URL."""
+    return bool(re.match("(?i)https?://", word))
+
+
+def headers_of(args: argparse.Namespace) -> Entry:
+    """Return the headers of a command line; its token becomes one."""
+    headers, url = dict(args.header), args.target[0]
+    if args.token is None or "authorization" in map(str.lower, headers):
+        return headers
+    if re.match(r"(?i)http://(?!(localhost|127[.\d]+|\[::1\])([:/]|$))", url):
+        raise ValueError(f"{url} is not https: its token could be read on the way. "
+                         "--header 'Authorization: Bearer ...' is at your own risk")  # fmt: skip
+    return {**headers, "Authorization": f"Bearer {args.token}"}
+
+
 def absolute(word: str) -> str:
     """Return a word of a command; if it is a file, or a path with a slash, from the root."""
     path = re.sub(r"(?<=\.py):\w+$", "", word)
@@ -132,9 +162,9 @@ def absolute(word: str) -> str:
     return word
 
 
-def as_toml(table: str, entry: Entry) -> str:
+def as_toml(key: str, name: str, entry: Entry) -> str:
     """Return an entry as a table of TOML, whose strings and lists are those of JSON."""
-    lines = [f"[{table}]"]
+    lines = [f"[{key}.{name if re.fullmatch('[A-Za-z0-9_-]+', name) else json.dumps(name)}]"]
     for key, value in entry.items():
         text = json.dumps(value, ensure_ascii=False)
         if isinstance(value, dict):
@@ -142,6 +172,55 @@ def as_toml(table: str, entry: Entry) -> str:
             text = f"{{ {', '.join(pairs)} }}"
         lines.append(f"{key} = {text}")
     return "\n".join(lines)
+
+
+# A look at the server.
+
+
+async def offer_of(client: mcp.Client) -> Entry:
+    """Connect to a server, and return what a manifest says of it."""
+    async with client:
+        about = (client.instructions or "").strip().split("\n")[0]
+        tools = [
+            {key: tool[key] for key in ("name", "description") if key in tool}
+            for tool in await client.list_tools()
+        ] if "tools" in client.server_capabilities else []  # fmt: skip
+        name, version = (str(client.server_info.get(key)) for key in ("name", "version"))
+        return {
+            "display_name": name, "version": version,
+            "description": about or f"The MCP server {name}", "tools": tools,
+        }  # fmt: skip
+
+
+def look(app: Application, entry: Entry, cwd: Optional[str]) -> tuple[Entry, int]:
+    """Return what the server of an entry offers, and 0; if it cannot be used, say why: {}, 3.
+
+    A URL that asks for a login can be used: the application logs in.
+    """
+    headers = entry.get("headers") or entry.get("http_headers")
+    try:
+        if "command" in entry:
+            client = mcp.Client([entry["command"], *entry["args"]], env=entry.get("env"), cwd=cwd,
+                                stderr=mcp.Person().quote)  # fmt: skip
+        else:
+            client = mcp.Client(entry[app.url], headers=headers)
+        return asyncio.run(offer_of(client)), 0
+    except mcp.AuthError as exc:
+        return {}, mcp.complain(exc) if headers else 0
+    except mcp.RequestTimeout as exc:
+        return {}, mcp.complain(mcp.MCPError(str(exc).partition(";")[0]))
+    except mcp.MCPError as exc:
+        return {}, mcp.complain(exc)
+
+
+def name_of(word: str, offer: Entry) -> str:
+    """Return how an application is to call a server: as it does itself, or by its host or file."""
+    named = [offer.get("display_name", "")]
+    if named[0] in ("mcp_lite", "gateway", "None"):  # as all are called that have no name
+        named.clear()
+    named.append(word.split("/")[2] if is_url(word) else pathlib.Path(word).name.split(".py")[0])
+    bare = (re.sub(r"\W+", "-", each, flags=re.ASCII).strip("-") for each in named)
+    return next(filter(None, bare), "server")
 
 
 # Text with one entry more.
@@ -173,7 +252,8 @@ def put_entry(text: str, key: str, name: str, entry: Entry) -> str:
         raise ValueError(f"it has {name!r}: remove that, or give --name")
     wanted = {**settings, key: {**servers, name: entry}}
     unit = (re.findall(r"\n([ \t]+)", bare) or ["  "])[0]
-    given, indent, before = {key: {name: entry}}, "", r"\A\s*\{"
+    given: Entry = {key: {name: entry}}
+    indent, before = "", r"\A\s*\{"
     if key in settings:
         given, indent, before = {name: entry}, unit, json.dumps(key) + r"\s*:\s*\{"
     lines = json.dumps(given, indent=unit, ensure_ascii=False).split("\n")[1:-1]
@@ -182,6 +262,10 @@ def put_entry(text: str, key: str, name: str, entry: Entry) -> str:
         head, rest = text[: hit.end()], text[hit.end() :]
         comma = "" if bare[hit.end() :].lstrip().startswith("}") else ","
         gap = "" if re.match(r"[ \t]*\r?\n", rest) else f"\n{indent}"
+        inline = re.match(r'( *)"', rest)
+        if inline:  # a member follows on the same line: so does it after the new one
+            new = inline[1] + json.dumps(given, ensure_ascii=False)[1:-1]
+            gap = "" if inline[1] else " "
         if json.loads(blanked(head + new + comma + gap + rest)) == wanted:
             return head + new + comma + gap + rest
     raise ValueError("there is no place for the entry")
@@ -232,22 +316,6 @@ def modules_of(path: pathlib.Path) -> dict[str, pathlib.Path]:
     return {**found, "mcp_lite.py": pathlib.Path(inspect.getfile(mcp.Client))}
 
 
-async def offer_of(target: str, env: Entry) -> Entry:
-    """Start a server, and return what a manifest says of it."""
-    ours = os.path.dirname(inspect.getfile(mcp.Client))  # in the bundle they lie together
-    async with mcp.Client(target, env={"PYTHONPATH": ours, **env}) as client:
-        about = (client.instructions or "").strip().split("\n")[0]
-        tools = [
-            {key: tool[key] for key in ("name", "description") if key in tool}
-            for tool in await client.list_tools()
-        ] if "tools" in client.server_capabilities else []  # fmt: skip
-        name, version = (str(client.server_info.get(key)) for key in ("name", "version"))
-        return {
-            "display_name": name, "version": version,
-            "description": about or f"The MCP server {name}", "tools": tools,
-        }  # fmt: skip
-
-
 def manifest_of(target: str, offer: Entry, name: str, author: str, env: Entry) -> Entry:
     """Return the manifest of a bundle with a server."""
     file = "server/" + os.path.basename(re.sub(r":\w+$", "", target))
@@ -293,20 +361,31 @@ def split_at(form: str, word: str) -> tuple[str, str]:
     return name, value.strip() if sign == ":" else value
 
 
-def make_bundle(parser: argparse.ArgumentParser, args: argparse.Namespace) -> int:
+def make_bundle(args: argparse.Namespace, offer: Entry, name: str) -> None:
     """Print the manifest of a bundle, or write the bundle."""
-    target, env = args.target[0], dict(args.env)
-    if args.target[1:] or not re.search(r"\.py(:\w+)?$", target):
-        parser.error("a bundle has one FILE.py or FILE.py:APP")
-    name = args.name or re.sub(r"\W+", "-", pathlib.Path(target).name.partition(".py")[0])
-    try:
-        offer = asyncio.run(offer_of(target, env))
-        manifest = manifest_of(target, offer, name, args.author or getpass.getuser(), env)
-        done = write_bundle(target, manifest) if args.write else json.dumps(manifest, indent=2)
-        print(done)
-    except (OSError, SyntaxError, mcp.MCPError) as exc:
-        parser.error(f"no bundle is written: {exc}")
-    return 0
+    author = args.author or getpass.getuser()
+    manifest = manifest_of(args.target[0], offer, name, author, dict(args.env))
+    print(write_bundle(args.target[0], manifest) if args.write else json.dumps(manifest, indent=2))
+
+
+def make_entry(args: argparse.Namespace, entry: Entry, name: str) -> None:
+    """Print the entry of a server for an application, or write it into the application's files."""
+    app = APPLICATIONS[args.app]
+    paths = [app.project] * bool(app.project) if args.project else files_of(app)
+    if args.project and not paths:
+        raise ValueError(f"{args.app} has no file for a folder: leave --project out")
+    toml = app.key == "mcp_servers"
+    if args.write and (toml or not paths):
+        raise ValueError(f"{' and '.join(paths)} is left alone: add the entry by hand")
+    for path in paths * args.write:
+        try:
+            print(write_entry(path, app.key, name, entry))
+        except (OSError, ValueError, AttributeError, TypeError, RecursionError) as exc:
+            raise ValueError(f"{path} is left alone: {exc}") from exc
+    if not args.write:
+        whole = json.dumps({app.key: {name: entry}}, indent=2)
+        print(as_toml(app.key, name, entry) if toml else whole)
+        print(f"in {' and '.join(paths) or 'a file that is not known'}", file=sys.stderr)
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -327,28 +406,28 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     ):  # fmt: skip
         add(f"--{name}", type=functools.partial(split_at, form), action="append", default=[],
             metavar=form, help=what)  # fmt: skip
+    add("--token", help="for a URL, as --header 'Authorization: Bearer TOKEN'")
     args = parser.parse_args(argv)
-    if args.app == "mcpb":
-        return make_bundle(parser, args)
-    app = APPLICATIONS[args.app]
-    paths = [app.project] * bool(app.project) if args.project else files_of(app)
-    where = " and ".join(paths) or "no file"
-    name = args.name or re.sub(r"\W+", "-", pathlib.Path(args.target[0]).stem)
+    bundle, env = args.app == "mcpb", dict(args.env)
     try:
-        entry = entry_of(app, args.target, dict(args.env), dict(args.header))
-        text = json.dumps({app.key: {name: entry}}, indent=2)
-        if app.key == "mcp_servers":
-            paths, text = [], as_toml(f"{app.key}.{name}", entry)
-        if args.write and not paths:
-            raise ValueError("add the entry by hand")
-        for path in paths * args.write:
-            print(write_entry(path, app.key, name, entry))
-    except (OSError, ValueError, AttributeError, TypeError, RecursionError) as exc:
-        parser.error(f"{where} is left alone: {exc}")
-    if not args.write:
-        print(text)
-        print(f"in {where}", file=sys.stderr)
-    return 0
+        if bundle:
+            if args.target[1:] or not re.search(r"\.py(:\w+)?$", args.target[0]):
+                raise ValueError("a bundle has one FILE.py or FILE.py:APP")
+            env["PYTHONPATH"] = os.path.dirname(inspect.getfile(mcp.Client))  # as in the bundle
+        app = APPLICATIONS.get(args.app, Application({}))
+        entry = entry_of(app, args.target, env, headers_of(args))
+        offer, status = look(app, entry, None if args.project else os.sep)
+        if status and (bundle or args.write):
+            print("nothing is written", file=sys.stderr)
+            return status
+        name = args.name or name_of(args.target[0], offer)
+        if bundle:
+            make_bundle(args, offer, name)
+        else:
+            make_entry(args, entry, name)
+    except (OSError, SyntaxError, ValueError) as exc:
+        parser.error(str(exc))
+    return status
 
 
 if __name__ == "__main__":
