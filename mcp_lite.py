@@ -5157,6 +5157,9 @@ class Server:
         if other.middlewares or other.open_lifespan:
             logger.warning("include(): the middlewares and the lifespan of %s are not used",
                            other.name)
+        if not (other.tools or other.prompts or other.resources):
+            logger.warning("include(): %s offers nothing yet: register its functions first",
+                           other.name)
         for kind in OFFERS:
             for entry in map(copy.copy, [*getattr(other, kind).values()]):
                 entry.masked |= other.mask_errors

@@ -6562,6 +6562,9 @@ class TestServing:
         inner.middleware(lambda ctx, call_next: call_next(ctx))
         app.include(inner)
         assert "the middlewares and the lifespan of inner are not used" in caplog.text
+        assert "offers nothing yet" not in caplog.text
+        app.include(m.Server("later"))
+        assert "later offers nothing yet" in caplog.text
 
         async with m.Client(app) as c:
             with pytest.raises(m.ToolError, match="^the tool 'divide' failed$"):
