@@ -4732,13 +4732,13 @@ class Conversation(Peer):
 
     def check(self, ctx: Context) -> None:
         """Find the Facts; RPCError -32602, or for a client that is too fast."""
-        server, method = self.server, ctx.method
+        method, limit = ctx.method, self.server.rate_limit
         if not is_modern(ctx.params):
             ctx.facts = self.session
         elif ctx.facts is None:  # over HTTP they are known, and agree with the headers
             ctx.facts = check_version(read_metadata(ctx.msg))
-        limit = method not in ("initialize", "server/discover", "ping") and server.rate_limit
-        if limit and not limit.take(ctx.client_key or str(id(self))):
+        if (limit and method not in ("initialize", "server/discover", "ping")
+                and not limit.take(ctx.client_key or str(id(self)))):
             raise RPCError(
                 TOO_FAST, f"more than {limit.calls} requests in {limit.seconds:g} seconds",
                 {"retryAfter": int(limit.seconds / limit.calls) + 1})
