@@ -16468,6 +16468,15 @@ class TestReadme:
             done = subprocess.run(words, cwd=folder, timeout=60, capture_output=True)
             assert done.returncode == 0 and done.stdout, line
 
+    def test_the_entry_for_an_application_is_the_one_that_install_prints(self, folder, cli):
+        (shown,) = re.findall(r'```json\n(\{"mcpServers": .*?)```', self.TEXT, re.DOTALL)
+        status, out, _ = cli("install", "cursor", str(folder / "server.py"))
+        printed = json.loads(out)
+        for entry in printed["mcpServers"].values():
+            assert entry == {"command": sys.executable, "args": [str(folder / "server.py")]}
+            entry.update(command="python3", args=["/path/to/server.py"])
+        assert (status, printed) == (0, json.loads(shown))
+
     def test_fragments_compile(self):
         blocks = re.findall(r"```python\n(.*?)```", self.TEXT + self.SHEET, re.DOTALL)
         assert len(blocks) > 8
