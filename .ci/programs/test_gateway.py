@@ -634,6 +634,8 @@ def test_servers_of_one_line_have_names_that_applications_accept_and_errors_of_o
     (["https://h/a", "--header", "K:${NO_SUCH_NAME}"], "--header: the variable NO_SUCH_NAME is not set"),
     (["http://localhost.example/a", "--token", "t"], "is not https: the token"),
     (["--http", "0", "shop.py", "--token", ""], "the token is empty"),
+    (["--http", "99999", "shop.py"], "--http=99999: expected [HOST:]PORT"),
+    (["--http", "h:x", "shop.py"], "--http=h:x: expected [HOST:]PORT"),
 ])  # fmt: skip
 def test_wrong_words_are_refused_in_a_sentence(words, wrong):
     done = subprocess.run([*GATEWAY, *words], input="", capture_output=True, text=True, timeout=30)

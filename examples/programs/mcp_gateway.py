@@ -543,7 +543,9 @@ def main(argv: list[str] | None = None) -> int:
         if args.http and token == "":  # it must not open the gateway to all
             raise ValueError(f"the token is empty: unset ${TOKEN}, or put a token into it")
         host, _, port = (args.http or "0").rpartition(":")
-        options = {"host": host or "127.0.0.1", "port": int(port), "token": token}
+        if not re.fullmatch(r"\d{1,5}", port, re.ASCII) or int(port) > 65535:
+            raise ValueError(f"--http={args.http}: expected [HOST:]PORT, with a port up to 65535")
+        options = {"host": host.strip("[]") or "127.0.0.1", "port": int(port), "token": token}
     except (OSError, ValueError) as exc:
         parser.error(str(exc))
     gateway.run(**({"transport": "http", **options} if args.http else {}))
