@@ -308,6 +308,25 @@ def test_a_parameter_without_annotation_is_reported_until_it_has_one(doctor, tmp
     assert [row[0] for row in doctor(str(path))[1]] == ["refused-name"]
 
 
+def test_a_server_gets_its_variables_whenever_it_is_started(doctor, tmp_path):
+    path = tmp_path / "shop.py"
+    path.write_text(PRINTS.replace("print(", "import os; os.environ['SHOP_KEY'] == 'a b' or sys.exit(2); str("))
+    assert doctor(str(path))[0] == 3
+    assert [row[0] for row in doctor(str(path), "--env", "SHOP_KEY=a b")[1]] == ["refused-name"]
+
+
+@pytest.mark.parametrize("words, wrong", [
+    (["https://h/mcp", "--env", "K=v"], "for a URL, use --header or --token"),
+    (["shop.py", "--header", "K:v"], "for a command, use --env"), (["shop.py", "--token", "t"], "for a command, use --env"),
+    (["http://localhost.example/", "--token", "t"], "is not https: the token"),
+    (["https://"], "a URL is http(s)://host"), (["shop.py", "--env", "K"], "expected KEY=VALUE"),
+])  # fmt: skip
+def test_a_wrong_command_line_is_refused_in_a_sentence(words, wrong, capsys):
+    with pytest.raises(SystemExit) as refused:
+        mcp_doctor.main(words)
+    assert refused.value.code == 2 and wrong in capsys.readouterr().err
+
+
 def test_what_cannot_be_used_is_told_with_a_status_of_its_own(capsys, tmp_path):
     assert mcp_doctor.main([str(tmp_path / "none.py")]) == 3
     assert capsys.readouterr().err.splitlines()[-1].startswith("error: ")
@@ -333,10 +352,14 @@ def test_a_server_of_ours_keeps_web_pages_out(doctor):
         assert doctor(url, "--strict") == (0, [])
 
 
-def test_a_server_that_wants_a_token_gets_it_from_a_header(doctor, capsys):
+def test_a_server_that_wants_a_token_gets_it(doctor, monkeypatch):
     with serving(mcp_lite.Server("closed"), token="opensesame") as url:
         assert doctor(url, "--header", "Authorization: Bearer opensesame") == (0, [])
-        assert doctor(url)[0] == 3
+        assert doctor(url, "--token", "opensesame") == (0, [])
+        assert doctor(url)[0] == doctor(url, "--token", "guess")[0] == 3
+        monkeypatch.setenv("MCP_LITE_TOKEN", "opensesame")
+        assert doctor(url) == (0, [])
+        assert doctor({}, "--call", "--strict") == (0, []), "for a URL alone"
 
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])

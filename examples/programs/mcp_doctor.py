@@ -3,7 +3,7 @@
 
     python3 mcp_lite.py doctor server.py
     python3 mcp_lite.py doctor --call --strict --for claude https://example.com/mcp
-    python3 mcp_lite.py doctor -- env KEY=secret npx -y some-server
+    python3 mcp_lite.py doctor --env KEY=secret -- npx -y some-server
 
 What a server lists is judged by findings_of(), which is pure. The rest shows when the server is at
 work: how it starts, how it refuses nonsense, whom it lets in over HTTP. Nothing is called that may
@@ -15,9 +15,11 @@ The exit status is 0 if no error was found (with --strict: no warning either), 1
 
 import argparse
 import asyncio
+import functools
 import http.client
 import inspect
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -85,6 +87,8 @@ NONSENSE: list[Any] = [
     ("an unknown prompt", "prompts/get", {"name": "check-nothing"}),
     ("an unknown resource", "resources/read", {"uri": "check://nothing"}),
 ]
+TOKEN = "MCP_LITE_TOKEN"  # a variable: what --token says, where no list of processes shows it
+LOOPBACK = r"https?://(localhost|127[.\d]+|\[::1\])([:/]|$)"
 FOREIGN = "check.invalid"  # a name that no host can have. RFC 6761 §6.4
 
 
@@ -439,12 +443,13 @@ class Checkup:
             self.find("wrong-code", place, f"{got}, where {codes[0]} is due")
 
 
-def stdio_findings(words: list[str]) -> Iterator[Finding]:
+def stdio_findings(words: list[str], env: Mapping[str, str]) -> Iterator[Finding]:
     """Start a server by hand, greet it as new clients do, and read all that it prints."""
     if re.search(r"\.py:\w+$", words[0]):
         words = [inspect.getfile(mcp.Client), "serve", *words]
     python = [sys.executable] * words[0].endswith(".py")
-    child: Any = subprocess.Popen(python + words, 0, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
+    child: Any = subprocess.Popen(python + words, 0, stdin=PIPE, stdout=PIPE, stderr=DEVNULL,
+                                  env={**os.environ, **env})  # fmt: skip
     killer = threading.Timer(REFUSAL_SECONDS, child.kill)
     killer.start()
     with child:
@@ -476,7 +481,7 @@ def http_findings(url: str, revision: str) -> Iterator[Finding]:
     """Knock as a web page can, which knows no token; and with headers that are wrong."""
     modern = revision >= MODERN
     usual, body = (DISCOVER_HEADERS, DISCOVER) if modern else (HEADERS, INITIALIZE)
-    loopback = re.match(r"https?://(localhost|127\.|\[::1\])", url)
+    loopback = re.match(LOOPBACK, url, re.I)
     odd = {"origin": {"origin": f"https://{FOREIGN}"}}
     if loopback:
         odd["host"] = {"host": FOREIGN}
@@ -512,12 +517,30 @@ def report(found: Sequence[Finding], seen: Mapping[str, int]) -> None:
     print(f"errors: {counts['error']}, warnings: {counts['warning']}; looked at {looked}")
 
 
-def header(word: str) -> tuple[str, str]:
-    """Return the name and the value of NAME:VALUE, as mcp_lite.py reads it."""
-    name, colon, value = word.partition(":")
-    if not (name and colon):
-        raise argparse.ArgumentTypeError(f"expected NAME:VALUE, got {word!r}")
-    return name, value.strip()
+def split_at(form: str, word: str) -> tuple[str, str]:
+    """Return the two parts of a word KEY=VALUE or NAME:VALUE, as mcp_lite.py reads it."""
+    sign = re.sub(r"\w", "", form)
+    name, found, value = word.partition(sign)
+    if not (name and found):
+        raise argparse.ArgumentTypeError(f"expected {form}, got {word!r}")
+    return name, value.strip() if sign == ":" else value
+
+
+def options_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of the Client for a command line; ValueError: it is wrong."""
+    url, env, headers = args.target[0], dict(args.env), dict(args.header)
+    token = args.token or os.environ.get(TOKEN)
+    if not re.match("(?i)https?://", url):
+        if headers or args.token:
+            raise ValueError("--header and --token are for a URL: for a command, use --env")
+        return {"env": env}
+    if env:
+        raise ValueError("--env is for a command: for a URL, use --header or --token")
+    if token and "authorization" not in map(str.lower, headers):
+        if not re.match(f"https:|{LOOPBACK}", url, re.I):
+            raise ValueError(f"{url} is not https: the token of --token or ${TOKEN} is not sent")
+        headers["Authorization"] = f"Bearer {token}"
+    return {"headers": headers}
 
 
 def main(argv: Optional[Sequence[str]] = None) -> int:
@@ -529,20 +552,29 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     add("target", nargs="+", help="a URL, FILE.py, FILE.py:APP, or `-- COMMAND ...`")
     add("--for", action="append", choices=PROFILES, dest="apps",
         help="whose limits matter (default: everybody's)")  # fmt: skip
-    add("--header", type=header, action="append", default=[], metavar="NAME:VALUE")
+    for option, form, what in (
+        ("env", "KEY=VALUE", "set a variable for a command"), ("header", "NAME:VALUE", "for a URL"),
+    ):  # fmt: skip
+        add(f"--{option}", type=functools.partial(split_at, form), action="append", default=[],
+            metavar=form, help=what)  # fmt: skip
+    add("--token", help=f"bearer token for a URL; ${TOKEN} is safer")
     add("--call", action="store_true", help="call tools that only read and need no arguments")
     add("--strict", action="store_true", help="end with status 1 for a warning, too")
     add("--json", action="store_true", help="print an object a line for each finding")
     args = parser.parse_args(argv)
     apps, words = {*(args.apps or PROFILES)}, args.target
-    url = words[0] if re.match("https?://", words[0]) else ""
-    options: Any = {"headers": dict(args.header)} if url else {}
-    options.update(timeout=CALL_SECONDS, max_timeout=CALL_SECONDS)
-    client = mcp.Client(words if words[1:] else words[0], **options)
+    try:
+        options = options_of(args)
+        client = mcp.Client(words if words[1:] else words[0], timeout=CALL_SECONDS,
+                            max_timeout=CALL_SECONDS, **options)  # fmt: skip
+    except (TypeError, ValueError) as exc:
+        parser.error(str(exc))
+    url = words[0] if "headers" in options else ""
     checkup = Checkup(client)
     why, found = asyncio.run(checkup.run(args.call)), checkup.found
     if not why:
-        found += http_findings(url, checkup.revision) if url else stdio_findings(words)
+        found += (http_findings(url, checkup.revision) if url
+                  else stdio_findings(words, options["env"]))  # fmt: skip
     found = [each for each in found if not each["breaks"] or apps & {*each["breaks"]}]
     if args.json:
         print(*map(json.dumps, found), sep="\n", end="\n" * bool(found))
