@@ -67,8 +67,11 @@ def test_a_client_keeps_its_session_and_is_told(path, revision):
             assert [each["name"] for each in await c.list_tools()] == ["one", "two"]
             path.write_text("def broken(:\n")
             await until("one", "an error")
+            with pytest.raises(mcp_lite.RemoteError, match="exited with status 1"):
+                await c.list_tools()
             write(path, "three")
             await until("three", "three")
+            assert [each["name"] for each in await c.list_tools()] == ["three"]
 
     run(main())
 
@@ -92,12 +95,14 @@ def test_a_server_that_hangs_gives_way_to_its_next_version(path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
-def test_over_http_the_next_version_has_the_same_address(path):
+@pytest.mark.parametrize("token", [None, "secret"])
+def test_over_http_the_next_version_has_the_same_address_and_token(path, token):
     write(path, "one")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
+    options = ["--token", token] if token else []
     server = subprocess.Popen(
-        [*COMMAND, str(path), "--http", port], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        [*COMMAND, str(path), "--http", port, *options], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip
 
@@ -109,7 +114,10 @@ def test_over_http_the_next_version_has_the_same_address(path):
         raise AssertionError("it has ended")
 
     async def answer(name, url):
-        async with mcp_lite.Client(url) as c:
+        if token:
+            with pytest.raises(mcp_lite.AuthError):
+                await mcp_lite.Client(url).connect()
+        async with mcp_lite.Client(url, token=token) as c:
             return await c.call(name)
 
     with server:
@@ -127,6 +135,11 @@ def test_over_http_the_next_version_has_the_same_address(path):
                 socket.create_connection(("127.0.0.1", int(port)))
         finally:
             server.kill()
+
+
+def test_a_token_that_nobody_would_be_asked_for_is_refused():
+    done = subprocess.run([*COMMAND, "server.py", "--token", "t"], input="", capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.endswith("error: --token is for --http\n")
 
 
 def test_without_the_gateway_beside_it_it_says_what_is_missing(tmp_path):

@@ -27,6 +27,7 @@ if HERE.name == "programs":  # mcp_lite.py lies two folders up, as in its reposi
 
 import mcp_lite  # noqa: E402
 
+TOKEN = "MCP_LITE_TOKEN"  # a variable: the token that `serve --http` requires
 WATCH_SECONDS = 0.3  # between two looks at the files
 #: Python knows a compiled file by the second and the size of its source: two versions may agree.
 ENV = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -83,7 +84,13 @@ def main(argv: Optional[Sequence[str]] = None) -> int:
     )
     parser.add_argument("target", help="FILE.py, or FILE.py:APP")
     parser.add_argument("--http", metavar="[HOST:]PORT", help="serve there")
+    parser.add_argument("--token", help="with --http: what clients must send as a bearer token; "
+                        f"${TOKEN} is safer")  # fmt: skip
     args = parser.parse_args(argv)
+    if args.token is not None:
+        if not args.http:
+            parser.error("--token is for --http")
+        ENV[TOKEN] = args.token
     command = [sys.executable, mcp_lite.__file__, "serve", args.target]
     folder = pathlib.Path(args.target).resolve().parent
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
