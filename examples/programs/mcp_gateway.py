@@ -545,7 +545,7 @@ def main(argv: list[str] | None = None) -> int:
         host, _, port = (args.http or "0").rpartition(":")
         if not re.fullmatch(r"\d{1,5}", port, re.ASCII) or int(port) > 65535:
             raise ValueError(f"--http={args.http}: expected [HOST:]PORT, with a port up to 65535")
-        options = {"host": host.strip("[]") or "127.0.0.1", "port": int(port), "token": token}
+        options: Msg = {"host": host.strip("[]") or "127.0.0.1", "port": int(port), "token": token}
     except (OSError, ValueError) as exc:
         parser.error(str(exc))
     gateway.run(**({"transport": "http", **options} if args.http else {}))
