@@ -3823,24 +3823,24 @@ def sign(key: bytes, bound: Sequence[str], body: bytes) -> bytes:
     return base64.urlsafe_b64encode(hmac.digest(key, json.dumps(bound).encode() + body, "sha256"))
 
 
-def seal(key: bytes, bound: Sequence[str], record: Msg) -> str:
-    """Return a requestState; `bound` is the digest of the request, and its principal's key."""
+def seal(signer: Function, record: Msg) -> str:
+    """Return a requestState, which `signer` binds to a request and its principal."""
     # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "MUST protect its integrity"
     payload = {"expires": int(time.time() + STATE_SECONDS), "record": record}
     body = base64.urlsafe_b64encode(encode(payload))
-    text = (body + b"." + sign(key, bound, body)).decode()
+    text: str = (body + b"." + signer(body)).decode()
     if len(text) > MAX_STATE_BYTES:
         raise RPCError(INTERNAL_ERROR, "the answers and results of the earlier rounds take over "
                        f"{MAX_STATE_BYTES} bytes: return the name of large data from ctx.once()")
     return text
 
 
-def unseal(key: bytes, bound: Sequence[str], text: JSON) -> Msg:
+def unseal(signer: Function, text: JSON) -> Msg:
     """Return the record in a requestState; RPCError -32602 if it is not one for this request."""
     import hmac
 
     body, _, mac = str(text).encode("ascii", "replace").partition(b".")
-    if hmac.compare_digest(mac, sign(key, bound, body)):
+    if hmac.compare_digest(mac, signer(body)):
         payload = decode(base64.urlsafe_b64decode(body))
         if payload["expires"] >= time.time():
             return dict(payload["record"])
@@ -3983,13 +3983,14 @@ class ServerExchange(Exchange):
         params = self.params if self.facts.rev >= MODERN else {}
         record: Msg = {}
         if "requestState" in params:
-            record = unseal(self.conversation.server.state_key, self._bound, params["requestState"])
+            record = unseal(self._signer, params["requestState"])
         self.has_journal = True
         return Journal(record, params.get("inputResponses", {}))
 
     @property
-    def _bound(self) -> tuple[str, str]:
-        return digest_of(self.method, self.params), self.caller.owner
+    def _signer(self) -> Function:
+        bound = digest_of(self.method, self.params), self.caller.owner
+        return partial(sign, self.conversation.server.state_key, bound)
 
     @property
     def suspended(self) -> bool:
@@ -3998,9 +3999,8 @@ class ServerExchange(Exchange):
 
     def input_required(self) -> Msg:
         """Return the result that ends a round: its questions, and the record for the next."""
-        record = seal(self.conversation.server.state_key, self._bound, self.journal.record())
         return {"resultType": "input_required", "inputRequests": self.journal.questions,
-                "requestState": record}
+                "requestState": seal(self._signer, self.journal.record())}
 
 
 class Context(ServerExchange):
