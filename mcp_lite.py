@@ -3758,9 +3758,8 @@ class Journal:
                if isinstance(responses.get(name), dict)}
         #: by name and digest of a question, or by call_key()
         self.kept: Msg = {**new, **record.get("kept", {})}
-        self.questions: Msg = {}  # of this round
+        self.questions: Msg = {}  # of this round: any ends this run
         self.names: set[str] = set()  # which this run has used
-        self.suspended = False  # whether a question ends this run
 
     def claim(self, name: str) -> str:
         """Return a name that this run has not used: "roots", then "roots-2"."""
@@ -3781,7 +3780,6 @@ class Journal:
             del self.kept[key]
         # spec: basic/patterns/mrtr#error-handling -- missing information is requested again
         self.questions[name] = {"method": method, "params": params}
-        self.suspended = True
         raise Suspended
 
     def record(self) -> Msg:
@@ -3995,7 +3993,7 @@ class ServerExchange(Exchange):
     @property
     def suspended(self) -> bool:
         """Whether a question ends this run, whatever its handler makes of it."""
-        return self.has_journal and self.journal.suspended
+        return self.has_journal and bool(self.journal.questions)
 
     def input_required(self) -> Msg:
         """Return the result that ends a round: its questions, and the record for the next."""
