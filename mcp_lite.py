@@ -3913,8 +3913,9 @@ def _number(value: Any) -> Any:
 
 def member_of(principal: Any, name: str) -> Any:
     """Return what a principal, a mapping or an object, has under a name; or None."""
-    read = principal.get if isinstance(principal, Mapping) else partial(getattr, principal)
-    return read(name, None)
+    if isinstance(principal, Mapping):
+        return principal.get(name)
+    return getattr(principal, name, None)
 
 
 def scopes_of(principal: Any) -> set[str]:
