@@ -4674,9 +4674,9 @@ def whole_result(ctx: Context, answer: Msg) -> Msg:
     """Return a modern result with its type, its server, and how long it may be cached."""
     answer = {"resultType": "complete", **answer}
     if ctx.row.cacheable and answer["resultType"] == "complete":
-        # spec: server/utilities/caching#cache-key -- not one that depends on answers
-        not_kept = {"ttlMs": 0} if ctx.has_journal else {}
-        answer = {**ctx.server.hints, **answer, **not_kept}
+        answer = {**ctx.server.hints, **answer}
+        if ctx.has_journal:  # spec: server/utilities/caching#cache-key -- it depends on answers
+            answer["ttlMs"] = 0
     # spec: basic/index#_meta -- serverInfo "in every result's _meta"
     answer["_meta"] = {SERVER_INFO: ctx.server.info, **(answer.get("_meta") or {})}
     return answer
