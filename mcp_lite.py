@@ -5544,8 +5544,8 @@ async def initialize(ctx: Context) -> Msg:
                         instructions=server.instructions)
 
 
-@handles("ping")
-async def ping(ctx: Context) -> Msg:
+@handles("ping", "resources/unsubscribe")
+async def acknowledge(ctx: Context) -> Msg:
     return {}
 
 
@@ -5615,10 +5615,9 @@ async def serve_completion(ctx: Context) -> Msg:
                            "hasMore": len(values) > MAX_COMPLETIONS}}
 
 
-@handles("resources/subscribe", "resources/unsubscribe")
+@handles("resources/subscribe")
 async def subscribe(ctx: Context) -> Msg:
-    if ctx.method == "resources/subscribe":
-        find_resource(ctx.server, ctx.params["uri"])
+    find_resource(ctx.server, ctx.params["uri"])  # it exists; see note_subscription()
     return {}
 
 
