@@ -5670,8 +5670,8 @@ class Feed:
             call_on(self.ctx.conversation.loop, self.outbox.put, msg)
 
     async def send(self, msg: Msg) -> None:
-        mark = {"_meta": {SUBSCRIPTION_ID: self.ctx.req_id}}
-        await self.ctx.send(notification(msg["method"], {**object_of(msg, "params"), **mark}))
+        await self.ctx.send(notification(msg["method"], {
+            **object_of(msg, "params"), "_meta": {SUBSCRIPTION_ID: self.ctx.req_id}}))
 
 
 @handles("subscriptions/listen")
