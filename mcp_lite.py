@@ -478,19 +478,15 @@ class CapabilityMissing(MCPError):
     `capability` is a dotted path such as "sampling.tools". `why` replaces the usual text.
     """
 
-    code = MISSING_CAPABILITY
-
     def __init__(self, whose: str, capability: str, why: str = ""):
         super().__init__(why or f"the {whose} did not declare the capability {capability!r}")
         self.capability = capability
-        if whose != "client":
-            self.code = INTERNAL_ERROR
-            return
-        # spec: basic/index#_meta -- "data.requiredCapabilities lists the missing capabilities"
-        needed: Msg = {}
-        for key in reversed(capability.split(".")):
-            needed = {key: needed}
-        self.data = {"requiredCapabilities": needed}
+        if whose == "client":
+            # spec: basic/index#_meta -- "data.requiredCapabilities lists the missing capabilities"
+            needed: Msg = {}
+            for key in reversed(capability.split(".")):
+                needed = {key: needed}
+            self.code, self.data = MISSING_CAPABILITY, {"requiredCapabilities": needed}
 
 
 class Suspended(BaseException):
