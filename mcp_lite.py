@@ -6444,8 +6444,8 @@ class ClientSession:
     _connecting: Task | None = None  # what connect() waits for, and close() ends
     _renewal: Any = None  # the task of the newest renewal of the session
 
-    def __init__(self, target: Any, connector: Action, revision: str | None, info: Msg):
-        self.target, self.connector, self.pinned, self.info = target, connector, revision, info
+    def __init__(self, connector: Action, revision: str | None, info: Msg):
+        self.connector, self.pinned, self.info = connector, revision, info
         self.listeners: dict[str, list[Function]] = {}  # fn(params), by notification
         self.server_info: Msg = {}  #: its name and version, as it says
         self.server_capabilities: Msg = {}
@@ -6876,7 +6876,7 @@ class Client(ClientSession):
             "elicitation.form": elicit, "elicitation.url": elicit_url})
         if ask and callbacks:
             raise TypeError("ask= answers all questions: leave out elicit=, sample= and roots=")
-        super().__init__(target, connector_of(target, without_none(**options), type(self)),
+        super().__init__(connector_of(target, without_none(**options), type(self)),
                          revision, {"name": name, "version": str(version)})
         self.answers = Answers(name, callbacks, ask, capabilities)
         self.timeout, self.max_timeout = min(timeout, max_timeout), max_timeout
