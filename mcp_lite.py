@@ -7381,12 +7381,13 @@ class RequestHead(Row):
     path: str
     query: str
     headers: Fields
-    size: int  #: of the body in bytes, or CHUNKED
-    minor: int  #: the version is HTTP/1.minor; 2 and more are as 1
-    keep_alive: bool
     #: what was found out from it, for the next one with the same bytes: see access_of() and
     #: check_modern_post()
     notes: dict[Any, Any]
+    # Only our own sockets need the rest.
+    size: int = 0  #: of the body in bytes, or CHUNKED
+    minor: int = 1  #: the version is HTTP/1.minor; 2 and more are as 1
+    keep_alive: bool = False
 
 
 class ResponseHead(Row):
@@ -7455,7 +7456,7 @@ def parse_request_head(block: bytes) -> RequestHead:
     path, _, query = target.partition("?")
     return RequestHead(
         method, path, query, types.MappingProxyType(headers),  # Listener.known_head shares it
-        body_size(headers, minor), minor, is_keep_alive(headers, minor), {}
+        {}, body_size(headers, minor), minor, is_keep_alive(headers, minor)
     )
 
 
@@ -8204,8 +8205,7 @@ async def answer_with(
 #     input after that answer PROBE_SECONDS                     it is cut off
 
 NEVER = float("inf")  # the time of what has no deadline
-# Of what was refused before it had one.
-NO_HEAD = RequestHead("", "", "", {}, size=0, minor=1, keep_alive=False, notes={})
+NO_HEAD = RequestHead("", "", "", {}, {})  # of what was refused before it had one
 
 
 class SocketResponse(Response):
@@ -9374,8 +9374,7 @@ class ASGIApp(Endpoint):
             path = self.path  # mounted where the endpoint is to be
         client = scope.get("client") or ("local",)  # over a Unix socket
         query = scope.get("query_string", b"").decode("latin-1")
-        size, minor, keep_alive = 0, 1, True  # for our own sockets
-        head = RequestHead(scope["method"], path, query, headers, size, minor, keep_alive, {})
+        head = RequestHead(scope["method"], path, query, headers, {})
         return HTTPRequest(head, str(client[0]), scope.get("scheme", "http"), root)
 
     async def _follow_lifespan(self, receive: Any, send: Any) -> None:

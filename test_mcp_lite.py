@@ -15887,7 +15887,7 @@ class Visitor:
     async def ask(self, page, query="", body="", **fields):
         """Ask for a page: (status, headers, text)."""
         text = body or urllib.parse.urlencode(fields)
-        head = m.RequestHead("?", "/", query, {"cookie": self.cookie}, 0, 1, True, {})
+        head = m.RequestHead("?", "/", query, {"cookie": self.cookie}, {})
         request = m.HTTPRequest(head, "::1", "http")
         request.body = text.encode()
         return await self.authority.safely(page)(request)
