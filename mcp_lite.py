@@ -9919,11 +9919,9 @@ class HTTPTransport(ModernTransport):
         # With HTTP+SSE, all responses come on the one stream.
         await super().receive(msg, response, set() if self._pair else pending)
 
-    async def _get_stream(
-        self, last_id: str, session: Fields, patience: float = NEVER
-    ) -> HTTPResponse:
+    async def _get_stream(self, last_id: str, patience: float = NEVER) -> HTTPResponse:
         """GET a stream of the events after `last_id`."""
-        fields = await self.fields({"accept": EVENT_TYPE, **session})
+        fields = await self.fields({"accept": EVENT_TYPE, **self.session})
         if sendable(last_id):
             fields["last-event-id"] = last_id.encode().decode("latin-1")
         response = await self.auth.send("GET", self.url.target, fields, b"", patience)
@@ -9947,7 +9945,7 @@ class HTTPTransport(ModernTransport):
             await backoff.wait(events.last_id, events.retry_ms)
             events = SSEDecoder(events.last_id, events.retry_ms)
             try:
-                with closing(await self._get_stream(events.last_id, self.session)) as rest:
+                with closing(await self._get_stream(events.last_id)) as rest:
                     await self.read_events(rest, events, pending)
             except MCPError as exc:
                 if not may_pass(exc):  # a SessionExpired would repeat the request
@@ -9959,7 +9957,7 @@ class HTTPTransport(ModernTransport):
         events, opened, backoff = SSEDecoder(), False, Backoff()
         while not self.inbox.closed:
             try:
-                with closing(await self._get_stream(events.last_id, self.session)) as stream:
+                with closing(await self._get_stream(events.last_id)) as stream:
                     if opened and not sendable(events.last_id):
                         self.interrupted(False)  # something may be missed
                     opened = True
@@ -9983,7 +9981,7 @@ class HTTPTransport(ModernTransport):
     async def _open_pair(self) -> bool:
         """Open the stream; return whether the server has one."""
         try:
-            stream = await self._get_stream("", {}, CONNECT_SECONDS)
+            stream = await self._get_stream("", CONNECT_SECONDS)
         except MCPError:
             return False
         self._pair = get_running_loop().create_future()
