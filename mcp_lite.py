@@ -9537,7 +9537,7 @@ def keep_watch(sock: Any) -> None:
 class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
-    def __init__(self, url: URL, *, ssl: Any = None, admit: Function | None = None):
+    def __init__(self, url: URL, *, ssl: Any = None, admit: Function = nothing):
         self.url, self.proxy = url, proxy_for(url)
         self.admit = admit  #: is called with the address that was reached, unless by a proxy
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
@@ -9614,9 +9614,9 @@ class HTTPClient:
             lambda: asyncio.StreamReaderProtocol(conn), url.host, url.port, **options)
         try:
             keep_watch(conn.transport.get_extra_info("socket"))
-            if proxy is not None and self.ssl:
+            if proxy and self.ssl:
                 await self._tunnel(conn, proxy)
-            if proxy is None and self.admit is not None:
+            if not proxy:
                 self.admit(conn.transport.get_extra_info("peername")[0])
         except BaseException:
             conn.abort()
