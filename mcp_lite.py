@@ -10726,16 +10726,17 @@ def lacks_scope(challenge: Fields) -> bool:
 class Login(Authorizer):
     """The state of an OAuth at one server: tokens, where they come from, what gets new ones."""
 
+    #: {"tokens", "asked": the scope, "client", "server": its metadata, "resource"}
+    kept: Msg | None = None  # until it is loaded; {} if there is none
+    work: Task | None = None  # the login or the refresh under way
+
     def __init__(self, oauth: OAuth, transport: HTTPTransport):
         super().__init__(transport.http)
         self.oauth, self.store, self.transport = oauth, oauth.store, transport
         self.url = oauth_url(str(transport.url), "the server's URL")
         self.fetcher = Fetcher(self.url, transport.ssl, oauth.allow_private)
         transport.http.admit = self.fetcher.note_address
-        #: {"tokens", "asked": the scope, "client", "server": its metadata, "resource"}
-        self.kept: Msg | None = None
-        self.loaded, self.place = False, ("login", str(self.url))
-        self.work: Task | None = None  # the login or the refresh under way
+        self.place = "login", str(self.url)
 
     @property
     def tokens(self) -> Msg:
@@ -10750,8 +10751,8 @@ class Login(Authorizer):
 
     async def headers(self, method: str, target: str, ask: bool) -> Fields:
         """Return the header with the token, refreshed if it soon expires."""
-        if not self.loaded:
-            self.kept, self.loaded = await self.load(), True
+        if self.kept is None:
+            self.kept = await self.load()
         tokens = self.tokens
         due = time.time() + PROBE_SECONDS >= tokens.get("expires_at", NEVER)
         if ask and due and "refresh_token" in tokens:
@@ -10808,10 +10809,10 @@ class Login(Authorizer):
             seconds = 0 if self.transport.waits_for_user else GRACE_SECONDS
             await asyncio.wait([self.work], timeout=seconds)
 
-    async def load(self) -> Msg | None:
-        """Return the saved login to this server, if it is for our client and issuer."""
-        if (login := await self.store.load(self.place)) is None:
-            return None
+    async def load(self) -> Msg:
+        """Return the saved login to this server, if it is for our client and issuer; else {}."""
+        if not (login := await self.store.load(self.place)):
+            return {}
         tokens, client = object_of(login, "tokens"), object_of(login, "client")
         issuer: Any = object_of(login, "server").get("issuer")
         end = tokens.get("expires_at", NEVER)
@@ -10819,9 +10820,9 @@ class Login(Authorizer):
                  client.get("client_secret") or "", login.get("asked", ""))
         if not (all(isinstance(text, str) for text in texts) and isinstance(end, (int, float))):
             logger.warning("the saved login to %s is damaged, and not used", self.url)
-            return None
+            return {}
         if self.oauth.client_id not in (None, client["client_id"]) or not self.oauth.takes(issuer):
-            return None
+            return {}
         self.oauth.pin(issuer)
         return login
 
@@ -10838,14 +10839,14 @@ class Login(Authorizer):
                     await self.token_request(login["server"], login["client"], {"token": token},
                                              "revocation_endpoint")
                 await self.store.save(self.place, None)
-            return login is not None
+            return bool(login)
 
     async def refresh(self, used: str) -> str:
         """Get another access token without the user; return the way, "" without success."""
         async with self.store.lock(self.place):
             known = used, self.tokens.get("access_token")
             login = self.kept = await self.load()
-            if login is None:
+            if not login:
                 return ""
             old = login["tokens"]
             if old["access_token"] not in known:  # another process was faster
