@@ -10525,11 +10525,11 @@ class Fetcher:
             "content-type": "application/x-www-form-urlencoded", **headers
         }, urlencode(form).encode())
 
-    async def server_of(self, issuer: str) -> Msg | None:
-        """Return the metadata of an authorization server, checked; None if it has none."""
+    async def server_of(self, issuer: str) -> Msg:
+        """Return the metadata of an authorization server, checked; {} if it has none."""
         where, doc = await self.first_of(server_metadata_urls(issuer), "server metadata")
         if not where:
-            return None
+            return {}
         differs = f"{where}: issuer is {show(doc.get('issuer'))}, not {issuer}"
         if not same_issuer(doc.get("issuer"), issuer):
             raise AuthError(differs)
@@ -10926,7 +10926,7 @@ class Login(Authorizer):
         if (issuer := next(filter(self.oauth.takes, issuers), None)) is None:
             raise AuthError(f"authorization_servers of {self.url} is {show(issuers)}, without "
                             f"{self.oauth.issuer or 'any'}")
-        if (server := await self.fetcher.server_of(issuer)) is None and where:
+        if not (server := await self.fetcher.server_of(issuer)) and where:
             tried = ", ".join(server_metadata_urls(issuer))
             raise AuthError(f"{issuer} has no metadata: none of {tried} is there")
         server = server or default_server(self.url)
@@ -11279,7 +11279,7 @@ class KeySet:
 
     async def fetch(self) -> None:
         try:
-            uri = self.uri or (await self.fetcher.server_of(self.issuer) or {}).get("jwks_uri")
+            uri = self.uri or (await self.fetcher.server_of(self.issuer)).get("jwks_uri")
             _, doc = await self.fetcher.first_of([str(uri)], "jwks_uri")
             if not isinstance(doc.get("keys"), list):
                 raise AuthError(f"{uri} has no keys")
