@@ -4437,6 +4437,7 @@ class Entry:
 
 class Tool(Entry):
     what, members = "tool", TOOL_FIELDS
+    wrapped = False  # whether the value is the member `result` of its structuredContent
 
     def __init__(
         self, fn: Function, *, name: str | None = None, input_schema: Msg | None = None,
@@ -4450,7 +4451,7 @@ class Tool(Entry):
         # spec: server/tools#tool-names
         if not re.fullmatch(r"[\w.-]{1,128}", self.name, re.ASCII):
             logger.warning("clients may refuse the tool name %r: use A-Z a-z 0-9 _ - .", self.name)
-        self.task, self.structured, self.wrapped, self.timeout = task, structured, False, timeout
+        self.task, self.structured, self.timeout = task, structured, timeout
         self.scopes, returns = scope_list(scopes), self.signature.returns
         if output_schema is None and structured:
             try:
@@ -5368,6 +5369,7 @@ def make_room(jobs: dict[str, Job], new: int) -> None:
 class Job:
     """A tool call that has become a task."""
 
+    status, message = "working", ""  #: then "completed", "failed" or "cancelled"
     size = 0  # bytes of its outcome
     call: Task | None = None  # the running tool
 
@@ -5375,8 +5377,6 @@ class Job:
         self.server, self.owner, self.loop = ctx.server, ctx.owner, get_running_loop()
         make_room(self.server.jobs, 1)
         self.id = os.urandom(16).hex()
-        #: "working", then "completed", "failed" or "cancelled"
-        self.status, self.message = "working", ""
         self.created = self.updated = timestamp()
         self.outcome: Msg = {}  # "result" or "error", once there is one
         #: questions without an answer, by name, and the futures of their answers
@@ -11257,14 +11257,15 @@ def principal_of(claims: Msg, issuer: str) -> Principal:
 class KeySet:
     """The keys of an issuer, fetched when they are needed, and kept while it is down."""
 
+    keys: list[JSON] | None = None
+    tried = -NEVER
+    work: Any = None  # the task that fetches them, or did last
+
     def __init__(self, issuer: str, uri: str | None, ssl: Any):
         self.issuer, self.uri = issuer, uri
         url = oauth_url(uri or issuer, "jwks_uri" if uri else "issuer")
         # The issuer is our own choice, and may well be on a private network.
         self.fetcher = Fetcher(url, ssl, allow_private=True)
-        self.keys: list[JSON] | None = None
-        self.tried = -NEVER
-        self.work: Any = None  # the task that fetches them, or did last
 
     async def get(self, anew: bool) -> list[JSON]:
         """Return the keys, fetched `anew` unless that was just tried; HTTPError without any."""
@@ -11716,11 +11717,12 @@ class Person:
         yes: whether to agree in advance, with the defaults of forms
     """
 
+    bar = False  # whether the last line shows progress
+    mildest = "debug"  # log level to show
+    asking: Any = None  # a Lock: one question at a time
+
     def __init__(self, answers: Iterable[str] = (), yes: bool = False):
         self.prepare(answers, yes)
-        self.bar = False  # whether the last line shows progress
-        self.mildest = "debug"  # log level to show
-        self.asking: Any = None  # a Lock: one question at a time
 
     def prepare(self, answers: Iterable[str], yes: bool) -> None:
         """Set the answers in advance for the next line of a session."""
