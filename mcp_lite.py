@@ -9537,7 +9537,7 @@ def keep_watch(sock: Any) -> None:
 class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
-    def __init__(self, url: URL, *, ssl: Any = None, admit: Function = nothing):
+    def __init__(self, url: URL, *, ssl: Any = None, admit: Function | None = None):
         self.url, self.proxy = url, proxy_for(url)
         self.admit = admit  #: is called with the address that was reached, unless by a proxy
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
@@ -9616,7 +9616,7 @@ class HTTPClient:
             keep_watch(conn.transport.get_extra_info("socket"))
             if proxy and self.ssl:
                 await self._tunnel(conn, proxy)
-            if not proxy:
+            if self.admit and not proxy:
                 self.admit(conn.transport.get_extra_info("peername")[0])
         except BaseException:
             conn.abort()
