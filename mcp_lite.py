@@ -9673,8 +9673,7 @@ class Authorizer:
         """Finish what must not be lost; the transport cancels the rest."""
 
     async def send(
-        self, method: str, target: str, headers: Fields, body: bytes = b"",
-        patience: float = REQUEST_SECONDS
+        self, method: str, target: str, headers: Fields, body: bytes, patience: float
     ) -> HTTPResponse:
         """Send a request with what authorizes it; once more if settle() has mended a refusal."""
         steps: list[str] = []
@@ -9810,8 +9809,8 @@ class ModernTransport(Transport):
         if pending:
             raise ConnectionClosed(f"{self.url} ended its response without answering the request")
         if not response.complete:  # to use the connection again
-            with suppress(asyncio.TimeoutError, MCPError):
-                await asyncio.wait_for(response.body(), PROBE_SECONDS)
+            with suppress(MCPError):
+                await within(PROBE_SECONDS, response.body(), RequestTimeout())
 
     async def resume(self, events: SSEDecoder, pending: set[str]) -> None:
         """Legacy: read the rest of a stream that was cut."""
@@ -9964,7 +9963,7 @@ class HTTPTransport(ModernTransport):
                     await self.read_events(stream, events, None)
             except MCPError as exc:
                 if events.last_id and exc.code == 400:  # the rest is not kept
-                    events = SSEDecoder(retry_ms=events.retry_ms)
+                    events.last_id = ""
                 elif not may_pass(exc):
                     if opened and isinstance(exc, SessionExpired):
                         self.interrupted(True)
