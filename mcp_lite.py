@@ -8280,7 +8280,7 @@ class Connection(Wire):
 
     def __init__(self, listener: Listener):
         super().__init__()
-        self.listener, self.loop = listener, listener.loop
+        self.listener = listener
         self.deadline = listener.now + IDLE_SECONDS
         self.drain_lock = asyncio.Lock()  # Python < 3.10.6: one task at a time may wait in drain()
 
@@ -8321,14 +8321,14 @@ class Connection(Wire):
         self.response = response = SocketResponse(self, head)
         response.on_end = (partial(self.next_or_close, response),)
         coro = answer_with(listener.handle, request, response, problem)
-        response.task = asyncio.Task(coro, loop=self.loop, **_EAGER)
+        response.task = asyncio.Task(coro, loop=listener.loop, **_EAGER)
 
     def next_or_close(self, response: SocketResponse) -> None:
         self.response, self.deadline = None, self.listener.now + IDLE_SECONDS
         if response.keep_alive and not response.lost:
             self.read_on()
             if self.buffer:  # pipelined: others have their turn
-                self.loop.call_soon(self.next_request)
+                self.listener.loop.call_soon(self.next_request)
         elif self.transport.can_write_eof():
             # RFC 9112 §9.6 -- closing with input unread would reset it, and lose the answer
             self.lingering, self.buffer, self.pos = True, b"", 0
@@ -8350,7 +8350,7 @@ class Connection(Wire):
     def renew_stall(self) -> None:
         """Give the client STALL_SECONDS to read some of what is unsent."""
         self.unsent = self.transport.get_write_buffer_size()
-        self.deadline = self.loop.time() + STALL_SECONDS
+        self.deadline = self.listener.loop.time() + STALL_SECONDS
 
     def expire(self) -> None:
         """Do what the table says; read() has the deadline of a body."""
@@ -8939,7 +8939,6 @@ class Endpoint:
             await stack.enter_async_context(lifespan_of(self.server))
             self._add_routes()  # pages may have come since
             self.close_lifespan = stack.pop_all().aclose
-        self.loop = get_running_loop()
         self.sessions: OrderedDict[str, HTTPSession] = OrderedDict()  # least recently used first
         self.live: set[Stream] = set()  # streams that have a response
         self.kept = KeptEvents()
@@ -9157,7 +9156,8 @@ class Endpoint:
     # Time.
 
     def _sweep(self) -> None:
-        self.now = now = self.loop.time()
+        loop = get_running_loop()
+        self.now = now = loop.time()
         for stream in list(self.live):
             if now - stream.sent_at > KEEP_ALIVE_SECONDS:
                 self.tasks.spawn(stream.keep_alive())
@@ -9168,7 +9168,7 @@ class Endpoint:
                 self.end_soon(session)
             else:
                 session.touch()
-        self.sweeper = self.loop.call_later(LOOK_SECONDS, self._sweep)
+        self.sweeper = loop.call_later(LOOK_SECONDS, self._sweep)
 
     async def shutdown(self) -> None:
         """Let requests finish within the grace period; answer the others with an error."""
