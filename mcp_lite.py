@@ -12223,9 +12223,7 @@ async def interruptible(work: Awaitable[int]) -> int:
     """Return the status of `work`; a signal cancels it, a second one kills us."""
     task = asyncio.ensure_future(work)
     number = await until_signalled(asyncio.wait([task]), task.cancel, 3 * GRACE_SECONDS)
-    if task.cancelled() or not task.done():
-        return 128 + number  # the shells' convention
-    return task.result()
+    return 128 + number if task.cancelled() else task.result()  # the shells' convention
 
 
 def complain(exc: Exception, as_json: bool = False) -> int:
