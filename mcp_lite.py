@@ -10423,13 +10423,14 @@ def keys_for(header: Msg, jwks: Sequence[JSON]) -> list[Msg]:
     ][:MAX_KEYS]
 
 
-def check_claims(claims: Msg, issuer: str, audience: list[str], now: float) -> None:
+def check_claims(claims: Msg, issuer: str, audience: list[str]) -> None:
     """Raise AuthError unless the claims are an issuer's, for us, and for now. RFC 9068 §4"""
     if claims.get("iss") != issuer:
         raise AuthError(f"iss is {show(claims.get('iss'))}, not {issuer}")
     aud = claims.get("aud")
     if not any(x in audience for x in as_list(aud)):
         raise AuthError(f"aud is {show(aud)}, not {' or '.join(audience)}")
+    now = time.time()
     for name, default in (("exp", 0), ("nbf", now), ("iat", now)):
         value = claims.get(name, default)
         if type(value) not in (int, float) or not abs(value) < 1e15:
@@ -11316,7 +11317,7 @@ def jwt_verifier(
             if found == tried or not await thread.run(signed_by, found, header["alg"], *signed):
                 tried = found
                 continue
-            check_claims(claims, issuer, meant, time.time())
+            check_claims(claims, issuer, meant)
             if "cnf" in claims:  # RFC 7800 §3
                 raise AuthError("it is bound to a key (cnf), whose proof is not checked here")
             return principal_of(claims, issuer)
