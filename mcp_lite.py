@@ -11231,7 +11231,7 @@ class Principal:
         expires_at: float | None = None, claims: Msg | None = None
     ):
         self.name = self.issuer, self.subject, self.client_id = issuer, subject, client_id
-        self.scopes = frozenset(scopes.split() if isinstance(scopes, str) else scopes)
+        self.scopes = frozenset(" ".join(as_texts(scopes)).split())
         self.expires_at, self.claims = expires_at, claims or {}
 
     def __eq__(self, other: object) -> bool:
@@ -11247,7 +11247,7 @@ class Principal:
 def principal_of(claims: Msg, issuer: str) -> Principal:
     # RFC 9068 §2.2: `client_id`; OpenID Connect: `azp`. RFC 8693 §4.2: `scope`; others: `scp`
     client = claims.get("client_id") or claims.get("azp") or ""
-    scopes = " ".join(strings(claims.get("scope", claims.get("scp"))))
+    scopes = strings(claims.get("scope", claims.get("scp")))
     subject = claims.get("sub") or client
     if not (isinstance(subject, str) and isinstance(client, str) and subject):
         raise AuthError("it has neither sub nor client_id")
