@@ -10500,23 +10500,22 @@ class Fetcher:
     ) -> tuple[int, Fields, Msg]:
         """Return the status, the headers, and the document or {}."""
         self.check(url)
-        sent = {"accept": JSON_TYPE, **headers}
         http = HTTPClient(url, ssl=self.ssl, admit=self.forbid_private)
         # A code or a secret is not sent elsewhere.
         redirects = 3 if method == "GET" else 0
         late = ConnectionClosed(f"{url} took longer than {HEAD_SECONDS:g} seconds")
         try:
             async with Deadline(HEAD_SECONDS, late):
-                answer = await http.send(method, url.target, sent, data, NEVER, redirects)
+                answer = await http.send(method, url.target, {"accept": JSON_TYPE, **headers},
+                                         data, NEVER, redirects)
                 with closing(answer):
                     body = await answer.body(MAX_DOCUMENT_BYTES)
         finally:
             await http.close()
-        head = answer.head
         doc = None
         with suppress(ProtocolError):
             doc = decode(body)
-        return head.status, head.headers, doc if isinstance(doc, dict) else {}
+        return answer.head.status, answer.head.headers, doc if isinstance(doc, dict) else {}
 
     async def post_form(self, url: URL, headers: Fields, form: Fields) -> tuple[int, Fields, Msg]:
         from urllib.parse import urlencode
