@@ -3922,8 +3922,7 @@ def scopes_of(principal: Any) -> set[str]:
 def find_resource(server: Server, uri: str) -> tuple[ResourceEntry, Msg]:
     """Return a server's entry for a URI, and the values of its template."""
     wanted = canonical_uri(uri)
-    entry = server.resources.get(wanted)
-    if entry:  # not a template: no canonical URI has braces
+    if entry := server.resources.get(wanted):  # not a template: no canonical URI has braces
         return entry, {}
     for entry in [*server.resources.values()]:
         found = entry.template and entry.template.match(wanted)
@@ -10062,10 +10061,10 @@ OPENID_METADATA = "/.well-known/openid-configuration"
 SECRET_METHODS = ("client_secret_basic", "client_secret_post")
 
 
-def challenge_of(text: str, scheme: str = "bearer") -> Fields:
+def challenge_of(text: str, scheme: str) -> Fields:
     """Return the parameters of one scheme's challenge in a WWW-Authenticate field. RFC 9110 §11.6.1
 
-    >>> challenge_of('Basic realm="a, Bearer b=c", bearer Scope = "x y", error=e')
+    >>> challenge_of('Basic realm="a, Bearer b=c", bearer Scope = "x y", error=e', "bearer")
     {'scope': 'x y', 'error': 'e'}
     """
     found: dict[str, str] = {}
