@@ -8645,7 +8645,7 @@ class HTTPConversation(Conversation):
         if self.session.state is START:  # the handshake that was to open it failed
             await self.disconnect()
 
-    def head_of(self, msg: Any, principal: Any) -> tuple[int, Fields]:
+    def head_of(self, msg: Any, principal: Any) -> Head:
         """Return the head of an answer that is JSON."""
         if "error" not in msg:
             if self.session.state is READY:  # not of a handshake
