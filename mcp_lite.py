@@ -7846,12 +7846,12 @@ class HostPolicy:
     gets in without a token (`locked`). An Origin may be one of `hosts` or `origins`.
     """
 
-    def __init__(self, hosts: Names | None = None, origins: Names = ()):
+    def __init__(self, hosts: Names | None, origins: Names):
         self.any_address = hosts is None
         self.hosts = checked_names("allowed_hosts", hosts or (), r"\*|[^/*]+")
         self.origins = checked_names("allowed_origins", origins, r"\*|null|[^/]+://[^/*]+")
 
-    def check(self, headers: Fields, locked: bool = False) -> None:
+    def check(self, headers: Fields, locked: bool) -> None:
         """Raise ProtocolError 403 for a Host or an Origin that is not let in."""
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
         host_fits = self._is_ours(host) or "*" in self.hosts or (
@@ -8779,10 +8779,10 @@ class Authenticator:
     scopes: Sequence[str] = ()  # that every request needs
     offered: Sequence[str] = ()  # these, and others that a handler may need
 
-    def __init__(self, token: Any = None, verify: Function | None = None):
+    def __init__(self, token: Any, verify: Function | None):
         if verify is not None:
             check_function("verify=", verify, "token")
-        self.verify = verify
+        self.verify = verify or nothing
         self.locked = not (token is verify is None)
         principals = {} if token is None else principals_by_token(token)
         self.tokens = {
@@ -8813,7 +8813,7 @@ class Authenticator:
     async def validate(self, token: str) -> Identity | None:
         """Return whose token it is, None for a wrong one; HTTPError if nobody can tell now."""
         try:
-            principal = await maybe_await(self.verify(token)) if self.verify else None
+            principal = await maybe_await(self.verify(token))
             # A function that compares returns False.
             if not principal or seconds_left(principal) <= -CLOCK_SECONDS:
                 return None
@@ -9536,7 +9536,7 @@ def keep_watch(sock: Any) -> None:
 class HTTPClient:
     """Connections to one server, kept alive and used again."""
 
-    def __init__(self, url: URL, *, ssl: Any = None, admit: Function | None = None):
+    def __init__(self, url: URL, *, ssl: Any, admit: Function | None = None):
         self.url, self.proxy = url, proxy_for(url)
         self.admit = admit  #: is called with the address that was reached, unless by a proxy
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
