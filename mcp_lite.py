@@ -9266,12 +9266,12 @@ class ASGIResponse(Response):
     watcher: Task  #: ends when the client is gone, or the response is over
 
     def __init__(self, app: ASGIApp, receive: Any, send: Any):
-        self.app, self._receive, self._emit = app, receive, send
+        self.buffers, self._receive, self._emit = app.buffers, receive, send
         self._lock = asyncio.Lock()  # one write() at a time
         self._body_came = asyncio.Event()
 
     async def read(self, limit: int) -> bytes:
-        body = read_all(self._read_some, limit, self.app.buffers)
+        body = read_all(self._read_some, limit, self.buffers)
         return await within(REQUEST_SECONDS, body, too_late())
 
     async def _read_some(self) -> bytes:
@@ -9318,9 +9318,9 @@ class ASGIResponse(Response):
     async def _send(self, pieces: list[bytes], more: bool) -> None:
         """Send pieces; with each, a server may wait for its client."""
         async with Deadline(STALL_SECONDS, RequestTimeout(), longest=NEVER) as self.timer:
-            with self.app.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
+            with self.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
                 while pieces:
-                    data, more_body = pieces.pop(0), more or len(pieces) > 0
+                    data, more_body = pieces.pop(0), more or bool(pieces)
                     event = {"type": "http.response.body", "body": data, "more_body": more_body}
                     await self._emit(event)
                     self.timer.renew()
