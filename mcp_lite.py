@@ -8410,8 +8410,8 @@ class Listener:
                 self.server = await self.loop.create_server(accept, **place, **options)
         except OSError as exc:  # TLS errors, too
             where = uds or f"port {port} of {host}"
-            problem = f"cannot listen on {where}: {exc.strerror or exc}"
-            raise CannotServe(exc.errno, problem) from None
+            raise CannotServe(
+                exc.errno, f"cannot listen on {where}: {exc.strerror or exc}") from None
         address = self.server.sockets[0].getsockname()
         if not isinstance(address, tuple):
             return f"{self.scheme}://localhost"
@@ -8558,7 +8558,7 @@ class Stream:
     async def attach(self, response: Response, first: bytes = b"") -> None:
         """Send a reader `first` (else an id, to resume from), what was missed, and what comes."""
         conversation, kept = self.conversation, self.endpoint.kept
-        missed = [kept[self, n] for n in range(self.sent + 1, self.newest + 1) if (self, n) in kept]
+        missed = [kept.get((self, n), b"") for n in range(self.sent + 1, self.newest + 1)]
         if not self.name:
             self.name = os.urandom(8).hex()
             conversation.streams[self.name] = self
