@@ -8958,13 +8958,12 @@ class Endpoint:
             self.add("DELETE", self.path, Route(self.delete))
             self.add("GET", "/sse", Route(self.open_pair))
             self.add("POST", PAIR_PATH, Route(self.post_to_pair))
-        for_all = partial(Route, public=True, any_host=True)
+        pages = self.authenticator.pages(self.path)
         if self.healthz:
-            for where in ("/healthz", "/readyz"):
-                self.add_page("GET", where, for_all(self.probe))
-        for where, fn in self.authenticator.pages(self.path).items():
+            pages.update({"/healthz": self.probe, "/readyz": self.probe})
+        for where, fn in pages.items():
             for method in ("GET", "OPTIONS"):
-                self.add_page(method, where, for_all(fn))
+                self.add_page(method, where, Route(fn, public=True, any_host=True))
         for (method, where), route in self.server.routes.items():
             self.add_page(method, where, route)
 
