@@ -9262,8 +9262,6 @@ async def serve_http(app: Server, ready: Function, options: Msg, signals: bool) 
 
 
 class ASGIResponse(Response):
-    watcher: Task  #: ends when the client is gone, or the response is over
-
     def __init__(self, app: ASGIApp, receive: Any, send: Any):
         self.buffers, self._receive, self._emit = app.buffers, receive, send
         self._lock = asyncio.Lock()  # one write() at a time
@@ -9287,6 +9285,7 @@ class ASGIResponse(Response):
         return b""
 
     async def watch(self) -> None:
+        """Wait until the client is gone."""
         await self._body_came.wait()
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -9346,11 +9345,11 @@ class ASGIApp(Endpoint):
             )
         await self.start()
         response, request = ASGIResponse(self, receive, send), self._request(scope)
-        response.watcher = self.tasks.spawn(response.watch())
-        response.at_end(response.watcher.cancel)
+        watcher = self.tasks.spawn(response.watch())
+        response.at_end(watcher.cancel)
         self.tasks.spawn(answer_with(self.answer, request, response))
         try:
-            await asyncio.wait([response.watcher])
+            await asyncio.wait([watcher])
         except asyncio.CancelledError:  # the ASGI server ends; it would log a traceback for this
             if response.begun:
                 await response.end()
