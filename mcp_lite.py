@@ -3749,11 +3749,11 @@ class Journal:
         #: the same in all rounds; the client cannot choose it
         self.call_id = record.get("call") or os.urandom(16).hex()
         # spec: basic/patterns/mrtr#error-handling -- a response without a question is ignored
-        asked = record.get("asked", {}).items()
-        new = {f"{name} {digest}": responses[name] for name, digest in asked
-               if isinstance(responses.get(name), dict)}
         #: by name and digest of a question, or by call_key()
-        self.kept: Msg = {**new, **record.get("kept", {})}
+        self.kept: Msg = {f"{name} {digest}": responses[name]
+                          for name, digest in record.get("asked", {}).items()
+                          if isinstance(responses.get(name), dict)}
+        self.kept.update(record.get("kept", {}))
         self.questions: Msg = {}  # of this round: any ends this run
         self.names: set[str] = set()  # which this run has used
 
@@ -3975,9 +3975,7 @@ class ServerExchange(Exchange):
     def journal(self) -> Journal:
         """The checked record of the earlier rounds of this call."""
         params = self.params if self.facts.rev >= MODERN else {}
-        record: Msg = {}
-        if "requestState" in params:
-            record = unseal(self._signer, params["requestState"])
+        record = unseal(self._signer, params["requestState"]) if "requestState" in params else {}
         self.has_journal = True
         return Journal(record, params.get("inputResponses", {}))
 
