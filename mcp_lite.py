@@ -11357,7 +11357,7 @@ class Guard(Authenticator):
         self.offered = [*self.scopes, *scope_list(offered)]
         self.url = resource_url or ""
         #: by the hash of a token: until when it need not be verified again, and whose it is
-        self.cache: dict[bytes, tuple[float, Identity | None]] = {}
+        self.cache: dict[bytes, tuple[float, Identity]] = {}
 
     async def identify(self, request: HTTPRequest) -> Identity:
         if request.root and self.metadata:  # we are mounted
