@@ -10138,8 +10138,9 @@ def server_metadata_urls(issuer: str) -> list[str]:
     if "?" in url.target:  # RFC 8414 §2
         raise UnsafeURL(f"the issuer is {show(issuer)}: it must have no query")
     root, path = url.origin, url.target.rstrip("/")
-    places = root + SERVER_METADATA + path, root + OPENID_METADATA + path
-    return [*dict.fromkeys((*places, root + path + OPENID_METADATA))]  # without a path, two
+    places = (root + SERVER_METADATA + path, root + OPENID_METADATA + path,
+              root + path + OPENID_METADATA)
+    return [*dict.fromkeys(places)]  # without a path, two
 
 
 def same_issuer(given: JSON, asked: str) -> bool:
@@ -10902,7 +10903,7 @@ class Login(Authorizer):
 
     async def discover(self, named: str | None) -> tuple[str | None, list[str], Msg]:
         """Return the name of the resource, its scopes, and its authorization server's metadata."""
-        places = [*([named] if named else ()), *resource_metadata_urls(self.url)]
+        places = [*as_texts(named or ()), *resource_metadata_urls(self.url)]
         where, about = await self.fetcher.first_of(places, "resource metadata")
         if named and not where:
             raise AuthError(f"{named}, which {self.url} names, has no metadata")
