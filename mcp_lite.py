@@ -207,9 +207,8 @@ logger = logging.getLogger("mcp_lite")
 
 def clean_record(record: logging.LogRecord) -> bool:
     """Replace what could steer a terminal in a log record: its text may be that of a peer."""
-    text, trace = record.getMessage(), ""
-    if record.exc_info:
-        trace = logging.Formatter().formatException(record.exc_info)
+    text = record.getMessage()
+    trace = logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
     if re.search(HIDDEN, text + trace):
         record.msg, record.args, record.exc_text = cleaned(text), (), cleaned(trace)
     return True
@@ -4659,7 +4658,8 @@ async def log_access(ctx: Context, call_next: Any) -> Any:
         ended = f"error {wire_error(exc)['code']}"
         raise
     finally:
-        ended = "input_required" if ctx.suspended else ended
+        if ctx.suspended:
+            ended = "input_required"
         access_logger.info("%r %s %s %.1f ms", ctx.client_key or ctx.conversation.name, ctx.title,
                            ended, 1000 * (time.perf_counter() - began))
 
@@ -5544,9 +5544,8 @@ async def acknowledge(ctx: Context) -> Msg:
 
 @handles("server/discover")
 async def discover(ctx: Context) -> Msg:
-    server = ctx.server
-    return without_none(supportedVersions=SUPPORTED, capabilities=server.declared,
-                        instructions=server.instructions)
+    return without_none(supportedVersions=SUPPORTED, capabilities=ctx.server.declared,
+                        instructions=ctx.server.instructions)
 
 
 @handles("tools/list", "resources/list", "resources/templates/list", "prompts/list")
