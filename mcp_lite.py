@@ -9169,8 +9169,8 @@ class Endpoint:
         """Let requests finish within the grace period; answer the others with an error."""
         self.draining = True
         self.modern.on_lost()  # ends subscriptions
-        serving = {each.conversation for each in self.live}
-        conversations = {self.modern, *self.sessions.values(), *serving}
+        conversations = {each.conversation for each in self.live}
+        conversations |= {self.modern, *self.sessions.values()}
         for session in self.sessions.values():
             if session.stores_events:  # its reader comes back later
                 self.tasks.spawn(session.standalone.end())
@@ -9315,9 +9315,9 @@ class ASGIResponse(Response):
         async with Deadline(STALL_SECONDS, RequestTimeout(), longest=NEVER) as self.timer:
             with self.buffers.waiting(self, len(pieces) * BUFFER_BYTES):
                 while pieces:
-                    data, more_body = pieces.pop(0), more or bool(pieces)
-                    event = {"type": "http.response.body", "body": data, "more_body": more_body}
-                    await self._emit(event)
+                    data = pieces.pop(0)
+                    await self._emit({"type": "http.response.body", "body": data,
+                                      "more_body": more or bool(pieces)})
                     self.timer.renew()
 
     def cut_off(self) -> None:  # while _send() waits
