@@ -9843,7 +9843,8 @@ class ModernTransport(Transport):
         with suppress(ConnectionClosed, ProtocolError):
             body = await response.body()
             msg = decode(body)
-            reported = msg["error"] if classify(msg) is ERROR else {}
+            if classify(msg) is ERROR:
+                reported = msg["error"]
         wait = head.headers.get("retry-after")
         status = f"{code} {head.reason}".rstrip() + (f", retry after {wait}" if wait else "")
         why = reported.get("message") or first_line(body)
@@ -10005,9 +10006,9 @@ class HTTPTransport(ModernTransport):
         if self.session:
             with suppress(Exception):  # also one of the user's headers()
                 # spec 2025-11-25: basic/transports#session-management
-                fields = await self.fields(self.session)
-                (await self.auth.send(
-                    "DELETE", self.url.target, fields, b"", GRACE_SECONDS)).close()
+                response = await self.auth.send(
+                    "DELETE", self.url.target, await self.fields(self.session), b"", GRACE_SECONDS)
+                response.close()
         await super()._end()
 
 
