@@ -5762,12 +5762,12 @@ class LineTransport(Transport):
     """A channel that carries one message per line over two raw files."""
 
     grace: float | None = FAREWELL_SECONDS  # clients of other SDKs kill a child after 2 seconds
+    #: by the loop's clock, when read() began to wait for input; inf while it does not
+    idle_since = float("inf")
 
     def __init__(self, *, max_message_bytes: int = MAX_MESSAGE_BYTES):
         self.decoder = LineDecoder(max_message_bytes)
         self._batch: list[bytes] = []  # lines that this turn of the loop will write in one piece
-        #: by the loop's clock, when read() began to wait for input; inf while it does not
-        self.idle_since = float("inf")
         self.end_input: Action = nothing  # stops reading; what has come can still be read
         self.written: Future  # is done when all is written, or the other end is closed
 
