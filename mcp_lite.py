@@ -10786,8 +10786,7 @@ class Login(Authorizer):
         if self.usable() not in ("", token):
             return "repeat"  # it came meanwhile
         may_refresh = "refresh" not in steps and not lacks_scope(challenge)
-        step = await self.refresh(token) if may_refresh else ""
-        if step:
+        if may_refresh and (step := await self.refresh(token)):
             return step
         self.transport.waits_for_user += self.oauth.person
         try:
