@@ -7380,10 +7380,10 @@ class RequestHead(Row):
     #: what was found out from it, for the next one with the same bytes: see access_of() and
     #: check_modern_post()
     notes: dict[Any, Any]
-    # Only our own sockets need the rest.
-    size: int = 0  #: of the body in bytes, or CHUNKED
-    minor: int = 1  #: the version is HTTP/1.minor; 2 and more are as 1
-    keep_alive: bool = False
+    # Our own sockets need these, too: parse_request_head() sets them.
+    size = 0  #: of the body in bytes, or CHUNKED
+    minor = 1  #: the version is HTTP/1.minor; 2 and more are as 1
+    keep_alive = False
 
 
 class ResponseHead(Row):
@@ -7450,10 +7450,11 @@ def parse_request_head(block: bytes) -> RequestHead:
         # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
         headers["host"], target = found[2], "/" + found[5].removeprefix("/")
     path, _, query = target.partition("?")
-    return RequestHead(
-        method, path, query, types.MappingProxyType(headers),  # Listener.known_head shares it
-        {}, body_size(headers, minor), minor, is_keep_alive(headers, minor)
-    )
+    shared = types.MappingProxyType(headers)  # by Listener.known_head
+    head = RequestHead(method, path, query, shared, {})
+    head.size, head.minor = body_size(headers, minor), minor
+    head.keep_alive = is_keep_alive(headers, minor)
+    return head
 
 
 def parse_response_head(block: bytes) -> ResponseHead:
