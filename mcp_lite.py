@@ -7439,8 +7439,8 @@ def parse_request_head(block: bytes) -> RequestHead:
     found = re.fullmatch(REQUEST_LINE, line)
     if not found:
         raise ProtocolError("the request line is not: METHOD TARGET HTTP/1.1")
-    method, target, minor = found[1], found[2], int(found[3])
-    headers = parse_fields(rest[:-2])
+    method, target, digit = found.groups()
+    minor, headers = int(digit), parse_fields(rest[:-2])
     # RFC 9112 §3.2 -- 400 to any request "that lacks a Host header field"; HTTP/1.0 needs none
     if not re.fullmatch(AUTHORITY, headers.get("host", "" if minor else "localhost")):
         raise ProtocolError("the host is not a name or an address, with or without a port")
