@@ -2075,7 +2075,7 @@ class Shape(Schema):
 A_SCHEMA: Schema = {"$ref": "#"}
 SCHEMAS: Schema = {"type": "array", "items": A_SCHEMA, "minItems": 1}
 _STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
-# Sums with 4,000 digits take a thousand times as long.
+# Bounds of 4,000 digits take a thousand times as long.
 _NUMBER: Schema = {
     "type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max
 }
@@ -2141,7 +2141,7 @@ class Node(Schema):
     `enum` and `const` hold a pair: the canonical texts of the values, and a text for errors.
     """
 
-    __slots__ = ("cost", "is_flat", "limits", "plain", "read", "scope", "types")  # faster
+    __slots__ = ("cost", "is_flat", "limits", "plain", "read", "scope", "types")
 
     def __init__(self, schema: Schema, scope: str = "", read: Function | None = None):
         super().__init__((word, schema[word]) for word in schema if word in KEYWORDS)
@@ -2236,18 +2236,25 @@ def pattern_of(text: str) -> re.Pattern[str]:
     """Compile a regular expression of ECMA 262, as far as Python understands it."""
     # Outside of escapes and classes, a dollar sign is the end of the text.
     ours = re.sub(r"(?s)(\\.|\[(?:\\.|[^]\\])*\])|\$", lambda token: token[1] or r"\Z", text)
-    return re.compile(ours, re.ASCII)
+    try:
+        return re.compile(ours, re.ASCII)
+    except re.error as exc:
+        raise ValueError(f"{exc} in the pattern {show_json(text)}") from None
 
 
 def _show_choices(values: Iterable[JSON]) -> str:
     return " or ".join(map(show_json, itertools.islice(values, 10)))
 
 
+# A schema with `$id` is a scope: references and anchors in it are relative to that URI.
+# `$dynamicRef` leads to the $dynamicAnchor of that name in the scope that the check entered first.
+
+
 class Checking:
     """One walk over a value: its budget, and the scopes of the schemas that are being applied.
 
-    To apply a schema is to return the Python value, or to raise SchemaError, and to add the names
-    or indexes that the schema has evaluated to a set.
+    To apply a schema is to return the Python value, or to raise SchemaError, and to add to a
+    set the names or indexes that the schema has evaluated.
     """
 
     first_match_wins = False  # of alternatives: so it is in the schema of a type
@@ -2353,7 +2360,7 @@ class Checking:
                 read = apply(node, item)
             except SchemaError as exc:
                 if required is not None and item in (None, "") and key not in required:
-                    made = without(made, key)  # it was not filled in
+                    made = without(made, key)
                 else:
                     found += [_fault_under(key, fault) for fault in (exc, *exc.others)]
                 continue
@@ -2428,25 +2435,25 @@ class Checking:
                        for word in ("anyOf", "oneOf") if word in node]
 
     def _apply_alternatives(self, node: Node, word: str, value: JSON, evaluated: set[Any]) -> Any:
-        """Return what the first schema that matches makes of a value; raise if none does."""
+        """Return what the best schema makes of a value: the first of those that match and know most
+        of its members, for an open class ignores the others; raise if none matches."""
         faults, matches = [], []
+        size = len(value) if isinstance(value, (dict, list)) else 0
         for part in node[word]:
-            fault, read = self._try(part, value, evaluated)
+            known: set[Any] = set()
+            fault, read = self._try(part, value, known)
             if fault:
                 faults.append(fault)
                 continue
-            matches.append(read)
-            if self.first_match_wins:  # else each one that matches has evaluated something
+            evaluated |= known
+            matches.append((len(known), read))
+            if self.first_match_wins and len(known) == size:
                 break
         if not matches:
             raise _nearest(faults)
-        if word == "oneOf" and len(matches) > 1:
+        if word == "oneOf" and len(matches) > 1 and not self.first_match_wins:
             raise SchemaError("", "matches more than one of the alternatives")
-        return matches[0]
-
-
-# A schema with `$id` is a scope: references and anchors in it are relative to that URI.
-# `$dynamicRef` leads to the $dynamicAnchor of that name in the scope that the check entered first.
+        return max(matches, key=operator.itemgetter(0))[1]
 
 
 class Compiler(Checking):
@@ -2559,7 +2566,7 @@ class Validator:
     def __init__(self, schema: JSON):
         self._node = node = attempt(Compiler(_metaschema()).compile, schema)
         self._first_match_wins = isinstance(schema, Shape)
-        # Members of most tools have a type and nothing else: to compare classes is much faster.
+        # Members of most tools have a type only: to compare classes is much faster.
         is_flat = node.is_flat and "object" in node.types and not node.read
         parts = node.get("properties", {}) if is_flat else {}
         self._plain = {name: part.plain for name, part in parts.items()}
@@ -2655,7 +2662,7 @@ TEXTS: dict[str, tuple[Schema, Function]] = {
     "decimal.Decimal": ({"anyOf": [
         Shape({"type": "number"}), Shape({"type": "string", "pattern": DECIMAL})]}, _read_text)
 }
-#: Attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords.
+#: Attributes of annotated_types, pydantic.Field and msgspec.Meta, and their keywords; {}: of what.
 NOTES = {
     "title": "title", "description": "description", "documentation": "description",
     "examples": "examples", "deprecated": "deprecated",
@@ -2670,7 +2677,7 @@ REMARKS = (r"title|description|default|examples?|deprecated|(read|write)Only|for
 #: What a note may ask for and a schema cannot say; a default belongs after the `=`.
 NOT_CARRIED = ("alias validation_alias strip_whitespace to_lower to_upper strict "
                "default_factory").split()
-NO_DEFAULT = ("Ellipsis", "PydanticUndefined")
+NO_DEFAULT = ("Ellipsis", "PydanticUndefined")  # as repr() shows them
 
 
 def _keywords_of(note: Any, types: set[str]) -> Schema:
@@ -2716,7 +2723,7 @@ def _with_notes(shape: Shape, notes: list[Any], hint: Any) -> Shape:
     types, noted = _types_in(shape), Shape({})
     for note in notes:
         noted.update(_keywords_of(note, types))
-    bounds: Schema = {}  # of values that are texts in JSON only, such as dates
+    bounds: Schema = {}  # of values that may be texts in JSON: dates, Decimals
     for word in noted.keys() & MEASURES.keys():
         kind, bound = MEASURES[word][0], noted[word]
         if kind == "number" and "string" in types and hint is not str:
@@ -2834,9 +2841,9 @@ def shape_of(annotation: Any, mode: str = "validation") -> Shape:
 
 
 def _choice(choices: Sequence[Any]) -> Shape:
-    values = [to_json(choice) for choice in choices]
+    by_text = {canonical(to_json(choice)): choice for choice in choices}
+    values = [to_json(choice) for choice in by_text.values()]  # without aliases
     kinds = {kind_of(value) for value in values}
-    by_text = dict(zip(map(canonical, values), choices))
     schema = without_none(type=kinds.pop() if len(kinds) == 1 else None, enum=values)
     return Shape(schema, lambda value: by_text[canonical(value)])
 
@@ -2853,7 +2860,7 @@ class Shapes:
     def complete(self, root: Shape) -> Shape:
         """Return a schema with its `$defs`, and without a reference at its root."""
         while "$ref" in root:
-            root = _merged(self.defs[root.pop("$ref")[8:]], root)
+            root = _merged(self.defs[root.pop("$ref")[8:]], root)  # after "#/$defs/"
         if self.defs:
             root["$defs"] = self.defs
         return root
@@ -2912,7 +2919,7 @@ class Shapes:
             shape = Shape(words)
             if isinstance(words.get("additionalProperties"), bool):
                 del shape["additionalProperties"]
-            name = str(words.get("$ref"))[8:]  # after "#/$defs/"
+            name = str(words.get("$ref"))[8:]
             if name not in classes:
                 return shape
             del shape["$ref"]
@@ -2953,7 +2960,7 @@ class Shapes:
                 self.defs[name] = shape
             else:
                 self.known[key] = shape
-        elif "$ref" in self.known[key]:  # asked for while make() runs: it contains itself
+        elif "$ref" in self.known[key]:  # it is large, or make() still runs: it contains itself
             self.defs.setdefault(self.known[key]["$ref"][8:], Shape({}))
         return self.known[key]
 
@@ -3110,7 +3117,7 @@ def check_parameters(use: str, names: Iterable[str], own: Schema) -> None:
 class Signature:
     """How a function is called with JSON; TypeError if JSON cannot call it."""
 
-    context: str | None = None  # the parameter of class `hidden`
+    context: str | None = None  # the parameter of class `hidden`: our Context
     whole = ""  # the parameter that takes all arguments as one dict
 
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None):
@@ -3130,7 +3137,7 @@ class Signature:
         if self.schema["type"] != "object":
             raise ValueError(f"input_schema={schema!r:.100}: the type must be object")
         self._read_arguments = partial(Validator(self.schema).read, as_arguments=True)
-        self._read_own = Validator(own).read if schema is not None else None
+        self._read_own = Validator(own).read if schema is not None else None  # `schema` only checks
 
     def _own_shape(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Shape:
         """Return the shape of what the function takes."""
@@ -3158,7 +3165,7 @@ class Signature:
         if schema is not None and len(members) == 1 and not others:
             name, _, _ = members[0]  # a single parameter that the schema does not name takes all
             if name not in schema.get("properties", ()):
-                self.whole, members = name, []
+                self.whole = name
         shapes = Shapes()
         own = shapes.object_shape(members, "parameter ")
         own.is_closed = not others and schema is None
@@ -3256,8 +3263,8 @@ class Template:
     {+path} {path*}  also with slashes; one of these per template
     {?q,lang}        query parameters at the end, in any order, each may be absent
 
-    `{name}` ends at the first character of the text behind it; the deep variable takes as much as
-    it can. Any other template is a ValueError, with a remedy.
+    `{name}` ends at the first character of the text behind it, but for the last variable; the deep
+    one takes as much as it can. Any other template is a ValueError, with a remedy.
 
     >>> Template("file:///{path*}/{name}.txt").match("file:///etc/conf.d/my%20app.txt")
     {'path': 'etc/conf.d', 'name': 'my app'}
@@ -3273,7 +3280,7 @@ class Template:
         variables = [piece.strip("+*") for piece in pieces[1::2]]
         self.query = query[:-1].split(",") if query else []
         self.names = variables + self.query
-        self.deep = [name for name in variables if name not in pieces[1::2]]
+        self.deep = [name for name in variables if name not in pieces[1::2]]  # had + or *
         is_query = re.fullmatch(rf"({_NAME}(,{_NAME})*\}})?", query) and not (query and "?" in path)
         if (
             not is_query or re.search("[{}]", "".join(pieces[::2])) or "" in literals[1:-1]
@@ -3287,15 +3294,15 @@ class Template:
         # RFC 8089 §2: the path of a file URI is absolute.
         self.absolute = literals[0] in ("file:", "file://") and len(variables) == 1
         expression = re.escape(literals[0])
-        for name, literal in zip(self.names, literals[1:]):
-            inside = ".+" if name in self.deep else f"[^/?#{re.escape(literal[:1])}]+"
+        for name, literal in zip(variables, literals[1:]):
+            stop = "" if name == variables[-1] else re.escape(literal[:1])
+            inside = ".+" if name in self.deep else f"[^/?#{stop}]+"
             expression += f"({inside}){re.escape(literal)}"
         self.path = re.compile(expression, re.DOTALL)
         self.start = literals[0]  # of every URI of it
 
     def match(self, uri: str) -> Fields | None:
         """Return the decoded values by name; None if `uri`, a canonical one, is not of it."""
-        # A server asks all its templates, so most must refuse quickly.
         if not uri.startswith(self.start) or len(uri) > MAX_URI_CHARS:
             return None
         with suppress(ValueError):
@@ -3381,6 +3388,8 @@ def wire_fields(made: object, fields: Msg, accepted: Sequence[str]) -> Msg:
     options = [*accepted, *(type(made).__init__.__kwdefaults__ or ())]
     annotations = fields.get("annotations") or {}
     _check_ours(type(annotations))
+    if annotations:  # a model that is dumped has null for absent
+        annotations = fields["annotations"] = without_none(**annotations)
     for kind, given, known in (
         ("option", fields, options), ("annotation", annotations, ANNOTATIONS)
     ):
@@ -3388,7 +3397,7 @@ def wire_fields(made: object, fields: Msg, accepted: Sequence[str]) -> Msg:
             if "/" not in name:
                 raise TypeError(f"{type(made).__name__}: {no_such(kind, name, known)}")
     for name, value in annotations.items():
-        if name.endswith("Hint") and value not in (True, False, None):
+        if name.endswith("Hint") and type(value) is not bool:
             raise TypeError(f"annotation {name}={value!r:.100}: must be True or False")
     _to_json(fields)  # raises what every list with them would raise
     names = {"mime_type": "mimeType", "meta": "_meta"}
@@ -3413,11 +3422,11 @@ class Image(Content):
         if data is None:
             with open(path, "rb") as file:  # type: ignore[arg-type]
                 data = file.read()
-        suffix = os.path.splitext(str(path or ""))[1][1:].lower()
+        suffix = (format or os.path.splitext(str(path or ""))[1][1:]).lower()
         suffix = {"jpg": "jpeg", "mp3": "mpeg", "svg": "svg+xml"}.get(suffix, suffix)
         super().__init__(
             type=self.kind, data=base64.b64encode(data).decode(),
-            mimeType=mime_type or f"{self.kind}/{format or suffix or self.usual}",
+            mimeType=mime_type or f"{self.kind}/{suffix or self.usual}",
             **wire_fields(self, fields, ("annotations", "meta"))
         )
 
@@ -3459,14 +3468,18 @@ class Message(Msg):
 
 #: The URI of bytes in a result: a resource must have one.
 BYTES_URI = "result:bytes"
-#: The types of content blocks; the member that tells such a dict from other data.
-BLOCKS = {"text": "text", "image": "data", "audio": "data", "resource": "resource",
-          "resource_link": "uri", "tool_use": "input", "tool_result": "content"}
+#: The types of content blocks; the member, and its class, that tell one from other data.
+BLOCKS = {
+    "text": ("text", str), "image": ("data", str), "audio": ("data", str),
+    "resource": ("resource", dict), "resource_link": ("uri", str), "tool_use": ("input", dict),
+    "tool_result": ("content", list)
+}
 
 
 def _is_block(value: Any) -> bool:
-    member = isinstance(value, dict) and BLOCKS.get(str(value.get("type")))
-    return bool(member) and type(value.get(member)) in (str, dict, list)
+    kind = value.get("type") if isinstance(value, dict) else None
+    member, cls = BLOCKS.get(str(kind), ("", None))
+    return cls is not None and type(value.get(member)) is cls
 
 
 def blocks_of(value: Any) -> list[Msg]:
@@ -3626,7 +3639,7 @@ class Form:
             self.nullable.add(name)
             field = _merged(options[0], field)
             del field["anyOf"]
-        choices = field.get("enum", ["any"])
+        choices = field.get("enum", [""])  # any text
         if field.get("type") == "array":
             items = field.get("items", {})
             choices = items.get("enum") or [part.get("const") for part in items.get("anyOf", ())]
@@ -3644,7 +3657,7 @@ class Form:
         content = {name: given.get(name, field.get("default"))
                    for name, field in self.schema["properties"].items()
                    if name in given or "default" in field}
-        made = self._read(content)
+        made = self._read(without_none(**content))  # some write null for absent
         return Elicited(action, made["value"] if self.wrapped else made)
 
 

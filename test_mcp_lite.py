@@ -3946,6 +3946,30 @@ class TestAnnotations:
         assert properties["x"] == {"anyOf": [{"type": "integer"}, {"type": "null"}]}
         assert properties["y"]["anyOf"][0]["type"] == "array"
 
+    async def test_of_a_union_of_open_classes_the_one_that_knows_most_members_is_made(self):
+        names = run_source("""
+class Dates(typing.TypedDict, total=False):
+    after: datetime.date
+class Tags(typing.TypedDict):
+    tags: typing.List[bytes]
+def f(where: typing.Union[Dates, Tags, dict]) -> str: return repr(where)
+""")
+        for given, made in [
+            ({"tags": ["aGk="]}, {"tags": [b"hi"]}), ({}, {}), ({"x": 1}, {"x": 1}),
+            ({"after": "2026-01-02", "x": 1}, {"after": datetime.date(2026, 1, 2), "x": 1}),
+        ]:  # fmt: skip
+            assert await value_of(names["f"], {"where": given}) == repr(made)
+
+    async def test_an_alias_of_an_enum_is_listed_once(self):
+        fn = run_source("class Level(enum.Enum): WARN = WARNING = 'warn'\ndef f(x: Level) -> str: return x.name")["f"]
+        assert (await define(fn))["inputSchema"]["properties"]["x"]["enum"] == ["warn"]
+        assert await value_of(fn, {"x": "warn"}) == "WARN"
+
+    async def test_a_single_parameter_that_takes_all_arguments_is_of_its_type(self):
+        fn = run_source("def f(p: Point) -> str: return repr(p)")["f"]
+        schema = {"properties": {"x": {"type": "integer"}, "y": {"type": "integer"}}}
+        assert await value_of(fn, {"x": 1, "y": 2}, input_schema=schema) == "Point(x=1, y=2, tags=[])"
+
     @pytest.mark.skipif(sys.version_info < (3, 12), reason="no such syntax")
     async def test_a_type_statement_may_be_recursive(self):
         source = "type Tree = dict[str, Tree] | int\ntype Id = int\ndef f(t: Tree, i: Id): return {'t': t, 'i': i}"
@@ -4040,7 +4064,8 @@ class TestHosts:
 
     @pytest.mark.parametrize("data", [
         {"": "0", "name": "tea"}, {None: ["x"], "type": "tea"}, {"type": "text", "text": 5},
-        {"type": ["text"], "text": "a"},
+        {"type": ["text"], "text": "a"}, {"type": "text", "text": {"content": "rich text"}},
+        {"type": "resource", "resource": "aws_s3"},
     ])
     async def test_data_that_only_resemble_a_content_block_are_data(self, data):
         result = await value_of(lambda: [data], {}, structured=False)
@@ -4239,6 +4264,8 @@ MATCHES = table(r"""
     x://{a}/b/{c}/d | x://1/b/2/d/ | -
     x://{a}-{b} | x://1-2-3 | {"a": "1", "b": "2-3"}
     x://{a}-{b} | x://-2 | -
+    x://{a}.txt | x://report.2024.txt | {"a": "report.2024"}
+    x://{a}.txt | x://a/b.txt | -
     x://{a}.{b}.z | x://1.z.z | {"a": "1", "b": "z"}
     x://{a}.{b}.z | x://1.z | -
     file:///{path*} | file:///a/b/c | {"path": "a/b/c"}
@@ -5352,7 +5379,9 @@ A modern client is told of what it listens for and of nothing else, after an ack
         """spec 2025-11-25: server/tools#tool"""
         app = m.Server()
 
-        @app.tool(title="Add", annotations={"readOnlyHint": True}, icons=[ICON], meta={"acme/cost": 3})
+        annotations = {"readOnlyHint": True, "title": None}  # as a model has it, dumped
+
+        @app.tool(title="Add", annotations=annotations, icons=[ICON], meta={"acme/cost": 3})
         def add(a: int, b: int = 0) -> int:
             """Add two numbers.
 
@@ -5476,6 +5505,8 @@ A modern client is told of what it listens for and of nothing else, after an ack
             (m.Image(path=path), "image/jpeg"),
             (m.Image(PNG), "image/png"),
             (m.Image(PNG, format="webp"), "image/webp"),
+            (m.Image(PNG, format="JPG"), "image/jpeg"),
+            (m.Audio(PNG, format="mp3"), "audio/mpeg"),
             (m.Image(PNG, mime_type="image/x"), "image/x"),
             (m.Audio(PNG), "audio/wav"),
         ]:
@@ -6434,6 +6465,8 @@ class TestServing:
         (lambda app: app.add_tool(lambda user=OfSDK(): 1, name="a"),  # noqa: B008 -- as Depends(...) of FastMCP
          "parameter 'user': <class 'mcp.server.fastmcp.server.Context'> belongs to another library"),
         (lambda app: app.tool("a", annotations={"readOnlyHint": "yes"})(print), "annotation readOnlyHint='yes': must be True or False"),
+        (lambda app: app.tool("a", annotations={"readOnlyHint": 1})(print), "annotation readOnlyHint=1: must be True or False"),
+        (lambda app: m.compile_schema({"pattern": r"\p{L}"}), r'bad escape .* in the pattern "'),
         (lambda app: app.tool(lambda: 1), "name="),
         (lambda app: app.resource(lambda: 1), "URI"),
         (lambda app: app.add_resource("x://{a}", lambda: 1, name="n"), r"not in the function: \['a'\]; only in the function: none"),
@@ -7345,6 +7378,17 @@ class TestElicitation:
         async with m.Client(app, elicit=lambda message, schema: True) as c:
             with pytest.raises(m.ToolError, match=says):
                 await c.call("tool")
+
+    async def test_a_blank_field_may_come_as_null(self):
+        fields = run_source("class Order(typing.TypedDict, total=False):\n    name: str\n    size: typing.Optional[int]")
+        app = asking_app(lambda ctx: ctx.elicit("?", fields["Order"]))
+        async with lines_to(app, elicitation={}) as lines:
+            lines.call(1, "tool")
+            asked = await lines.take()
+            content = {"name": None, "size": None}
+            lines.put({"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": content}})
+            assert "result" in await lines.take()
+        assert app.seen[0].action == "accept" and not any(app.seen[0].data.values())
 
     @pytest.mark.filterwarnings("ignore:coroutine 'Context.elicit' was never awaited")
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
