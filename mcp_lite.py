@@ -10062,7 +10062,7 @@ CONNECTORS.append((is_url, HTTPTransport))
 ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{1,8192}"  # no quotes, no commas
 #: A parameter, plain or quoted, or else a scheme, perhaps with a token68. RFC 9110 §11.2
 CHALLENGE_PART = (
-    rf'(?a)[ \t,]*(?:({TOKEN})[ \t]*=[ \t]*(?:({TOKEN})|"((?:[^"\\]|\\.)*)")(?=[ \t]*(?:,|$))'
+    rf'(?a)[ \t,]*(?:({TOKEN})[ \t]*=[ \t]*(?:\'?([^\s",\']+)\'?|"((?:[^"\\]|\\.)*)")(?=[ \t,]|$)'
     rf"|({TOKEN})(?: +[\w.~+/-]+=*(?=[ \t]*(?:,|$)))?(?=[ \t,]|$))"
 )
 RESOURCE_METADATA = "/.well-known/oauth-protected-resource"
@@ -10234,7 +10234,7 @@ def code_challenge(verifier: str) -> str:
 
 
 def authorization_url(server: Msg, params: Fields) -> str:
-    """Return the URL for the browser, made of parsed parts and safe characters."""
+    """Return the URL for the browser."""
     from urllib.parse import quote, urlencode
 
     url = oauth_url(server.get("authorization_endpoint"), "authorization_endpoint")
@@ -10278,7 +10278,7 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
     if not isinstance(token, str) or not re.fullmatch(ACCESS_TOKEN, token):
         raise AuthError(f"{where}: access_token is not a valid token of up to {MAX_TOKEN_BYTES} "
                         "bytes")
-    # RFC 6749 §7.1 -- "The client MUST NOT use an access token if it does not understand the type"
+    # RFC 6749 §7.1
     if str(kind).lower() != scheme.lower():
         raise AuthError(f"{where}: token_type is {show(kind)}, not {scheme}")
     kept: Msg = {"access_token": token}
@@ -10648,7 +10648,7 @@ class FileStore(TokenStore):
         return os.path.join(self.path, digest(encode(list(key))).hex() + end)  # type: ignore
 
     async def load(self, key: Key) -> Msg | None:
-        path, kept = self.file(key), await super().load(key)  # newer than what we cannot write
+        path, kept = self.file(key), await super().load(key)  # one that save() could not write
         try:
             with open(path, "rb") as file:
                 doc: Any = decode(file.read())
@@ -10793,9 +10793,9 @@ class Login(Authorizer):
         return await asyncio.shield(self.work)
 
     async def reauthorize(self, challenge: Fields, token: str, steps: Sequence[str]) -> str:
-        """Get another token than the refused one, in the cheapest way; return the way.
+        """Get another token than the refused one; return the way: "repeat", "refresh" or "login".
 
-        `steps` are the ways that the refused request has tried.
+        `steps` are the ways that the request has tried.
         """
         if self.usable() not in ("", token):
             return "repeat"  # it came meanwhile
@@ -10843,16 +10843,19 @@ class Login(Authorizer):
         async with self.store.lock(self.place):  # not during a refresh, which would save new ones
             if login := await self.load():
                 token = login["tokens"].get("refresh_token") or login["tokens"]["access_token"]
-                with suppress(MCPError):  # RFC 7009 -- forgotten here, whatever happens there
+                self.fetcher.public = False  # its endpoints were judged at the login
+                try:
                     await self.token_request(login["server"], login["client"], {"token": token},
                                              "revocation_endpoint")
+                except MCPError as exc:  # RFC 7009 -- forgotten here, whatever happens there
+                    logger.warning("the tokens of %s are not revoked: %s", self.url, exc)
                 await self.store.save(self.place, None)
             return bool(login)
 
     async def refresh(self, used: str) -> str:
         """Get another access token without the user; return the way, "" without success."""
         async with self.store.lock(self.place):
-            known = used, self.tokens.get("access_token")
+            known = used, self.tokens.get("access_token")  # a newer one than the refused
             login = self.kept = await self.load()
             if not login:
                 return ""
@@ -10923,7 +10926,6 @@ class Login(Authorizer):
         if where:
             resource = about.get("resource")
             issuers = strings(about.get("authorization_servers"))
-            # RFC 9728 §3.3 -- "MUST NOT be used" if it names another
             if not covers(oauth_url(resource, f"{where}: resource"), self.url):
                 raise AuthError(f"{where}: resource is {show(resource)}, not {self.url}")
         else:  # the server is its own, as in the first revision with authorization
@@ -11076,7 +11078,6 @@ class OAuth:
         self.store = store or (FileStore() if self.person else TokenStore())
         self.open_browser, self.timeout, self.interactive = open_browser, timeout, interactive
         self.assume_pkce, self.allow_private, self.issuer = assume_pkce, allow_private, issuer
-        # Else any MCP server could name an issuer of its own, and get the secret.
         if (client_secret or assertion or not self.person) and not (client_id and issuer):
             raise ValueError("a secret needs client_id= and issuer=, the URL of its authorization "
                              "server: it is not sent to any other")
@@ -11323,7 +11324,7 @@ def jwt_verifier(
             if len(found) > 1 and header.get("kid") is None:  # a forger could make us try them all
                 raise AuthError(f"it has no kid, and {len(found)} keys fit")
             if found == tried or not await thread.run(signed_by, found, header["alg"], *signed):
-                tried = found
+                tried = found  # the same keys are not tried twice
                 continue
             check_claims(claims, issuer, meant)
             if "cnf" in claims:  # RFC 7800 §3
@@ -11481,16 +11482,17 @@ def type_words(schema: JSON, defs: JSON = None) -> str:
         return type_words(object_of(defs, str(schema["$ref"]).rpartition("/")[2]))
     options = schema.get("anyOf") or schema.get("oneOf")
     if schema.keys() == {"const", "title"}:  # a choice of a form, and its name for the user
-        words = [f"{json.dumps(schema['const'])} ({schema['title']})"]
+        words = [f"{_to_json(schema['const'])} ({schema['title']})"]
     elif "enum" in schema or "const" in schema:
-        words = [json.dumps(value) for value in schema.get("enum", [schema.get("const")])]
+        words = [_to_json(value) for value in schema.get("enum", [schema.get("const")])]
     elif options:
         words = [type_words(option, defs) for option in options]
     else:
         members = ", ".join(parameters({**schema, "$defs": defs}))
         array = f"[{type_words(schema.get('items'), defs)}]"
         shapes = {"array": array, "object": f"{{{members}}}" if members else "object"}
-        words = [shapes.get(kind, kind) for kind in as_list(schema.get("type", "any"))]
+        kinds = dict.fromkeys(as_list(schema.get("type", "any")))  # each once: it is a stranger's
+        words = [shapes.get(kind, kind) for kind in kinds]
     return " | ".join(words[:9]) + " | ..." * (len(words) > 9)
 
 
@@ -11516,7 +11518,7 @@ def parameters(schema: Msg) -> Fields:
         field = field if isinstance(field, dict) else {}  # a schema may be `true`, too
         mark, value = "" if name in (schema.get("required") or ()) else "?", ""
         if "default" in field:
-            mark, value = "", f" = {json.dumps(field['default'], ensure_ascii=False)}"
+            mark, value = "", f" = {_to_json(field['default'])}"
         shown[f"{name}{mark}: {type_words(field, defs)}{value}"] = about(field)
     return shown
 
@@ -11544,7 +11546,7 @@ def headline(item: Msg) -> str:
 def columns() -> int:
     import shutil
 
-    return shutil.get_terminal_size((100, 24)).columns
+    return max(shutil.get_terminal_size((100, 24)).columns, 40)  # some terminals say 0
 
 
 def wrapped(text: str, indent: int) -> list[str]:
@@ -11583,7 +11585,8 @@ SECRET_KEY = rf"(?i){SECRET_WORDS}|cookie"
 #: `Bearer x`, `password: x`, `"api_key": "x"`, `?access_token=x`, `https://user:x@host`
 SECRET_TEXT = (
     rf"(?i)(\b(?:bearer|basic)\s+(?!\w+=\\?\")|(?:{SECRET_WORDS})"
-    r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?|://(?=[^/\s@]+@))[^\s\"'\\@]{3,}"
+    r"\\?[\"']?\s*[:=]\s*\\?[\"']?(?:(?:bearer|basic)\s+)?|://(?=[^/\s]+@))"
+    r"(?:(?<=[\"'])[^\"'\\]{3,}|(?<=://)[^/\s]+(?=@)|[^\s\"'\\]{3,})"
 )
 REDACTED = "[redacted]"
 
@@ -11710,11 +11713,13 @@ def convert(text: str, schema: Msg) -> JSON:
     value, parts = read_json(text), [part.strip() for part in text.split(",")]
     if not re.search("type|enum|const|Of|ref", " ".join(schema)):
         return value
+    # checker_of() takes any value where there is a pattern.
+    schema = json.loads(re.sub('"pattern(": "|Properties)', r'"\1', json.dumps(schema)))
     for found in (text, YES_NO.get(text.lower(), text), value, parts, [*map(read_json, parts)]):
         with suppress(MCPError):
             checker_of(schema)(found)
             return found
-    return value
+    return text if schema.get("type") == "string" else value
 
 
 class Person:
@@ -11793,7 +11798,7 @@ class Person:
         if ready is None and self.yes and boolean and "default" not in field:
             ready = "yes"
         if ready is None and not required and (self.yes or self.answers):
-            return True
+            return True  # left out: what was to be said was said in advance
         question = one_line(f"{field.get('title') or name}: {about(field)} "
                             f"{'y/n' if boolean else type_words(field)} "
                             f"[{field.get('default', '')}] ({END_KEYS} declines)")
@@ -11802,7 +11807,7 @@ class Person:
             if text is None:
                 return False
             if not (text or required) and ready is None:
-                return True
+                return True  # Enter leaves it out
             try:
                 value = convert(text, field)
                 checker_of(field)(value)
@@ -11893,7 +11898,8 @@ def arguments(args: Any, item: Msg) -> Msg:
                              f"signature: {headline(item)}")
         if fields and key not in fields and not schema.get("additionalProperties"):
             pick("argument", key, fields)
-        value = convert(text, {**object_of(fields, key), "$defs": schema.get("$defs", {})})
+        refs = {each: object_of(schema, each) for each in ("properties", "$defs", "definitions")}
+        value = convert(text, {**refs, **object_of(fields, key)})
         if key in given:  # the server refuses a list where it wants one value
             value = [*as_list(given[key]), *as_list(value)]
         given[key] = value
@@ -11937,12 +11943,13 @@ async def do_login(c: Client, args: Any) -> Shown:
 
 
 def do_logout(args: Any) -> None:
+    if not is_url(args.target):
+        raise UsageError(f"a login needs a URL, not {args.target}")
     try:
-        parse_url(args.target)
-    except (TypeError, ValueError):
-        raise UsageError(f"a login needs a URL, not {args.target}") from None
-    done = "logged out of" if asyncio.run(logout(args.target)) else "not logged in to"
-    print(f"{done} {args.target}")
+        was_in = asyncio.run(logout(args.target, ssl=args.ca))
+    except ValueError as exc:
+        raise UsageError(str(exc)) from exc
+    print(f"{'logged out of' if was_in else 'not logged in to'} {args.target}")
 
 
 def load_file(path: str) -> types.ModuleType:
@@ -12108,7 +12115,7 @@ def fault_of(args: Any, target: bool) -> str:
     """Return what is wrong with the words and the target of a line, or ""."""
     form = VERBS[args.verb][1]
     required = form.partition("[")[0].split()
-    surplus = len(args.words) - len(required)
+    surplus = len(args.words) - len(required)  # below 0, it counts what is missing from the end
     odd = target and isinstance(args.target, str) and not re.fullmatch(TARGET, args.target)
     if odd and (surplus < 0 or not args.target):  # the last word was not meant as the target
         return "TARGET is missing"
@@ -12209,7 +12216,8 @@ async def perform(client: Client, args: Any, person: Person) -> int:
 def write_answer(shown: str | bytes, path: str | None) -> None:
     if isinstance(shown, str):
         text = plain(shown) if not path and at_terminal(sys.stdout) else shown
-        shown = f"{text}\n".encode("utf-8", "backslashreplace")  # for any encoding of stdout
+        text += "\n" * (text[-1:] != "\n")
+        shown = text.encode("utf-8", "backslashreplace")  # for any encoding of stdout
     if path:
         with open(path, "wb") as file:
             file.write(shown)

@@ -13446,12 +13446,13 @@ class TestLoggingIn:
         (r'Bearer realm="a \" b, scope=c", scope="x"', "x"),
         ('DPoP algs="ES256", Bearer scope="x"', "x"),
         ('Basic realm="a", scope=c', None),
+        ("Bearer resource_metadata=ROOT/0 scope='c' error=invalid_token", "c"),
         ("Bearer", None),
         ("", None),
     ])  # fmt: skip
     async def test_a_challenge_is_read_as_its_grammar_says(self, challenge, scope, world):
         """RFC 9110 §11.6.1"""
-        world.challenge = challenge
+        world.challenge = challenge.replace("ROOT/0", "{root}" + RESOURCE_PAGE)
         await world.log_in()
         assert world.asked[0].get("scope") == scope
 
@@ -14027,6 +14028,14 @@ class TestTokensInUse:
         assert await m.logout(world.root + "/mcp", auth=auth) is False
         await world.log_in(auth)
         assert len(world.asked) == 2
+
+    async def test_a_logout_that_cannot_revoke_the_tokens_says_so(self, world, caplog):
+        world.server["revocation_endpoint"] = world.root + "/revoke"
+        world.pages["/revoke"] = 503, ""
+        auth = world.oauth()
+        await world.log_in(auth)
+        assert await m.logout(world.root + "/mcp", auth=auth) is True
+        assert f"the tokens of {world.root}/mcp are not revoked: {world.root}/revoke answered 503" in caplog.text
 
     async def test_a_token_is_refreshed_once_for_all_before_it_expires(self, later, world):
         async with world.client() as client:
@@ -14907,6 +14916,11 @@ async def paint(ctx: Context, coats: Annotated[int, types.SimpleNamespace(ge=1, 
     return json.dumps((await ctx.elicit("What?", schema)).data, sort_keys=True)
 
 @app.tool
+async def zip(ctx: Context) -> str:
+    schema = {{"type": "object", "required": ["code"], "properties": {{"code": {{"type": "string", "minLength": 5}}}}}}
+    return json.dumps((await ctx.elicit("Where?", schema)).data)
+
+@app.tool
 async def leave(ctx: Context) -> str:
     return (await ctx.elicit("Really?", None)).action
 
@@ -14937,6 +14951,10 @@ async def wait(ctx: Context) -> str:
 def sign() -> str:
     "What the sign says."
     return "open"
+
+@app.resource("shop://table", mime_type="text/csv")
+def table() -> str:
+    return "a,b\\n1,2\\n"
 
 @app.resource("shop://logo", mime_type="image/png")
 def logo() -> bytes:
@@ -15045,6 +15063,34 @@ for line in sys.stdin:
             answer = {"error": {"code": -32601, "message": "no"}}
         print(json.dumps({"jsonrpc": "2.0", "id": msg["id"], **answer}), flush=True)
 """,
+    # A legacy server whose schemas are of another library, or hostile; a call returns its arguments.
+    "foreign.py": """
+import json, sys
+
+MOVE = {"type": "object", "properties": {
+    "from": {"type": "string"}, "to": {"$ref": "#/properties/from"}, "by": {"$ref": "#/definitions/step"},
+    "n": {"type": "integer"}, "ids": {"type": "array", "items": {"type": "string"}},
+    "code": {"type": "string", "pattern": "^[A-Z]+$", "enum": ["AB", "gr\u00fcn"]}},
+    "definitions": {"step": {"type": "string"}}}
+deep = {"type": "string"}
+for _ in range(12):
+    deep = {"type": ["array"] * 9, "items": deep}
+TOOLS = [{"name": "move", "inputSchema": MOVE},
+         {"name": "deep", "inputSchema": {"type": "object", "properties": {"x": deep}}}]
+for line in sys.stdin:
+    msg = json.loads(line)
+    results = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                       "serverInfo": {"name": "foreign", "version": "1"}},
+        "tools/list": {"tools": TOOLS},
+        "tools/call": {"content": [{"type": "text", "text": json.dumps(msg.get("params", {}).get("arguments"))}]},
+    }
+    if "id" in msg:
+        answer = {"result": results.get(msg["method"])}
+        if answer["result"] is None:
+            answer = {"error": {"code": -32601, "message": "no"}}
+        print(json.dumps({"jsonrpc": "2.0", "id": msg["id"], **answer}), flush=True)
+""",
     # A server of something else, which answers everything with an error.
     "refuser.py": """
 import json, sys
@@ -15086,6 +15132,7 @@ Resources, templates and prompts are listed, too.
     $ resources shop.py
     shop://sign
         What the sign says.
+    shop://table text/csv
     shop://logo image/png
     shop://urlsafe
     $ templates shop.py
@@ -15216,7 +15263,7 @@ What does not exist is told with the nearest that does.
     ! error: a login needs a ..., not shop.py
     [2]
     $ logout http://[::1/
-    ! error: a login needs a ..., not http://[::1/
+    ! error: a ... is http(s)://host...
     [2]
     $ tools shop.py:ap
     ! | error: no Server in shop.py that is named 'ap'; did you mean app?
@@ -15369,6 +15416,11 @@ A question can be answered in advance; what a form does not need takes its defau
     $ call order --answer count=3 --answer gift=no --answer size=l shop.py --revision 2025-11-25
     {"count": 3, "gift": false, "size": "l"}
     ! The server asks: Your order?
+    $ call zip --answer code=123 shop.py
+    ! The server asks: Where?
+    ! declined; to answer in advance: --answer code=...
+    ! error: --answer code: must have 5 or more characters
+    [2]
     $ call order --answer count=12 shop.py
     ! The server asks: Your order?
     ! declined; ...
@@ -15389,6 +15441,13 @@ A question can be answered in advance; what a form does not need takes its defau
 What the server is told: its folder, its environment, the revision, the roots.
     $ call where --cwd FOLDER --env COLOUR=red --revision 2025-03-26 --root FOLDER shop.py
     BASE red 2025-03-26 ['BASE']
+
+Arguments become what schemas of other libraries say, and hostile ones are shown.
+    $ call move from=12 to=34 by=5 n=6 code=AB ids=7,8 foreign.py
+    {"from": "12", "to": "34", "by": "5", "n": 6, "code": "AB", "ids": ["7", "8"]}
+    $ tools foreign.py
+    move(...code?: "AB" | "grün")
+    deep(x?: [[[[[[[[[[[[string]]]]]]]]]]]])
 
 A trace is a line for each message, without secrets, on stderr; or all of it.
     $ call copy password=hunter2 --trace shop.py --revision 2025-11-25
@@ -15534,6 +15593,19 @@ class TestTranscripts:
         assert (path.read_bytes(), capfdbinary.readouterr().out) == (b"\x89PNG\r\n", b"")
         assert m.main(["read", "shop://urlsafe", "-o", str(path), stall]) == 0
         assert path.read_bytes() == b"\xfb\xff", "as Client.read() returns it"
+        assert m.main(["read", "shop://table", "-o", str(path), stall]) == 0
+        assert path.read_bytes() == b"a,b\n1,2\n"
+
+    @pytest.mark.parametrize("columns", ["0", "4"])
+    def test_a_terminal_that_says_it_is_narrow_shows_a_list_all_the_same(self, cli, counter, columns, monkeypatch):
+        monkeypatch.chdir(counter)
+        monkeypatch.setenv("COLUMNS", columns)
+        status, out, err = cli("tools", "shop.py")
+        assert (status, err) == (0, "") and "Add two numbers." in out
+
+    def test_a_logout_trusts_the_certificates_of_its_option(self, cli):
+        status, out, err = cli("logout", "--ca", "no-such-file.pem", "https://127.0.0.1:9/mcp")
+        assert (status, out) == (2, "") and "no-such-file.pem" in err
 
     def test_a_pipe_gets_text_as_it_is(self, cli, stall):
         assert cli("read", "shop://item/7", stall)[1] == "item \x1b[2J7\n"
@@ -15571,6 +15643,8 @@ class TestTranscripts:
             ({"password": "hunter2"}, True), ({"headers": {"Authorization": "x hunter2"}}, True),
             ({"text": "curl -H 'Authorization: Bearer hunter2'"}, True),
             ({"args": ["--token=hunter2", "https://me:hunter2@host/"]}, True),
+            ({"text": "password=P@hunter2"}, True), ({"text": '{"passphrase": "a hunter2 b"}'}, True),
+            ({"uri": "https://me:a@hunter2@host/"}, True),
             ({"text": '{"api_key": "hunter2"}'}, True), ({"cookie": "a=hunter2"}, True),
             ({"uri": "a://b?access_token=hunter2"}, True),
             ({"inputSchema": {"properties": {"password": {"title": "hunter2"}}}}, False),
