@@ -5367,7 +5367,7 @@ def timestamp() -> str:
 
 
 def make_room(jobs: dict[str, Job], new: int) -> None:
-    """Forget outcomes, of the tasks that ended first, until there is room; RPCError without."""
+    """Forget outcomes, of the tasks that ended first, until there is room; RPCError if none."""
     ended = [job for job in jobs.values() if job.over]
     size = sum(job.size for job in ended)
     while ended and (len(jobs) + new > MAX_TASKS or size > HELD_BYTES):
@@ -5405,7 +5405,8 @@ class Job:
         try:
             self.size = len(encode(outcome))
         except ENCODE_ERRORS as exc:
-            self.fail(exc)
+            logger.error("the outcome of the task %s cannot be sent: %s", self.id, exc)
+            self.fail(RPCError(INTERNAL_ERROR, "the outcome of the task cannot be sent"))
             return
         self.status, self.message, self.outcome = status, message, outcome
         self.updated = timestamp()
@@ -5435,9 +5436,9 @@ class Job:
                 "longer")):
             while True:
                 name, waiter = self.claim(key), get_running_loop().create_future()
-                self.questions[name] = {"method": method, "params": params}, waiter
-                self.set_status("working", self.message)
                 try:
+                    self.questions[name] = {"method": method, "params": params}, waiter
+                    self.set_status("working", self.message)
                     answer = await waiter
                 finally:
                     del self.questions[name]
@@ -5446,7 +5447,6 @@ class Job:
                     return read(answer)
 
     async def run(self, tool: Tool, ctx: Context, given: Msg) -> None:
-        """Call the tool, and keep its result or its error."""
         try:
             self.set_status("completed", result=await tool.call(ctx, given))
         except asyncio.CancelledError:
@@ -5820,7 +5820,7 @@ class LineTransport(Transport):
                 copy_bytes(source.read, theirs.send)
             end_input()
             all_written.wait()
-            with theirs:  # unread bytes would reset it, and lose what we sent
+            with theirs:  # closed before it is read out, it loses what we sent
                 copy_bytes(theirs.recv, len)
 
         def write_all() -> None:
@@ -6072,7 +6072,7 @@ def elicit_result(value: Any, schema: Msg | None) -> Msg:
             raise ToolError(f"elicit_url= returned {show_json(value)}: return True or False")
         return {"action": "accept"}
     fields = {name: object_of(properties, name) for name in properties}
-    if value is True:  # and the value of a single boolean
+    if value is True:  # which also fills in a form of one boolean
         types = [field.get("type") for field in fields.values()]
         value = dict.fromkeys(fields, True) if types == ["boolean"] else {}
     content = to_json(value)
@@ -6099,7 +6099,6 @@ class Answers:
         self.model = model  # the name of the model, unless the answer has one
         self.callbacks, self.ask = callbacks, ask
         every: Msg = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-        #: declared besides those that follow from the callbacks
         self.capabilities = (every if ask else {}) if capabilities is None else capabilities
 
     def declare(self, rev: str) -> Msg:
@@ -6287,7 +6286,7 @@ class Subscription:
             if refused:
                 logger.warning("%s does not announce %s", peer.name, refused)
             if self.acknowledged.done():  # the stream had been lost
-                self.client.catch_up()
+                self.client.catch_up(self)
             settle_future(self.acknowledged)
         # Servers may announce a part of a resource: x://a/1 for x://a.
         elif method in self.methods and (uri is None or canonical_uri(f"{uri}/").startswith(known)):
@@ -6305,7 +6304,7 @@ class Subscription:
             try:
                 await client.request("subscriptions/listen", {"notifications": self.wanted},
                                      timeout=float("inf"), send=self._send)
-                # spec: basic/patterns/subscriptions#graceful-closure -- on a pipe, this is the end
+                # spec: basic/patterns/subscriptions#graceful-closure -- on a pipe, no may_pass()
                 kind = ConnectionClosed if client.transport.outlives_server else ProtocolError
                 problem: MCPError = kind(f"{client.peer.name} ended the subscription")
             except MCPError as exc:
@@ -6329,8 +6328,8 @@ class Subscription:
 ########################
 # Problem.  The result of a tool is a message with content; a program wants the number in it.
 # Rules.    1. Structured output comes before text.
-#           2. Servers wrap what is not an object: `{"result": 3}` stands for 3. Nothing marks it as
-#              wrapped: it is not if a text beside it begins as that object does.
+#           2. Servers wrap what is not an object: `{"result": 3}` stands for 3. Nothing marks that;
+#              but where a text beside it begins as that object does, nothing is wrapped.
 
 
 def value_of(result: Msg) -> Any:
@@ -6410,6 +6409,18 @@ def connector_of(target: Any, options: Any, owner: Any) -> Action:
                     "an http(s):// URL or a Transport")
 
 
+async def persist(client: ClientSession, method: str, params: Msg) -> Msg:
+    """Send a request until it is answered, or cannot succeed: a task outlives a proxy's 503."""
+    backoff = Backoff()
+    while True:
+        try:
+            return await client.request(method, params)
+        except MCPError as exc:
+            if client.lost is not None or not may_pass(exc):
+                raise
+        await backoff.wait()
+
+
 async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
     """Poll a task and answer its questions, until there is a result."""
     if method != "tools/call":  # the extension: nothing else may become a task
@@ -6420,12 +6431,11 @@ async def follow_task(client: ClientSession, method: str, task: Msg) -> Msg:
         while True:
             interval = task.get("pollIntervalMs")
             interval = interval if type(interval) is int else POLL_MS
-            # 50 ms: never without a pause
             await asyncio.sleep(min(max(interval, 50), 1000 * STALL_SECONDS) / 1000)
-            task = await client.request("tasks/get", handle)
+            task = await persist(client, "tasks/get", handle)
             if asked := without(object_of(task, "inputRequests"), *answered):
                 answers = await client.answers.to_all(asked, client.peer.session)
-                await client.request("tasks/update", {**handle, "inputResponses": answers})
+                await persist(client, "tasks/update", {**handle, "inputResponses": answers})
                 answered.update(asked)
             elif (status := task.get("status")) not in ("working", "input_required"):
                 break
@@ -6568,11 +6578,12 @@ class ClientSession:
 
     def _is_final(self, exc: MCPError) -> bool:
         """Return whether a handshake would fail as server/discover did."""
-        if isinstance(exc, AuthError):  # a login failed; a status of 401 or 403 may be a gateway's
-            return exc.code == INTERNAL_ERROR
+        if isinstance(exc, AuthError):
+            return exc.code == INTERNAL_ERROR  # a login failed; 401 or 403 may be a gateway's
         if not isinstance(exc, ConnectionClosed):  # only modern servers send these two
             return exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
-        if self.lost is None or re.search(r"(before|expect) init|nitialize(R|\b)", str(exc)):
+        legacy = r"(before|expect) init|nitialize(R|\b)|server/discover"
+        if self.lost is None or re.search(legacy, str(exc)):
             return False  # over HTTP, this request alone failed; others want `initialize` first
         # A program that crashed crashes again. Others are started once more.
         crashed = r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed'
@@ -6627,7 +6638,7 @@ class ClientSession:
 
     async def _renew(self, expired: Session) -> None:
         session, renewal = self.peer.session, self._renewal
-        gone = session is expired or session.state != READY
+        gone = session is expired or session.state != READY  # else it is renewed already
         if gone and (renewal is None or renewal.done()):
             self._renewal = renewal = self.tasks.spawn(self._restore(expired.rev))
         await asyncio.wait({renewal})
@@ -6655,12 +6666,15 @@ class ClientSession:
         else:
             self.catch_up()
 
-    def catch_up(self) -> None:
-        """Announce what may have changed in a gap."""
-        for what in OFFERS:
-            self._on_notification(notification(f"notifications/{what}/list_changed"))
-        for uri in {uri for item in self.subscriptions for uri in item.uris}:
-            self._on_notification(notification("notifications/resources/updated", {"uri": uri}))
+    def catch_up(self, *back: Subscription) -> None:
+        """Announce what may have changed in a gap: to one subscription that is back, or to all."""
+        mark = {"_meta": {SUBSCRIPTION_ID: item.req_id} for item in back}
+        lists = {f"notifications/{what}/list_changed" for what in OFFERS}
+        for method in lists.intersection(*(item.methods for item in back)):
+            self._on_notification(notification(method, mark))
+        for uri in {uri for item in back or self.subscriptions for uri in item.uris}:
+            self._on_notification(
+                notification("notifications/resources/updated", {"uri": uri, **mark}))
 
     # Requests.
 
@@ -6797,7 +6811,7 @@ class ClientSession:
             return await self.answers.to(exchange.msg, session)
         finally:
             self.transport.waits_for_user -= 1
-            for each in self.peer.pending.values():
+            for each in self.peer.pending.values():  # they waited for the user, too
                 if not each.answer.done():
                     each.deadline.renew()
 
@@ -6931,7 +6945,8 @@ class Client(ClientSession):
             except RemoteError as exc:
                 return exc
 
-        send = gather if self.peer.session.rev == BATCHES else self.send
+        fits = self.peer.session.rev == BATCHES and len(calls) <= MAX_ITEMS
+        send = gather if fits else self.send
         return await together(one(*call) for call in calls)
 
     async def ping(self) -> float:
@@ -6958,7 +6973,7 @@ class Client(ClientSession):
                     items.append(item)
                 else:
                     self.peer.warn("%s sent a malformed item of %s: %.200r", key, item)
-            # spec: server/utilities/pagination#implementation-guidelines -- no cursor, no more
+            # spec: server/utilities/pagination#implementation-guidelines
             if result.get("nextCursor") in (None, params.get("cursor")):  # the same one: a loop
                 return items
             params = {"cursor": member(result, "nextCursor", str)}
@@ -7157,7 +7172,7 @@ def killer_of(child: Any) -> Function:
             child.kill()  # the job that we are in may forbid others
             kernel.TerminateJobObject(job, 1)
             kernel.CloseHandle(job)
-            raise ProcessLookupError
+            raise ProcessLookupError  # none is left
 
     return kill
 
@@ -7833,7 +7848,7 @@ class HTTPError(ProtocolError):
     """A request that is refused with headers that say why, or what is allowed."""
 
     def __init__(self, message: str, status: int, headers: Fields):
-        super().__init__(message, http_status=status)
+        super().__init__(message, TOO_BUSY if status == 503 else INVALID_REQUEST, status)
         self.headers = headers
 
 
