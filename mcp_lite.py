@@ -130,7 +130,7 @@ NOTATION
 
 ########################
 # 1. Names
-########################
+#
 # Problem.  A reader wants every import, alias and limit in one place.
 # Rules.    1. What only some users need (ssl, hashlib, argparse ...) is imported where it is
 #              needed, so that `import mcp_lite` costs little more than asyncio.
@@ -349,7 +349,7 @@ class Row:
 
 ########################
 # 2. Errors
-########################
+#
 # Problem.  When a call fails, the first question is whose fault it was.
 # Rules.    1. The class says it. Our caller's: TypeError, ValueError, RuntimeError, as everywhere
 #              in Python. The peer's program: RemoteError, or ToolError from a call. The peer's
@@ -519,7 +519,7 @@ def wire_error(exc: BaseException) -> Msg:
 
 ########################
 # 3. JSON-RPC
-########################
+#
 # Problem.  Two programs exchange JSON objects: requests, responses and notifications. Any of them
 #           may be malformed, enormous or hostile: `{"id": 1, "method": 5}`, 16 MB of "[".
 # Rules.    1. A message is the JSON object itself, as a dict: every field survives, known or not.
@@ -742,7 +742,7 @@ def show_json(value: Any) -> str:
 
 ########################
 # 4. Revisions and methods
-########################
+#
 # Problem.  A peer may speak any of five revisions: one has batches, one has no `elicitation/create`
 #           yet, and one answers a missing resource with another code.
 # Rules.    1. A revision is its date, a string: a later one is greater. What a date means has a
@@ -927,7 +927,7 @@ def is_modern(params: JSON) -> bool:
 
 ########################
 # 5. Requests in flight
-########################
+#
 # Problem.  A request of the peer lives from its arrival until its response is written, or until the
 #           peer cancels it. The peer may send too many.
 # Rule.     A request is over when its response begins to be written, or when it is cancelled.
@@ -1000,7 +1000,7 @@ class RateLimit:
 
 ########################
 # 6. Lifecycle
-########################
+#
 # Problem.  The two ends must agree on a revision, and on what each can do. The legacy revisions do
 #           so once, with a handshake that opens a session; the modern one in every request.
 # Rules.    1. A legacy session is at its START until `initialize` was answered. Then it is AGREED,
@@ -1117,7 +1117,7 @@ def check_version(facts: Facts) -> Facts:
 
 ########################
 # 7. Tasks and threads
-########################
+#
 # Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. A function
 #           that blocks must not stop the loop, nor keep the process alive when it should end.
 # Rules.    1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
@@ -1345,7 +1345,7 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
 
 ########################
 # 8. Channels
-########################
+#
 # Problem.  A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
 #           reader who is slow: 10,000 changes of one resource, say.
 # Rules.    1. A Transport carries messages and does not interpret them. What little HTTP has to
@@ -1560,7 +1560,7 @@ def memory_transports() -> tuple[Transport, Transport]:
 
 ########################
 # 9. Peer
-########################
+#
 # Problem.  Both ends of a conversation request, respond and cancel at the same time, and each may
 #           time out, or lose its caller or the channel. A client may send 5,000 calls and read
 #           nothing.
@@ -2040,7 +2040,7 @@ class Peer(Requester):
 
 ########################
 # 10. JSON Schema
-########################
+#
 # Problem.  A JSON Schema tells a model which arguments a tool takes, and the arguments that the
 #           model sends are checked: "x" for {"type": "integer"} gives "expected integer, got
 #           string". Values come from strangers, and so do some of the schemas.
@@ -2601,7 +2601,7 @@ compile_schema = Validator
 
 ########################
 # 11. Types
-########################
+#
 # Problem.  A model calls a Python function with JSON: `day: date` becomes a schema that the model
 #           sees, "1969-07-20" a date, and a result JSON again.
 # Rules.    1. What JSON cannot express is an error at registration, which names the parameter and
@@ -3057,7 +3057,7 @@ def text_for(value: Any) -> str:
 
 ########################
 # 12. Functions
-########################
+#
 # Problem.  `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
 #           about `a` is what a model needs to know.
 # Rule.     What partial() has bound is not for the model, nor is the context.
@@ -3211,7 +3211,7 @@ def output_of(annotation: Any, opaque: tuple[type, ...]) -> tuple[Schema | None,
 
 ########################
 # 13. URI templates
-########################
+#
 # Problem.  "note://{name}" names a family of resources. A stranger's URI becomes values, with which
 #           a handler may open files.
 # Rules.    1. A template is a regular expression with one way to match: CVE-2026-0621 made a server
@@ -3330,7 +3330,7 @@ class Template:
 
 ########################
 # 14. Content and forms
-########################
+#
 # Problem.  Authors return texts, images and records; the wire wants content blocks. And the user
 #           fills in a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
 # Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one. A
@@ -3704,7 +3704,7 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
 
 ########################
 # 15. Rounds
-########################
+#
 # Problem. A modern server sends no requests. A tool that must ask "Delete a.txt?" ends its request
 #          with the question. The client sends the request again with the answer, and the tool runs
 #          again from the top.
@@ -3856,7 +3856,7 @@ def unseal(signer: Function, text: JSON) -> Msg:
 
 ########################
 # 16. Context
-########################
+#
 # Problem. A handler wants to know its request, to report while it runs, and to ask its client. It
 #          should see neither the era, nor the transport, nor the thread that it runs in.
 # Rules.   1. In a modern round, a question without an answer raises Suspended. It is not an
@@ -4334,7 +4334,7 @@ else:
 
 ########################
 # 17. Entries
-########################
+#
 # Problem. An author offers plain functions, and need not know the protocol.
 # Rules.   One path leads from arguments to a result: Entry.call(). The kinds of entries differ in
 #          how they make a result, and in what a failure is.
@@ -4635,7 +4635,7 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 
 ########################
 # 18. Conversations
-########################
+#
 # Problem. A server talks with many clients, of any revision. Each request is checked before its
 #          handler runs: may this client call this, so often, with these parameters?
 # Rules.   1. check() comes first, then the middlewares: they may answer a method that the server
@@ -4813,7 +4813,7 @@ class Conversation(Peer):
 
 ########################
 # 19. Server
-########################
+#
 # Problem. What an author registers is served to many clients at a time, over any transport, in a
 #          loop or a thread of the author's choice.
 # Rules.   1. Capabilities only grow: a client may rely on one, and gets an empty list when its last
@@ -5352,7 +5352,7 @@ class ServerThread:
 
 ########################
 # 20. Tasks
-########################
+#
 # Problem. Some tools run for hours, and no request should be open for so long. A call that becomes
 #          a task is answered at once, with a handle. The client polls it (tasks/get), answers its
 #          questions (tasks/update) or cancels it (tasks/cancel).
@@ -5519,7 +5519,7 @@ async def serve_task(ctx: Context) -> Msg:
 
 ########################
 # 21. Methods
-########################
+#
 # Problem. Each method of the protocol needs one function that answers it.
 # Rules.   1. A wrong request is an error, for the client. A tool that fails is a result with
 #             `isError`, for the model to read; so are wrong arguments of one, since RICH.
@@ -5713,7 +5713,7 @@ async def tell_end(ctx: Context) -> None:
 
 ########################
 # 22. Lines and pipes
-########################
+#
 # Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
 #           and its other end may be slow or gone.
 # Rules.    1. A line has a limit, which is checked before more of it is kept.
@@ -5884,7 +5884,7 @@ class LineTransport(Transport):
 
 ########################
 # 23. Standard streams
-########################
+#
 # Problem.  A client talks to this process over its standard streams, which nothing else may read
 #           or write.
 # Rules.    1. The server takes both streams for itself. Meanwhile descriptor 0 is empty and 1 is
@@ -6007,7 +6007,7 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
 
 ########################
 # 24. Answers and announcements
-########################
+#
 # Problem.  A server sends results of any shape, asks questions, and announces changes. Its
 #           connection may break while a program waits for updates of a resource.
 # Rules.    1. The shape of results is checked: a malformed one fails its call with an MCPError, and
@@ -6325,7 +6325,7 @@ class Subscription:
 
 ########################
 # 25. Values of results
-########################
+#
 # Problem.  The result of a tool is a message with content; a program wants the number in it.
 # Rules.    1. Structured output comes before text.
 #           2. Servers wrap what is not an object: `{"result": 3}` stands for 3. Nothing marks that;
@@ -6376,7 +6376,7 @@ def bytes_of(text: str) -> bytes:
 
 ########################
 # 26. Sessions of a client
-########################
+#
 # Problem.  A program connects to a server, sends requests and answers questions. It cannot know
 #           which era the server speaks, and the server may forget a session at any time.
 # Rules.    1. Client and server speak the newest revision that both know, of any era. A client that
@@ -6666,13 +6666,15 @@ class ClientSession:
         else:
             self.catch_up()
 
-    def catch_up(self, *back: Subscription) -> None:
-        """Announce what may have changed in a gap: to one subscription that is back, or to all."""
-        mark = {"_meta": {SUBSCRIPTION_ID: item.req_id} for item in back}
-        lists = {f"notifications/{what}/list_changed" for what in OFFERS}
-        for method in lists.intersection(*(item.methods for item in back)):
-            self._on_notification(notification(method, mark))
-        for uri in {uri for item in back or self.subscriptions for uri in item.uris}:
+    def catch_up(self, back: Subscription | None = None) -> None:
+        """Announce what may have changed in a gap: to a subscription that is back, or to all."""
+        mark = {"_meta": {SUBSCRIPTION_ID: back.req_id}} if back else {}
+        for what in OFFERS:
+            method = f"notifications/{what}/list_changed"
+            if not back or method in back.methods:
+                self._on_notification(notification(method, mark))
+        items = [back] if back else self.subscriptions
+        for uri in {uri for item in items for uri in item.uris}:
             self._on_notification(
                 notification("notifications/resources/updated", {"uri": uri, **mark}))
 
@@ -6817,7 +6819,7 @@ class ClientSession:
 
 ########################
 # 27. Client
-########################
+#
 # Problem.  A program wants one line for each thing to do: list, call, read, subscribe.
 # Rules.    1. The callbacks that are passed decide which capabilities are declared.
 #           2. Lists are read to their last page. Tools whose headers are invalid (section 33) are
@@ -7116,7 +7118,7 @@ class Client(ClientSession):
 
 ########################
 # 28. Child processes
-########################
+#
 # Problem.  A client starts a server as a child process. Often the child is npx, uv or a shell, and
 #           the server is a child of that: a signal that ends the one leaves the other running.
 # Rules.    1. The child is in a process group of its own, with all that it starts. The client ends
@@ -7371,7 +7373,7 @@ CONNECTORS.append((
 
 ########################
 # 29. HTTP/1.1
-########################
+#
 # Problem. Two programs that read the same bytes as different messages can be played against each
 #          other: what a proxy takes for a body, the server behind it takes for the next request.
 # Rules.   1. One grammar, no lenient mode: whatever RFC 9112 lets a recipient repair is refused,
@@ -7561,7 +7563,7 @@ def parse_url(url: str) -> URL:
 
 ########################
 # 30. Input
-########################
+#
 # Problem. Messages come in pieces, cut anywhere: `5\r\nhel` is not a chunk yet, and the byte after
 #          a body may begin the next message.
 # Rules.   1. Client and server read with the same class, so they find the same end of each body.
@@ -7729,7 +7731,7 @@ async def read_all(
 
 ########################
 # 31. Server-sent events
-########################
+#
 # Problem. A response that never ends carries messages; after a cut the client must say which one it
 #          saw last.
 # Rules.   1. The grammar is WHATWG's, HTML §9.2.6, where every input is valid: unknown fields and
@@ -7806,7 +7808,7 @@ class SSEDecoder:
 
 ########################
 # 32. HTTP rules
-########################
+#
 # Problem. Anybody can send us a request: a browser for a web site, a thief of session ids.
 # Rules.   1. A refusal names the setting that would allow it, where there is one.
 #          2. Host and Origin are judged by name. DNS rebinding gives the name of a page our
@@ -7958,7 +7960,7 @@ def owner_of(principal: Any) -> str:
 
 ########################
 # 33. Mirrored headers
-########################
+#
 # Problem. Proxies and balancers read headers, not bodies. So a modern request repeats parts of its
 #          body in headers, and nobody may be fooled by headers that say something else.
 # Rules.   1. The headers for which a body asks must agree with it; others are not looked at.
@@ -8108,7 +8110,7 @@ def check_modern_post(
 
 ########################
 # 34. Requests and responses
-########################
+#
 # Problem. What serves a request need not know which engine took it: our sockets, or an ASGI server.
 # Rule.    send() sends a response whole, or begins a stream for write() and end(). They wait while
 #          the client is slow to read, and do nothing once the client is gone.
@@ -8213,7 +8215,7 @@ async def answer_with(
 
 ########################
 # 35. Connections
-########################
+#
 # Problem. Clients send a byte a minute, or do not read, or are half gone.
 # Rules.   1. A connection serves one request at a time, each in a task of its own, which begins
 #             when its head has arrived.
@@ -8391,7 +8393,7 @@ class Connection(Wire):
 
 ########################
 # 36. Listeners
-########################
+#
 # Problem. Many clients come at once, over TCP, TLS and Unix sockets.
 # Rule.    One connection too many: the one whose deadline is next makes room.
 # Limits.  A Unix socket has the permissions that the umask leaves; a second server takes it over.
@@ -8496,7 +8498,7 @@ def server_ssl(ssl: Any) -> Any:
 
 ########################
 # 37. Streams and sessions
-########################
+#
 # Problem. Every message of the client is a POST, every answer a JSON body or a stream of events,
 #          and connections may be cut at any byte.
 # Rules.   1. An answer is JSON, unless something must be sent before it, or a handler takes long:
@@ -8764,7 +8766,7 @@ class PairSession(HTTPSession):
 
 ########################
 # 38. Authentication and pages
-########################
+#
 # Problem. Somebody sends a request: who is it, and may they come in?
 # Rules.   1. Host, Origin and token are checked in this order, before the body is read.
 #          2. Known tokens are all compared, each in constant time.
@@ -8892,7 +8894,7 @@ async def serve_page(
 
 ########################
 # 39. The endpoint
-########################
+#
 # Problem. Requests arrive from any engine: which message is it, and whose session? answer() lets a
 #          request in, then reads its body; post() finds the conversation that serves its message.
 # Rule.    The id of a session cannot be guessed. Only the principal that opened the session can use
@@ -9213,7 +9215,7 @@ class Endpoint:
 
 ########################
 # 40. Engines
-########################
+#
 # Problem. The endpoint needs somebody who takes requests in: a port of ours, or an ASGI server.
 # Rules.   1. Lifespan, endpoint, listener start in this order; endpoint, listener, lifespan end in
 #             this order, whatever fails.
@@ -9436,7 +9438,7 @@ class ASGIApp(Endpoint):
 
 ########################
 # 41. HTTP client
-########################
+#
 # Problem. A client sends requests over connections that are kept alive, through proxies and TLS,
 #          to servers that may close at any moment.
 # Rules.   1. A request is sent once: without a response, nobody knows whether it was served.
@@ -9712,7 +9714,7 @@ class Authorizer:
 
 ########################
 # 42. Streamable HTTP, the client's end
-########################
+#
 # Problem. The response to a POST is JSON or a stream of events, and connections may be cut.
 # Rules.   1. A legacy stream that was cut is resumed after its last event. A modern one fails.
 #          2. Every request gets a response or an error, whatever happens to its connection. It is
@@ -10062,7 +10064,7 @@ CONNECTORS.append((is_url, HTTPTransport))
 
 ########################
 # 43. OAuth rules
-########################
+#
 # The *resource* is the MCP server. The *authorization server* issues tokens for it, and is named by
 # its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
 #
@@ -10308,7 +10310,7 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
 
 ########################
 # 44. Keys and tokens
-########################
+#
 # Problem.  A token is only as good as its signature, and the standard library verifies none.
 # Rules.    1. A token is checked in one order: its form, the algorithm (from our list, fitting the
 #              key), the signature, the claims. RFC 8725 §3
@@ -10466,7 +10468,7 @@ def check_claims(claims: Msg, issuer: str, audience: list[str]) -> None:
 
 ########################
 # 45. Fetching
-########################
+#
 # Problem.  A login reads documents at addresses that a server names: http://169.254.169.254/, say,
 #           where a cloud keeps its keys.
 # Rules.    1. A fetch is bounded in bytes, time and redirects. The address is judged where the
@@ -10583,7 +10585,7 @@ class Fetcher:
 
 ########################
 # 46. Logins
-########################
+#
 # Problem.  The user must agree to a login in a browser, which may take minutes, and does not want
 #           to do so again tomorrow. A login must be neither lost nor read by others.
 # Rules.    1. A token goes to the origin of its server, in one header, and nowhere else: into no
@@ -10960,7 +10962,7 @@ class Login(Authorizer):
 
 ########################
 # 47. Ways to a token
-########################
+#
 # Problem.  A user logs in with a browser, which must come back to this program. A program in a
 #           cluster has no user: it gets a token for a secret of its own, or for another token.
 # Rules.    1. An id or a secret is sent to its own issuer alone, whatever a server names.
@@ -11230,7 +11232,7 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 
 ########################
 # 48. Guarding a server
-########################
+#
 # Problem.  A server accepts tokens of another issuer. It must know whether they are genuine and
 #           meant for it, and what their owner may do. Clients must learn where to get one.
 # Rules.    1. In doubt a request is refused. The issuer and the audience of tokens are configured,
@@ -11440,7 +11442,7 @@ class Guard(Authenticator):
 
 ########################
 # 49. Showing
-########################
+#
 # Problem. A server's text reaches the user's terminal. A tool whose description has the bytes
 #          `ESC ]52;c;...` would write into the user's clipboard.
 # Rules.   1. All text of a server goes to a terminal through plain().
@@ -11585,7 +11587,7 @@ def listing(items: Iterable[Msg], full: bool = False) -> str:
 
 ########################
 # 50. The trace
-########################
+#
 # Problem. To learn the protocol, or to find a fault, one wants to see every message; and a trace is
 #          pasted into bug reports.
 # Rules.   1. A trace shows neither secrets nor pages of base64.
@@ -11691,7 +11693,7 @@ if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
 
 ########################
 # 51. The user
-########################
+#
 # Problem. While a verb runs, the user wants to see its progress and the server's log. The server
 #          may ask: "Deploy to production?"
 # Rules.   1. All of it goes to stderr: stdout contains nothing but the result.
@@ -11845,7 +11847,7 @@ class Person:
 
 ########################
 # 52. Verbs
-########################
+#
 # Problem. A user at a shell wants to see what a server offers, call it, log in to it, or serve a
 #          file; a script wants the same as JSON, with an exit status.
 # Rules.   1. A verb is a function: async fn(client, args) returns the result as it was sent, and
@@ -12039,7 +12041,7 @@ VERBS: dict[str, tuple[Function, str, str]] = {
 
 ########################
 # 53. Options and main
-########################
+#
 # Problem. A user who mistypes a command line needs one sentence that says what to type. A script
 #          needs to know how a call ended, and that no process is left.
 # Rules.   1. The target is the last word, or the command after `--`.

@@ -16839,7 +16839,7 @@ class TestReadme:
 # mcp_lite.py is to be read from top to bottom. What that needs and a machine can see is checked
 # here; the thresholds were measured on the protocol code that is most admired for being readable.
 
-BANNER = re.compile(r"^#{24}\n# (T?)(\d+)\. (.+)\n#{24}\n", re.M)
+BANNER = re.compile(r"^#{24}\n# (T?)(\d+)\. (.+)\n#+\n", re.M)
 SOURCE = pathlib.Path(m.__file__).read_text(encoding="utf-8")
 LINES = SOURCE.splitlines()
 

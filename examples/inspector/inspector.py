@@ -597,7 +597,7 @@ def guide():
     """Return what the file says of each method: what for, who, since when, rules, section."""
     source = pathlib.Path(m.__file__).read_text("utf-8")
     marks = [(hit.start(), f"{hit[1]}. {hit[2]}")
-             for hit in re.finditer(r"^# (\d+)\. (.+)\n#{24}", source, re.M)]  # fmt: skip
+             for hit in re.finditer(r"^#{24}\n# (\d+)\. (.+)", source, re.M)]  # fmt: skip
     tables = next((at for at, name in marks if name.startswith("5.")), 0)
     cited = re.findall(
         r"# spec(?: (\d{4}-\d\d-\d\d))?: ([\w./-]*\w)(#[\w-]+)?(?: -- (.*))?", source
