@@ -4648,8 +4648,6 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 
 #: By method, what answers it: `await HANDLERS[method](ctx)` is the result.
 HANDLERS: dict[str, Function] = {}
-access_logger = logging.getLogger("mcp_lite.access")
-access_logger.setLevel(logging.INFO)
 
 
 def handles(*methods: str) -> Function:
@@ -4658,23 +4656,6 @@ def handles(*methods: str) -> Function:
         return fn
 
     return enter
-
-
-async def log_access(ctx: Context, call_next: Any) -> Any:
-    """Log a request that passed check(): title, end, milliseconds."""
-    began, ended = time.perf_counter(), "cancelled"
-    try:
-        answer = await call_next(ctx)
-        ended = "error" if isinstance(answer, dict) and answer.get("isError") else "answered"
-        return answer
-    except Exception as exc:
-        ended = f"error {wire_error(exc)['code']}"
-        raise
-    finally:
-        if ctx.suspended:
-            ended = "input_required"
-        access_logger.info("%r %s %s %.1f ms", ctx.client_key or ctx.conversation.name, ctx.title,
-                           ended, 1000 * (time.perf_counter() - began))
 
 
 def whole_result(ctx: Context, answer: Msg) -> Msg:
@@ -4978,7 +4959,6 @@ class Server:
         capabilities: declared besides those of what is registered
         ttl_ms, cache_scope: how long, and by whom ("private" or "public"), results may be kept
         state_key: signs the record that travels between rounds; replicas share it
-        access_log: whether the log `mcp_lite.access` gets a line for each request let in
     """
 
     def __init__(
@@ -4990,7 +4970,7 @@ class Server:
         rate_limit: tuple[float, float] | None = None, max_in_flight: int = MAX_IN_FLIGHT,
         threads: int = TOOL_THREADS, capabilities: Msg | None = None, ttl_ms: int = 0,
         cache_scope: str = "private", state_key: str | bytes | None = None,
-        access_log: bool = False, **others: typing.NoReturn
+        **others: typing.NoReturn
     ):
         check_options('Server() (HTTP options go to run("http", port=8000))', others, Server)
         number, seconds = rate_limit or (1, 1.0)
@@ -5025,10 +5005,6 @@ class Server:
         self.rate_limit = rate_limit and RateLimit(*rate_limit)
         self.threads = Threads(threads)
         self.call_sync = call_sync or self.threads.run
-        if access_log:
-            self.middlewares.append(log_access)
-            if not access_logger.hasHandlers():
-                access_logger.addHandler(logging.StreamHandler())
 
     # Registering, at any time: clients are notified.
 

@@ -6447,7 +6447,7 @@ class TestServing:
         (lambda app: app.tool("odd")(odd), r"tool 'odd': is not usable: missing \)"),
         (lambda app: m.Server(lifespan=no_async), "lifespan= must be an `async def` with a `yield`"),
         (lambda app: m.Server(lifespan=contextlib.contextmanager(no_async)), "lifespan= must be an `async def`"),
-        (lambda app: m.Server("demo", port=8000), r"""^Server\(\) \(HTTP options go to run\("http", port=8000\)\): no option 'port'; available: name, .*, access_log$"""),
+        (lambda app: m.Server("demo", port=8000), r"""^Server\(\) \(HTTP options go to run\("http", port=8000\)\): no option 'port'; available: name, .*, state_key$"""),
         (lambda app: m.Server("demo", verison="1"), r"no option 'verison'; did you mean version\?"),
         (lambda app: m.Server(capabilities={"x": True}), "capabilities={'x': True}: each capability must be a dict"),
         (lambda app: m.Server(capabilities={"x": {"rate": float("inf")}}), "JSON has no NaN, no Infinity"),
@@ -16449,22 +16449,6 @@ class TestProduction:
         assert (span["traceId"], span["parentSpanId"]) == (parent[3:35], parent[36:52])
         assert (span["name"], span["kind"], span["status"]) == ("tools/call add", 2, {"code": 0})
         assert int(span["startTimeUnixNano"]) < int(span["endTimeUnixNano"])
-
-    async def test_the_access_log_of_the_library_has_a_line_for_each_request(self, caplog):
-        caplog.set_level(logging.INFO, "mcp_lite.access")
-        app = m.Server(access_log=True)
-        app.tool(lambda: "1", name="add")
-        app.tool(lambda ctx: ctx.ask("roots/list") and "x", name="ask")
-        async with m.Client(app, roots=["/tmp"]) as c:
-            assert await c.call("ask") == "x"
-            await c.call("add")
-            with pytest.raises(m.RemoteError):
-                await c.request("tools/call", {"name": "none"})
-            with pytest.raises(m.RemoteError):
-                await c.request("x\n\x1b[31mFORGED", {"": "q"})
-        lines = [r.getMessage() for r in caplog.records if r.name == "mcp_lite.access"]
-        assert "tools/call of 'add' answered" in lines[-3] and "tools/call of 'none' error -32602" in lines[-2]
-        assert r"x\n\x1b[31mFORGED of 'q' error -32601" in lines[-1]
 
 
 class TestNotes:

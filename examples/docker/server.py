@@ -9,7 +9,7 @@ import sys
 
 from mcp_lite import Server
 
-app = Server("in-a-container", "1.0", access_log=True)
+app = Server("in-a-container", "1.0")
 
 
 @app.tool
