@@ -950,11 +950,6 @@ NOBODY = Caller()
 class Exchange:
     """One request of the peer."""
 
-    over = False  #: whether it is answered or cancelled
-    size = 0  #: bytes that it holds, as Peer.loads counts them
-    facts: Any = None  #: its Facts, once they are checked
-    task: Any = None
-
     def __init__(self, conversation: Any, msg: Msg, send: Send, caller: Caller):
         self.conversation = conversation  #: our Peer, which serves it
         self.msg, self.send, self.caller = msg, send, caller
@@ -965,6 +960,10 @@ class Exchange:
         self.key: Any = self.req_id  #: its place among the requests that its Peer serves
         #: for whom it counts: its owner, or all who come from its address
         self.client_key = caller.owner or caller.address
+        self.over = False  #: whether it is answered or cancelled
+        self.size = 0  #: bytes that it holds, as Peer.loads counts them
+        self.facts: Any = None  #: its Facts, once they are checked
+        self.task: Any = None
 
     @property
     def meta(self) -> Msg:
@@ -1036,12 +1035,11 @@ START, AGREED, READY, DONE = "start", "agreed", "ready", "done"
 class Session(Facts):
     """The facts of a legacy conversation; of a modern one, its revision."""
 
-    state = START
-    subscriptions: frozenset[str] = frozenset()  #: URIs that the client watches
-
     def __init__(self) -> None:
         # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
         super().__init__(NEWEST_LEGACY, {}, {}, "info")
+        self.state = START
+        self.subscriptions: frozenset[str] = frozenset()  #: URIs that the client watches
         self.server_capabilities: Msg = {}
 
     def resume(self, rev: str) -> None:
@@ -1591,13 +1589,12 @@ def set_trace(trace: Trace | None) -> None:
 class PendingRequest:
     """One request of ours that has no answer yet."""
 
-    progress = float("-inf")
-
     def __init__(self, method: str, send: Send, deadline: Deadline, on_progress: Function | None):
         self.method, self.send, self.deadline = method, send, deadline
         self.on_progress = on_progress
         #: a result, or an error as a value: Python logs exceptions that nobody awaits
         self.answer: asyncio.Future[Msg | MCPError] = deadline.loop.create_future()
+        self.progress = float("-inf")
         #: callbacks that still run: they end before the result is returned
         self.reports: set[Any] = set()
 
@@ -7555,17 +7552,16 @@ CHUNK_LINE = rb"([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?\r\n"
 class Wire(asyncio.StreamReader):
     """A connection, at either end: from bytes, which asyncio feeds it, to heads and bodies."""
 
-    transport: Any = None  # once it is open
-    buffer, pos = b"", 0  # what has arrived; it is unread from `pos` on
-    ended = False  # nothing more will arrive
-    paused = False
-    missing: Any = 0  # bytes of the body, or of its chunk
-    chunked = False  # whether another chunk of the body may follow
-    in_chunks = False  # whether a chunk was begun: its CRLF comes first
-
     def __init__(self) -> None:
         super().__init__()
         self.arrived = asyncio.Event()
+        self.transport: Any = None  # once it is open
+        self.buffer, self.pos = b"", 0  # what has arrived; it is unread from `pos` on
+        self.ended = False  # nothing more will arrive
+        self.paused = False
+        self.missing: Any = 0  # bytes of the body, or of its chunk
+        self.chunked = False  # whether another chunk of the body may follow
+        self.in_chunks = False  # whether a chunk was begun: its CRLF comes first
 
     def set_transport(self, transport: Any) -> None:  # once more when TLS begins in a tunnel
         self.transport = transport
