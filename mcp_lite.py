@@ -1937,7 +1937,7 @@ class Peer(Requester):
     def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
         """Return the response to a request whose handler raised; raise if it gets none."""
         if isinstance(exc, asyncio.CancelledError):
-            if exchange.over or (self.lost is not None and not self.end_reason):
+            if exchange.over or (self.lost and not self.end_reason):
                 raise exc
             # The handler awaited something that was cancelled.
             exc = RPCError(TOO_BUSY if self.end_reason else INTERNAL_ERROR,
@@ -3474,9 +3474,10 @@ BLOCKS = {
 
 
 def _is_block(value: Any) -> bool:
-    kind = value.get("type") if isinstance(value, dict) else None
-    member, cls = BLOCKS.get(str(kind), ("", None))
-    return cls is not None and type(value.get(member)) is cls
+    if not isinstance(value, dict):
+        return False
+    member, cls = BLOCKS.get(str(value.get("type")), ("", None))
+    return type(value.get(member)) is cls
 
 
 def blocks_of(value: Any) -> list[Msg]:
@@ -5203,9 +5204,8 @@ class Server:
     def run(self, transport: str | Transport = "stdio", **options: Unpack[HTTPOptions]) -> None:
         """Serve until the client goes away or a signal comes; blocks, and has a loop of its own.
 
-        Options over HTTP: host, port, uds (the path of a socket), sock (one that listens already),
-        ssl (an SSLContext, or the files of a certificate and its key), and those of
-        help(mcp_lite.Endpoint). http(), serve_http() and start_in_thread() have the same.
+        Options over HTTP: those of help(mcp_lite.HTTPServer) and help(mcp_lite.Endpoint). http(),
+        serve_http() and start_in_thread() have the same.
 
         At its end the process ends, even if a handler blocks the loop. If it cannot listen,
         SystemExit says why.
@@ -6220,7 +6220,7 @@ class Subscription:
             self.end()
             watched = {uri for item in client.subscriptions for uri in item.uris}
             for uri in {*self.uris} - watched:
-                if not client.modern and client.lost is None:
+                if not client.modern and not client.lost:
                     await client.request("resources/unsubscribe", {"uri": uri})
 
     def end(self) -> None:
@@ -6282,12 +6282,12 @@ class Subscription:
                 problem: MCPError = kind(f"{client.peer.name} ended the subscription")
             except MCPError as exc:
                 problem = exc
-            if client.lost is not None or not (self.acknowledged.done() and may_pass(problem)):
+            if client.lost or not (self.acknowledged.done() and may_pass(problem)):
                 break
             if backoff.failures == 1:
                 logger.warning("announcements are missed until it is back: %s", problem)
             await backoff.wait()
-        if self.acknowledged.done() and client.lost is None:
+        if self.acknowledged.done() and not client.lost:
             logger.warning("a subscription has ended: %s", problem)
         settle_future(self.acknowledged, None, problem)
         self.end()
@@ -6389,7 +6389,7 @@ async def persist(client: ClientSession, method: str, params: Msg) -> Msg:
         try:
             return await client.request(method, params)
         except MCPError as exc:
-            if client.lost is not None or not may_pass(exc):
+            if client.lost or not may_pass(exc):
                 raise
         await backoff.wait()
 
@@ -7610,6 +7610,8 @@ class Wire(asyncio.StreamReader):
         self.pos += size
         if self.pos == len(self.buffer):
             self.buffer, self.pos = b"", 0
+            if self.paused:  # else the end of the connection would not be noticed
+                self.read_on()
         return data
 
     async def until(self, mark: bytes, limit: int, what: str) -> bytes:
@@ -7815,7 +7817,7 @@ def trace_head(direction: str, line: str, headers: Fields) -> None:
             shown[name] = value[:6] + "..."
         elif name in TRACED_HEADERS:  # the query of a location has the code of a login
             shown[name] = re.split("[?#]", value)[0][:99]
-    _trace(direction, "HTTP", HTTPHead(http=line, headers=shown))
+    _trace(direction, "HTTP", HTTPHead(http=line.partition("?")[0], headers=shown))
 
 
 class HTTPError(ProtocolError):
@@ -8141,7 +8143,7 @@ class Response:
         """Send the next data of a stream."""
         if self.lost or self.ended:
             return
-        waiting = self._write(head, data, more)  # ValueError: of `head`; nothing was sent
+        waiting = self._write(head, data, more)
         data = b""  # it may be large
         self.begun, self.ended = True, not more
         if waiting:
@@ -8201,7 +8203,7 @@ async def answer_with(
 #                             or what is left of IDLE_SECONDS, if that is less
 #     the rest of a body      REQUEST_SECONDS from its head     408, and it is closed
 #     a slow reader           STALL_SECONDS without a byte      it is cut off
-#     input after that answer PROBE_SECONDS                     it is cut off
+#     input while it closes   PROBE_SECONDS                     it is cut off
 
 NEVER = float("inf")  # the time of what has no deadline
 NO_HEAD = RequestHead("", "", "", {}, {})  # of what was refused before it had one
@@ -8235,9 +8237,12 @@ class SocketResponse(Response):
         if self.chunked:
             data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
             data += b"" if more else b"0\r\n\r\n"
-        transport = self.connection.transport
-        transport.write(start + data)
-        return self.drain() if transport.get_write_buffer_size() > BUFFER_BYTES else None
+        conn, data = self.connection, start + data
+        conn.written += len(data)
+        conn.transport.write(data[:BUFFER_BYTES])
+        for at in range(BUFFER_BYTES, len(data), BUFFER_BYTES):  # of a long piece, TLS counts less
+            conn.transport.write(data[at : at + BUFFER_BYTES])
+        return self.drain() if conn.unsent > BUFFER_BYTES else None
 
     def _start(self, status: int, headers: Fields, size: int, more: bool) -> bytes:
         """Return the head, and decide how the body ends."""
@@ -8259,12 +8264,11 @@ class SocketResponse(Response):
     async def drain(self) -> None:
         """Wait until the client has read enough."""
         conn = self.connection
-        size = conn.transport.get_write_buffer_size()
         # OSError: the client is gone, and lose() was called.
-        with conn.listener.buffers.waiting(self, size), suppress(OSError):
+        with conn.listener.buffers.waiting(self, conn.unsent), suppress(OSError):
             async with conn.drain_lock:
-                conn.renew_stall()
                 if conn.writer:
+                    conn.renew_stall()
                     await conn.writer.drain()
 
     def cut_off(self) -> None:
@@ -8274,7 +8278,7 @@ class SocketResponse(Response):
 class Connection(Wire):
     response: SocketResponse | None = None
     writer: asyncio.StreamWriter | None = None  # of asyncio's streams, while it is open
-    unsent = 0  # bytes, when STALL_SECONDS last began
+    written = sent = 0  # bytes; how many had left when STALL_SECONDS last began
     lingering = False  # what arrives is thrown away
 
     def __init__(self, listener: Listener):
@@ -8325,14 +8329,13 @@ class Connection(Wire):
     def next_or_close(self, response: SocketResponse) -> None:
         self.response, self.deadline = None, self.listener.now + IDLE_SECONDS
         if response.keep_alive and not response.lost:
-            self.read_on()
             if self.buffer:  # pipelined: others have their turn
                 self.listener.loop.call_soon(self.next_request)
-        elif self.transport.can_write_eof():
+        elif self.transport.can_write_eof() or not self.complete:
             # RFC 9112 §9.6 -- closing with input unread would reset it, and lose the answer
             self.lingering, self.buffer, self.pos = True, b"", 0
             self.deadline = self.listener.now + PROBE_SECONDS
-            with suppress(OSError):  # it was reset this moment
+            with suppress(OSError, NotImplementedError):  # it was reset this moment; it is TLS
                 self.transport.write_eof()
             self.read_on()
         else:
@@ -8346,17 +8349,20 @@ class Connection(Wire):
         if self.response:
             self.response.lose()
 
+    @property
+    def unsent(self) -> Any:
+        return self.transport.get_write_buffer_size()
+
     def renew_stall(self) -> None:
         """Give the client STALL_SECONDS to read some of what is unsent."""
-        self.unsent = self.transport.get_write_buffer_size()
+        self.sent = self.written - self.unsent
         self.deadline = self.listener.loop.time() + STALL_SECONDS
 
     def expire(self) -> None:
         """Do what the table says; read() has the deadline of a body."""
-        unsent = self.transport.get_write_buffer_size()
-        if unsent and unsent != self.unsent:  # a slow reader has read some
+        if self.unsent and self.written - self.unsent > self.sent:  # a slow reader has read some
             self.renew_stall()
-        elif self.response and not unsent:  # it has read all, and waits for the handler
+        elif self.response and not self.unsent:  # it has read all, and waits for the handler
             self.deadline = NEVER
         elif self.buffer and not self.response:  # the rest of a head
             self.serve(NO_HEAD, too_late())
@@ -8394,12 +8400,12 @@ class Listener:
         """Listen; return the URL of the root, or raise CannotServe."""
 
         def accept() -> asyncio.StreamReaderProtocol:
-            # The Connection is the reader, and so self in begin(). A bound method makes a cycle.
+            # asyncio calls begin(its reader, ...): this Connection. Bound, it would be a cycle.
             begin: Any = Connection.begin
             return asyncio.StreamReaderProtocol(Connection(self), begin, self.loop)
 
         try:
-            options: dict[str, Any] = {"backlog": MAX_IN_FLIGHT}
+            options = Msg(backlog=MAX_IN_FLIGHT)
             if ssl is not None:
                 self.scheme = "https"
                 options.update(ssl=server_ssl(ssl), ssl_handshake_timeout=PROBE_SECONDS)
@@ -8556,7 +8562,7 @@ class Stream:
             await self.attach(self.response)
 
     async def attach(self, response: Response, first: bytes = b"") -> None:
-        """Send a reader `first` (else an id, to resume from), what was missed, and what comes."""
+        """Give the stream a reader: send `first`, or an id to resume from, and what was missed."""
         conversation, kept = self.conversation, self.endpoint.kept
         missed = [kept.get((self, n), b"") for n in range(self.sent + 1, self.newest + 1)]
         if not self.name:
@@ -8639,18 +8645,17 @@ class HTTPConversation(Conversation):
         except RPCError as exc:
             await stream(error(msg["id"], wire_error(exc)))
         finally:
-            stream.complete = True
+            stream.complete = True  # even without an answer
             if stream.response:
                 await stream.end()
-        if self.session.state is START:  # the handshake that was to open it failed
+        if type(self) is HTTPConversation or self.session.state is START:  # the handshake failed
             await self.disconnect()
 
     def head_of(self, msg: Any, principal: Any) -> Head:
         """Return the head of an answer that is JSON."""
         if "error" not in msg:
-            if self.session.state is READY:  # not of a handshake
-                return 200, JSON_HEADERS
-            return 200, {**JSON_HEADERS, **self.headers}
+            opening = self.session.state is not READY  # by a handshake
+            return 200, {**JSON_HEADERS, **self.headers} if opening else JSON_HEADERS
         code, data = msg["error"]["code"], object_of(msg["error"], "data")
         scope = str(data.get("scope", ""))  # of another server: anything
         if code == FORBIDDEN and re.fullmatch(f"{SCOPE}( {SCOPE})*", scope):
@@ -8988,7 +8993,7 @@ class Endpoint:
         """Return the Access of a request, and note it for equal heads."""
         methods = self.routes.get(request.path.rstrip("/"), {})
         route = methods.get(request.method)
-        # OPTIONS has no route: by it, a web page asks for another method, whose rules hold.
+        # By OPTIONS, which has no route, a page asks about another method: its rules hold.
         rules = route or next(iter(methods.values()), None)
         guarded = self.authenticator.locked and not (rules and rules.public)
         headers, cors = request.headers, {"vary": "Origin"}
@@ -9064,7 +9069,7 @@ class Endpoint:
         """Return what serves a message or a batch: the modern era, a session, or neither."""
         single = type(msg) is dict
         if single and is_modern(msg.get("params")):
-            return self.modern  # which checks all headers
+            return self.modern  # accept() checks all headers
         rev = header_revision(caller.headers)
         # A handshake is legacy, whatever headers a client of both eras sends with it.
         opening = single and kind is REQUEST and msg["method"] == "initialize"
@@ -9299,7 +9304,7 @@ class ASGIResponse(Response):
                 pairs.append((b"content-length", b"%d" % len(data)))
             start = {"type": "http.response.start", "status": status, "headers": pairs}
         pieces = [data[pos : pos + BUFFER_BYTES] for pos in range(0, len(data) or 1, BUFFER_BYTES)]
-        data = b""  # it may be large
+        data = b""
         try:
             async with self._lock:
                 if start:
@@ -9908,7 +9913,7 @@ class HTTPTransport(ModernTransport):
     async def receive(self, msg: Payload, response: HTTPResponse, pending: set[str]) -> None:
         if method_of(msg) == "initialize" and not self._pair:
             # spec 2025-11-25: basic/transports#backwards-compatibility -- "400", "404" or "405"
-            may_be_old = response.head.status in {*range(400, 500), 501} - {401, 429}
+            may_be_old = response.head.status in {*range(400, 500), 501} - {401, 429}  # and others
             if may_be_old and await self._open_pair():
                 return await self._post(msg, encode(msg), pending)
             id = response.head.headers.get(SESSION_HEADER)
@@ -10009,9 +10014,9 @@ class HTTPTransport(ModernTransport):
         if self.session:
             with suppress(Exception):  # also one of the user's headers()
                 # spec 2025-11-25: basic/transports#session-management
-                response = await self.auth.send(
-                    "DELETE", self.url.target, await self.fields(self.session), b"", GRACE_SECONDS)
-                response.close()
+                fields = await self.fields(self.session)
+                (await within(GRACE_SECONDS, self.auth.send(
+                    "DELETE", self.url.target, fields, b"", NEVER), RequestTimeout())).close()
         await super()._end()
 
 
@@ -11932,12 +11937,10 @@ async def do_login(c: Client, args: Any) -> Shown:
 
 
 def do_logout(args: Any) -> None:
-    if not is_url(args.target):
-        raise UsageError(f"a login needs a URL, not {args.target}")
     try:
         was_in = asyncio.run(logout(args.target, ssl=args.ca))
-    except ValueError as exc:
-        raise UsageError(str(exc)) from exc
+    except (TypeError, ValueError) as exc:
+        raise UsageError(f"cannot log out of {args.target}: {exc}") from exc
     print(f"{'logged out of' if was_in else 'not logged in to'} {args.target}")
 
 

@@ -10816,6 +10816,45 @@ class TestTimeOnConnections:
         app.gate_of("g").set_result(None)
         assert (await events.messages())[0]["id"] == 1
 
+    @pytest.mark.parametrize("size", [10, 100_000, 400_000])
+    async def test_a_modern_request_ends_with_its_connection_however_long_it_is(self, size):
+        app, log = m.Server(), []
+
+        @app.tool
+        async def wait(pad: str) -> str:
+            log.append("began")
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                log.append("ended")
+
+        async with http_calling(app, opened=False) as (caller, _):
+            msg, headers = modern(1, "tools/call", {"name": "wait", "arguments": {"pad": "x" * size}})
+            wire = await caller.begin("POST", msg, **headers)
+            await eventually(lambda: log)
+            wire.writer.close()
+            await eventually(lambda: log == ["began", "ended"], seconds=10)  # before a comment would notice it
+
+    @pytest.mark.skipif(os.name == "nt", reason="a Proactor loop, which run() does not use, cannot tell")
+    async def test_a_client_that_does_not_read_an_open_stream_is_cut_off_in_spite_of_its_comments(self):
+        app, log = m.Server(), []
+
+        @app.tool
+        async def work(ctx: m.Context) -> None:
+            await ctx.info("x" * 8_000_000)
+            log.append("sent")
+
+        async with http_calling(app) as (caller, _):
+            leap = time_machine()
+            wire = await caller.send("POST", call_of(1, "work", {}))
+            wire.writer.transport.pause_reading()
+            await arrived()
+            for _ in range(8):
+                leap(14)
+                await arrived()
+            wire.writer.transport.resume_reading()
+            assert len(await wire.everything()) < 8_000_000
+
     @pytest.mark.skipif(os.name == "nt", reason="a Proactor loop, which run() does not use, cannot tell")
     async def test_a_client_that_does_not_read_is_cut_off_after_30_seconds(self):
         app = m.Server()
@@ -10902,6 +10941,39 @@ class TestTimeOnConnections:
                     whole += len(await wire.reader.readexactly(wire.left)) > 0
                 wire.drop()
             assert 0 < whole < 6
+
+    async def test_responses_that_nobody_reads_are_bounded_under_tls_too(self, monkeypatch, certificate):
+        monkeypatch.setattr(m, "HELD_BYTES", 6_000_000)
+        app, context = m.Server(), ssl.create_default_context(cafile=certificate[0])
+        app.route("GET", "/big", public=True)(lambda request: b"x" * 10_000_000)
+        async with app.http(port=0, ssl=certificate) as server:
+            wires = [await Wire.open(server.url, ssl=context, server_hostname="localhost") for _ in range(8)]
+            for wire in wires:
+                wire.send(b"GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            for wire in wires:
+                await wire.read_head()
+                wire.writer.transport.pause_reading()
+            await arrived()
+            whole = 0
+            for wire in wires:
+                wire.writer.transport.resume_reading()
+                with contextlib.suppress(ConnectionError, ssl.SSLError, asyncio.IncompleteReadError):
+                    whole += len(await wire.reader.readexactly(wire.left)) > 0
+                wire.drop()
+            assert 0 < whole < 6
+
+    def test_a_refusal_reaches_a_client_that_is_sending_a_long_body_over_tls(self, certificate):
+        import http.client
+
+        server = sample_app().start_in_thread("http", port=0, ssl=certificate, token="hush")
+        try:
+            context = ssl.create_default_context(cafile=certificate[0])
+            conn = http.client.HTTPSConnection(urllib.parse.urlsplit(server.url).netloc, timeout=20, context=context)
+            conn.request("POST", "/mcp", b"x" * 8_000_000, {"Content-Type": "application/json"})
+            assert conn.getresponse().status == 401
+            conn.close()
+        finally:
+            server.stop()
 
     async def test_a_client_that_does_not_read_does_not_keep_a_server_that_is_to_end(self):
         begun, ended = [], []
@@ -11375,6 +11447,17 @@ class TestSessionsOverHTTP:
             await lines.take()
             [block] = (await lines.take())["result"]["content"]
         assert block["text"] == "the client did not declare the capability 'elicitation'"
+
+    async def test_without_sessions_a_request_ends_with_its_functions_of_at_end(self):
+        app, ended = m.Server(), []
+
+        @app.tool
+        async def work(ctx: m.Context) -> None:
+            ctx.at_end(lambda: ended.append(1))
+
+        async with http_calling(app, opened=False, sessions=False) as (caller, _):
+            assert await caller.status("POST", call_of(1, "work", {})) == 200
+            await eventually(lambda: ended == [1])
 
     async def test_without_sessions_every_request_stands_alone(self):
         async with http_calling(sample_app(), opened=False, sessions=False) as (caller, _):
@@ -12747,6 +12830,23 @@ class TestClientOverHTTP:
             with pytest.raises(StopAsyncIteration):
                 await ended
         assert len(asked) == 2
+
+    async def test_a_connection_that_the_server_closes_after_a_large_result_is_not_used_again(self):
+        gone = []
+
+        async def server(wire):
+            while True:
+                _, body = await wire.request()
+                if b"tools/call" in body:
+                    wire.end(http_answer(body, content=[{"type": "text", "text": "x" * 2_000_000}]))
+                    gone.append(await wire.everything())
+                    return
+                wire.send(greeting(body) if b"initialize" in body and b'"id"' in body else NO_BODY)
+
+        async with scripted(server) as url, m.Client(url, revision=V4) as client:
+            for n in range(2):
+                assert len(await client.call("big")) == 2_000_000
+                await eventually(lambda n=n: len(gone) > n)  # the client has closed it, too
 
     async def test_an_abandoned_modern_request_closes_its_connection(self):
         closed = []
@@ -15144,7 +15244,7 @@ import json, sys
 MOVE = {"type": "object", "properties": {
     "from": {"type": "string"}, "to": {"$ref": "#/properties/from"}, "by": {"$ref": "#/definitions/step"},
     "n": {"type": "integer"}, "ids": {"type": "array", "items": {"type": "string"}},
-    "code": {"type": "string", "pattern": "^[A-Z]+$", "enum": ["AB", "gr\u00fcn"]}},
+    "code": {"type": "string", "pattern": "^[A-Z]+$", "enum": ["AB", "gr\\u00fcn"]}},
     "definitions": {"step": {"type": "string"}}}
 deep = {"type": "string"}
 for _ in range(12):
@@ -15334,10 +15434,10 @@ What does not exist is told with the nearest that does.
     ! error: --env=A: expected KEY=VALUE
     [2]
     $ logout shop.py
-    ! error: a login needs a ..., not shop.py
+    ! error: cannot log out of shop.py: a ... is http(s)://host...
     [2]
     $ logout http://[::1/
-    ! error: a ... is http(s)://host...
+    ! error: cannot log out of http://[::1/: a ... is http(s)://host...
     [2]
     $ tools shop.py:ap
     ! | error: no Server in shop.py that is named 'ap'; did you mean app?
@@ -15748,6 +15848,17 @@ class TestTranscripts:
         for msg in odd:
             m.TraceView(stream, full)("<", "x", msg)
         assert stream.getvalue().count(" <--") == len(odd) and "\x1b" not in stream.getvalue()
+
+    async def test_the_query_of_an_endpoint_is_not_traced(self):
+        stream = io.StringIO()
+        async with sample_app().http(port=0) as server:
+            m.set_trace(m.TraceView(stream, full=True))
+            try:
+                async with m.Client(server.url + "?api_key=hush1"):
+                    pass
+            finally:
+                m.set_trace(None)
+        assert "POST http://" in stream.getvalue() and "hush" not in stream.getvalue()
 
     async def test_the_code_in_a_redirect_is_not_shown(self):
         shown, where = [], "https://a.example/callback?code=hush1&state=hush2#hush3"
