@@ -29,19 +29,17 @@ def log_in(url):
 
 
 async def use(url, environ):
-    """Let an application call a tool; return the names of the tools."""
+    """Let an application call a tool; return whether it could."""
     command = [*PROGRAM, "gateway", url]
     async with m.Client(command, env=environ, stderr=lambda line: None) as application:
-        names = [tool["name"] for tool in await application.list_tools()]
-        if names:
-            said = await application.call(names[0], {})
-            print(f"   {len(names)} tools, {names[0]}: {str(said)[:40]!r}")
-        else:
-            try:
-                await application.call("whoami", {})
-            except m.RemoteError as exc:
-                assert "login" in str(exc), exc
-        return names
+        try:
+            names = [tool["name"] for tool in await application.list_tools()]
+        except m.RemoteError as exc:
+            assert f"mcp_lite.py login {url}" in str(exc), exc
+            return False
+        said = await application.call(names[0], {})
+        print(f"   {len(names)} tools, {names[0]}: {str(said)[:40]!r}")
+        return True
 
 
 async def type_words(environ, *words):
