@@ -669,7 +669,7 @@ def _check_bounds(data: bytes) -> None:
     brackets = outside.translate(None, _ALL_BUT_BRACKETS)
     if len(pieces) > most or len(brackets) // 2 + outside.count(b",") > MAX_ELEMENTS:
         raise LimitExceeded(f"a message has more than {MAX_ELEMENTS} elements")
-    if max(map(len, re.findall(rb"\d+", outside)), default=0) > MAX_DIGITS:
+    if re.search(rb"(?<!\d)\d{%d}" % (MAX_DIGITS + 1), outside):
         raise LimitExceeded(f"a number has more than {MAX_DIGITS} digits")
     depth = 0
     for bracket in brackets:
@@ -8329,6 +8329,7 @@ class Connection(Wire):
     def next_or_close(self, response: SocketResponse) -> None:
         self.response, self.deadline = None, self.listener.now + IDLE_SECONDS
         if response.keep_alive and not response.lost:
+            self.read_on()
             if self.buffer:  # pipelined: others have their turn
                 self.listener.loop.call_soon(self.next_request)
         elif self.transport.can_write_eof() or not self.complete:

@@ -2015,6 +2015,17 @@ class TestLimitsOfMessages:
             assert len(await c.call("make", {"n": 249_000})) == 249_000
             assert await c.call("commas", {"n": 200_000}) == "[{," * 200_000
 
+    def test_many_numbers_that_are_not_json_take_no_memory(self):
+        import tracemalloc
+
+        tracemalloc.start()
+        try:
+            with pytest.raises(m.ProtocolError, match="not JSON"):
+                m.decode(b"11 " * 5_500_000)
+            assert tracemalloc.get_traced_memory()[1] < 100_000_000
+        finally:
+            tracemalloc.stop()
+
     @pytest.mark.parametrize("unit", [b"[", b'{"a":', b'[{"a":', b"[],", b'{"":', b'"",', b"1"])
     async def test_absurd_nesting_and_numbers_are_refused_and_no_crash(self, unit, lines):
         lines.put(unit * 200_000)
@@ -10815,6 +10826,12 @@ class TestTimeOnConnections:
         leap(300)
         app.gate_of("g").set_result(None)
         assert (await events.messages())[0]["id"] == 1
+
+    async def test_a_client_may_send_more_requests_at_once_than_are_read_at_once(self):
+        async with pages().http(port=0) as server, await Wire.open(server.url) as wire:
+            wire.send(b"GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n" * 10_000)
+            for _ in range(10_000):
+                assert (await wire.answer())[0] == 200
 
     @pytest.mark.parametrize("size", [10, 100_000, 400_000])
     async def test_a_modern_request_ends_with_its_connection_however_long_it_is(self, size):
