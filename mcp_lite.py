@@ -131,11 +131,11 @@ NOTATION
 ########################
 # 1. Names
 #
-# Problem.  A reader wants every import, alias and limit in one place.
-# Rules.    1. What only some users need (ssl, hashlib, argparse ...) is imported where it is
-#              needed, so that `import mcp_lite` costs little more than asyncio.
-#           2. `__all__` is the contract, and grows with the sections.
-#           3. Each limit is checked before memory is spent.
+# Problem. A reader wants every import, alias and limit in one place.
+# Rules.   1. What only some users need (ssl, hashlib, argparse ...) is imported where it is
+#             needed, so that `import mcp_lite` costs little more than asyncio.
+#          2. `__all__` is the contract, and grows with the sections.
+#          3. Each limit is checked before memory is spent.
 
 from __future__ import annotations
 
@@ -228,7 +228,6 @@ def cleaned(text: str) -> str:
 JSON = Any  # None, bool, int, float, str, list, dict
 Msg = dict[str, Any]  # one JSON-RPC message, exactly as on the wire
 ReqId = Union[int, str]  # never a bool, float or None
-#: The way back to the peer, for all that a message causes.
 Send = Callable[[Msg], Awaitable[Any]]
 Payload = Union[Msg, list[Msg]]  # what is sent at once: a message, or a batch
 Fields = Mapping[str, str]  # of a head of HTTP, of a form, of a query
@@ -331,7 +330,7 @@ class Row:
         if len(values) > len(names):
             raise TypeError(f"too many values for {type(self).__name__}: {values!r:.100}")
         own.update(zip(names, values), **named)
-        if len(own) != len(names):  # for a default; AttributeError without one
+        if len(own) != len(names):  # the rest are defaults, or AttributeError
             own.update({name: getattr(self, name) for name in names})
 
     def __repr__(self) -> str:
@@ -350,15 +349,15 @@ class Row:
 ########################
 # 2. Errors
 #
-# Problem.  When a call fails, the first question is whose fault it was.
-# Rules.    1. The class says it. Our caller's: TypeError, ValueError, RuntimeError, as everywhere
-#              in Python. The peer's program: RemoteError, or ToolError from a call. The peer's
-#              protocol: ProtocolError. The line: ConnectionClosed, RequestTimeout. Our own:
-#              whatever else a handler raises.
-#           2. RPCError is ours to send; RemoteError is what a peer sent us. They are siblings, so
-#              that an error from one server never leaves our own server as if it were ours.
-#           3. An error object on the wire has no traceback, and only texts that were raised for the
-#              peer. Of a tool, the model reads every exception: see `mask_errors`.
+# Problem. When a call fails, the first question is whose fault it was.
+# Rules.   1. The class says it. Our caller's: TypeError, ValueError, RuntimeError, as everywhere
+#             in Python. The peer's program: RemoteError, or ToolError from a call. The peer's
+#             protocol: ProtocolError. The line: ConnectionClosed, RequestTimeout. Our own:
+#             whatever else a handler raises.
+#          2. RPCError and RemoteError are siblings: an error from one server never leaves our own
+#             server as if it were ours.
+#          3. An error object on the wire has no traceback, and only texts that were raised for the
+#             peer. Of a tool, the model reads every exception, unless `mask_errors`.
 
 __all__ += [
     "MCPError", "RPCError", "RemoteError", "ToolError", "SchemaError", "ProtocolError",
@@ -506,7 +505,7 @@ class CannotServe(MCPError, OSError):
         return str(self.strerror)
 
 
-#: The errors whose text goes into an error object. Any other goes only to the log.
+#: The errors whose text goes into an error object, but see Peer._failure(). Others: into the log.
 FOR_THE_PEER = (RPCError, ProtocolError, SchemaError, CapabilityMissing, ToolError)
 
 
@@ -520,12 +519,12 @@ def wire_error(exc: BaseException) -> Msg:
 ########################
 # 3. JSON-RPC
 #
-# Problem.  Two programs exchange JSON objects: requests, responses and notifications. Any of them
-#           may be malformed, enormous or hostile: `{"id": 1, "method": 5}`, 16 MB of "[".
-# Rules.    1. A message is the JSON object itself, as a dict: every field survives, known or not.
-#           2. classify() alone decides what a message is; only what it refuses is looked at again.
-#           3. Size, depth and elements are counted before the parser runs: it would take memory.
-# Limits.   No NaN, no Infinity. Of a key that occurs twice in an object the last one counts.
+# Problem. Two programs exchange JSON objects: requests, responses and notifications. Any of them
+#          may be malformed, enormous or hostile: `{"id": 1, "method": 5}`, 16 MB of "[".
+# Rules.   1. A message is the JSON object itself, as a dict: every field survives, known or not.
+#          2. classify() alone decides what a message is; only what it refuses is looked at again.
+#          3. Size, depth and elements are counted before the parser runs: it would take memory.
+# Limits.  No NaN, no Infinity. Of a key that occurs twice in an object the last one counts.
 
 
 REQUEST, NOTIFICATION, RESULT, ERROR = "request", "notification", "result", "error"
@@ -590,7 +589,7 @@ def classify(msg: JSON) -> str:
 
 
 def readable_id(msg: JSON) -> ReqId | None:
-    """Return the id of a message that classify() refused, if one can be made out."""
+    """Return the id of a request that classify() refused, if it can be read."""
     return msg["id"] if type(msg) is dict and "method" in msg and is_id(msg.get("id")) else None
 
 
@@ -606,7 +605,7 @@ def encode(msg: Payload) -> bytes:
     """
     # A lone surrogate has no UTF-8 form; it becomes "?" rather than a broken message.
     data = _to_json(msg).encode("utf-8", "replace")
-    if len(data) > MAX_ELEMENTS and (  # counted in strings, too: at most so many
+    if len(data) > MAX_ELEMENTS and (  # with those in strings: an upper bound
             len(data) > MAX_MESSAGE_BYTES or sum(map(data.count, b",[{")) > MAX_ELEMENTS):
         _check_bounds(data)
     return data
@@ -644,7 +643,7 @@ def decode(data: bytes) -> JSON:
         data = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", data)
     _check_bounds(data)
     try:
-        # JSONDecoder.decode() strips blanks with two regular expressions.
+        # Faster than JSONDecoder.decode(), which strips blanks with two regular expressions.
         text = data.decode().strip(" \t\r\n\ufeff")
         value, end = _read_json(text)
         if end != len(text):
@@ -683,7 +682,7 @@ _ID = rb'"id": ?(0|-?[1-9][0-9]{0,18}|"[-.:\w]{0,200}")'
 
 
 def find_message(data: bytes) -> Msg | None:
-    """Return the id and the kind of a message that decode() refuses, so that a request fails at
+    """Guess the id and the kind of a message that decode() refuses, so that a request fails at
     once. The official SDKs write the id before the kind, or last.
 
     >>> find_message(b'{"jsonrpc":"2.0","id":7,"result":{"x":NaN}}')
@@ -743,13 +742,13 @@ def show_json(value: Any) -> str:
 ########################
 # 4. Revisions and methods
 #
-# Problem.  A peer may speak any of five revisions: one has batches, one has no `elicitation/create`
-#           yet, and one answers a missing resource with another code.
-# Rules.    1. A revision is its date, a string: a later one is greater. What a date means has a
-#              name here, and no other section names a date.
-#           2. A method is one row of METHODS. A method that a revision does not have is refused.
-#           3. Fields that an older peer does not know are sent to it, for its schemas are open.
-#              Content of a type that it does not know would break it, and becomes text.
+# Problem. A peer may speak any of five revisions: one has batches, one has no `elicitation/create`
+#          yet, and one answers a missing resource with another code.
+# Rules.   1. A revision is its date, a string: a later one is greater. What a date means has a
+#             name here, and no other section names a date.
+#          2. A method is one row of METHODS. A method that a revision does not have is refused.
+#          3. Fields that an older peer does not know are sent to it, for its schemas are open.
+#             Content of a type that it does not know would break it, and becomes text.
 
 V24_11, V25_03 = "2024-11-05", "2025-03-26"
 V25_06, V25_11 = "2025-06-18", "2025-11-25"
@@ -761,8 +760,8 @@ LEGACY = REVISIONS[3::-1]  # those with a handshake, newest first
 NEWEST_LEGACY = V25_11
 BATCHES = V25_03  # the only one with JSON-RPC batches (spec 2025-03-26: basic/index#batching)
 COMPLETIONS = V25_03  # the first with a capability for completions
-#: The first one that HTTP requests name (spec 2025-06-18: basic/transports), and what a request is
-#: taken for that names none.
+#: The first that HTTP requests name in a header (spec 2025-06-18: basic/transports), and the one of
+#: a request that names none.
 VERSION_HEADERS, HEADERLESS = V25_06, V25_03
 #: The first one with elicitation by URL and titled choices, sampling with tools, every type of
 #: content, wrong arguments as results for the model, and SSE streams that can be polled.
@@ -771,7 +770,7 @@ RICH = V25_11
 BOTH, CLIENT, SERVER = "both", "client", "server"
 
 # Method, sender, revisions (a key of _ERAS), capability or "-", parameters ("?": may be absent),
-# and what its result may be.
+# and words about its result: see Method.
 # A legacy server sends roots/list, sampling/createMessage and elicitation/create as requests; a
 # modern one puts them as questions into the result of a call.
 _METHODS = """
@@ -811,7 +810,7 @@ notifications/tasks                   server modern -
 """
 _ERAS = {"all": REVISIONS, "legacy": LEGACY, "modern": (MODERN,), "forms": REVISIONS[2:],
          "pages": (V25_11,)}
-#: The member of a result that is a list, and the text that each of its objects has.
+#: The member of a result that is a list, and a string that each of its objects must have.
 LISTED = {
     "tools/list": ("tools", "name"),
     "resources/list": ("resources", "uri"),
@@ -840,7 +839,7 @@ class Method:
         self.takes = [(name, kind, not optional) for name, optional, kind in takes]
         #: the result says how long it may be kept (spec: server/utilities/caching)
         self.cacheable = "cacheable" in words
-        #: the parameter that says which one; the HTTP header `mcp-name` repeats it
+        #: the parameter that names the tool, URI or task; the HTTP header `mcp-name` repeats it
         #: (spec: basic/transports/streamable-http#standard-request-headers)
         self.mirrors = next((name for name, *_ in self.takes if name in ("name", "uri", "taskId")
                              and era != "legacy"), "")
@@ -928,10 +927,10 @@ def is_modern(params: JSON) -> bool:
 ########################
 # 5. Requests in flight
 #
-# Problem.  A request of the peer lives from its arrival until its response is written, or until the
-#           peer cancels it. The peer may send too many.
-# Rule.     A request is over when its response begins to be written, or when it is cancelled.
-#           Nothing else is sent for it then: who cancelled it has forgotten its id.
+# Problem. A request of the peer lives from its arrival until its response is written, or until the
+#          peer cancels it. The peer may send too many.
+# Rule.    A request is over when its response begins to be written, or when it is cancelled.
+#          Nothing else is sent for it then: who cancelled it has forgotten its id.
 
 
 class Caller:
@@ -957,13 +956,13 @@ class Exchange:
         self.method: str = msg["method"]
         self.row = METHODS.get(self.method, CUSTOM)
         self.params: Msg = msg.get("params") or {}
-        self.key: Any = self.req_id  #: its place among the requests that its Peer serves
+        self.key: Any = self.req_id  #: its key in Peer.incoming
         #: for whom it counts: its owner, or all who come from its address
         self.client_key = caller.owner or caller.address
         self.over = False  #: whether it is answered or cancelled
         self.size = 0  #: bytes that it holds, as Peer.loads counts them
-        self.facts: Any = None  #: its Facts, once they are checked
-        self.task: Any = None
+        self.facts: Any = None  #: its Facts (see Lifecycle), once they are checked
+        self.task: Any = None  #: that of Peer.reply()
 
     @property
     def meta(self) -> Msg:
@@ -983,7 +982,7 @@ class RateLimit:
 
     def __init__(self, calls: float, seconds: float):
         self.calls, self.seconds = calls, seconds
-        #: calls used, and when that was so; whoever was silent for longest first
+        #: calls used, and when that was so; silent for longest first
         self.used: dict[str, tuple[float, float]] = {}
 
     def take(self, key: str = "") -> bool:
@@ -1000,14 +999,14 @@ class RateLimit:
 ########################
 # 6. Lifecycle
 #
-# Problem.  The two ends must agree on a revision, and on what each can do. The legacy revisions do
-#           so once, with a handshake that opens a session; the modern one in every request.
-# Rules.    1. A legacy session is at its START until `initialize` was answered. Then it is AGREED,
-#              and READY when the client has said so.
-#           2. A server answers `initialize` with the revision that was asked for, or with its
-#              newest legacy one: the client decides whether to go on.
-#           3. We ask a peer only for what it has declared.
-#           4. A handler gets Facts, of a session or of the request itself.
+# Problem. The two ends must agree on a revision, and on what each can do. The legacy revisions do
+#          so once, with a handshake that opens a session; the modern one in every request.
+# Rules.   1. A legacy session is at its START until `initialize` was answered. Then it is AGREED,
+#             and READY when the client has said so.
+#          2. A server answers `initialize` with the revision that was asked for, or with its
+#             newest legacy one: the client decides whether to go on.
+#          3. We ask a peer only for what it has declared.
+#          4. A handler gets Facts, of a session or of the request itself.
 
 #: The severities of RFC 5424, mildest first.
 LOG_LEVELS = "debug info notice warning error critical alert emergency".split()
@@ -1033,7 +1032,7 @@ START, AGREED, READY, DONE = "start", "agreed", "ready", "done"
 
 
 class Session(Facts):
-    """The facts of a legacy conversation; of a modern one, its revision."""
+    """The facts of a legacy conversation; of a modern one, only its revision."""
 
     def __init__(self) -> None:
         # spec 2025-11-25: schema#loggingmessagenotification -- unset, "the server MAY decide"
@@ -1043,7 +1042,7 @@ class Session(Facts):
         self.server_capabilities: Msg = {}
 
     def resume(self, rev: str) -> None:
-        """Begin without a handshake."""
+        """Be READY without a handshake."""
         self.state, self.rev = READY, rev
 
 
@@ -1063,7 +1062,7 @@ def admit(
 ) -> None:
     """Raise RPCError -32601 unless `sender` may call this method on us.
 
-    `capabilities` are those that we declared. Methods of the author's `custom` are for all.
+    `capabilities` are those that we declared. The author's `custom` methods are open to all.
     """
     row = METHODS.get(method)
     if row is None or row.kind != REQUEST:
@@ -1106,7 +1105,7 @@ def read_metadata(msg: Msg) -> Facts:
 
 
 def check_version(facts: Facts) -> Facts:
-    """Return the facts of a modern request; RPCError -32022 for a revision that is not one."""
+    """Return the facts; RPCError -32022 unless their revision is modern."""
     # spec: basic/versioning#protocol-version-negotiation
     if facts.rev in LEGACY or facts.rev not in REVISIONS:
         raise RPCError(UNSUPPORTED_VERSION, "Unsupported protocol version",
@@ -1116,16 +1115,16 @@ def check_version(facts: Facts) -> Facts:
 ########################
 # 7. Tasks and threads
 #
-# Problem.  A task that nobody owns is lost when it fails, and left behind when we stop. A function
-#           that blocks must not stop the loop, nor keep the process alive when it should end.
-# Rules.    1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
-#           2. CancelledError is caught only to clean up, and raised again. Two turn one that came
-#              from within into an error: Deadline, and Peer for its handlers. Python 3.9 has no
-#              TaskGroup and no timeout(): hence Tasks and Deadline.
-#           3. Worker threads are daemons: those of concurrent.futures are joined at exit, and
-#              Ctrl-C would wait for a tool that sleeps.
-#           4. While a thread waits for the loop, one more may run: the loop may wait for that one.
-# Limits.   All callers share the threads alike: 40 calls of one that sleep delay the others.
+# Problem. A task that nobody owns is lost when it fails, and left behind when we stop. A function
+#          that blocks must not stop the loop, nor keep the process alive when it should end.
+# Rules.   1. Every task has an owner, which ends it: a Tasks, or the function that awaits it.
+#          2. CancelledError is caught only to clean up, and raised again. Two make an error of it:
+#             Deadline of its own, Peer of one that a handler awaited. Python 3.9 has no
+#             TaskGroup and no timeout(): hence Tasks and Deadline.
+#          3. Worker threads are daemons: those of concurrent.futures are joined at exit, and
+#             Ctrl-C would wait for a tool that sleeps.
+#          4. While a thread waits for the loop, one more may run: the loop may wait for that one.
+# Limits.  All callers share the threads alike: 40 calls of one that sleep delay the others.
 
 _EAGER: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 _COUNTED = sys.version_info >= (3, 11)  # whether a task counts its cancellations
@@ -1174,7 +1173,7 @@ class Deadline:
     async def __aexit__(self, kind: Any, exc: Any, trace: Any) -> None:
         self.timer.cancel()
         if self.late:
-            left = self.task.uncancel() if _COUNTED else 0  # more: others cancel, too
+            left = self.task.uncancel() if _COUNTED else 0  # above self.cancelling: by others
             if kind is asyncio.CancelledError and left <= self.cancelling:
                 raise self.problem from None
 
@@ -1250,7 +1249,7 @@ class Threads:
     def __init__(self, limit: int):
         import queue
 
-        self.limit, self.ceiling = limit, limit + 10 * TOOL_THREADS  # whatever blocked() adds
+        self.limit, self.ceiling = limit, limit + 10 * TOOL_THREADS  # the most, ever
         self.lock = threading.Lock()
         self.queue: Any = queue.SimpleQueue()
 
@@ -1266,7 +1265,7 @@ class Threads:
         return future
 
     def _grow(self, jobs: int) -> None:
-        """Start a thread for more jobs than threads, if the limit allows it."""
+        """Start a thread if there are fewer than `jobs`, and than the limits."""
         if self.threads >= min(jobs, self.limit, self.ceiling):
             return
         try:
@@ -1344,13 +1343,13 @@ def watchdog(seconds: float, status: int = 1) -> threading.Timer:
 ########################
 # 8. Channels
 #
-# Problem.  A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
-#           reader who is slow: 10,000 changes of one resource, say.
-# Rules.    1. A Transport carries messages and does not interpret them. What little HTTP has to
-#              know arrives by agreed(), abandon(), learn_tool().
-#           2. Announcements that wait for a reader are bounded in number, and one replaces another
-#              about the same. A reader for whom too many wait is disconnected: if it missed one,
-#              its list would be stale.
+# Problem. A conversation needs a channel: a pipe, HTTP, memory. Much may be said at once to a
+#          reader who is slow: 10,000 changes of one resource, say.
+# Rules.   1. A Transport carries messages and does not interpret them. What little HTTP has to
+#             know arrives by agreed(), abandon(), learn_tool().
+#          2. Announcements that wait for a reader are bounded in number, and one replaces another
+#             about the same. A reader for whom too many wait is disconnected: if it missed one,
+#             its list would be stale.
 
 __all__ += ["Transport", "memory_transports"]
 
@@ -1386,7 +1385,7 @@ class Outbox:
             self.too_slow()
 
     def open(self, send: Send | None) -> None:
-        """Send what waits, and what comes later, to the reader."""
+        """Send what waits, and what comes later, to the reader; None: not yet."""
         self.send = send
         if self.waiting and send and not self.sending:
             self.sending = True
@@ -1422,7 +1421,7 @@ class Transport:
     #: seconds that running requests get when the channel has ended; None for as long as it takes
     grace: float | None = GRACE_SECONDS
     waits_for_user = 0  #: how many wait for the user: above 0, no request is given up
-    ended_here = False  #: whether we ended its input: the other end still reads
+    ended_here = False  #: whether we stopped reading: the other end still reads
     reason = "closed the connection"  #: what explain() says, unless a channel knows more
     inbox: Inbox
     _closing: Future | None = None
@@ -1559,18 +1558,17 @@ def memory_transports() -> tuple[Transport, Transport]:
 ########################
 # 9. Peer
 #
-# Problem.  Both ends of a conversation request, respond and cancel at the same time, and each may
-#           time out, or lose its caller or the channel. A client may send 5,000 calls and read
-#           nothing.
-# Rules.    1. `send`, the way back, comes with each message. On a pipe it is the same for all; over
-#              HTTP it is the response to the POST that brought it.
-#           2. A request is one task until its response is written. A full server reads on and
-#              queues requests; it stops reading when its responses are not read.
-#           3. Whatever a handler raises is the response to its request, and harms nothing else.
-#           4. A request of ours that is given up is cancelled at the peer. Progress renews its
-#              deadline.
-# Limits.   Requests of one client that would take more than 64 MiB are refused. Requests that a
-#           peer sends in order to answer one of ours wait in the queue like all others.
+# Problem. Both ends of a conversation request, respond and cancel at the same time, and each may
+#          time out, or lose its caller or the channel. A client may send 5,000 calls and read
+#          nothing.
+# Rules.   1. `send`, the way back, comes with each message. On a pipe it is the same for all; over
+#             HTTP it is the response to the POST that brought it.
+#          2. A request is one task until its response is written. A full server reads on and
+#             queues requests; it stops reading when its responses are not read.
+#          3. Whatever a handler raises is the response to its request, and harms nothing else.
+#          4. A request of ours that is given up is cancelled at the peer.
+# Limits.  Requests of one client that would take more than 64 MiB are refused. Requests that a
+#          peer sends in order to answer one of ours wait in the queue like all others.
 
 #: Sees every message: trace(direction, peer's name, message), ">" for what we send, "<" for what we
 #: receive. The message is decoded JSON, an exception if it could not be read, or an HTTPHead.
@@ -1620,7 +1618,7 @@ class Requester:
 
         Raises RemoteError, RequestTimeout or ConnectionClosed.
         """
-        if self.lost is not None:
+        if self.lost:
             raise ConnectionClosed(str(self.lost))
         if self.loop not in (None, get_running_loop()):
             raise RuntimeError(f"the connection to {self.name} belongs to another event loop, or "
@@ -1647,7 +1645,7 @@ class Requester:
             await asyncio.sleep(0)  # so that it is sent before what the caller sends next
             option = "timeout"
             if deadline.loop.time() > deadline.last - 0.01 and longest >= patience:
-                patience, option = longest, "max_timeout"  # it reported progress to the end
+                patience, option = longest, "max_timeout"  # max_timeout is used up
             raise RequestTimeout(
                 f"{self.name} did not answer {method} within {patience:g} seconds; {option}=N "
                 f"waits longer{self.transport.hint()}") from None
@@ -1840,9 +1838,9 @@ class Peer(Requester):
         self.warn("%s sent an invalid message: %s", exc)
         members = msg if type(msg) is dict else {}
         if "method" in members:
-            # Only its params are wrong: surely a notification.
+            # Only its params are wrong, so it is a notification; or we are a client.
             # spec: basic/patterns/cancellation#error-handling
-            if "id" not in members and exc.code == INVALID_PARAMS:
+            if "id" not in members and (exc.code == INVALID_PARAMS or not self.answers_garbage):
                 return None
         else:
             if (pending := self._find(members.get("id"))) is not None:
@@ -1959,7 +1957,7 @@ class Peer(Requester):
         exchange = self.incoming.get(req_id) if is_id(req_id) else None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if exchange is None or exchange.method == "initialize":
-            return False  # by it a modern server ends a subscription
+            return False  # on_notification() hears it: so a modern server ends a subscription
         logger.info("%s cancelled request %.100r: %.200r", self.name, req_id, params.get("reason"))
         self.cancel(exchange)
         return True
@@ -2025,7 +2023,7 @@ class Peer(Requester):
         running = {each.task for each in self.incoming.values()} - {None, asyncio.current_task()}
         for task in running:
             task.cancel()
-        if end_reason:  # tasks.close() cancels those again that cannot write theirs
+        if end_reason:  # time to write it; who cannot is cancelled again by tasks.close()
             waited |= running
         if waited:
             await asyncio.wait(waited, timeout=FAREWELL_SECONDS)
@@ -2038,17 +2036,17 @@ class Peer(Requester):
 ########################
 # 10. JSON Schema
 #
-# Problem.  A JSON Schema tells a model which arguments a tool takes, and the arguments that the
-#           model sends are checked: "x" for {"type": "integer"} gives "expected integer, got
-#           string". Values come from strangers, and so do some of the schemas.
-# Rules.    1. Compiler makes nodes of a schema once; there `$ref` is one more schema of
-#              `allOf`. Checking applies a node to a value, and makes the Python value of it.
-#           2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
-#           3. Schema and value multiply, so each piece of work is paid for before it is done. A
-#              budget that is spent is not a SchemaError: no `not` can catch it.
-# Limits.   2020-12, and what draft-07 wrote otherwise. `$ref` stays in the document; `format` and
-#           `content*` are not checked. A pattern is applied to at most 10,000 characters. Section
-#           24 applies no pattern of a stranger: a regular expression can take years.
+# Problem. A JSON Schema tells a model which arguments a tool takes, and the arguments that the
+#          model sends are checked: "x" for {"type": "integer"} gives "expected integer, got
+#          string". Values come from strangers, and so do some of the schemas.
+# Rules.   1. Compiler makes nodes of a schema once; there `$ref` is one more schema of
+#             `allOf`. Checking applies a node to a value, and makes the Python value of it.
+#          2. JSON's types decide, not Python's: 1.0 is an integer and equals 1; true is not 1.
+#          3. Schema and value multiply, so each piece of work is paid for before it is done. A
+#             budget that is spent is not a SchemaError: no `not` can catch it.
+# Limits.  2020-12, and what draft-07 wrote otherwise. `$ref` stays in the document; `format` and
+#          `content*` are not checked. A pattern is applied to at most 10,000 characters. Section
+#          24 applies no pattern of a stranger: a regular expression can take years.
 
 __all__ += ["compile_schema", "Validator"]
 
@@ -2599,16 +2597,16 @@ compile_schema = Validator
 ########################
 # 11. Types
 #
-# Problem.  A model calls a Python function with JSON: `day: date` becomes a schema that the model
-#           sees, "1969-07-20" a date, and a result JSON again.
-# Rules.    1. What JSON cannot express is an error at registration, which names the parameter and
-#              the remedy: a model's call is too late for that.
-#           2. A type becomes a Shape. Its reader gets JSON that fits the schema, and refuses only
-#              what no schema can exclude, such as the 30th of February.
-#           3. Many hosts cannot follow `$ref`: a class stands where it is used, unless it contains
-#              itself or is large.
-#           4. Results become JSON by their values; Tool then checks them by their annotation.
-# Limits.   pydantic and msgspec are never imported: their classes are asked.
+# Problem. A model calls a Python function with JSON: `day: date` becomes a schema that the model
+#          sees, "1969-07-20" a date, and a result JSON again.
+# Rules.   1. What JSON cannot express is an error at registration, which names the parameter and
+#             the remedy: a model's call is too late for that.
+#          2. A type becomes a Shape. Its reader gets JSON that fits the schema, and refuses only
+#             what no schema can exclude, such as the 30th of February.
+#          3. Many hosts cannot follow `$ref`: a class stands where it is used, unless it contains
+#             itself or is large.
+#          4. Results become JSON by their values; Tool then checks them by their annotation.
+# Limits.  pydantic and msgspec are never imported: their classes are asked.
 
 __all__ += ["Header", "converter"]
 
@@ -3055,10 +3053,10 @@ def text_for(value: Any) -> str:
 ########################
 # 12. Functions
 #
-# Problem.  `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
-#           about `a` is what a model needs to know.
-# Rule.     What partial() has bound is not for the model, nor is the context.
-# Limits.   JSON names every argument: no *args, no parameters before "/".
+# Problem. `def add(a: int, b: int = 0)` is called with {"a": 1}. What its author wrote for people
+#          about `a` is what a model needs to know.
+# Rule.    What partial() has bound is not for the model, nor is the context.
+# Limits.  JSON names every argument: no *args, no parameters before "/".
 
 CONTEXT_NAME = "ctx"  # a parameter of this name without an annotation takes the context
 
@@ -3209,16 +3207,16 @@ def output_of(annotation: Any, opaque: tuple[type, ...]) -> tuple[Schema | None,
 ########################
 # 13. URI templates
 #
-# Problem.  "note://{name}" names a family of resources. A stranger's URI becomes values, with which
-#           a handler may open files.
-# Rules.    1. A template is a regular expression with one way to match: CVE-2026-0621 made a server
-#              hang by a URI that backtracks.
-#           2. Values are percent-decoded once, after matching.
-#           3. No value leads out of the folder that a handler joins it to: none has a part "..",
-#              begins with a slash or a drive ("C:/"), or has a hidden character; `{name}` has no
-#              slash, escaped or not. Only `file://{+path}` gives absolute paths.
-# Limits.   `{#x} {;x} {&x} {/x} {.x} {a,b} {x:3}` are refused. Symbolic links, "~" and names that
-#           Windows reserves ("NUL") are left to the handler that opens files.
+# Problem. "note://{name}" names a family of resources. A stranger's URI becomes values, with which
+#          a handler may open files.
+# Rules.   1. A template is a regular expression with one way to match: CVE-2026-0621 made a server
+#             hang by a URI that backtracks.
+#          2. Values are percent-decoded once, after matching.
+#          3. No value leads out of the folder that a handler joins it to: none has a part "..",
+#             begins with a slash or a drive ("C:/"), or has a hidden character; `{name}` has no
+#             slash, escaped or not. Only `file://{+path}` gives absolute paths.
+# Limits.  `{#x} {;x} {&x} {/x} {.x} {a,b} {x:3}` are refused. Symbolic links, "~" and names that
+#          Windows reserves ("NUL") are left to the handler that opens files.
 
 
 def percent_encode(text: str) -> str:
@@ -3328,14 +3326,14 @@ class Template:
 ########################
 # 14. Content and forms
 #
-# Problem.  Authors return texts, images and records; the wire wants content blocks. And the user
-#           fills in a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
-# Rules.    1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one. A
-#              list is content only if one of its items is a block.
-#           2. A form has what every client can show: flat fields of primitive types. A field that
-#              may be None is not required.
-# Limits.   A block that is a dict is sent as it is, complete or not. Older clients know no titles
-#           of choices.
+# Problem. Authors return texts, images and records; the wire wants content blocks. And the user
+#          fills in a form: `bool` becomes {"properties": {"value": {"type": "boolean"}}, ...}.
+# Rules.   1. A content block is a dict as on the wire. Image, Audio, Resource and Link make one. A
+#             list is content only if one of its items is a block.
+#          2. A form has what every client can show: flat fields of primitive types. A field that
+#             may be None is not required.
+# Limits.  A block that is a dict is sent as it is, complete or not. Older clients know no titles
+#          of choices.
 
 __all__ += ["Image", "Audio", "Resource", "Link", "Message", "Elicited"]
 
@@ -3758,8 +3756,8 @@ class Journal:
     def __init__(self, record: Msg, responses: Msg):
         #: the same in all rounds; the client cannot choose it
         self.call_id = record.get("call") or os.urandom(16).hex()
+        #: answers, by name and digest of the question; results, by call_key()
         # spec: basic/patterns/mrtr#error-handling -- a response without a question is ignored
-        #: by name and digest of a question, or by call_key()
         self.kept: Msg = {f"{name} {digest}": responses[name]
                           for name, digest in record.get("asked", {}).items()
                           if isinstance(responses.get(name), dict)}
@@ -3821,7 +3819,7 @@ def digest_of(method: str, params: Msg) -> str:
 
 
 def sign(key: bytes, bound: Sequence[str], body: bytes) -> bytes:
-    """Return the code that proves who made a body, and for whom. RFC 2104"""
+    """Return the MAC that proves who made a body, and what it is `bound` to. RFC 2104"""
     import hmac
 
     return base64.urlsafe_b64encode(hmac.digest(key, json.dumps(bound).encode() + body, "sha256"))
@@ -3886,7 +3884,7 @@ class Unawaited:
         raise TypeError(f"write: await ctx.{self.coro.__name__}(...)")
 
 
-Coroutine.register(Unawaited)
+Coroutine.register(Unawaited)  # for asyncio.create_task()
 
 
 def _sync_or_async(method: Fn) -> Fn:
@@ -3955,7 +3953,7 @@ class ServerExchange(Exchange):
     _held: Msg | None = None  # a report of progress that was not sent
     _calls: frozenset[Any] = frozenset()  # of once(), which end before the response
     _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
-    has_journal = False
+    has_journal = False  # whether `journal` was read
 
     def release(self) -> None:
         """End what waits for the client."""
@@ -4009,7 +4007,7 @@ class Context(ServerExchange):
     """A request, as its handler sees it: its facts, messages and questions to its client.
 
     A parameter `ctx: Context` gets it. An `async def` awaits all its methods but require() and
-    at_end(); a `def`, which runs in a thread, awaits none.
+    at_end(); a `def` awaits none.
     """
 
     server: Server = _fact("conversation.server", "The Server that serves it.")
@@ -4086,8 +4084,8 @@ class Context(ServerExchange):
         if progress is None:
             return
         if self.job is not None:
-            of = f"/{total:g}" if total else ""
-            self.job.set_status("working", message or f"{progress:g}{of}")
+            of = f"/{total:.15g}" if total else ""
+            self.job.set_status("working", message or f"{progress:.15g}{of}")
         token = self.meta.get("progressToken")
         if is_id(token) and progress > self._progress:
             self._progress = progress
@@ -4172,8 +4170,8 @@ class Context(ServerExchange):
         of choices, a schema, or None for a confirmation. `key` names the question, in the modern
         era.
 
-        Raises CapabilityMissing; and SchemaError for an answer that does not fit, where a modern
-        client is asked again.
+        Raises CapabilityMissing; and in the legacy era SchemaError for an answer that does not fit:
+        a modern client is asked again.
         """
         form = Form(wanted)
         mode = "form" if self.facts.rev >= RICH else None
@@ -4247,7 +4245,7 @@ class Context(ServerExchange):
         elif "tools" in params or "toolChoice" in params:
             capability, since = "sampling.tools", RICH
         why = ""
-        if rev < MODERN and not self.facts.server_capabilities:  # a Session, no handshake
+        if rev < MODERN and not self.facts.server_capabilities:  # a Session that resume() began
             why = f"without sessions, clients before {MODERN} cannot be asked"
         elif rev < since:
             why = f"the client speaks revision {rev}, which has no {capability}"
@@ -4334,9 +4332,9 @@ else:
 # 17. Entries
 #
 # Problem. An author offers plain functions, and need not know the protocol.
-# Rules.   One path leads from arguments to a result: Entry.call(). The kinds of entries differ in
+# Rule.    One path leads from arguments to a result: Entry.call(). The kinds of entries differ in
 #          how they make a result, and in what a failure is.
-# Limits.  A result that is a dict is sent as it is.
+# Limits.  A dict that is a whole result on the wire is sent as it is.
 
 SCOPE = r"[\x21\x23-\x5b\x5d-\x7e]+"  # RFC 6749 §3.3
 
@@ -4377,7 +4375,7 @@ def added(made: Fn) -> Fn:
 class Entry:
     """A registered function: how it is called, and how it is listed."""
 
-    what = "entry"  # a word for messages
+    what = "entry"  # its kind, in one word
     members: Sequence[str] = ()  # of its definition, which the author may give
     timeout: float | None = None  # seconds for a call
     masked = False  # whether the server that it was registered at masks errors
@@ -4436,7 +4434,7 @@ class Entry:
         return self.tell_failure(exc, shown or not (self.masked or ctx.server.mask_errors))
 
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
-        # Clients get only texts of this library, and none that tell of another peer.
+        # Clients get only the texts of MCPErrors, and none that tell of another peer.
         foreign = (RemoteError, ProtocolError, ConnectionClosed)
         shown = shown and isinstance(exc, MCPError) and not isinstance(exc, foreign)
         raise RPCError(INTERNAL_ERROR, str(exc) if shown else "Internal error") from exc
@@ -4470,7 +4468,7 @@ class Tool(Entry):
         #: the one type of which results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition.update(without_none(inputSchema=self.schema, outputSchema=output_schema))
-        self.mirrors = ADDED.get("mirrors_of", nothing)(self.schema)  # headers
+        self.mirrors = ADDED.get("mirrors_of", nothing)(self.schema)  # what HTTP headers repeat
 
     def result(self, value: Any, ctx: Context, uri: str) -> Msg:
         if type(value) is self.plain and value == value:  # not NaN
@@ -4638,8 +4636,7 @@ async def call_plain(fn: Function, ctx: Context, *values: Any) -> Any:
 #          handler runs: may this client call this, so often, with these parameters?
 # Rules.   1. check() comes first, then the middlewares: they may answer a method that the server
 #             does not have. Only then answer() refuses it, or calls its handler.
-#          2. Announcements come from any thread. They wait until the client can receive them; a
-#             client that reads them too slowly is disconnected.
+#          2. Announcements come from any thread, and wait until the client can receive them.
 # Limits.  A request may come before the handshake. Modern clients of an HTTP endpoint share one
 #          Conversation, which keeps nothing for any of them.
 
@@ -4680,7 +4677,6 @@ class Conversation(Peer):
         self.server, self.limit = server, server.max_in_flight
         self.exit_callbacks: dict[Any, Action] = {}  # functions to call when the client has gone
         self.loop = get_running_loop()
-        #: announcements; they wait for listen()
         self.outbox = Outbox(self.tasks.spawn, self._too_slow)
         self.state: dict[str, Any] = {}  # ctx.state
         self.life = server.lifespans[self.loop]
@@ -4691,7 +4687,7 @@ class Conversation(Peer):
         self.check(ctx)
         rev, token, step = ctx.facts.rev, CURRENT.set(ctx), self.answer
         for middleware in self.server.middlewares:
-            # Each one calls those before it.
+            # The innermost comes first: each calls those before it.
             step = partial(lambda fn, step, ctx: fn(ctx, step), middleware, step)
         try:
             try:
@@ -4757,7 +4753,7 @@ class Conversation(Peer):
             self.session.state = READY
             self._release()
         if listener := self.server.listeners.get(msg["method"]):
-            if self.session.state == START:  # a modern client's: it asks for no log here
+            if self.session.state == START:  # a modern client's: only its requests ask for logs
                 send = nowhere
             ctx = Context(self, {"id": "", **msg}, send, caller)
             ctx.facts = self.session
@@ -4881,12 +4877,11 @@ async def serve_on(
     signals: bool = False
 ) -> None:
     """Serve on a transport, or by name; ready(URL or None) is called when that has begun."""
-    serve = ADDED.get(f"serve_{transport}")
     if isinstance(transport, Transport):
         check_options(f"serving on {type(transport).__name__}", options)
         ready(None)
         await server.serve(transport)
-    elif serve is not None:
+    elif serve := ADDED.get(f"serve_{transport}"):
         await serve(server, ready, options, signals)
     else:
         raise ValueError(f"{transport!r} is not a transport here; the whole file has stdio, and "
@@ -5164,7 +5159,6 @@ class Server:
         self._list_changed(kind)
 
     def _list_changed(self, kind: str) -> None:
-        """Tell clients that a list changed."""
         broadcast(self, f"{kind}.listChanged", notification(f"notifications/{kind}/list_changed"))
 
     tools_changed = partialmethod(_list_changed, "tools")
@@ -5207,7 +5201,7 @@ class Server:
         Options over HTTP: those of help(mcp_lite.HTTPServer) and help(mcp_lite.Endpoint). http(),
         serve_http() and start_in_thread() have the same.
 
-        At its end the process ends, even if a handler blocks the loop. If it cannot listen,
+        If a handler blocks the loop at the end, the process is ended. If it cannot listen,
         SystemExit says why.
         """
         if asyncio._get_running_loop() is not None:
@@ -5687,14 +5681,14 @@ async def tell_end(ctx: Context) -> None:
 ########################
 # 22. Lines and pipes
 #
-# Problem.  A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
-#           and its other end may be slow or gone.
-# Rules.    1. A line has a limit, which is checked before more of it is kept.
-#           2. The lines of one turn of the loop leave in one write. A writer waits for room before
-#              it encodes its message: a slow reader costs no memory but for what one turn writes.
-#           3. A loop can watch pipes and sockets. It cannot watch a regular file, a terminal or a
-#              pipe of Windows: two threads copy between these and a socket.
-# Limits.   Bytes that a full disk does not take are lost.
+# Problem. A read returns any number of bytes, cut anywhere. A pipe carries one message per line,
+#          and its other end may be slow or gone.
+# Rules.   1. A line has a limit, which is checked before more of it is kept.
+#          2. The lines of one turn of the loop leave in one write. A writer waits for room before
+#             it encodes its message: a slow reader costs no memory but for what one turn writes.
+#          3. A loop can watch pipes and sockets. It cannot watch a regular file, a terminal or a
+#             pipe of Windows: two threads copy between these and a socket.
+# Limits.  Bytes that a full disk does not take are lost.
 
 
 class LineDecoder:
@@ -5858,13 +5852,13 @@ class LineTransport(Transport):
 ########################
 # 23. Standard streams
 #
-# Problem.  A client talks to this process over its standard streams, which nothing else may read
-#           or write.
-# Rules.    1. The server takes both streams for itself. Meanwhile descriptor 0 is empty and 1 is
-#              stderr: no print(), C library or child process touches the conversation.
-#           2. The end of input, a signal, a reader that is gone or the death of the parent shut the
-#              server down: it reads no more, gives running requests a period of grace, sends their
-#              responses, and restores the streams.
+# Problem. A client talks to this process over its standard streams, which nothing else may read
+#          or write.
+# Rules.   1. The server takes both streams for itself. Meanwhile descriptor 0 is empty and 1 is
+#             stderr: no print(), C library or child process touches the conversation.
+#          2. The end of input, a signal, a reader that is gone or the death of the parent shut the
+#             server down: it reads no more, gives running requests a period of grace, sends their
+#             responses, and restores the streams.
 
 
 @contextmanager
@@ -5981,14 +5975,14 @@ async def serve_stdio(app: Server, ready: Function, options: Msg, signals: bool)
 ########################
 # 24. Answers and announcements
 #
-# Problem.  A server sends results of any shape, asks questions, and announces changes. Its
-#           connection may break while a program waits for updates of a resource.
-# Rules.    1. The shape of results is checked: a malformed one fails its call with an MCPError, and
-#              harms nothing else in the program.
-#           2. A subscription outlives its connection where the channel does: it is opened again
-#              when the server is back.
-# Limits.   A subscription keeps the newest 1000 updates that nobody has read. A schema with
-#           patterns checks nothing: for some texts, some patterns take years.
+# Problem. A server sends results of any shape, asks questions, and announces changes. Its
+#          connection may break while a program waits for updates of a resource.
+# Rules.   1. The shape of results is checked: a malformed one fails its call with an MCPError, and
+#             harms nothing else in the program.
+#          2. A subscription outlives its connection where the channel does: it is opened again
+#             when the server is back.
+# Limits.  A subscription keeps the newest 1000 updates that nobody has read. A schema with
+#          patterns checks nothing: for some texts, some patterns take years.
 
 Callback = Optional[Function]
 
@@ -6299,10 +6293,10 @@ class Subscription:
 ########################
 # 25. Values of results
 #
-# Problem.  The result of a tool is a message with content; a program wants the number in it.
-# Rules.    1. Structured output comes before text.
-#           2. Servers wrap what is not an object: `{"result": 3}` stands for 3. Nothing marks that;
-#              but where a text beside it begins as that object does, nothing is wrapped.
+# Problem. The result of a tool is a message with content; a program wants the number in it.
+# Rules.   1. Structured output comes before text.
+#          2. Servers wrap what is not an object: `{"result": 3}` stands for 3. Nothing marks that;
+#             but where a text beside it begins as that object does, nothing is wrapped.
 
 
 def value_of(result: Msg) -> Any:
@@ -6350,18 +6344,18 @@ def bytes_of(text: str) -> bytes:
 ########################
 # 26. Sessions of a client
 #
-# Problem.  A program connects to a server, sends requests and answers questions. It cannot know
-#           which era the server speaks, and the server may forget a session at any time.
-# Rules.    1. Client and server speak the newest revision that both know, of any era. A client that
-#              was made for one revision speaks no other.
-#           2. A request that the server did not declare is not sent.
-#           3. A session that the server has forgotten is renewed, once for all requests. What may
-#              have changed meanwhile is announced as if the server had announced it.
-#           4. max_timeout bounds a request with its progress, its questions and its task. It starts
-#              again when the request is repeated in a renewed session.
-# Limits.   Of results, only the output schemas of tools are kept. A listener is called once for
-#           each subscription that brings a change. A server that starts in more than 10
-#           seconds is taken for a legacy one.
+# Problem. A program connects to a server, sends requests and answers questions. It cannot know
+#          which era the server speaks, and the server may forget a session at any time.
+# Rules.   1. Client and server speak the newest revision that both know, of any era. A client that
+#             was made for one revision speaks no other.
+#          2. A request that the server did not declare is not sent.
+#          3. A session that the server has forgotten is renewed, once for all requests. What may
+#             have changed meanwhile is announced as if the server had announced it.
+#          4. max_timeout bounds a request with its progress, its questions and its task. It starts
+#             again when the request is repeated in a renewed session.
+# Limits.  Of results, only the output schemas of tools are kept. A listener is called once for
+#          each subscription that brings a change. A server that starts in more than 10
+#          seconds is taken for a legacy one.
 
 #: By kind of target: whether it is one, and what makes a Transport or Server of it.
 CONNECTORS: list[tuple[Function, Function]] = [
@@ -6793,11 +6787,11 @@ class ClientSession:
 ########################
 # 27. Client
 #
-# Problem.  A program wants one line for each thing to do: list, call, read, subscribe.
-# Rules.    1. The callbacks that are passed decide which capabilities are declared.
-#           2. Lists are read to their last page. Tools whose headers are invalid (section 33) are
-#              left out.
-# Limits.   A list has 1000 pages. The output of a tool is checked only after the tool was listed.
+# Problem. A program wants one line for each thing to do: list, call, read, subscribe.
+# Rules.   1. The callbacks that are passed decide which capabilities are declared.
+#          2. Lists are read to their last page. Tools whose headers are invalid (section 33) are
+#             left out.
+# Limits.  A list has 1000 pages. The output of a tool is checked only after the tool was listed.
 
 __all__ += ["Client"]
 
@@ -7092,15 +7086,15 @@ class Client(ClientSession):
 ########################
 # 28. Child processes
 #
-# Problem.  A client starts a server as a child process. Often the child is npx, uv or a shell, and
-#           the server is a child of that: a signal that ends the one leaves the other running.
-# Rules.    1. The child is in a process group of its own, with all that it starts. The client ends
-#              the whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
-#           2. Threads wait for the child's exit and for its stderr: that works on any loop.
-#           3. An error says what ended the conversation: exit status, signal, last words.
-# Limits.   A proxy whose address has a password is not passed on. A client whose loop is closed
-#           without close() leaves its server running for as long as the program runs. On Windows,
-#           a browser that the server opens may end with it.
+# Problem. A client starts a server as a child process. Often the child is npx, uv or a shell, and
+#          the server is a child of that: a signal that ends the one leaves the other running.
+# Rules.   1. The child is in a process group of its own, with all that it starts. The client ends
+#             the whole group: it closes stdin, sends SIGTERM, then SIGKILL, each after a deadline.
+#          2. Threads wait for the child's exit and for its stderr: that works on any loop.
+#          3. An error says what ended the conversation: exit status, signal, last words.
+# Limits.  A proxy whose address has a password is not passed on. A client whose loop is closed
+#          without close() leaves its server running for as long as the program runs. On Windows,
+#          a browser that the server opens may end with it.
 
 __all__ += ["StdioTransport"]
 
@@ -7383,7 +7377,7 @@ class RequestHead(Row):
     #: what was found out from it, for the next one with the same bytes: see access_of() and
     #: check_modern_post()
     notes: dict[Any, Any]
-    # Our own sockets need these, too: parse_request_head() sets them.
+    # No fields: parse_request_head() sets them, for our own sockets only.
     size = 0  #: of the body in bytes, or CHUNKED
     minor = 1  #: the version is HTTP/1.minor; 2 and more are as 1
     keep_alive = False
@@ -7453,7 +7447,7 @@ def parse_request_head(block: bytes) -> RequestHead:
         # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
         headers["host"], target = found[2], "/" + found[5].removeprefix("/")
     path, _, query = target.partition("?")
-    shared = types.MappingProxyType(headers)  # by Listener.known_head
+    shared = types.MappingProxyType(headers)  # by equal heads: Listener.known_head
     head = RequestHead(method, path, query, shared, {})
     head.size, head.minor = body_size(headers, minor), minor
     head.keep_alive = is_keep_alive(headers, minor)
@@ -7581,10 +7575,10 @@ class Wire(asyncio.StreamReader):
     def feed_eof(self) -> None:
         self.ended = True
         self.arrived.set()
-        self.hang_up()
+        self.hang_up()  # who sends no more has left
 
     def hang_up(self) -> None:
-        if not self.transport.is_closing():  # closing TLS twice would forget to end it
+        if not self.transport.is_closing():  # a second close() under TLS would not end it
             self.transport.close()
 
     def read_on(self) -> None:
@@ -7663,7 +7657,7 @@ class Wire(asyncio.StreamReader):
 
 
 class Buffers:
-    """The bytes that an engine holds for all its clients: 4 * HELD_BYTES of each kind."""
+    """The bytes that an engine holds for all its clients, in and out: 4 * HELD_BYTES each."""
 
     received = 0  # of bodies on their way
 
@@ -7695,7 +7689,7 @@ async def read_all(
             buffers.received += len(data)
             if len(body) > limit:
                 raise LimitExceeded(f"the body is longer than {limit} bytes", http_status=413)
-            # The honest ones are small, and pass.
+            # Small bodies pass: honest ones are.
             if buffers.received > 4 * HELD_BYTES and len(body) > BUFFER_BYTES:
                 raise ProtocolError("too many requests are being sent: try again later", TOO_BUSY,
                                     http_status=503)
@@ -7725,7 +7719,7 @@ class SSEDecoder:
     r"""Turns the pieces of a stream into Events.
 
     `last_id` is what a client sends as Last-Event-ID when it comes back, after `retry_ms` if the
-    server says so. Both also change without an event.
+    server says so.
 
     >>> decoder = SSEDecoder()
     >>> decoder.feed(b": hello\nid: 7\ndata: {\rdata: }\r\n\r\nretry: 500\n")
@@ -7772,7 +7766,7 @@ class SSEDecoder:
             self.event, self.lines, self.size = "", [], 0
         elif name == "data":
             self.lines.append(value)
-            self.size += len(self.line) + 1
+            self.size += len(self.line) + 1  # in bytes
         elif name == "event":
             self.event = value
         elif name == "id" and "\0" not in value:
@@ -7786,9 +7780,8 @@ class SSEDecoder:
 # Problem. Anybody can send us a request: a browser for a web site, a thief of session ids.
 # Rules.   1. A refusal names the setting that would allow it, where there is one.
 #          2. Host and Origin are judged by name. DNS rebinding gives the name of a page our
-#             address, so that the browser takes us for its server. An IP address cannot be rebound,
-#             and a page of another name has no token of ours.
-#          3. A trace shows the headers that say something of MCP, but no secret.
+#             address, so that the browser takes us for its server. An IP address cannot be rebound;
+#             and where a token is needed, any Host will do: such a page has none.
 # Limits.  What a proxy says of its client (X-Forwarded-For) is not read.
 
 LOOPBACK = r"localhost|127(\.[0-9]{1,3}){3}|::1"
@@ -7842,10 +7835,10 @@ def checked_names(option: str, given: Names, pattern: str) -> set[str]:
 
 
 class HostPolicy:
-    """Decides which Host and Origin are let in, besides loopback names, with any port.
+    """Decides which Host and Origin are let in. Loopback names are, with any port.
 
-    A Host may be one of `hosts`. If that is None, it may be an IP address; or anything, if nobody
-    gets in without a token (`locked`). An Origin may be one of `hosts` or `origins`.
+    Any other Host must be one of `hosts`; if that is None, an IP address, or anything if nobody
+    gets in without a token (`locked`). Any other Origin must be in `hosts` or `origins`.
     """
 
     def __init__(self, hosts: Names | None, origins: Names):
@@ -7939,7 +7932,7 @@ def owner_of(principal: Any) -> str:
 #          body in headers, and nobody may be fooled by headers that say something else.
 # Rules.   1. The headers for which a body asks must agree with it; others are not looked at.
 #          2. A tool may name arguments to repeat; a schema that does so wrongly is refused.
-# Limits.  Only strings, integers and booleans are repeated, from where plain properties lead.
+# Limits.  Only strings, integers and booleans are repeated, where only `properties` lead to them.
 
 ENCODED = r"=\?base64\?(.*)\?="
 SAFE_INTEGER = 2**53 - 1  # the largest that a double, as in JavaScript, tells from its neighbours
@@ -7997,7 +7990,7 @@ def mirrors_of(schema: JSON) -> list[Mirror]:
 
 
 def _find_mirrors(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
-    """Yield the mirrors in a part of a schema; its `path` is None where there may be none."""
+    """Yield the mirrors in a part of a schema; its `path` is None where mirrors are not allowed."""
     if isinstance(node, list):
         node = dict(enumerate(node))
     if not isinstance(node, dict):
@@ -8118,12 +8111,12 @@ class Response:
     """The response to one request. An engine defines read(), _write() and cut_off()."""
 
     read: Callable[[int], Awaitable[bytes]]  # the body of the request, of so many bytes at most
-    #: writes a head, or None, and data; True if more follows. Await the result, if there is one.
+    #: _write(head or None, data, whether more follows): await its result, if there is one.
     _write: Callable[[Head | None, bytes, bool], Awaitable[Any] | None]
     cut_off: Action  # ends a response that the client does not read
 
     cors: Fields = {}  # headers of every response
-    begun = ended = lost = False
+    begun = ended = lost = False  # lost: the client is gone, or it is cut off
     on_end: tuple[Action, ...] = ()
 
     def send(
@@ -8240,7 +8233,7 @@ class SocketResponse(Response):
         conn, data = self.connection, start + data
         conn.written += len(data)
         conn.transport.write(data[:BUFFER_BYTES])
-        for at in range(BUFFER_BYTES, len(data), BUFFER_BYTES):  # of a long piece, TLS counts less
+        for at in range(BUFFER_BYTES, len(data), BUFFER_BYTES):  # TLS does not count a long one
             conn.transport.write(data[at : at + BUFFER_BYTES])
         return self.drain() if conn.unsent > BUFFER_BYTES else None
 
@@ -8262,7 +8255,6 @@ class SocketResponse(Response):
         return b"%b%b%b\r\n" % (response_head(status, fields), conn.listener.date, framing)
 
     async def drain(self) -> None:
-        """Wait until the client has read enough."""
         conn = self.connection
         # OSError: the client is gone, and lose() was called.
         with conn.listener.buffers.waiting(self, conn.unsent), suppress(OSError):
@@ -8276,16 +8268,18 @@ class SocketResponse(Response):
 
 
 class Connection(Wire):
+    """A connection to our port. Its Listener calls expire() after the `deadline`."""
+
     response: SocketResponse | None = None
     writer: asyncio.StreamWriter | None = None  # of asyncio's streams, while it is open
-    written = sent = 0  # bytes; how many had left when STALL_SECONDS last began
+    written = sent = 0  # bytes: all; those that had left when STALL_SECONDS last began
     lingering = False  # what arrives is thrown away
 
     def __init__(self, listener: Listener):
         super().__init__()
         self.listener = listener
         self.deadline = listener.now + IDLE_SECONDS
-        self.drain_lock = asyncio.Lock()  # Python < 3.10.6: one task at a time may wait in drain()
+        self.drain_lock = asyncio.Lock()  # as in LineTransport
 
     def begin(self, writer: asyncio.StreamWriter) -> None:  # asyncio calls it
         self.writer, peer = writer, self.transport.get_extra_info("peername")
@@ -8333,7 +8327,7 @@ class Connection(Wire):
             if self.buffer:  # pipelined: others have their turn
                 self.listener.loop.call_soon(self.next_request)
         elif self.transport.can_write_eof() or not self.complete:
-            # RFC 9112 §9.6 -- closing with input unread would reset it, and lose the answer
+            # RFC 9112 §9.6 -- unread or late input resets what is closed, and the answer is lost
             self.lingering, self.buffer, self.pos = True, b"", 0
             self.deadline = self.listener.now + PROBE_SECONDS
             with suppress(OSError, NotImplementedError):  # it was reset this moment; it is TLS
@@ -8378,6 +8372,8 @@ class Connection(Wire):
 # Limits.  A Unix socket has the permissions that the umask leaves; a second server takes it over.
 
 class Listener:
+    """Takes connections; handle(request, response) serves their requests."""
+
     scheme = "http"
     stopping = False  # each connection ends with its next answer
     server: Any = None
@@ -8401,7 +8397,7 @@ class Listener:
         """Listen; return the URL of the root, or raise CannotServe."""
 
         def accept() -> asyncio.StreamReaderProtocol:
-            # asyncio calls begin(its reader, ...): this Connection. Bound, it would be a cycle.
+            # asyncio passes its reader, the Connection, as `self`; a bound method holds a cycle.
             begin: Any = Connection.begin
             return asyncio.StreamReaderProtocol(Connection(self), begin, self.loop)
 
@@ -8533,7 +8529,7 @@ class Stream:
             self.endpoint.live.add(self)
 
     def __call__(self, msg: Payload) -> Awaitable[Any]:
-        """Send a message. A response, or a batch of them, is the last that answers a POST."""
+        """Send a message. Responses are the last that answers a POST; HTTP+SSE goes on."""
         conversation = self.conversation
         final = "method" not in msg and self is not conversation.standalone
         conversation.show(">", msg)
@@ -8586,7 +8582,6 @@ class Stream:
             self.conversation.reader_left()
 
     def release(self) -> Response | None:
-        """Give up the response, and return it."""
         response, self.response = self.response, None
         self.endpoint.live.discard(self)
         return response
@@ -8606,7 +8601,6 @@ class Stream:
         return self.conversation.can_resume
 
     async def end(self, data: bytes = b"") -> None:
-        """End the connection of the reader, if there is one."""
         if (response := self.release()) and response.begun:
             await response.end(data)
         elif response:  # without an answer, HTTP still needs a response
@@ -8626,7 +8620,7 @@ class HTTPConversation(Conversation):
     def __init__(self, endpoint: Endpoint, caller: Caller):
         super().__init__(endpoint.server, caller.address)
         self.endpoint, self.loads = endpoint, endpoint.loads
-        self.streams: Any = weakref.WeakValueDictionary()  # by name, while somebody holds them
+        self.streams: Any = weakref.WeakValueDictionary()  # by name; kept events and we hold them
 
     @property
     def can_resume(self) -> bool:
@@ -8658,7 +8652,7 @@ class HTTPConversation(Conversation):
             opening = self.session.state is not READY  # by a handshake
             return 200, {**JSON_HEADERS, **self.headers} if opening else JSON_HEADERS
         code, data = msg["error"]["code"], object_of(msg["error"], "data")
-        scope = str(data.get("scope", ""))  # of another server: anything
+        scope = str(data.get("scope", ""))  # raised by the author: anything
         if code == FORBIDDEN and re.fullmatch(f"{SCOPE}( {SCOPE})*", scope):
             challenge = self.endpoint.authenticator.scope_challenge(scope, principal)
             return 403, {**JSON_HEADERS, **challenge}
@@ -8731,7 +8725,7 @@ class HTTPSession(HTTPConversation):
         if former := stream.release():
             self.endpoint.tasks.spawn(former.end())
         stream.sent = number
-        await stream.attach(response, COMMENT)
+        await stream.attach(response, COMMENT)  # it has an id
 
 
 class PairSession(HTTPSession):
@@ -8789,7 +8783,7 @@ class Authenticator:
         if verify is not None:
             check_function("verify=", verify, "token")
         self.verify = verify or nothing
-        self.locked = not (token is verify is None)
+        self.locked = token is not None or verify is not None
         principals = {} if token is None else principals_by_token(token)
         self.tokens = {
             sendable_token(text).encode(): self.identity_of(principal)
@@ -9074,7 +9068,7 @@ class Endpoint:
         rev = header_revision(caller.headers)
         # A handshake is legacy, whatever headers a client of both eras sends with it.
         opening = single and kind is REQUEST and msg["method"] == "initialize"
-        if rev >= MODERN and single and not opening:
+        if rev >= MODERN and single and not opening:  # accept() misses the metadata
             return self.modern
         if self.stateful:
             id = caller.headers.get(SESSION_HEADER)
@@ -9121,7 +9115,7 @@ class Endpoint:
             # A mere id must not take the stream away.
             raise ProtocolError("this session's stream is being read", http_status=409)
         await session.standalone.attach(response)
-        session.listen(session.standalone)  # it has a name now
+        session.listen(session.standalone)  # events have its name in their ids
 
     def legacy_session(self, request: HTTPRequest) -> HTTPSession:
         """Return the session of a GET or a DELETE: the modern era has neither."""
@@ -9203,7 +9197,7 @@ class Endpoint:
 
 @added
 class HTTPServer(Endpoint):
-    """A server on a port of ours: `async with app.http(port=0) as server: server.url`.
+    """A server on a port of ours, as app.http() returns it.
 
     Args:
         host: the address to listen on; 0.0.0.0 is all of this machine
@@ -9292,7 +9286,7 @@ class ASGIResponse(Response):
 
     async def watch(self) -> None:
         """Wait until the client is gone."""
-        await self._body_came.wait()
+        await self._body_came.wait()  # till then read() receives
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
@@ -9374,7 +9368,7 @@ class ASGIApp(Endpoint):
         root = scope.get("root_path", "").rstrip("/")
         path = scope["path"].removeprefix(root)
         if root and path in ("", "/"):
-            path = self.path  # mounted where the endpoint is to be
+            path = self.path  # the mount itself is the endpoint
         client = scope.get("client") or ("local",)  # over a Unix socket
         query = scope.get("query_string", b"").decode("latin-1")
         head = RequestHead(scope["method"], path, query, headers, {})
@@ -9408,7 +9402,6 @@ class ASGIApp(Endpoint):
             await self.close()
 
     async def close(self) -> None:
-        """End all sessions, then the lifespan."""
         if self.loop:
             await self.shutdown()
             await self.close_lifespan()
@@ -9597,7 +9590,7 @@ class HTTPClient:
         late = ProtocolError(f"no connection within {CONNECT_SECONDS:g} seconds")
         try:
             return await within(CONNECT_SECONDS, self._open(), late)
-        except (OSError, UnicodeError, ProtocolError) as exc:  # second: a name that no DNS has
+        except (OSError, UnicodeError, ProtocolError) as exc:  # UnicodeError: no DNS name
             reason = str(exc) or "the server ended the connection where TLS begins"
             if re.search("WRONG_VERSION|RECORD_LAYER", reason):
                 reason += "; for a server without TLS, write http://"
@@ -9640,7 +9633,7 @@ class HTTPClient:
         inside: Any = await get_running_loop().start_tls(
             conn.transport, protocol, self.ssl, server_hostname=self.url.host
         )
-        protocol.connection_made(inside)
+        protocol.connection_made(inside)  # start_tls() does not
 
     async def close(self) -> None:
         for conn in [*self.busy, *self.idle]:
@@ -9684,7 +9677,7 @@ class Authorizer:
             own = await self.headers(method, target, not self.closing)
             response = await self.http.send(method, target, {**headers, **own}, body, patience)
             with ExitStack() as discard:
-                # A login takes minutes, and servers close what is idle for seconds.
+                # No close(): after the minutes of a login, an idle connection is dead.
                 discard.callback(response.abort)
                 if self.closing or not await self.settle(response, own, steps):
                     discard.pop_all()
@@ -9698,7 +9691,7 @@ class Authorizer:
 #          2. Every request gets a response or an error, whatever happens to its connection. It is
 #             sent again only if it just reads: the server may have served it.
 
-#: Requests of a POST that need a response: their ids as text, for some servers answer 1 with "1".
+#: What a POST must still get responses to: ids as text, for some servers answer 1 with "1".
 #: deliver() and abandon() take them out. None: of a stream that answers no POST.
 Pending = Optional[set[str]]
 warn_once = lru_cache()(logger.warning)
@@ -9747,7 +9740,6 @@ class ModernTransport(Transport):
             await self._post(msg, data, pending)
 
     async def _exchange(self, msg: Payload, data: bytes, pending: set[str]) -> None:
-        """POST; each `pending` request gets a response or an error."""
         task = asyncio.current_task()
         self.exchanges[task] = pending
         try:
@@ -9833,12 +9825,11 @@ class ModernTransport(Transport):
             await self.deliver(data, pending)
 
     async def deliver(self, data: bytes, pending: Pending) -> None:
-        """Deliver a message; a response is not `pending` any more."""
         try:
             msg = decode(data)
         except ProtocolError as exc:
             msg = ProtocolError(f"{self.url} sent: {first_line(data)}: {exc}")
-            if pending is not None:  # else only this message is lost
+            if pending is not None:  # else it is delivered for the message
                 raise msg from None
         # Some servers send an array in any revision.
         for item in as_list(msg):
@@ -9861,7 +9852,7 @@ class ModernTransport(Transport):
         if code in (401, 403):
             error_class = AuthError
         # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
-        elif self.session and (code == 404 or code < 500 and "session" in why.lower()):
+        elif self.session and (code == 404 or (code < 500 and "session" in why.lower())):
             error_class = SessionExpired
         elif reported:
             if msg.get("id") is None or wait:  # a gateway may have sent it
@@ -9898,7 +9889,7 @@ class HTTPTransport(ModernTransport):
         auth: how to log in: "oauth", or an OAuth, ClientCredentials or the like
     """
 
-    _listening: Task | None = None  # reads the standalone stream
+    _listening: Task | None = None  # _listen()
     _pair: Any = None  # HTTP+SSE: a future of where to POST
 
     async def write(self, msg: Any) -> None:
@@ -9913,8 +9904,8 @@ class HTTPTransport(ModernTransport):
 
     async def receive(self, msg: Payload, response: HTTPResponse, pending: set[str]) -> None:
         if method_of(msg) == "initialize" and not self._pair:
-            # spec 2025-11-25: basic/transports#backwards-compatibility -- "400", "404" or "405"
-            may_be_old = response.head.status in {*range(400, 500), 501} - {401, 429}  # and others
+            # spec 2025-11-25: basic/transports#backwards-compatibility -- 400, 404, 405; and others
+            may_be_old = response.head.status in {*range(400, 500), 501} - {401, 429}
             if may_be_old and await self._open_pair():
                 return await self._post(msg, encode(msg), pending)
             id = response.head.headers.get(SESSION_HEADER)
@@ -10046,13 +10037,13 @@ CONNECTORS.append((is_url, HTTPTransport))
 # The *resource* is the MCP server. The *authorization server* issues tokens for it, and is named by
 # its *issuer*, a URL. The *client* is this program. RFC 6749 §1.1
 #
-# Problem.  After a 401 the client must find out who issues tokens for this server, and get one that
-#           is valid for nothing else. On the way it reads documents of strangers, which may name
-#           another server's resource, or an issuer that collects codes.
-# Rules.    1. Metadata is used only if it names the resource or the issuer whose metadata it is.
-#           2. Names are compared exactly, except for one slash: see same_issuer().
-#           3. Anybody can send a browser to us: `state` and `iss` of a redirect are checked first.
-# Limits.   One scheme of a challenge is read. A scope with quotes is ignored.
+# Problem. After a 401 the client must find out who issues tokens for this server, and get one that
+#          is valid for nothing else. On the way it reads documents of strangers, which may name
+#          another server's resource, or an issuer that collects codes.
+# Rules.   1. Metadata is used only if it names the resource or the issuer whose metadata it is.
+#          2. Names are compared exactly, except for one slash: see same_issuer().
+#          3. Anybody can send a browser to us: `state` and `iss` of a redirect are checked first.
+# Limits.  One scheme of a challenge is read. A scope with quotes is ignored.
 
 ACCESS_TOKEN = r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]{1,8192}"  # no quotes, no commas
 #: A parameter, plain or quoted, or else a scheme, perhaps with a token68. RFC 9110 §11.2
@@ -10289,15 +10280,15 @@ def read_tokens(doc: Msg, scheme: str, where: str) -> Msg:
 ########################
 # 44. Keys and tokens
 #
-# Problem.  A token is only as good as its signature, and the standard library verifies none.
-# Rules.    1. A token is checked in one order: its form, the algorithm (from our list, fitting the
-#              key), the signature, the claims. RFC 8725 §3
-#           2. A token is not believed about itself: its keys, its addresses, and an algorithm that
-#              we did not choose are not used.
-#           3. Signatures are never made here. To verify one takes no secret, so Python's integers
-#              need not be constant-time.
-# Limits.   RS256, RS384, RS512 and ES256. For EdDSA, ES384, PS256, encryption and certificates pass
-#           a function of your own as `verify=`. The names are those of RFC 7515 and 7517 to 7519.
+# Problem. A token is only as good as its signature, and the standard library verifies none.
+# Rules.   1. A token is checked in one order: its form, the algorithm (from our list, fitting the
+#             key), the signature, the claims. RFC 8725 §3
+#          2. A token is not believed about itself: its keys, its addresses, and an algorithm that
+#             we did not choose are not used.
+#          3. Signatures are never made here. To verify one takes no secret, so Python's integers
+#             need not be constant-time.
+# Limits.  RS256, RS384, RS512 and ES256. For EdDSA, ES384, PS256, encryption and certificates pass
+#          a function of your own as `verify=`. The names are those of RFC 7515 and 7517 to 7519.
 
 KEY_KINDS = {"RS256": "RSA", "RS384": "RSA", "RS512": "RSA", "ES256": "EC"}
 
@@ -10447,11 +10438,11 @@ def check_claims(claims: Msg, issuer: str, audience: list[str]) -> None:
 ########################
 # 45. Fetching
 #
-# Problem.  A login reads documents at addresses that a server names: http://169.254.169.254/, say,
-#           where a cloud keeps its keys.
-# Rules.    1. A fetch is bounded in bytes, time and redirects. The address is judged where the
-#              socket connects: a name may resolve to another address the next time.
-#           2. A public server cannot refer us to a private address.
+# Problem. A login reads documents at addresses that a server names: http://169.254.169.254/, say,
+#          where a cloud keeps its keys.
+# Rules.   1. A fetch is bounded in bytes, time and redirects. The address is judged where the
+#             socket connects: a name may resolve to another address the next time.
+#          2. A public server cannot refer us to a private address.
 
 
 def is_public(address: str) -> bool:
@@ -10564,15 +10555,15 @@ class Fetcher:
 ########################
 # 46. Logins
 #
-# Problem.  The user must agree to a login in a browser, which may take minutes, and does not want
-#           to do so again tomorrow. A login must be neither lost nor read by others.
-# Rules.    1. A token goes to the origin of its server, in one header, and nowhere else: into no
-#              URL, log, trace, exception or repr().
-#           2. A login is saved under a hash of the whole URL of its server, with its issuer and its
-#              client. A file is whole or absent, and only its owner can read it. CVE-2026-51996
-#           3. One refresh at a time, across tasks and processes. Its result is saved before it is
-#              used: a refresh token that is sent twice may end the login.
-#           4. Any refusal of a refresh leads to a new login. A network that fails loses nothing.
+# Problem. The user must agree to a login in a browser, which may take minutes, and does not want
+#          to do so again tomorrow. A login must be neither lost nor read by others.
+# Rules.   1. A token goes to the origin of its server, in one header, and nowhere else: into no
+#             URL, log, trace, exception or repr().
+#          2. A login is saved under a hash of the whole URL of its server, with its issuer and its
+#             client. A file is whole or absent, and only its owner can read it. CVE-2026-51996
+#          3. One refresh at a time, across tasks and processes. Its result is saved before it is
+#             used: a refresh token that is sent twice may end the login.
+#          4. Any refusal of a refresh leads to a new login. A network that fails loses nothing.
 
 __all__ += ["TokenStore", "FileStore"]
 
@@ -10941,12 +10932,12 @@ class Login(Authorizer):
 ########################
 # 47. Ways to a token
 #
-# Problem.  A user logs in with a browser, which must come back to this program. A program in a
-#           cluster has no user: it gets a token for a secret of its own, or for another token.
-# Rules.    1. An id or a secret is sent to its own issuer alone, whatever a server names.
-#           2. Other grants are subclasses of ClientCredentials: grant() returns what is sent.
-# Limits.   No device codes: the specification has none. Nothing is signed: for assertions and DPoP
-#           see examples/authorization/keys.py. Each login registers a new client.
+# Problem. A user logs in with a browser, which must come back to this program. A program in a
+#          cluster has no user: it gets a token for a secret of its own, or for another token.
+# Rules.   1. An id or a secret is sent to its own issuer alone, whatever a server names.
+#          2. Other grants are subclasses of ClientCredentials: grant() returns what is sent.
+# Limits.  No device codes: the specification has none. Nothing is signed: for assertions and DPoP
+#          see examples/authorization/keys.py. Each login registers a new client.
 
 __all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
 
@@ -11211,15 +11202,15 @@ async def logout(url: str, *, auth: OAuth | None = None, ssl: Any = None) -> boo
 ########################
 # 48. Guarding a server
 #
-# Problem.  A server accepts tokens of another issuer. It must know whether they are genuine and
-#           meant for it, and what their owner may do. Clients must learn where to get one.
-# Rules.    1. In doubt a request is refused. The issuer and the audience of tokens are configured,
-#              never read from a request.
-#           2. A refusal contains what RFC 6750 requires. Our reasons are in the log.
-#           3. If tokens cannot be verified now, it is 503. After 401 all would log in again.
-#           4. Handlers see a Principal, never the token.
-# Limits.   A revoked token is accepted for a minute. examples/authorization shows how to issue
-#           tokens, and how to ask an issuer about one.
+# Problem. A server accepts tokens of another issuer. It must know whether they are genuine and
+#          meant for it, and what their owner may do. Clients must learn where to get one.
+# Rules.   1. In doubt a request is refused. The issuer and the audience of tokens are configured,
+#             never read from a request.
+#          2. A refusal contains what RFC 6750 requires. Our reasons are in the log.
+#          3. If tokens cannot be verified now, it is 503. After 401 all would log in again.
+#          4. Handlers see a Principal, never the token.
+# Limits.  A revoked token is accepted for a minute. examples/authorization shows how to issue
+#          tokens, and how to ask an issuer about one.
 
 __all__ += ["Guard", "Principal", "jwt_verifier"]
 
@@ -11745,7 +11736,7 @@ class Person:
 
     def progress(self, done: float, total: float | None, message: str | None) -> None:
         """Show progress, on a terminal in one line that is overwritten."""
-        text = one_line(f"{done:g}{f'/{total:g}' if total else ''} {message or ''}")
+        text = one_line(f"{done:.15g}{f'/{total:.15g}' if total else ''} {message or ''}")
         if at_terminal(sys.stderr):
             # A character has as many bytes as columns, or more.
             shown = text.encode("utf-8", "replace")[: columns() - 1]
