@@ -1942,7 +1942,7 @@ class Peer(Requester):
                            self.end_reason or "the handler was cancelled")
         elif isinstance(exc, ProtocolError) or not isinstance(exc, FOR_THE_PEER):
             # Of a ProtocolError here another peer is the cause: its text is not for this one.
-            if self.lost is None:
+            if not self.lost:
                 logger.error("%s failed", exchange.title, exc_info=exc)
             exc = MCPError()  # "Internal error"
         return error(exchange.req_id, wire_error(exc))
@@ -2004,7 +2004,7 @@ class Peer(Requester):
         return self.unread >= self.limit or others >= most
 
     def fail_all(self, reason: ConnectionClosed) -> None:
-        if self.lost is None:
+        if not self.lost:
             self.lost = reason
             self.on_lost()
         for req_id in list(self.pending):
@@ -4032,7 +4032,7 @@ class Context(ServerExchange):
 
         Modern clients over HTTP have neither: for them, when the server ends.
         """
-        if self.conversation.lost is None:
+        if not self.conversation.lost:
             self.conversation.exit_callbacks[fn] = fn
         else:
             fn()
@@ -8231,11 +8231,13 @@ class SocketResponse(Response):
             data = b"%x\r\n%b\r\n" % (len(data), data) if data else b""
             data += b"" if more else b"0\r\n\r\n"
         conn, data = self.connection, start + data
+        transport = conn.transport
         conn.written += len(data)
-        conn.transport.write(data[:BUFFER_BYTES])
-        for at in range(BUFFER_BYTES, len(data), BUFFER_BYTES):  # TLS does not count a long one
-            conn.transport.write(data[at : at + BUFFER_BYTES])
-        return self.drain() if conn.unsent > BUFFER_BYTES else None
+        transport.write(data[:BUFFER_BYTES])
+        if len(data) > BUFFER_BYTES:  # TLS does not count a long piece
+            for at in range(BUFFER_BYTES, len(data), BUFFER_BYTES):
+                transport.write(data[at : at + BUFFER_BYTES])
+        return self.drain() if transport.get_write_buffer_size() > BUFFER_BYTES else None
 
     def _start(self, status: int, headers: Fields, size: int, more: bool) -> bytes:
         """Return the head, and decide how the body ends."""
@@ -8256,8 +8258,9 @@ class SocketResponse(Response):
 
     async def drain(self) -> None:
         conn = self.connection
+        size = conn.transport.get_write_buffer_size()
         # OSError: the client is gone, and lose() was called.
-        with conn.listener.buffers.waiting(self, conn.unsent), suppress(OSError):
+        with conn.listener.buffers.waiting(self, size), suppress(OSError):
             async with conn.drain_lock:
                 if conn.writer:
                     conn.renew_stall()
@@ -8344,20 +8347,17 @@ class Connection(Wire):
         if self.response:
             self.response.lose()
 
-    @property
-    def unsent(self) -> Any:
-        return self.transport.get_write_buffer_size()
-
     def renew_stall(self) -> None:
         """Give the client STALL_SECONDS to read some of what is unsent."""
-        self.sent = self.written - self.unsent
+        self.sent = self.written - self.transport.get_write_buffer_size()
         self.deadline = self.listener.loop.time() + STALL_SECONDS
 
     def expire(self) -> None:
         """Do what the table says; read() has the deadline of a body."""
-        if self.unsent and self.written - self.unsent > self.sent:  # a slow reader has read some
+        unsent = self.transport.get_write_buffer_size()
+        if unsent and self.written - unsent > self.sent:  # a slow reader has read some
             self.renew_stall()
-        elif self.response and not self.unsent:  # it has read all, and waits for the handler
+        elif self.response and not unsent:  # it has read all, and waits for the handler
             self.deadline = NEVER
         elif self.buffer and not self.response:  # the rest of a head
             self.serve(NO_HEAD, too_late())
