@@ -6,7 +6,8 @@
 
 The server keeps what it knows from line to line, and what it announces is shown. Tab completes
 verbs, names and arguments. Ctrl-C ends what is running, or clears the line; Ctrl-D (on Windows
-Ctrl-Z, Enter) ends the shell. Lines may come through a pipe, too; the status is that of the last one then.
+Ctrl-Z, Enter) ends the shell. Lines may come through a pipe, too; the status is that of the last
+one then.
 """
 
 from __future__ import annotations
