@@ -11784,7 +11784,7 @@ class Person:
         if ready is None and self.yes and boolean and "default" not in field:
             ready = "yes"
         if ready is None and not required and (self.yes or self.answers):
-            return True  # left out: what was to be said was said in advance
+            return True  # left out: the user has answered in advance
         question = one_line(f"{field.get('title') or name}: {about(field)} "
                             f"{'y/n' if boolean else type_words(field)} "
                             f"[{field.get('default', '')}] ({END_KEYS} declines)")
