@@ -4434,9 +4434,9 @@ class Entry:
         return self.tell_failure(exc, shown or not (self.masked or ctx.server.mask_errors))
 
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
-        # Clients get only the texts of MCPErrors, and none that tell of another peer.
-        foreign = (RemoteError, ProtocolError, ConnectionClosed)
-        shown = shown and isinstance(exc, MCPError) and not isinstance(exc, foreign)
+        # Of other errors, such as AuthError, the text may tell of another peer.
+        ours = (SchemaError, CapabilityMissing, ToolError)
+        shown = shown and (type(exc) is MCPError or isinstance(exc, ours))
         raise RPCError(INTERNAL_ERROR, str(exc) if shown else "Internal error") from exc
 
 
@@ -4483,8 +4483,8 @@ class Tool(Entry):
             try:
                 self.check_output(answer.get("structuredContent"))
             except SchemaError as exc:
-                data = "its structuredContent (structured=False needs none)"
-                data = data if answer is value else "as structured data, it"
+                data = ("its structuredContent (structured=False needs none)" if answer is value
+                        else "as structured data, it")
                 raise MCPError(f"{data} does not fit the return annotation or output_schema=: "
                                f"{exc}") from exc
         return answer
@@ -6222,7 +6222,7 @@ class Subscription:
         if self in self.client.subscriptions:
             self.client.subscriptions.remove(self)
             self.news.set()
-        if self.task is not None:
+        if self.task:
             self.task.cancel()
 
     def __await__(self) -> Generator[Any, None, Subscription]:
@@ -6452,7 +6452,7 @@ class ClientSession:
 
     async def connect(self) -> None:
         """Connect and negotiate a revision; done by `async with`."""
-        if self._connecting is not None or self.state is DONE:
+        if self._connecting or self.state is DONE:
             raise RuntimeError("a Client connects once; make another")
         self._connecting = asyncio.ensure_future(self._connect())
         try:
@@ -6550,7 +6550,7 @@ class ClientSession:
         if not isinstance(exc, ConnectionClosed):  # only modern servers send these two
             return exc.code in (HEADER_MISMATCH, MISSING_CAPABILITY)
         legacy = r"(before|expect) init|nitialize(R|\b)|server/discover"
-        if self.lost is None or re.search(legacy, str(exc)):
+        if not self.lost or re.search(legacy, str(exc)):
             return False  # over HTTP, this request alone failed; others want `initialize` first
         # A program that crashed crashes again. Others are started once more.
         crashed = r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed'
@@ -6733,7 +6733,7 @@ class ClientSession:
 
         def decorate(fn: Any) -> Any:
             if self.state is READY and method not in self.listeners:
-                self.tasks.spawn(self._listen_to_changes([method]))
+                call_on(self.peer.loop, self.tasks.spawn, self._listen_to_changes([method]))
             self.listeners.setdefault(method, []).append(fn)
             return fn
 
@@ -6914,8 +6914,7 @@ class Client(ClientSession):
             except RemoteError as exc:
                 return exc
 
-        fits = self.peer.session.rev == BATCHES and len(calls) <= MAX_ITEMS
-        send = gather if fits else self.send
+        send = gather if self.peer.session.rev == BATCHES and len(calls) <= MAX_ITEMS else self.send
         return await together(one(*call) for call in calls)
 
     async def ping(self) -> float:
