@@ -15836,6 +15836,7 @@ class TestTranscripts:
             ({"password": "hunter2"}, True), ({"headers": {"Authorization": "x hunter2"}}, True),
             ({"text": "curl -H 'Authorization: Bearer hunter2'"}, True),
             ({"args": ["--token=hunter2", "https://me:hunter2@host/"]}, True),
+            ({"text": '{"passphrase": "I\'m hunter2"}'}, True), ({"text": '{"secret": "a\\"b hunter2"}'}, True),
             ({"text": "password=P@hunter2"}, True), ({"text": '{"passphrase": "a hunter2 b"}'}, True),
             ({"uri": "https://me:a@hunter2@host/"}, True),
             ({"text": '{"api_key": "hunter2"}'}, True), ({"cookie": "a=hunter2"}, True),
