@@ -4382,6 +4382,7 @@ class Entry:
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None):
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
+        self.completions: dict[str, Function] = {}  # by argument
         self.definition = {key: name, **wire_fields(self, fields, self.members)}
         try:
             self.signature = Signature(fn, Context, schema)
@@ -4987,7 +4988,6 @@ class Server:
         self.tools = Registry(Tool, self._changed)
         self.prompts = Registry(Prompt, self._changed)
         self.resources = Registry(ResourceEntry, self._changed)
-        self.completions: dict[tuple[str, str], Function] = {}
         self.methods: dict[str, Function] = {}
         self.listeners: dict[str, Function] = {}
         self.middlewares: list[Function] = []  # the innermost first
@@ -5082,7 +5082,7 @@ class Server:
         if entry is None or argument not in entry.schema["properties"]:
             raise ValueError(f"complete({ref!r}, {argument!r}): no prompt or template has this "
                              "argument: register it first")
-        return partial(_enter, self.completions, (ref, argument))
+        return partial(_enter, entry.completions, argument)
 
     def method(self, name: str) -> Callable[[Fn], Fn]:
         """Serve a method of your own: fn(ctx, params) gives the result, a dict."""
@@ -5142,9 +5142,6 @@ class Server:
                     entry.name = f"{prefix}__{entry.name}"
                     entry.definition = {**entry.definition, "name": entry.name}
                 getattr(self, kind).add(entry)
-        for (ref, argument), fn in other.completions.items():
-            ref = f"{prefix}__{ref}" if prefix and ref in other.prompts else ref
-            self.completions[ref, argument] = fn
 
     # Announcing; from any thread.
 
@@ -5579,7 +5576,7 @@ async def serve_completion(ctx: Context) -> Msg:
         entry = server.resources.find(str(ref.get("uri")))
     else:
         raise RPCError(INVALID_PARAMS, 'ref.type: expected "ref/prompt" or "ref/resource"')
-    fn = server.completions.get((entry.name, argument["name"]))
+    fn = entry.completions.get(argument["name"])
     others = object_of(object_of(ctx.params, "context"), "arguments")
     found = fn and await call_plain(fn, ctx, argument["value"], others)
     values = [*map(str, as_texts(found or ()))]

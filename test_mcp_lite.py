@@ -6670,6 +6670,9 @@ class TestServing:
                 app.complete(ref, argument)
         async with m.Client(app) as c:
             assert await c.complete("thank", "name", "An") == ["Ana"]
+            app.remove_prompt("thank")
+            app.add_prompt(thank)
+            assert await c.complete("thank", "name", "An") == [], "of the prompt that is gone"
 
     async def test_a_type_whose_name_has_the_word_context_is_not_the_context(self):
         class RequestContext(dict):
