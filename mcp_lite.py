@@ -782,17 +782,17 @@ notifications/cancelled               both   all    -
 notifications/progress                both   all    -
 tools/list                            client all    tools  cursor?:string cacheable
 tools/call                            client all    tools  name:string arguments?:object may_ask
-notifications/tools/list_changed      server all    tools
+notifications/tools/list_changed      server all    tools.listChanged
 resources/list                        client all    resources  cursor?:string cacheable
 resources/templates/list              client all    resources  cursor?:string cacheable
 resources/read                        client all    resources  uri:string may_ask cacheable
-notifications/resources/list_changed  server all    resources
+notifications/resources/list_changed  server all    resources.listChanged
 resources/subscribe                   client legacy resources.subscribe  uri:string
 resources/unsubscribe                 client legacy resources.subscribe  uri:string
-notifications/resources/updated       server all    resources
+notifications/resources/updated       server all    resources.subscribe
 prompts/list                          client all    prompts  cursor?:string cacheable
 prompts/get                           client all    prompts  name:string arguments?:object may_ask
-notifications/prompts/list_changed    server all    prompts
+notifications/prompts/list_changed    server all    prompts.listChanged
 completion/complete client all completions  ref:object argument:object context?:object
 logging/setLevel                      client legacy logging  level:string
 notifications/message                 server all    logging
@@ -806,7 +806,7 @@ notifications/elicitation/complete    server pages  elicitation
 tasks/get                             client modern -  taskId:string
 tasks/update                          client modern -  taskId:string inputResponses:object
 tasks/cancel                          client modern -  taskId:string
-notifications/tasks                   server modern -
+notifications/tasks                   server modern extensions
 """
 _ERAS = {"all": REVISIONS, "legacy": LEGACY, "modern": (MODERN,), "forms": REVISIONS[2:],
          "pages": (V25_11,)}
@@ -4779,11 +4779,11 @@ class Conversation(Peer):
         logger.warning("%s reads announcements too slowly: it is disconnected", self.name)
         self.tasks.spawn(self.disconnect())
 
-    def announce(self, capability: str, msg: Msg) -> None:
+    def announce(self, msg: Msg) -> None:
         """Send a notification that no request caused, if the client wants it; from any thread."""
-        session, (_, subject) = self.session, subject_of(msg)
+        session, (method, subject) = self.session, subject_of(msg)
         # spec 2025-11-25: basic/lifecycle#operation -- only what was "successfully negotiated"
-        if session.state != START and declares(session.server_capabilities, capability):
+        if declares(session.server_capabilities, METHODS[method].capability):
             if subject is None or subject in session.subscriptions:
                 call_on(self.loop, self.outbox.put, msg)
 
@@ -4866,11 +4866,12 @@ async def lifespan_of(server: Server) -> AsyncIterator[None]:
                 await asyncio.shield(life.task)
 
 
-def broadcast(server: Server, capability: str, msg: Msg) -> None:
+def broadcast(server: Server, method: str, params: Msg | None = None) -> None:
     """Announce something to a server's clients of this process."""
+    msg = notification(method, params)
     encode(msg)  # raises where the program sees it
     for each in list(server.subscribers):  # which another thread may change
-        each.announce(capability, msg)
+        each.announce(msg)
 
 
 async def serve_on(
@@ -5156,7 +5157,7 @@ class Server:
         self._list_changed(kind)
 
     def _list_changed(self, kind: str) -> None:
-        broadcast(self, f"{kind}.listChanged", notification(f"notifications/{kind}/list_changed"))
+        broadcast(self, f"notifications/{kind}/list_changed")
 
     tools_changed = partialmethod(_list_changed, "tools")
     prompts_changed = partialmethod(_list_changed, "prompts")
@@ -5164,8 +5165,7 @@ class Server:
 
     def resource_updated(self, uri: str) -> None:
         """Tell the clients that subscribed to a resource that it changed."""
-        broadcast(self, "resources.subscribe",
-                  notification("notifications/resources/updated", {"uri": canonical_uri(uri)}))
+        broadcast(self, "notifications/resources/updated", {"uri": canonical_uri(uri)})
 
     # Serving.
 
@@ -5378,7 +5378,7 @@ class Job:
             self.call = None  # it would keep the request
             self.server.jobs[self.id] = self.server.jobs.pop(self.id)  # behind those that ended
             make_room(self.server.jobs, 0)
-        broadcast(self.server, "extensions", notification("notifications/tasks", self.details()))
+        broadcast(self.server, "notifications/tasks", self.details())
 
     def handle(self) -> Msg:
         return without_none(
@@ -5599,13 +5599,11 @@ async def set_level(ctx: Context) -> Msg:
     return {}
 
 
-#: By field of a subscriber's filter: the announcement, and the capability for it.
+#: The announcements, by field of a subscriber's filter.
 #: spec: basic/patterns/subscriptions#notification-filter; `taskIds` is of the extension for tasks
 FILTERS = {
-    **{f"{kind}ListChanged": (f"notifications/{kind}/list_changed", f"{kind}.listChanged")
-       for kind in OFFERS},
-    "resourceSubscriptions": ("notifications/resources/updated", "resources.subscribe"),
-    "taskIds": ("notifications/tasks", "extensions")
+    **{f"{kind}ListChanged": f"notifications/{kind}/list_changed" for kind in OFFERS},
+    "resourceSubscriptions": "notifications/resources/updated", "taskIds": "notifications/tasks"
 }
 
 
@@ -5618,23 +5616,21 @@ class Feed:
         self.outbox = Outbox(ctx.conversation.tasks.spawn, self.ended.set)
         self.wanted: Msg = {}  # the part of the filter that is honoured
         self.subjects: set[Any] = set()  # the announcements that it lets through
-        for field, (method, capability) in FILTERS.items():
-            if not declares(ctx.server.declared, capability):
+        for field, method in FILTERS.items():
+            if not declares(ctx.server.declared, METHODS[method].capability):
                 continue
+            value = asked.get(field)
+            names: list[Any] = strings(value)[:MAX_ITEMS]
             if field.endswith("ListChanged"):
-                if asked.get(field) is True:
-                    self.wanted[field] = True
-                    self.subjects.add((method, None))
-                continue
-            names = strings(asked.get(field))[:MAX_ITEMS]
-            if field == "taskIds" and names:
+                names = [None] if value is True else []  # such an announcement names nothing
+            elif field == "taskIds" and names:
                 knows_tasks(ctx)
                 names = [job_id for job_id in names if job_of(ctx, job_id)]
             if names:
-                self.wanted[field] = names
-                self.subjects.update((method, canonical_uri(name)) for name in names)
+                self.wanted[field] = value is True or names
+                self.subjects.update((method, name and canonical_uri(name)) for name in names)
 
-    def announce(self, capability: str, msg: Msg) -> None:
+    def announce(self, msg: Msg) -> None:
         if subject_of(msg) in self.subjects:
             call_on(self.ctx.conversation.loop, self.outbox.put, msg)
 
@@ -6176,7 +6172,7 @@ class Subscription:
         self.client, self.wanted, self.callback = client, wanted, callback
         self.whole = whole  # whether an update is the message, not only its parameters
         self.uris: list[str] = wanted.get("resourceSubscriptions", [])
-        self.methods = {FILTERS[name][0] for name in wanted}
+        self.methods = {FILTERS[name] for name in wanted}
         self.updates: deque[Msg] = deque(maxlen=MAX_ITEMS)
 
     async def open(self) -> Subscription:
@@ -6737,9 +6733,9 @@ class ClientSession:
         return decorate
 
     async def _listen_to_changes(self, methods: Iterable[str]) -> None:
-        wanted: Msg = {name: True for name, (method, capability) in FILTERS.items()
-                       if method in methods and method.endswith("/list_changed")
-                       and declares(self.server_capabilities, capability)}
+        wanted: Msg = {name: True for name, method in FILTERS.items()
+                       if method in methods and name.endswith("ListChanged")
+                       and declares(self.server_capabilities, METHODS[method].capability)}
         if wanted and self.modern:
             try:  # before anything else, so that nothing is missed
                 opening = Subscription(self, wanted, nothing, True).open()
