@@ -1784,20 +1784,18 @@ class Peer(Requester):
 
         return send
 
-    def dispatch(
-        self, msg: JSON, send: Send, caller: Caller, size: int = 0, put: Send | None = None
-    ) -> Task | None:
-        """Do what one message asks for; return the task that responds by `put`, else by `send`."""
+    def dispatch(self, msg: JSON, send: Send, caller: Caller, size: int = 0) -> Task | None:
+        """Do what one message asks for; return the task that responds, if one does."""
         try:
             kind = classify(msg)
             if kind == REQUEST:
-                return self.tasks.spawn(self.reply(self.accept(msg, send, caller, size), put))
+                return self.tasks.spawn(self.reply(self.accept(msg, send, caller, size)))
         except (ProtocolError, RPCError) as exc:
-            return self.refuse(exc, put or send, msg)
-        if kind != NOTIFICATION:
+            return self.refuse(exc, send, msg)
+        if kind == NOTIFICATION:
+            self._take_notification(msg, send, caller)
+        else:
             self._take_response(msg)
-        elif not self._take_notification(msg["method"], msg.get("params", {})):
-            self.call_back(self.on_notification, msg, send, caller)
         return None
 
     def check_batch(self, batch: list[JSON]) -> None:
@@ -1811,13 +1809,16 @@ class Peer(Requester):
         answers: list[Msg] = []
         room = MAX_MESSAGE_BYTES // 2  # of long answers; short ones have the other half
 
-        async def put(answer: Msg) -> None:
+        async def collect(msg: Msg) -> None:
             nonlocal room
-            size = len(encode(answer))
+            if "method" in msg:  # progress, or a question: the answer is still to come
+                await send(msg)
+                return
+            size = len(encode(msg))
             if size > max(room, MAX_MESSAGE_BYTES // 2 // MAX_ITEMS):
                 raise LimitExceeded("the responses of this batch are too long")
             room -= size
-            answers.append(answer)
+            answers.append(msg)
 
         async def finish() -> None:
             if running:
@@ -1826,7 +1827,7 @@ class Peer(Requester):
                 await send(answers)
 
         running: set[Any] = {
-            self.dispatch(msg, send, caller, size // len(msgs), put) for msg in msgs
+            self.dispatch(msg, collect, caller, size // len(msgs)) for msg in msgs
         } - {None}
         return finish()
 
@@ -1837,18 +1838,16 @@ class Peer(Requester):
         """
         self.warn("%s sent an invalid message: %s", exc)
         members = msg if type(msg) is dict else {}
-        if "method" in members:
-            # Only its params are wrong, so it is a notification; or we are a client.
-            # spec: basic/patterns/cancellation#error-handling
-            if "id" not in members and (exc.code == INVALID_PARAMS or not self.answers_garbage):
-                return None
-        else:
-            if (pending := self._find(members.get("id"))) is not None:
-                problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
-                self.resolve(members["id"], type(exc)(problem))
-            if pending is not None or {"result", "error"} & {*members} or not self.answers_garbage:
-                return None
-        return self.tasks.spawn(send(error(readable_id(msg), wire_error(exc))))
+        if "method" not in members and (pending := self._find(members.get("id"))):
+            problem = f"{self.name} answered {pending.method} with a malformed message: {exc}"
+            self.resolve(members["id"], type(exc)(problem))
+            return None
+        # A notification may have wrong params. spec: basic/patterns/cancellation#error-handling
+        is_garbage = exc.code != INVALID_PARAMS and not {"result", "error"} & members.keys()
+        req_id = readable_id(msg)
+        if req_id is None and not (is_garbage and self.answers_garbage):
+            return None
+        return self.tasks.spawn(send(error(req_id, wire_error(exc))))
 
     # Requests of the peer.
 
@@ -1874,9 +1873,9 @@ class Peer(Requester):
         self.incoming[exchange.key] = exchange
         return exchange
 
-    async def reply(self, exchange: Exchange, put: Send | None = None) -> None:
-        """Serve a request; pass its response, if it gets one, to `put`, or send it."""
-        exchange.task, put, slot = asyncio.current_task(), put or exchange.send, None
+    async def reply(self, exchange: Exchange) -> None:
+        """Serve a request, and send its response, if it gets one."""
+        exchange.task, slot = asyncio.current_task(), None
         try:
             if exchange.over:  # cancelled before this task could start
                 return
@@ -1900,9 +1899,9 @@ class Peer(Requester):
             exchange.over = True
             self.unread += 1
             try:
-                await put(response)
+                await exchange.send(response)
             except ENCODE_ERRORS as exc:
-                await put(self._unsendable(exchange, exc))
+                await exchange.send(self._unsendable(exchange, exc))
             finally:
                 self.unread -= 1
         finally:  # only now: responses that are not read count, too
@@ -1947,20 +1946,22 @@ class Peer(Requester):
             exc = MCPError()  # "Internal error"
         return error(exchange.req_id, wire_error(exc))
 
-    def _take_notification(self, method: str, params: Msg) -> bool:
-        """Take what concerns a request in flight; return False for anything else."""
+    def _take_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
+        """Take what concerns a request in flight; on_notification() hears the rest."""
+        method, params = msg["method"], msg.get("params", {})
         if method == "notifications/progress":
-            self._take_progress(params)
-            return True
+            return self._take_progress(params)
         # spec: basic/patterns/cancellation#error-handling -- unknown and malformed ones are ignored
         req_id = params.get("requestId") if method == "notifications/cancelled" else None
         exchange = self.incoming.get(req_id) if is_id(req_id) else None
         # spec 2025-11-25: basic/utilities/cancellation#behavior-requirements -- never initialize
         if exchange is None or exchange.method == "initialize":
-            return False  # on_notification() hears it: so a modern server ends a subscription
-        logger.info("%s cancelled request %.100r: %.200r", self.name, req_id, params.get("reason"))
-        self.cancel(exchange)
-        return True
+            # The rest may be a cancellation: by one, a modern server ends a subscription.
+            self.call_back(self.on_notification, msg, send, caller)
+        else:
+            logger.info("%s cancelled request %.100r: %.200r", self.name, req_id,
+                        params.get("reason"))
+            self.cancel(exchange)
 
     def cancel(self, exchange: Exchange) -> None:
         if not exchange.over:
