@@ -1934,16 +1934,14 @@ class Peer(Requester):
     def _failure(self, exchange: Exchange, exc: BaseException) -> Msg:
         """Return the response to a request whose handler raised; raise if it gets none."""
         if isinstance(exc, asyncio.CancelledError):
-            if exchange.over or (self.lost and not self.end_reason):
+            if exchange.over:
                 raise exc
-            # The handler awaited something that was cancelled.
-            exc = RPCError(TOO_BUSY if self.end_reason else INTERNAL_ERROR,
-                           self.end_reason or "the handler was cancelled")
-        elif isinstance(exc, ProtocolError) or not isinstance(exc, FOR_THE_PEER):
-            # Of a ProtocolError here another peer is the cause: its text is not for this one.
-            if not self.lost:
-                logger.error("%s failed", exchange.title, exc_info=exc)
-            exc = MCPError()  # "Internal error"
+            if self.end_reason:
+                exc = RPCError(TOO_BUSY, self.end_reason)
+            else:  # the handler awaited something that was cancelled
+                exc = RPCError(INTERNAL_ERROR, "the handler was cancelled")
+        elif not isinstance(exc, FOR_THE_PEER) and not self.lost:
+            logger.error("%s failed", exchange.title, exc_info=exc)
         return error(exchange.req_id, wire_error(exc))
 
     def _take_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
@@ -1990,7 +1988,7 @@ class Peer(Requester):
                                            return_when=asyncio.FIRST_COMPLETED)
                     self.receive(item, send, getattr(item, "caller", NOBODY))
                 del items, item  # they may be large, and the next ones may take hours to come
-            self.fail_all(ConnectionClosed(f"{self.name} {transport.explain()}"))
+            self.fail_all(f"{self.name} {transport.explain()}")
             await self.tasks.drain(grace)
             if not transport.ended_here:  # nobody would read the error
                 end_reason = ""
@@ -2004,12 +2002,12 @@ class Peer(Requester):
         most = MAX_CLIENTS if self.pending else MAX_IN_FLIGHT
         return self.unread >= self.limit or others >= most
 
-    def fail_all(self, reason: ConnectionClosed) -> None:
+    def fail_all(self, reason: str) -> None:
         if not self.lost:
-            self.lost = reason
+            self.lost = ConnectionClosed(reason)
             self.on_lost()
         for req_id in list(self.pending):
-            self.resolve(req_id, type(reason)(str(reason)))  # one each: they get tracebacks
+            self.resolve(req_id, ConnectionClosed(reason))  # one each: they get tracebacks
 
     async def close(self, end_reason: str = "") -> None:
         """Give up our requests, and notify the peer; cancel what we serve, with the error
@@ -2017,11 +2015,13 @@ class Peer(Requester):
         self.end_reason = end_reason
         waited: set[Any] = {self._cancel_request(each, "the caller has gone")
                             for each in [*self.pending]} - {None}
-        self.fail_all(ConnectionClosed(f"this program has closed the connection to {self.name}"))
+        self.fail_all(f"this program has closed the connection to {self.name}")
         # Before Python 3.12, a task may not have begun yet: cancelled now, it would answer nothing.
         await asyncio.sleep(0)
         self.tasks.running.discard(asyncio.current_task())  # a callback may close us, and go on
         running = {each.task for each in self.incoming.values()} - {None, asyncio.current_task()}
+        for each in self.incoming.values():
+            each.over |= not end_reason  # then it gets no response
         for task in running:
             task.cancel()
         if end_reason:  # time to write it; who cannot is cancelled again by tasks.close()
@@ -6480,7 +6480,7 @@ class ClientSession:
         try:
             await server.serve(transport)
         except Exception as exc:
-            self.peer.fail_all(ConnectionClosed(f"the server failed: {type(exc).__name__}: {exc}"))
+            self.peer.fail_all(f"the server failed: {type(exc).__name__}: {exc}")
             logger.error("the server failed", exc_info=exc)
 
     async def _run(self, peer: Peer, transport: Transport) -> None:
@@ -8654,7 +8654,7 @@ class HTTPConversation(Conversation):
     async def disconnect(self, farewell: str = "the session has ended") -> None:
         self.endpoint.sessions.pop(self.id, None)
         self.server.subscribers.discard(self)
-        self.fail_all(ConnectionClosed(farewell))
+        self.fail_all(farewell)
         await self.close(farewell)
         await poll(lambda: self.incoming, GRACE_SECONDS)
         for stream in [each for each in self.endpoint.live if each.conversation is self]:
