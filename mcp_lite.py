@@ -505,16 +505,19 @@ class CannotServe(MCPError, OSError):
         return str(self.strerror)
 
 
-#: The errors whose text goes into an error object, but see Peer._failure(). Others: into the log.
-FOR_THE_PEER = (RPCError, ProtocolError, SchemaError, CapabilityMissing, ToolError)
+#: The errors of a handler whose text the peer gets. That of others may tell of another peer.
+FOR_THE_PEER = (RPCError, SchemaError, CapabilityMissing, ToolError)
 
 
-def wire_error(exc: BaseException) -> Msg:
-    """Return the error object that tells the peer about `exc`: {"code", "message", "data"?}."""
-    if not isinstance(exc, FOR_THE_PEER):
-        return {"code": INTERNAL_ERROR, "message": "Internal error"}
+def wire_error(exc: MCPError) -> Msg:
+    """Return the error object of an error: {"code", "message", "data"?}."""
     problem = {"code": exc.code, "message": exc.args[0]}
     return problem if exc.data is None else {**problem, "data": exc.data}
+
+
+def handler_error(exc: BaseException) -> Msg:
+    """Return the error object for what a handler raised."""
+    return wire_error(exc if isinstance(exc, FOR_THE_PEER) else MCPError("Internal error"))
 
 ########################
 # 3. JSON-RPC
@@ -1107,7 +1110,7 @@ def read_metadata(msg: Msg) -> Facts:
 def check_version(facts: Facts) -> Facts:
     """Return the facts; RPCError -32022 unless their revision is modern."""
     # spec: basic/versioning#protocol-version-negotiation
-    if facts.rev in LEGACY or facts.rev not in REVISIONS:
+    if facts.rev not in METADATA.revisions:
         raise RPCError(UNSUPPORTED_VERSION, "Unsupported protocol version",
                        {"supported": SUPPORTED, "requested": facts.rev})
     return facts
@@ -1942,7 +1945,7 @@ class Peer(Requester):
                 exc = RPCError(INTERNAL_ERROR, "the handler was cancelled")
         elif not isinstance(exc, FOR_THE_PEER) and not self.lost:
             logger.error("%s failed", exchange.title, exc_info=exc)
-        return error(exchange.req_id, wire_error(exc))
+        return error(exchange.req_id, handler_error(exc))
 
     def _take_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         """Take what concerns a request in flight; on_notification() hears the rest."""
@@ -4436,9 +4439,7 @@ class Entry:
         return self.tell_failure(exc, shown or not (self.masked or ctx.server.mask_errors))
 
     def tell_failure(self, exc: BaseException, shown: bool) -> Msg:
-        # Of other errors, such as AuthError, the text may tell of another peer.
-        ours = (SchemaError, CapabilityMissing, ToolError)
-        shown = shown and (type(exc) is MCPError or isinstance(exc, ours))
+        shown = shown and (type(exc) is MCPError or isinstance(exc, FOR_THE_PEER))
         raise RPCError(INTERNAL_ERROR, str(exc) if shown else "Internal error") from exc
 
 
@@ -5433,7 +5434,7 @@ class Job:
         self.set_status("cancelled")
 
     def fail(self, exc: BaseException) -> None:
-        problem = wire_error(exc)
+        problem = handler_error(exc)
         problem["code"] = adapt_code(problem["code"], NEWEST)
         self.set_status("failed", problem["message"], error=problem)
         if not isinstance(exc, MCPError):
