@@ -2170,8 +2170,8 @@ def canonical(value: JSON, spend: Function | None = None) -> str:
     if isinstance(value, list):
         return "[" + ",".join([canonical(item, spend) for item in value]) + "]"
     if isinstance(value, dict):
-        members = sorted((repr(key), canonical(item, spend)) for key, item in value.items())
-        return "{" + ",".join(f"{key}:{item}" for key, item in members) + "}"
+        members = [f"{key!r}:{canonical(item, spend)}" for key, item in value.items()]
+        return "{" + ",".join(sorted(members)) + "}"
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return repr(value)
