@@ -2854,7 +2854,6 @@ class Shapes:
         self.mode = mode  # models of pydantic write other fields than they read
         self.known: dict[Any, Shape] = {}  # by class
         self.defs: dict[str, Shape] = {}
-        self.names: set[str] = set()
 
     def complete(self, root: Shape) -> Shape:
         """Return a schema with its `$defs`, and without a reference at its root."""
@@ -2950,17 +2949,14 @@ class Shapes:
     def _class_shape(self, key: Any, name: str, make: Action) -> Shape:
         """Return the shape of a class; a reference if it is large, or contains itself."""
         if key not in self.known:
-            while name in self.names:
+            while name in self.defs:
                 name += "_"
-            self.names.add(name)
-            self.known[key] = Shape({"$ref": f"#/$defs/{name}"})
-            shape = make()
-            if name in self.defs or len(_to_json(shape)) > MAX_INLINE_CHARS:
-                self.defs[name] = shape
-            else:
-                self.known[key] = shape
-        elif "$ref" in self.known[key]:  # it is large, or make() still runs: it contains itself
-            self.defs.setdefault(self.known[key]["$ref"][8:], Shape({}))
+            self.defs[name] = Shape({})  # so that no other class takes the name
+            self.known[key] = reference = Shape({"$ref": f"#/$defs/{name}"})
+            self.defs[name] = shape = make()
+            text = _to_json(shape)
+            if len(text) <= MAX_INLINE_CHARS and _to_json(reference)[1:-1] not in text:
+                self.known[key] = self.defs.pop(name)
         return self.known[key]
 
     def object_shape(self, members: list[Member], what: str) -> Shape:
