@@ -2075,9 +2075,7 @@ A_SCHEMA: Schema = {"$ref": "#"}
 SCHEMAS: Schema = {"type": "array", "items": A_SCHEMA, "minItems": 1}
 _STRINGS: Schema = {"type": "array", "items": {"type": "string"}}
 # Bounds of 4,000 digits take a thousand times as long.
-_NUMBER: Schema = {
-    "type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max
-}
+_NUMBER = {"type": "number", "minimum": -sys.float_info.max, "maximum": sys.float_info.max}
 _TYPE = {"enum": [*KINDS.values()]}
 KEYWORDS: dict[str, Schema] = {
     word: form
@@ -2139,8 +2137,6 @@ class Node(Schema):
 
     `enum` and `const` hold a pair: the canonical texts of the values, and a text for errors.
     """
-
-    __slots__ = ("cost", "is_flat", "limits", "plain", "read", "scope", "types")
 
     def __init__(self, schema: Schema, scope: str = "", read: Function | None = None):
         super().__init__((word, schema[word]) for word in schema if word in KEYWORDS)
