@@ -3647,8 +3647,7 @@ class Form:
             return Elicited(action)
         given = object_of(answer, "content")
         content = {name: given.get(name, field.get("default"))
-                   for name, field in self.schema["properties"].items()
-                   if name in given or "default" in field}
+                   for name, field in self.schema["properties"].items()}
         made = self._read(without_none(**content))  # some write null for absent
         return Elicited(action, made["value"] if self.wrapped else made)
 
