@@ -3671,9 +3671,12 @@ def adapt_result(method: str, result: Msg, rev: str) -> Msg:
         # spec 2025-11-25: schema#tool -- "Currently restricted to type: "object" at the root level"
         result["tools"] = [tool if object_of(tool, "outputSchema").get("type") == "object"
                            else without(tool, "outputSchema") for tool in result["tools"]]
-    if method == "tools/call" and not isinstance(result.get("structuredContent", {}), dict):
-        del result["structuredContent"]
-    if rev < RICH and method == "prompts/get":
+    if method == "tools/call":
+        if not isinstance(result.get("structuredContent", {}), dict):
+            del result["structuredContent"]
+        if "content" in result:
+            result["content"] = [adapt_content(x, rev) for x in result["content"]]
+    if method == "prompts/get":
         result["messages"] = [adapt_message(x, rev) for x in result["messages"]]
     if rev < RICH and method == "tools/call" and "content" in result:
         result["content"] = [adapt_content(x, rev) for x in result["content"]]
@@ -3687,7 +3690,7 @@ def adapt_question(method: str, params: Msg, rev: str) -> Msg:
     if rev < RICH and any(object_of(fields, name).get("type") == "array" for name in fields):
         raise CapabilityMissing("client", "elicitation.form",
                                 f"a client of revision {rev} cannot choose several values")
-    if method == "elicitation/create" and params.get("mode") == "url":
+    if params.get("mode") == "url":
         if rev >= MODERN:  # the response to the call says that the user is done
             return without(params, "elicitationId")
         return {"elicitationId": os.urandom(16).hex(), **params}
