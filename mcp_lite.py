@@ -3153,18 +3153,19 @@ class Signature:
                 self.context = name
             else:
                 members.append((name, hint, p.default))
-        if schema is not None and len(members) == 1 and not others:
-            name, _, _ = members[0]  # a single parameter that the schema does not name takes all
-            if name not in schema.get("properties", ()):
-                self.whole = name
         shapes = Shapes()
         own = shapes.object_shape(members, "parameter ")
         own.is_closed = not others and schema is None
         for hint in others:
             own.update(without_none(additionalProperties=shapes.of(hint) or None))
         if schema is not None:  # that one says which arguments there must be
-            if "properties" in schema and not (self.whole or others):
-                check_parameters("input_schema=", schema["properties"], own)
+            named = schema.get("properties", {})
+            if not others:
+                # A single parameter that it does not name takes all.
+                if len(members) == 1 and members[0][0] not in named:
+                    self.whole = members[0][0]
+                elif "properties" in schema:
+                    check_parameters("input_schema=", named, own)
             own.pop("required", None)
         return shapes.complete(own)
 
