@@ -3181,26 +3181,6 @@ class Signature:
             given = self._read_own(given)
         return given if self.context is None else {**given, self.context: context}
 
-
-def output_of(annotation: Any, opaque: tuple[type, ...]) -> tuple[Schema | None, bool]:
-    """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
-
-    That is always an object: anything else becomes {"result": value}. No annotation, None, Any,
-    bytes and `opaque` classes have no schema; nor has a bare list, which is wrapped unless it is
-    content.
-    """
-    if _mentions(annotation, (bytes, bytearray, *opaque)):
-        return None, False
-    schema = json.loads(_to_json(shape_of(annotation, "serialization")))  # without readers
-    bare = without(schema, "title", "description")
-    if bare in ({}, {"type": "null"}, {"type": "array", "items": {}}):
-        return None, "items" in bare
-    if schema.get("type") == "object":
-        return schema, False
-    defs = schema.pop("$defs", None)
-    return without_none(
-        type="object", properties={"result": schema}, required=["result"], **{"$defs": defs}), True
-
 ########################
 # 13. URI templates
 #
@@ -3503,6 +3483,25 @@ def messages_of(value: Any, together: bool = False) -> list[Msg]:
         contents = [blocks] if together and len(blocks) > 1 else blocks
         messages += [{**item, "content": each} for each in contents]
     return messages
+
+
+def output_of(annotation: Any) -> tuple[Schema | None, bool]:
+    """Return the schema of a tool's `structuredContent`, and whether that wraps the value.
+
+    That is always an object: anything else becomes {"result": value}. No annotation, None, Any,
+    bytes and content have no schema; nor has a bare list, which is wrapped unless it is content.
+    """
+    if _mentions(annotation, (bytes, bytearray, Content, Message)):
+        return None, False
+    schema = json.loads(_to_json(shape_of(annotation, "serialization")))  # without readers
+    bare = without(schema, "title", "description")
+    if bare in ({}, {"type": "null"}, {"type": "array", "items": {}}):
+        return None, "items" in bare
+    if schema.get("type") == "object":
+        return schema, False
+    defs = schema.pop("$defs", None)
+    return without_none(
+        type="object", properties={"result": schema}, required=["result"], **{"$defs": defs}), True
 
 
 def check_question(method: str, params: Msg) -> None:
@@ -4458,7 +4457,7 @@ class Tool(Entry):
         self.scopes, returns = scope_list(scopes), self.signature.returns
         if output_schema is None and structured:
             try:
-                output_schema, self.wrapped = output_of(returns, (Content, Message))
+                output_schema, self.wrapped = output_of(returns)
             except TypeError as exc:
                 raise TypeError(f"{self.name}(): the return value: {exc}; or pass output_schema= "
                                 "or structured=False") from None
