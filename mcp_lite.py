@@ -3226,6 +3226,10 @@ def percent_decode(text: str) -> str:
 
 
 _NAME = "[A-Za-z_][A-Za-z0-9_]*"
+# A template: text and variables, no two of them side by side, and perhaps a query.
+_VARIABLE = rf"\{{(\+?{_NAME}\*?)\}}"
+_TEMPLATE = (rf"(?P<path>[A-Za-z][A-Za-z0-9+.-]*:([^{{}}]|{_VARIABLE}(?!\{{[^?]))*)"
+             rf"(\{{\?(?P<query>{_NAME}(,{_NAME})*)\}})?")
 
 
 class Template:
@@ -3245,20 +3249,17 @@ class Template:
     """
 
     def __init__(self, text: str):
-        path, _, query = text.partition("{?")
+        form = re.fullmatch(_TEMPLATE, text)
+        path, query = form.group("path", "query") if form else ("", "")
         #: literals in turn with variables: a name, "+name" or "name*"
-        pieces = re.split(rf"\{{(\+?{_NAME}\*?)\}}", path)
+        pieces = re.split(_VARIABLE, path)
         literals = [canonical_uri(pieces[0]), *map(percent_encode, pieces[2::2])]
         variables = [piece.strip("+*") for piece in pieces[1::2]]
-        self.query = query[:-1].split(",") if query else []
+        self.query = query.split(",") if query else []
         self.names = variables + self.query
         self.deep = [name for name in variables if name not in pieces[1::2]]  # had + or *
-        is_query = re.fullmatch(rf"({_NAME}(,{_NAME})*\}})?", query) and not (query and "?" in path)
-        if (
-            not is_query or re.search("[{}]", "".join(pieces[::2])) or "" in literals[1:-1]
-            or not re.match("[A-Za-z][A-Za-z0-9+.-]*:", text)
-            or len(self.deep) > 1 or len({*self.names}) < len(self.names)
-        ):
+        twice = len({*self.names}) < len(self.names)
+        if not form or twice or len(self.deep) > 1 or self.query and "?" in path:
             raise ValueError(
                 f"URI template {text!r}: begin with a scheme, like note://{{name}}; write {{name}} "
                 "and at most one {+path} or {path*}, each name once, with text between them; and "
@@ -3282,11 +3283,10 @@ class Template:
             found = self.path.fullmatch(path)
             pairs = [pair.partition("=") for pair in query.split("&")] if query else []
             asked = {name: percent_decode(value) for name, _, value in pairs}
-            if found is None or len(asked) < len(pairs):
-                return None
-            values = {**dict(zip(self.names, map(percent_decode, found.groups()))), **asked}
-            if asked.keys() <= {*self.query} and all(map(self._is_safe, values, values.values())):
-                return values
+            if found and len(asked) == len(pairs) and asked.keys() <= {*self.query}:
+                values = {**dict(zip(self.names, map(percent_decode, found.groups()))), **asked}
+                if all(map(self._is_safe, values, values.values())):
+                    return values
         return None
 
     def _is_safe(self, name: str, value: str) -> bool:
@@ -3678,8 +3678,6 @@ def adapt_result(method: str, result: Msg, rev: str) -> Msg:
             result["content"] = [adapt_content(x, rev) for x in result["content"]]
     if method == "prompts/get":
         result["messages"] = [adapt_message(x, rev) for x in result["messages"]]
-    if rev < RICH and method == "tools/call" and "content" in result:
-        result["content"] = [adapt_content(x, rev) for x in result["content"]]
     return result
 
 

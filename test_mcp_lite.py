@@ -4352,6 +4352,7 @@ BAD_TEMPLATES = table(r"""
     x://s{?a}/b
     x://s{?}
     x://s{?a
+    x://s{?
     x://s?{?a}
     x://s{?a}{?b}
     x://{a}{b}
