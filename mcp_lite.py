@@ -9683,16 +9683,23 @@ Pending = Optional[set[str]]
 warn_once = lru_cache()(logger.warning)
 
 
-class KnownTool(Row):
-    mirrors: list[Mirror]  # all that mirrored_headers() reads
+class HTTPTransport(Transport):
+    """Each message is a POST, whose response has all that belongs to it.
 
+    The legacy era has sessions, too, a stream for what belongs to no request, and HTTP+SSE.
 
-class ModernTransport(Transport):
-    """The modern era: each message is a POST, whose response has all that belongs to it."""
+    Args:
+        headers: of each request; a mapping, or a function, plain or async, that returns one
+        token: a bearer token, or a function that returns one
+        ssl: an ssl.SSLContext, or the path of a file with certificates to trust
+        auth: how to log in: "oauth", or an OAuth, ClientCredentials or the like
+    """
 
     outlives_server = True
     rev = ""  # the revision, once it is negotiated
     session: Fields = {}  # legacy: the header that names the session
+    _listening: Any = None  # legacy: the task that reads what no request caused
+    _pair: Any = None  # HTTP+SSE: a future of where to POST
     #: makes an Authorizer of `auth=`, or returns None; section 47 puts one here
     authorizer_of: Any = nothing
 
@@ -9710,20 +9717,29 @@ class ModernTransport(Transport):
         if self.auth is None:
             raise TypeError(f"auth= cannot be of type {type(auth).__name__}: "
                 'pass "oauth", an OAuth(...), a token, or a function that returns one')
-        self.tools: dict[str, KnownTool] = {}  #: by name
+        self.tools: dict[str, Any] = {}  #: by name, what mirrored_headers() reads of them
         self.inbox, self.tasks = Inbox(), Tasks()
         self.exchanges: dict[Any, set[str]] = {}  #: by task, its `pending` requests
 
-    async def write(self, msg: Payload) -> None:
+    # Requests.
+
+    async def write(self, msg: Any) -> None:
         """POST a message; a request in a task of its own."""
         if self.inbox.closed:
             raise ConnectionClosed(f"{self.url} {self.reason}")
         data = encode(msg)  # the program learns here of what JSON cannot say
+        method = method_of(msg)
+        if method == "initialize" and msg["params"]["protocolVersion"] == REVISIONS[0]:
+            await self._open_pair()  # if there is none, the POST fails
         pending = {str(item["id"]) for item in as_list(msg) if "method" in item and "id" in item}
         if pending:
             self.tasks.spawn(self._exchange(msg, data, pending))
         else:
             await self._post(msg, data, pending)
+        if method == "notifications/initialized" and not self._pair:
+            if self._listening:
+                self._listening.cancel()
+            self._listening = self.tasks.spawn(self._listen())
 
     async def _exchange(self, msg: Payload, data: bytes, pending: set[str]) -> None:
         task = asyncio.current_task()
@@ -9768,17 +9784,27 @@ class ModernTransport(Transport):
                 raise
             response = await send()
         with closing(response):
-            await self.receive(msg, response, pending)
+            if method == "initialize" and not self._pair:
+                # spec 2025-11-25: basic/transports#backwards-compatibility -- 400, 404, 405; others
+                may_be_old = response.head.status in {*range(400, 500), 501} - {401, 429}
+                if may_be_old and await self._open_pair():
+                    return await self._post(msg, data, pending)
+                id = response.head.headers.get(SESSION_HEADER)
+                self.session = {} if id is None else {SESSION_HEADER: id}
+            # With HTTP+SSE, all responses come on the one stream.
+            await self.receive(response, set() if self._pair else pending)
 
-    async def receive(self, msg: Payload, response: HTTPResponse, pending: set[str]) -> None:
+    # Responses.
+
+    async def receive(self, response: HTTPResponse, pending: set[str]) -> None:
         """Read the response to a message, until no request is `pending`."""
         status, kind = response.head.status, media_type(response.head.headers)
         if status >= 400:
-            raise await self.problem_of(response)
+            raise await problem_of(response, bool(self.session))
         if pending and kind == EVENT_TYPE:
             events = SSEDecoder()
             await self.read_events(response, events, pending)
-            await self.resume(events, pending)
+            await self._resume(events, pending)
         elif pending:
             body = await response.body()
             if kind != JSON_TYPE:
@@ -9793,9 +9819,6 @@ class ModernTransport(Transport):
             with suppress(MCPError):
                 await within(PROBE_SECONDS, response.body(), RequestTimeout())
 
-    async def resume(self, events: SSEDecoder, pending: set[str]) -> None:
-        """Legacy: read the rest of a stream that was cut."""
-
     async def read_events(
         self, response: HTTPResponse, events: SSEDecoder, pending: Pending
     ) -> None:
@@ -9809,6 +9832,10 @@ class ModernTransport(Transport):
         data = event.data.encode()
         if event.event == "message" and is_message(data):  # some servers send pings
             await self.deliver(data, pending)
+        elif event.event == "endpoint" and self._pair:
+            if (url := self.url.join(event.data)) is None:
+                raise ProtocolError(f"the endpoint event names another origin: {event.data}")
+            settle_future(self._pair, url.target)
 
     async def deliver(self, data: bytes, pending: Pending) -> None:
         try:
@@ -9823,81 +9850,7 @@ class ModernTransport(Transport):
             if pending and isinstance(item, dict) and "method" not in item:
                 pending.discard(str(item.get("id")))
 
-    async def problem_of(self, response: HTTPResponse) -> MCPError:
-        """Return the error of a refusal: that of JSON-RPC in the body, or one with the status."""
-        head, code, body, reported = response.head, response.head.status, b"", Msg()
-        with suppress(ConnectionClosed, ProtocolError):
-            body = await response.body()
-            msg = decode(body)
-            if classify(msg) is ERROR:
-                reported = msg["error"]
-        wait = head.headers.get("retry-after")
-        status = f"{code} {head.reason}".rstrip() + (f", retry after {wait}" if wait else "")
-        why = reported.get("message") or first_line(body)
-        error_class: type[MCPError] = ConnectionClosed
-        if code in (401, 403):
-            error_class = AuthError
-        # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
-        elif self.session and (code == 404 or (code < 500 and "session" in why.lower())):
-            error_class = SessionExpired
-        elif reported:
-            if msg.get("id") is None or wait:  # a gateway may have sent it
-                why += f" (HTTP {status}, from {response.url})"
-            return RemoteError(reported["code"], why, reported.get("data"))
-        problem = error_class(f"{response.url} answered {status}" + (f": {why}" if why else ""))
-        problem.code = code
-        return problem
-
-    def agreed(self, rev: str | None) -> None:
-        self.rev = rev or ""
-
-    def learn_tool(self, tool: Msg) -> None:
-        self.tools[tool["name"]] = KnownTool(mirrors_of(tool.get("inputSchema")))
-
-    def end(self) -> None:
-        self.auth.closing = True
-        self.inbox.close()
-
-    async def _end(self) -> None:
-        self.end()
-        await self.auth.close()
-        await self.tasks.close()
-        await self.http.close()
-
-
-class HTTPTransport(ModernTransport):
-    """Adds the legacy era: sessions, a standalone stream, resumption, HTTP+SSE.
-
-    Args:
-        headers: of each request; a mapping, or a function, plain or async, that returns one
-        token: a bearer token, or a function that returns one
-        ssl: an ssl.SSLContext, or the path of a file with certificates to trust
-        auth: how to log in: "oauth", or an OAuth, ClientCredentials or the like
-    """
-
-    _listening: Task | None = None  # _listen()
-    _pair: Any = None  # HTTP+SSE: a future of where to POST
-
-    async def write(self, msg: Any) -> None:
-        method = method_of(msg)
-        if method == "initialize" and msg["params"]["protocolVersion"] == REVISIONS[0]:
-            await self._open_pair()  # if there is none, the POST fails
-        await super().write(msg)
-        if method == "notifications/initialized" and not self._pair:
-            if self._listening:
-                self._listening.cancel()
-            self._listening = self.tasks.spawn(self._listen())
-
-    async def receive(self, msg: Payload, response: HTTPResponse, pending: set[str]) -> None:
-        if method_of(msg) == "initialize" and not self._pair:
-            # spec 2025-11-25: basic/transports#backwards-compatibility -- 400, 404, 405; and others
-            may_be_old = response.head.status in {*range(400, 500), 501} - {401, 429}
-            if may_be_old and await self._open_pair():
-                return await self._post(msg, encode(msg), pending)
-            id = response.head.headers.get(SESSION_HEADER)
-            self.session = {} if id is None else {SESSION_HEADER: id}
-        # With HTTP+SSE, all responses come on the one stream.
-        await super().receive(msg, response, set() if self._pair else pending)
+    # Legacy: streams that a GET opens.
 
     async def _get_stream(self, last_id: str, patience: float = NEVER) -> HTTPResponse:
         """GET a stream of the events after `last_id`."""
@@ -9911,11 +9864,11 @@ class HTTPTransport(ModernTransport):
         with closing(response):
             if status == 200:  # it may have no end
                 raise ProtocolError(f"{self.url} sent {kind or 'no content type'}, not events")
-            problem = await self.problem_of(response)
+            problem = await problem_of(response, bool(self.session))
         problem.code = status  # not that of JSON-RPC
         raise problem
 
-    async def resume(self, events: SSEDecoder, pending: set[str]) -> None:
+    async def _resume(self, events: SSEDecoder, pending: set[str]) -> None:
         # spec: basic/transports/streamable-http#receiving-messages -- "not supported"
         if self.rev >= MODERN or self.inbox.closed:
             return
@@ -9970,13 +9923,6 @@ class HTTPTransport(ModernTransport):
             f"{self.url} sent no endpoint event"))
         return True
 
-    async def deliver_event(self, event: Event, pending: Pending) -> None:
-        if event.event == "endpoint" and self._pair:
-            if (url := self.url.join(event.data)) is None:
-                raise ProtocolError(f"the endpoint event names another origin: {event.data}")
-            settle_future(self._pair, url.target)
-        await super().deliver_event(event, pending)
-
     async def _read_pair(self, stream: HTTPResponse) -> None:
         self.reason = "ended its stream"
         try:
@@ -9987,6 +9933,19 @@ class HTTPTransport(ModernTransport):
         settle_future(self._pair, None, ConnectionClosed(f"{self.url} {self.reason}"))
         self.end()
 
+    # The channel.
+
+    def agreed(self, rev: str | None) -> None:
+        self.rev = rev or ""
+
+    def learn_tool(self, tool: Msg) -> None:
+        self.tools[tool["name"]] = types.SimpleNamespace(
+            mirrors=mirrors_of(tool.get("inputSchema")))
+
+    def end(self) -> None:
+        self.auth.closing = True
+        self.inbox.close()
+
     async def _end(self) -> None:
         self.end()
         if self.session:
@@ -9995,7 +9954,35 @@ class HTTPTransport(ModernTransport):
                 fields = await self.fields(self.session)
                 (await within(GRACE_SECONDS, self.auth.send(
                     "DELETE", self.url.target, fields, b"", NEVER), RequestTimeout())).close()
-        await super()._end()
+        await self.auth.close()
+        await self.tasks.close()
+        await self.http.close()
+
+
+async def problem_of(response: HTTPResponse, in_session: bool) -> MCPError:
+    """Return the error of a refusal: that of JSON-RPC in the body, or one with the status."""
+    head, code, body, reported = response.head, response.head.status, b"", Msg()
+    with suppress(ConnectionClosed, ProtocolError):
+        body = await response.body()
+        msg = decode(body)
+        if classify(msg) is ERROR:
+            reported = msg["error"]
+    wait = head.headers.get("retry-after")
+    status = f"{code} {head.reason}".rstrip() + (f", retry after {wait}" if wait else "")
+    why = reported.get("message") or first_line(body)
+    error_class: type[MCPError] = ConnectionClosed
+    if code in (401, 403):
+        error_class = AuthError
+    # spec 2025-11-25: basic/transports#session-management -- 404; some servers send others
+    elif in_session and (code == 404 or (code < 500 and "session" in why.lower())):
+        error_class = SessionExpired
+    elif reported:
+        if msg.get("id") is None or wait:  # a gateway may have sent it
+            why += f" (HTTP {status}, from {response.url})"
+        return RemoteError(reported["code"], why, reported.get("data"))
+    problem = error_class(f"{response.url} answered {status}" + (f": {why}" if why else ""))
+    problem.code = code
+    return problem
 
 
 def sendable(event_id: str) -> bool:
