@@ -10612,7 +10612,7 @@ class FileStore(TokenStore):
             with open(path, "rb") as file:
                 doc: Any = decode(file.read())
                 # Else a user who can write into the folder could log us in as somebody else.
-                if hasattr(os, "getuid") and os.fstat(file.fileno()).st_uid != os.getuid():
+                if not WINDOWS and os.fstat(file.fileno()).st_uid != os.getuid():
                     raise PermissionError("another user wrote it")
             if doc["key"] != list(key):
                 raise ValueError("it belongs to another server")
@@ -11954,11 +11954,12 @@ def do_serve(args: Any) -> None:
         Server().http(**options)
     except ValueError as exc:
         raise UsageError(f"--http, --token or ${TOKEN_VARIABLE}: {exc}") from None
-    os.dup2(os.open(os.devnull, 0), 0)  # so that an unguarded app.run() ends
-    with ExitStack() as loaded:  # nor may app.run("http") serve meanwhile, without our token
-        loaded.callback(setattr, Server, "run", Server.run)
+    run = Server.run
+    try:  # an unguarded app.run("http") must not serve meanwhile, without our token
         Server.run = lambda *_, **given: own.update(given)  # type: ignore[method-assign]
         app = load_app(args.target)
+    finally:
+        Server.run = run  # type: ignore[method-assign]
     if not args.token:  # then an unguarded app.run("http", token=...) says who is let in
         guards = {name: own[name] for name in ("token", "verify", "auth") if own.get(name)}
         options.update(guards)
