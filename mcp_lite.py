@@ -10304,19 +10304,19 @@ def add_points(one: Point, two: Point) -> Point:
     return (xy * less - yz * s) % P, (less * more + t * s) % P, (yz * more + xy * t) % P
 
 
-def signed_with_p256(x: int, y: int, data: bytes, signature: bytes) -> bool:
+def signed_with_p256(x: int, y: int, bits: str, data: bytes, signature: bytes) -> bool:
     """Return whether a signature, r and s of 32 bytes each, is right. RFC 7518 §3.4"""
     r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
     on_curve = 0 <= x < P and 0 <= y < P and (y * y - x * x * x + 3 * x - B) % P == 0
     if not on_curve or len(signature) != 64 or not (0 < r < N and 0 < s < N):  # RFC 8725 §3.4
         return False
     w, point, total = pow(s, -1, N), (x, y, 1), (0, 1, 0)
-    u, v = int.from_bytes(digest(data), "big") * w % N, r * w % N
+    u, v = int.from_bytes(digest(data, bits), "big") * w % N, r * w % N
     terms = (None, G, point, add_points(G, point))
     for i in reversed(range(256)):  # Shamir's trick: u * G + v * point in one pass
         total = add_points(total, total)
-        term = terms[(u >> i & 1) + 2 * (v >> i & 1)]
-        total = add_points(total, term) if term else total
+        if term := terms[(u >> i & 1) + 2 * (v >> i & 1)]:
+            total = add_points(total, term)
     return bool(total[2]) and total[0] * pow(total[2], -1, P) % P % N == r
 
 
@@ -10343,15 +10343,11 @@ def signed_with_rsa(n: int, e: int, bits: str, data: bytes, signature: bytes) ->
 
 def signed_by(jwks: Sequence[Msg], alg: str, data: bytes, signature: bytes) -> bool:
     """Return whether one of these keys has made a signature. RFC 7518 §3"""
+    names, verify = ("xy", signed_with_p256) if alg == "ES256" else ("ne", signed_with_rsa)
     for jwk in jwks:
         with suppress(AuthError):  # a set may hold keys for others
-            one, two = [int.from_bytes(from_base64url(jwk.get(name)), "big")
-                        for name in ("xy" if alg == "ES256" else "ne")]
-            if alg != "ES256":
-                right = signed_with_rsa(one, two, alg[2:], data, signature)
-            else:
-                right = jwk.get("crv") == "P-256" and signed_with_p256(one, two, data, signature)
-            if right:
+            one, two = [int.from_bytes(from_base64url(jwk.get(name)), "big") for name in names]
+            if verify(one, two, alg[2:], data, signature):
                 return True
     return False
 
@@ -10372,7 +10368,7 @@ def read_jwt(token: str, algorithms: Sequence[str]) -> tuple[Msg, Msg, bytes, by
     if not isinstance(header, dict) or not isinstance(claims, dict):
         raise AuthError("its header or its claims are not an object")
     alg, kind = header.get("alg"), header.get("typ", "JWT")
-    if not isinstance(alg, str) or alg not in algorithms:
+    if alg not in algorithms:
         raise AuthError(f"alg is {show(alg)}, not one of {', '.join(algorithms)}")
     if "crit" in header:  # RFC 7515 §4.1.11
         raise AuthError("its header has crit, and no extension is supported")
@@ -10389,6 +10385,7 @@ def keys_for(header: Msg, jwks: Sequence[JSON]) -> list[Msg]:
         jwk for jwk in jwks
         if isinstance(jwk, dict) and kid in (None, jwk.get("kid")) and jwk.get("alg", alg) == alg
         and jwk.get("kty") == KEY_KINDS[alg] and jwk.get("use", "sig") == "sig"
+        and jwk.get("crv", "P-256") == "P-256"
     ][:MAX_KEYS]
 
 
@@ -11277,19 +11274,20 @@ def jwt_verifier(
 
     async def validate(token: str) -> Principal:
         header, claims, *signed = read_jwt(token, algorithms)  # before keys are fetched for it
-        tried: Any = None
+        found: list[Msg] = []
         for anew in (False, True):  # a key may be new, or may have changed
-            found = keys_for(header, await key_set.get(anew) if keys is None else keys)
+            tried, found = found, keys_for(
+                header, await key_set.get(anew) if keys is None else keys)
             if len(found) > 1 and header.get("kid") is None:  # a forger could make us try them all
                 raise AuthError(f"it has no kid, and {len(found)} keys fit")
-            if found == tried or not await thread.run(signed_by, found, header["alg"], *signed):
-                tried = found  # the same keys are not tried twice
-                continue
-            check_claims(claims, issuer, meant)
-            if "cnf" in claims:  # RFC 7800 §3
-                raise AuthError("it is bound to a key (cnf), whose proof is not checked here")
-            return principal_of(claims, issuer)
-        raise AuthError(f"none of {len(found)} keys has signed it")
+            if found != tried and await thread.run(signed_by, found, header["alg"], *signed):
+                break
+        else:
+            raise AuthError(f"none of {len(found)} keys has signed it")
+        check_claims(claims, issuer, meant)
+        if "cnf" in claims:  # RFC 7800 §3
+            raise AuthError("it is bound to a key (cnf), whose proof is not checked here")
+        return principal_of(claims, issuer)
 
     async def verify(token: str) -> Principal | None:
         try:
