@@ -10421,17 +10421,14 @@ def is_public(address: str) -> bool:
     >>> is_public("93.184.216.34"), is_public("169.254.169.254"), is_public("::ffff:10.0.0.1")
     (True, False, False)
     """
-    from ipaddress import IPv6Address, ip_address
+    from ipaddress import ip_address
 
     found: Any = ip_address(address.partition("%")[0])
-    if isinstance(found, IPv6Address):
-        inner: Any = found.ipv4_mapped  # the address that is reached
-        if int(found) >> 32 == 0x64FF9B << 64:  # 64:ff9b::/96, RFC 6052 §2.1
-            inner = ip_address(int(found) & 0xFFFFFFFF)
-        tunnel = found.sixtofour or found.teredo  # to an IPv4 address, perhaps a private one
-        if inner is None and (int(found) >> 125 != 1 or tunnel):  # 2000::/3: the Internet
-            return False
-        found = inner or found
+    number = int(found)
+    if number >> 32 in (0xFFFF, 0x64FF9B << 64):  # ::ffff:0:0/96; 64:ff9b::/96, RFC 6052 §2.1
+        found = ip_address(number & 0xFFFFFFFF)  # the IPv4 address that is reached
+    elif found.version == 6 and (number >> 125 != 1 or found.sixtofour):
+        return False  # outside of 2000::/3, the Internet; or a tunnel, perhaps to a private address
     return bool(found.is_global and not found.is_multicast)
 
 
