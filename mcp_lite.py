@@ -10146,12 +10146,12 @@ def default_server(server: URL) -> Msg:
 def registration(server: Msg, name: str, redirect_uri: str, scope: str) -> Msg:
     """Return the request that registers us: without a secret if the server accepts that, else by
     the method that it lists first, which some servers handle best."""
-    listed = strings(server.get("token_endpoint_auth_methods_supported")) or ["none"]
-    usable = [each for each in listed if each in SECRET_METHODS]
+    listed = strings(server.get("token_endpoint_auth_methods_supported"))
+    secret = [each for each in listed if each in SECRET_METHODS and "none" not in listed]
     return {
         "client_name": name, "redirect_uris": [redirect_uri], "response_types": ["code"],
         "grant_types": ["authorization_code", "refresh_token"],
-        "token_endpoint_auth_method": "none" if "none" in listed else (usable or listed)[0],
+        "token_endpoint_auth_method": (*secret, "none")[0],
         # spec: basic/authorization/client-registration
         # #application-type-and-redirect-uri-constraints
         "application_type": "native" if is_loopback(parse_url(redirect_uri).host) else "web",
@@ -10168,10 +10168,10 @@ def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
     from urllib.parse import quote_plus
 
     id, secret = client["client_id"], client.get("client_secret") or ""
-    known = strings(server.get("token_endpoint_auth_methods_supported")) or ["client_secret_basic"]
+    listed = strings(server.get("token_endpoint_auth_methods_supported"))
     can = SECRET_METHODS if secret else ("none",)
     method = client.get("token_endpoint_auth_method")
-    method = method or next((each for each in known if each in can), can[0])
+    method = method or next((each for each in listed if each in can), can[0])
     if method == "client_secret_basic":
         # Strict servers take a client_id in the form for a second method.
         pair = f"{quote_plus(id)}:{quote_plus(secret)}".encode()
