@@ -10082,8 +10082,7 @@ def resource_metadata_urls(server: URL) -> list[str]:
     """Return where a server's metadata is, if its challenge does not say. RFC 9728 §3.1"""
     # spec: basic/authorization/authorization-server-discovery
     # #protected-resource-metadata-discovery-requirements
-    path = server.target.rstrip("/") if "?" not in server.target else server.target
-    root = server.origin + RESOURCE_METADATA
+    path, root = server.target.rstrip("/"), server.origin + RESOURCE_METADATA
     return [root + path, root] if path else [root]
 
 
@@ -10092,9 +10091,8 @@ def covers(resource: URL, server: URL) -> bool:
 
     RFC 9728 §3.3 requires equal URLs. MCP servers also publish parents; /mcp does not cover /mcp2.
     """
-    path = server.target.partition("?")[0].rstrip("/") + "/"
-    inside = resource.target == server.target or path.startswith(resource.target.rstrip("/") + "/")
-    return inside and resource.origin == server.origin
+    path = str(server).partition("?")[0].rstrip("/") + "/"
+    return resource == server or path.startswith(str(resource).rstrip("/") + "/")
 
 
 def server_metadata_urls(issuer: str) -> list[str]:
@@ -10197,10 +10195,9 @@ def authorization_url(server: Msg, params: Fields) -> str:
     from urllib.parse import quote, urlencode
 
     url = oauth_url(server.get("authorization_endpoint"), "authorization_endpoint")
-    path, _, query = url.target.partition("?")
-    query = "&".join(filter(None, (query, urlencode(params))))
+    sign = "&" if "?" in url.target else "?"
     # CVE-2025-6514 -- a command that opens it must see no quote, no blank, and no option
-    return quote(f"{url.origin}{path}?{query}", safe="%/?:@!&*+,;=~[]")
+    return quote(f"{url}{sign}{urlencode(params)}", safe="%/?:@!&*+,;=~[]")
 
 
 def answer_in(query: str, state: str) -> Fields | None:
