@@ -10908,6 +10908,7 @@ __all__ += ["OAuth", "ClientCredentials", "paste_redirect", "logout"]
 PAGE_HEADERS = {"content-type": "text/html; charset=utf-8", "cache-control": "no-store"}
 DONE_PAGE = b"""<!doctype html><meta charset="utf-8"><title>mcp_lite</title>
 <p>You can close this page and return to the program."""
+ODD_PAGE = b"The program does not wait for this login: its state is missing or different."
 
 
 @asynccontextmanager
@@ -10927,15 +10928,12 @@ async def redirect_for(
 
     async def serve(request: HTTPRequest, response: Response) -> None:
         """Respond with a page that repeats nothing of the request."""
-        found = None
-        if request.path == path and request.method == "GET":
-            found = answer_in(request.query, state)
-        if found is None or came.done():
-            await response.send(404, PAGE_HEADERS, b"The program does not wait for this login: its "
-                                b"state is missing or different.")
-        else:
-            came.set_result(found)
-            await response.send(200, PAGE_HEADERS, DONE_PAGE)
+        status, page = 404, ODD_PAGE
+        if request.path == path and request.method == "GET" and not came.done():
+            if found := answer_in(request.query, state):
+                came.set_result(found)
+                status, page = 200, DONE_PAGE
+        await response.send(status, PAGE_HEADERS, page)
 
     listener = Listener(serve)
     try:
