@@ -8398,9 +8398,10 @@ class Listener:
                 place = {"sock": sock} if sock else {"host": host, "port": port}
                 self.server = await self.loop.create_server(accept, **place, **options)
         except OSError as exc:  # TLS errors, too
-            where = uds or f"port {port} of {host}"
-            raise CannotServe(
-                exc.errno, f"cannot listen on {where}: {exc.strerror or exc}") from None
+            where, why = uds or f"port {port} of {host}", exc.strerror or exc
+            if exc.errno == errno.EADDRINUSE:
+                why = "it is in use: choose another, or end the program that has it"
+            raise CannotServe(exc.errno, f"cannot listen on {where}: {why}") from None
         address = self.server.sockets[0].getsockname()
         if not isinstance(address, tuple):
             return f"{self.scheme}://localhost"

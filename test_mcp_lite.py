@@ -7825,7 +7825,7 @@ asyncio.run(main())""",
         os.close(ours)
 
     @pytest.mark.parametrize("options, problem", [
-        ("port=PORT", "cannot listen on port PORT"),
+        ("port=PORT", "one: cannot listen on port PORT of 127.0.0.1: it is in use: choose another, or end the program that has it\n"),
         ("ssl=('nope.pem', 'nope.key')", "nope.pem"),
         pytest.param("uds='nowhere/s'", "nowhere/s", marks=posix),
     ])  # fmt: skip
