@@ -8841,14 +8841,14 @@ async def serve_page(
 ) -> None:
     """Serve a page: text, bytes, JSON, or (status, content type or headers, body)."""
     work = fn if is_async(fn) else partial(threads.run, fn)
-    body = await maybe_await(await work(request))
-    status, kind = 200, "text/plain; charset=utf-8"
-    if isinstance(body, tuple):
-        status, kind, body = body
-    elif not isinstance(body, (str, bytes)):
-        kind, body = JSON_TYPE, _to_json(to_json(body))  # which may be longer than a message
+    page = await maybe_await(await work(request))
+    status, kind, body = page if isinstance(page, tuple) else (200, None, page)
+    default = "text/plain; charset=utf-8"
+    if not isinstance(body, (str, bytes)):
+        default, body = JSON_TYPE, _to_json(to_json(body))  # which may be longer than a message
     body = body.encode("utf-8", "replace") if isinstance(body, str) else body
-    headers = sendable_headers(kind if isinstance(kind, dict) else {"content-type": kind})
+    headers = sendable_headers(
+        kind if isinstance(kind, dict) else {"content-type": kind or default})
     await response.send(status, headers, b"" if status in (204, 304) else body)
 
 ########################
