@@ -8956,7 +8956,7 @@ class Endpoint:
 
     def add(self, method: str, where: str, route: Route) -> None:
         methods = self.routes.setdefault(where, {})
-        if method in methods:
+        if method in methods and method != "HEAD":  # a page of its own replaces that of GET
             raise ValueError(f"{method} {where} is served already: choose another path")
         methods[method] = route
 

@@ -10682,6 +10682,16 @@ class TestServedConnections:
         assert status == 200 and int(headers["content-length"]) > 20
         assert (await wire.answer())[0] == 200
 
+    @pytest.mark.parametrize("methods", ["GET HEAD", "HEAD GET"])
+    async def test_a_page_may_answer_head_by_itself(self, methods):
+        app = m.Server()
+        for method in methods.split():
+            app.route(method, "/own")(lambda request, method=method: (200, {"x-from": method}, ""))
+        async with app.http(port=0) as server, await Wire.open(server.url) as wire:
+            for method in methods.split():
+                wire.send(f"{method} /own HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+                assert (await wire.answer(method))[1]["x-from"] == method
+
     @pytest.mark.parametrize("status", [204, 304])
     async def test_an_answer_without_content_has_no_body(self, status):
         app = pages()
