@@ -9353,7 +9353,7 @@ class ASGIApp(Endpoint):
             key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
         root = scope.get("root_path", "").rstrip("/")
-        path = scope["path"].removeprefix(root)
+        path = re.sub(f"^{re.escape(root)}(?=/|$)", "", scope["path"])
         if root and path in ("", "/"):
             path = self.path  # the mount itself is the endpoint
         client = scope.get("client") or ("local",)  # over a Unix socket
