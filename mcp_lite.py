@@ -12199,6 +12199,7 @@ def complain(exc: Exception, as_json: bool = False) -> int:
     problem, _, last_words = one_line(exc).partition("; its last words: ")
     text = f"error: {problem[:1000]}"
     text = text.replace(" timeout=N", " --timeout N").replace("max_timeout=N", "--max-timeout N")
+    text = text.replace(" ssl=FILE", " --ca FILE")
     if "No module named 'mcp_lite'" in last_words:
         text += "; put mcp_lite.py beside it, or write FILE.py:APP"
     if as_json:

@@ -15815,6 +15815,12 @@ class TestTranscripts:
         status, out, err = cli("logout", "--ca", "no-such-file.pem", "https://127.0.0.1:9/mcp")
         assert (status, out) == (2, "") and "no-such-file.pem" in err
 
+    def test_a_certificate_that_is_not_trusted_can_be_passed_by_an_option(self, cli, certificate):
+        server = sample_app().start_in_thread("http", port=0, ssl=certificate)
+        status, out, err = cli("tools", server.url)
+        server.stop()
+        assert (status, out) == (3, "") and "pass its certificate: --ca FILE, or SSL_CERT_FILE=FILE" in err
+
     def test_a_pipe_gets_text_as_it_is(self, cli, stall):
         assert cli("read", "shop://item/7", stall)[1] == "item \x1b[2J7\n"
 
