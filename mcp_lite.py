@@ -11613,7 +11613,10 @@ class TraceView:
 
 
 def start_trace(where: str) -> None:
-    """Show every message on stderr if `where` is "1" or "full", else in that file."""
+    """Show every message on stderr if `where` is "1" or "full", nowhere for "" or "0", else in
+    that file."""
+    if where in ("", "0"):
+        return
     stream = sys.stderr
     if where not in ("1", "full"):
         stream = open(where, "a", encoding="utf-8", errors="backslashreplace")
@@ -11621,8 +11624,7 @@ def start_trace(where: str) -> None:
     set_trace(TraceView(stream, full=where != "1"))
 
 
-if os.environ.get("MCP_LITE_TRACE"):  # for any program that uses this file
-    start_trace(os.environ["MCP_LITE_TRACE"])
+start_trace(os.environ.get("MCP_LITE_TRACE", ""))  # for any program that uses this file
 
 ########################
 # 51. The user

@@ -15872,13 +15872,15 @@ class TestTranscripts:
         m.TraceView(stream, full=True)(">", "x", {"id": 1, "method": "a/b", "params": shown})
         assert ("hunter2" in stream.getvalue()) != secret
 
-    def test_any_program_is_traced_to_a_file_by_the_environment(self, counter):
+    @pytest.mark.parametrize("where, count", [("trace", 4), ("0", 0)])
+    def test_any_program_is_traced_to_a_file_by_the_environment_unless_it_says_0(self, where, count, counter):
         script = f"import sys; sys.path.insert(0, {str(HERE)!r}); import mcp_lite as m; m.main(['tools', 'shop.py'])"
-        env = {**os.environ, "MCP_LITE_TRACE": str(counter / "trace"), "PYTHONWARNINGS": "error"}
+        env = {**os.environ, "MCP_LITE_TRACE": where, "PYTHONWARNINGS": "error"}
         done = subprocess.run([sys.executable, "-c", script], cwd=counter, env=env, timeout=30, capture_output=True)
         assert (done.returncode, done.stderr) == (0, b"")
-        steps = re.findall("(-->|<--) (?:result of )?([a-z/]+)", (counter / "trace").read_text())
-        assert steps == [(way, name) for name in ("server/discover", "tools/list") for way in ("-->", "<--")]
+        lines = (counter / where).read_text() if (counter / where).exists() else ""
+        steps = re.findall("(-->|<--) (?:result of )?([a-z/]+)", lines)
+        assert steps == [(way, name) for name in ("server/discover", "tools/list") for way in ("-->", "<--")][:count]
 
     @pytest.mark.parametrize("full", [False, True])
     def test_anything_can_be_traced(self, full):
