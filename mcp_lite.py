@@ -11249,14 +11249,16 @@ class KeySet:
 
 def jwt_verifier(
     issuer: str, *, audience: str | Sequence[str], jwks_uri: str | None = None,
-    keys: Sequence[Msg] | None = None, algorithms: Sequence[str] = ("RS256", "ES256"),
+    keys: Sequence[Msg] | Msg | None = None, algorithms: Sequence[str] = ("RS256", "ES256"),
     ssl: Any = None
 ) -> Callable[[str], Awaitable[Principal | None]]:
     """Return a function for Guard(verify=): it verifies the JWTs of an issuer for `audience`.
 
-    The keys come from `keys` (JWKs), `jwks_uri`, or the issuer's metadata. RFC 9068 §4, RFC 8725
+    The keys come from `keys` (JWKs, or a whole JWK Set), `jwks_uri`, or the issuer's metadata.
+    RFC 9068 §4, RFC 8725
     """
     meant, algorithms = as_list(audience), as_list(algorithms)
+    keys = keys["keys"] if isinstance(keys, dict) else keys
     # spec: basic/authorization/security-considerations#access-token-privilege-restriction
     if not meant or not all(meant):
         raise ValueError("audience= is required: without it, tokens for other servers are valid")

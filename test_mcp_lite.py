@@ -14680,7 +14680,8 @@ class TestTokens:
         assert not await judge_of(keys=[EXAMPLE_JWK, EC_JWK])(jwt('{"alg":"ES256"}', claims()))
         assert "it has no kid, and 2 keys fit" in caplog.text
         keys = [{**EXAMPLE_JWK, "kid": "a"}, {**EC_JWK, "kid": "b"}]
-        assert await judge_of(keys=keys)(jwt('{"alg":"ES256","kid":"b"}', claims()))
+        for given in (keys, {"keys": keys}):
+            assert await judge_of(keys=given)(jwt('{"alg":"ES256","kid":"b"}', claims()))
 
     async def test_forged_tokens_do_not_hold_up_the_loop(self, later):
         verify, forged = judge_of(), jwt('{"alg":"ES256"}', claims(), lambda data: es256(data, 2))
