@@ -6540,7 +6540,7 @@ class ClientSession:
         if not self.lost or re.search(legacy, str(exc)):
             return False  # over HTTP, this request alone failed; others want `initialize` first
         # A program that crashed crashes again. Others are started once more.
-        crashed = r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed'
+        crashed = r'(?m)  File "|^\s+at |status 2\b|was killed|^the server failed|serves HTTP'
         return bool(re.search(crashed, str(exc)))
 
     async def _discover(self, patience: float) -> None:
@@ -7150,6 +7150,7 @@ class StdioTransport(LineTransport):
     process: Any = None  # a Popen
     garbage = ""  # the first line of its stdout that was not a message
     _group_lives = True
+    _reason = "closed its output"  # though it runs
     _ends: list[Future]  # of the child and of its stderr, once it is started
 
     def __init__(
@@ -7242,6 +7243,10 @@ class StdioTransport(LineTransport):
     def _say(self, line: str) -> None:
         self._room.release()
         self.last_words.append(line)
+        if " serves http" in line and self._patience < self.exit_seconds:  # it has sent nothing
+            self._reason = ('serves HTTP, by run("http"): pass its URL, or (in a shell) write '
+                            "FILE.py:APP")
+            self.end_input()
         try:
             self.stderr(line)
         except Exception:
@@ -7272,7 +7277,7 @@ class StdioTransport(LineTransport):
         # spec: basic/transports/stdio#unexpected-termination -- restarting is up to our user
         status = self.process.returncode if self.process else None
         if status is None:
-            text = "was closed" if self._closing else "closed its output"
+            text = "was closed" if self._closing else self._reason
         elif status < 0:
             text = f"was killed by signal {-status}"
         else:

@@ -15222,6 +15222,14 @@ def one() -> int:
 if __name__ == "__main__":
     app.run()
 """,
+    # A server of HTTP: it reads nothing from its standard input.
+    "web.py": f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+from mcp_lite import Server
+
+Server("web").run("http", port=0)
+""",
     # A server that cannot begin, and needs what is not there.
     "missing.py": "import no_such_module",
     "closed.py": "open('/no/such/file')",
@@ -15583,6 +15591,10 @@ A connection that fails, and an error of the server, are status 3.
     [3]
     $ tools none.py
     ! error: the server 'none.py' exited with status 0: it must call app.run() at its end (or, in a shell, write FILE.py:APP)
+    [3]
+    $ tools web.py
+    ! | web serves http://...
+    ! error: the server 'web.py' serves HTTP, by run("http"): pass its ..., or (in a shell) write FILE.py:APP
     [3]
     $ info --timeout 0.4 quiet.py
     ! error: the server 'quiet.py' did not answer initialize within 0.2 seconds; --timeout N waits longer
