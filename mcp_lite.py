@@ -3951,18 +3951,14 @@ class ServerExchange(Exchange):
     _waiting: frozenset[Any] = frozenset()  # tasks that wait for the client
     has_journal = False  # whether `journal` was read
 
-    def release(self) -> None:
-        """End what waits for the client."""
-        for task in self._waiting:
-            task.cancel()
-
     async def finish(self) -> None:
-        """Wait for the calls of once(), after the handler; send the progress that was held back."""
+        """After the handler, wait for the calls of once(), and send the progress that was held
+        back; end what still waits for the client."""
         while running := {call for call in self._calls if not call.done()}:
             await asyncio.wait(running)
-        if self._held:
-            await self._flush()
-        self.release()
+        await self._flush()
+        for task in self._waiting:
+            task.cancel()
 
     async def _flush(self) -> None:
         held, self._held = self._held, None
@@ -5413,7 +5409,7 @@ class Job:
         except BaseException as exc:
             self.fail(exc)
         finally:
-            ctx.release()
+            await ctx.finish()
 
     def update(self, responses: Msg) -> None:
         for name, answer in responses.items():
