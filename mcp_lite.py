@@ -3663,9 +3663,7 @@ def check_hints(hints: Msg) -> Msg:
 
 
 def adapt_result(method: str, result: Msg, rev: str) -> Msg:
-    """Return the result of a method as `rev` knows it."""
-    if rev >= MODERN:
-        return result
+    """Return the result of a method as `rev`, of the legacy era, knows it."""
     result = {**result}
     if method == "tools/list":
         # spec 2025-11-25: schema#tool -- "Currently restricted to type: "object" at the root level"
@@ -4681,26 +4679,24 @@ class Conversation(Peer):
             # The innermost comes first: each calls those before it.
             step = partial(lambda fn, step, ctx: fn(ctx, step), middleware, step)
         try:
-            try:
-                answer = await step(ctx)
-                if not isinstance(answer, dict):
-                    raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not "
-                                    "a dict; in a middleware, `return await call_next(ctx)`")
-                self.note_subscription(ctx)
-            except BaseException:
-                if ctx.over or not ctx.suspended:
-                    raise
-            finally:
-                if ctx.unfinished and ctx.job is None:
-                    await ctx.finish()
-            if ctx.suspended:  # by a question, whatever was raised since
-                answer = ctx.input_required()
-        except RPCError as exc:
-            raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
+            answer = await step(ctx)
+            if not isinstance(answer, dict):
+                raise TypeError(f"{ctx.method} was answered with {type(answer).__name__}, not a "
+                                "dict; in a middleware, `return await call_next(ctx)`")
+            self.note_subscription(ctx)
+        except BaseException as exc:
+            if ctx.over or not ctx.suspended:
+                if isinstance(exc, RPCError):
+                    raise RPCError(adapt_code(exc.code, rev), exc.message, exc.data) from exc
+                raise
         finally:
+            if ctx.unfinished and ctx.job is None:
+                await ctx.finish()
             CURRENT.reset(token)
-        answer = adapt_result(ctx.method, answer, rev)
-        return whole_result(ctx, answer) if rev >= MODERN else answer
+        if ctx.suspended:  # by a question, whatever was raised since
+            answer = ctx.input_required()
+        return whole_result(ctx, answer) if rev >= MODERN else adapt_result(
+            ctx.method, answer, rev)
 
     def check(self, ctx: Context) -> None:
         """Find the Facts; RPCError -32602, or for a client that is too fast."""
