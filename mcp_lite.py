@@ -5168,13 +5168,9 @@ class Server:
             async with lifespan_of(self):
                 conversation = Conversation(self, transport.name)
                 conversation.disconnect = transport.close
-                self.subscribers.add(conversation)
-                try:
-                    await transport.open()
-                    conversation.listen(conversation.traced(transport.write))
-                    await conversation.run(transport, transport.grace, SHUTTING_DOWN)
-                finally:
-                    self.subscribers.discard(conversation)
+                await transport.open()
+                conversation.listen(conversation.traced(transport.write))
+                await conversation.run(transport, transport.grace, SHUTTING_DOWN)
         finally:
             await transport.close()
 
@@ -5479,7 +5475,8 @@ async def serve_task(ctx: Context) -> Msg:
 
 @handles("initialize")
 async def initialize(ctx: Context) -> Msg:
-    server, session, params = ctx.server, ctx.conversation.session, ctx.params
+    server, conversation, params = ctx.server, ctx.conversation, ctx.params
+    session = conversation.session
     if session.state != START:
         raise RPCError(INVALID_REQUEST, "this session is initialized already")
     info, declared = params["clientInfo"], params["capabilities"]
@@ -5492,10 +5489,12 @@ async def initialize(ctx: Context) -> Msg:
     session.rev = wanted if wanted in LEGACY else NEWEST_LEGACY
     session.client_info, session.client_capabilities = info, declared
     # A copy: what is declared later was not negotiated. Without announcements, none are promised.
-    news = ("listChanged", "subscribe") if ctx.conversation.outbox.closed else ()
+    news = ("listChanged", "subscribe") if conversation.outbox.closed else ()
     session.server_capabilities = offered = {
         name: without(each, *news) for name, each in server.declared.items()}
     session.state = AGREED
+    server.subscribers.add(conversation)
+    ctx.at_end(partial(server.subscribers.discard, conversation))
     return without_none(protocolVersion=session.rev, capabilities=offered, serverInfo=server.info,
                         instructions=server.instructions)
 
@@ -8644,7 +8643,6 @@ class HTTPConversation(Conversation):
 
     async def disconnect(self, farewell: str = "the session has ended") -> None:
         self.endpoint.sessions.pop(self.id, None)
-        self.server.subscribers.discard(self)
         self.fail_all(farewell)
         await self.close(farewell)
         await poll(lambda: self.incoming, GRACE_SECONDS)
@@ -9083,7 +9081,6 @@ class Endpoint:
             self.end_soon(victim)
         session = kind(self, caller, self.session_prefix + os.urandom(16).hex())
         self.sessions[session.id] = session
-        self.server.subscribers.add(session)
         return session
 
     def end_soon(self, session: HTTPSession) -> None:
