@@ -3812,31 +3812,24 @@ def digest_of(method: str, params: Msg) -> str:
     return digest(text.encode()).hex()[:32]
 
 
-def sign(key: bytes, bound: Sequence[str], body: bytes) -> bytes:
-    """Return the MAC that proves who made a body, and what it is `bound` to. RFC 2104"""
-    import hmac
-
-    return base64.urlsafe_b64encode(hmac.digest(key, json.dumps(bound).encode() + body, "sha256"))
-
-
-def seal(signer: Function, record: Msg) -> str:
-    """Return a requestState, which `signer` binds to a request and its principal."""
+def seal(sign: Function, record: Msg) -> str:
+    """Return a requestState; `sign` makes the MAC that binds it to a request and its principal."""
     # spec: basic/patterns/mrtr#server-requirements-basic-workflow -- "MUST protect its integrity"
     payload = {"expires": int(time.time() + STATE_SECONDS), "record": record}
     body = base64.urlsafe_b64encode(encode(payload))
-    text: str = (body + b"." + signer(body)).decode()
+    text: str = (body + b"." + sign(body)).decode()
     if len(text) > MAX_STATE_BYTES:
         raise RPCError(INTERNAL_ERROR, "the answers and results of the earlier rounds take over "
                        f"{MAX_STATE_BYTES} bytes: return the name of large data from ctx.once()")
     return text
 
 
-def unseal(signer: Function, text: JSON) -> Msg:
+def unseal(sign: Function, text: JSON) -> Msg:
     """Return the record in a requestState; RPCError -32602 if it is not one for this request."""
     import hmac
 
     body, _, mac = str(text).encode("ascii", "replace").partition(b".")
-    if hmac.compare_digest(mac, signer(body)):
+    if hmac.compare_digest(mac, sign(body)):
         payload = decode(base64.urlsafe_b64decode(body))
         if payload["expires"] >= time.time():
             return dict(payload["record"])
@@ -3973,14 +3966,17 @@ class ServerExchange(Exchange):
     def journal(self) -> Journal:
         """The checked record of the earlier rounds of this call."""
         params = self.params if self.facts.rev >= MODERN else {}
-        record = unseal(self._signer, params["requestState"]) if "requestState" in params else {}
+        record = unseal(self._sign, params["requestState"]) if "requestState" in params else {}
         self.has_journal = True
         return Journal(record, params.get("inputResponses", {}))
 
-    @property
-    def _signer(self) -> Function:
-        bound = digest_of(self.method, self.params), self.caller.owner
-        return partial(sign, self.conversation.server.state_key, bound)
+    def _sign(self, body: bytes) -> bytes:
+        """Return the MAC that proves who made a record, and for which request. RFC 2104"""
+        import hmac
+
+        bound = json.dumps([digest_of(self.method, self.params), self.caller.owner]).encode()
+        mac = hmac.digest(self.conversation.server.state_key, bound + body, "sha256")
+        return base64.urlsafe_b64encode(mac)
 
     @property
     def suspended(self) -> bool:
@@ -3990,7 +3986,7 @@ class ServerExchange(Exchange):
     def input_required(self) -> Msg:
         """Return the result that ends a round: its questions, and the record for the next."""
         return {"resultType": "input_required", "inputRequests": self.journal.questions,
-                "requestState": seal(self._signer, self.journal.record())}
+                "requestState": seal(self._sign, self.journal.record())}
 
 
 class Context(ServerExchange):
