@@ -4235,13 +4235,13 @@ class Context(ServerExchange):
             why = f"without sessions, clients before {MODERN} cannot be asked"
         elif rev < since:
             why = f"the client speaks revision {rev}, which has no {capability}"
-        if why or lacks(declared, capability, rev):
+        if why or not declares(declared, capability):
             raise CapabilityMissing("client", capability, why)
 
     @property
     def _in_rounds(self) -> bool:
-        """Whether a question would end this run."""
-        return self.job is None and self.facts.rev >= MODERN and self.row.may_ask
+        """Whether the client answers with another round of this request."""
+        return self.job is None and self.facts.rev >= MODERN
 
     async def _ask_client(
         self, method: str, params: Msg, key: str | None, timeout: float, read: Any = None
@@ -4254,10 +4254,10 @@ class Context(ServerExchange):
         name = key or method.partition("/")[0]
         params = adapt_question(method, params, self.facts.rev)
         if self._in_rounds:
+            if not self.row.may_ask:  # spec: basic/patterns/mrtr#supported-requests
+                raise RuntimeError(
+                    f"{self.method} cannot ask the client in revision {self.revision}")
             return self.journal.answer(name, method, params, read)
-        if self.job is None and self.facts.rev >= MODERN:
-            # spec: basic/patterns/mrtr#supported-requests
-            raise RuntimeError(f"{self.method} cannot ask the client in revision {self.revision}")
         task = asyncio.current_task()
         self._waiting, self.unfinished = self._waiting | {task}, True
         try:
