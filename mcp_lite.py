@@ -3355,25 +3355,28 @@ def check_numbers(**options: Any) -> None:
             raise ValueError(f"{name}={value!r:.100}: must be a number >= 0")
 
 
+def without_nulls(value: JSON) -> JSON:
+    """Return JSON without null members: a model that is dumped has null for what is absent."""
+    return json.loads(_to_json(value), object_hook=lambda held: without_none(**held))
+
+
 def wire_fields(made: object, fields: Msg, accepted: Sequence[str]) -> Msg:
     """Return keyword arguments under their names on the wire: mime_type is mimeType."""
     options = [*accepted, *(type(made).__init__.__kwdefaults__ or ())]
     annotations = fields.get("annotations") or {}
     _check_ours(type(annotations))
-    if annotations:  # a model that is dumped has null for absent
-        annotations = fields["annotations"] = without_none(**annotations)
     for kind, given, known in (
         ("option", fields, options), ("annotation", annotations, ANNOTATIONS)
     ):
         for name in given.keys() - {*known}:
             if "/" not in name:
                 raise TypeError(f"{type(made).__name__}: {no_such(kind, name, known)}")
-    for name, value in annotations.items():
+    told = without_nulls(fields)
+    for name, value in told.get("annotations", {}).items():
         if name.endswith("Hint") and type(value) is not bool:
             raise TypeError(f"annotation {name}={value!r:.100}: must be True or False")
-    _to_json(fields)  # raises what every list with them would raise
-    names = {"mime_type": "mimeType", "meta": "_meta"}
-    return without_none(**{names.get(name, name): value for name, value in fields.items()})
+    return without_none(**without(told, "mime_type", "meta"), mimeType=told.get("mime_type"),
+                        _meta=fields.get("meta"))
 
 
 class Content(Msg):
@@ -4954,8 +4957,9 @@ class Server:
         if min(page_size, max_in_flight, threads, number) < 1 or not seconds > 0:
             raise ValueError("page_size=, max_in_flight=, threads= and rate_limit= must be >= 1")
         self.name, self.instructions = name, instructions
-        self.info = without_none(name=name, version=str(version), title=title, icons=icons,
-                                 description=description, websiteUrl=website_url)
+        self.info = without_none(name=name, version=str(version), title=title,
+                                 icons=without_nulls(icons), description=description,
+                                 websiteUrl=website_url)
         self.mask_errors, self.page_size = mask_errors, page_size
         self.open_lifespan = lifespan and opener(lifespan)
         self.max_in_flight = max_in_flight

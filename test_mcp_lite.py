@@ -5392,8 +5392,9 @@ A modern client is told of what it listens for and of nothing else, after an ack
         app = m.Server()
 
         annotations = {"readOnlyHint": True, "title": None}  # as a model has it, dumped
+        icons = [{**ICON, "theme": None}]
 
-        @app.tool(title="Add", annotations=annotations, icons=[ICON], meta={"acme/cost": 3})
+        @app.tool(title="Add", annotations=annotations, icons=icons, meta={"acme/cost": 3, "acme/limit": None})
         def add(a: int, b: int = 0) -> int:
             """Add two numbers.
 
@@ -5405,7 +5406,7 @@ A modern client is told of what it listens for and of nothing else, after an ack
             (tool,) = await c.list_tools()
         assert tool == {
             "name": "add", "title": "Add", "description": "Add two numbers.", "icons": [ICON],
-            "annotations": {"readOnlyHint": True}, "_meta": {"acme/cost": 3},
+            "annotations": {"readOnlyHint": True}, "_meta": {"acme/cost": 3, "acme/limit": None},
             "inputSchema": {"type": "object", "required": ["a"], "properties": {
                 "a": {"type": "integer", "description": "the first"}, "b": {"type": "integer", "default": 0}}},
             "outputSchema": {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]},
@@ -17421,7 +17422,8 @@ def strictly(node, name=""):
 async def say_everything(revision):
     """Let an app and a client of some revision say all that they can to each other."""
     told = {"icons": [ICON], "title": "T", "meta": {"a/b": 1}}
-    app = m.Server("s", "1", title="S", description="D", icons=[ICON], website_url="https://x.example")
+    icons = [{**ICON, "theme": None}]  # as a model has it, dumped
+    app = m.Server("s", "1", title="S", description="D", icons=icons, website_url="https://x.example")
     marks = {"audience": ["user"], "priority": 0.5, "lastModified": "2025-01-01T00:00:00Z"}
 
     @app.tool(annotations={"readOnlyHint": True}, **told)
