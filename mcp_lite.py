@@ -2896,10 +2896,11 @@ class Shapes:
     def _self_described(self, cls: Any) -> Shape | None:
         """Return the shape of a class of pydantic or msgspec."""
         if hasattr(cls, "model_json_schema"):
-            schema, read = cls.model_json_schema(mode=self.mode), cls.model_validate
+            schema = cls.model_json_schema(mode=self.mode)
+            read = partial(cls.model_validate, strict=False)  # which takes no text for a date
         elif hasattr(cls, "__struct_fields__"):
             structs = sys.modules["msgspec"]
-            schema, read = structs.json.schema(cls), lambda value: structs.convert(value, cls)
+            schema, read = structs.json.schema(cls), partial(structs.convert, type=cls)
         else:
             return None
         shape = self.adopt(schema, schema.pop("$defs", {}))
