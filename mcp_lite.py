@@ -4453,7 +4453,12 @@ class Tool(Entry):
             except TypeError as exc:
                 raise TypeError(f"{self.name}(): the return value: {exc}; or pass output_schema= "
                                 "or structured=False") from None
-        self.check_output = compile_schema(output_schema).check if output_schema else None
+        self.check_output = None
+        if output_schema is not None:
+            try:
+                self.check_output = compile_schema(output_schema).check
+            except SchemaError as exc:
+                raise SchemaError(f"{self.name}(): output_schema=", str(exc)) from None
         #: the one type of which results need no conversion and no check
         self.plain = returns if self.wrapped and returns in (str, int, float, bool) else None
         self.definition.update(without_none(inputSchema=self.schema, outputSchema=output_schema))

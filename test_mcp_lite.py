@@ -4977,6 +4977,10 @@ def busy_server():
     async def array():
         return [1, 2]
 
+    @app.tool(output_schema={})
+    async def anything():
+        return [1]
+
     @app.tool(output_schema={"type": "object", "required": ["x"]})
     async def broken():
         return {"y": 1}
@@ -5187,11 +5191,15 @@ Structured content that is no object is sent to modern clients.
 [modern] spec: server/tools#structured-content
     --> 1 tools/call {"name": "array"}
     <-- 1 {"content": [{"type": "text", "text": "[1,2]"}], "structuredContent": [1, 2]}
+    --> 2 tools/call {"name": "anything"}
+    <-- 2 {"content": [{"type": "text", "text": "[1]"}], "structuredContent": [1]}
 
 Structured content that is no object is left out for legacy clients.
 [legacy] spec: server/tools#structured-content
     --> 1 tools/call {"name": "array"}
     <-- 1 {"content": [{"type": "text", "text": "[1,2]"}]}
+    --> 2 tools/call {"name": "anything"}
+    <-- 2 {"content": [{"type": "text", "text": "[1]"}]}
 
 A client of an older revision gets a link as text, and structured content as it is.
 [<= 2025-03-26] spec: server/tools#tool-result
@@ -6497,6 +6505,7 @@ class TestServing:
         (taking(typing.Annotated[datetime.date, {"minimum": 3}]), "minimum: expected string, got integer"),
         (lambda app: app.tool("a", annotations={"readOnly": True})(print), "Tool: no annotation 'readOnly'; did you mean readOnlyHint?"),
         (lambda app: app.tool(name="a", meta={"tags": {"admin"}})(print), "set is not JSON serializable"),
+        (lambda app: app.tool("a", output_schema=Spot)(lambda: 1), r"a\(\): output_schema=: expected object or boolean"),
         (lambda app: app.tool(name="a", output_shema={})(print), "Tool: no option 'output_shema'; did you mean output_schema?"),
         (lambda app: app.tool("a", annotations=OfSDK())(print), "belongs to another library: import Context, Image"),
         (lambda app: app.add_tool(lambda user=OfSDK(): 1, name="a"),  # noqa: B008 -- as Depends(...) of FastMCP
