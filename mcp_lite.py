@@ -4392,7 +4392,7 @@ class Entry:
         except SchemaError as exc:
             # spec: server/tools#error-handling -- for the model, which can correct them
             if self.what == "tool" and ctx.facts.rev >= RICH:
-                return self.tell_failure(ToolError(str(exc)), True)
+                return self.log_failure(ctx, ToolError(str(exc)))
             raise RPCError(INVALID_PARAMS, str(exc)) from exc
         try:
             work = self.fn(**kwargs) if self.is_async else ctx.server.call(self.fn, **kwargs)
