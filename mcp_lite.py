@@ -4743,7 +4743,7 @@ class Conversation(Peer):
     async def take_notification(self, msg: Msg, send: Send, caller: Caller) -> None:
         if msg["method"] == "notifications/initialized" and self.session.state != START:
             self.session.state = READY
-            self._release()
+            self.listen(self.listener)
         if listener := self.server.listeners.get(msg["method"]):
             if self.session.state == START:  # a modern client's: only its requests ask for logs
                 send = nowhere
@@ -4757,14 +4757,11 @@ class Conversation(Peer):
 
     # Announcements.
 
-    def listen(self, send: Send) -> None:
+    def listen(self, send: Send | None) -> None:
         """Send announcements here, from the end of the handshake on."""
         self.listener = send
-        self._release()
-
-    def _release(self) -> None:
         if self.session.state == READY:
-            self.outbox.open(self.listener)
+            self.outbox.open(send)
 
     def _too_slow(self) -> None:
         logger.warning("%s reads announcements too slowly: it is disconnected", self.name)
