@@ -5122,16 +5122,16 @@ class Server:
         if other.middlewares or other.open_lifespan:
             logger.warning("include(): the middlewares and the lifespan of %s are not used",
                            other.name)
-        if not (other.tools or other.prompts or other.resources):
+        entries = [copy.copy(entry) for kind in OFFERS for entry in getattr(other, kind).values()]
+        if not entries:
             logger.warning("include(): %s offers nothing yet: register its functions first",
                            other.name)
-        for kind in OFFERS:
-            for entry in map(copy.copy, [*getattr(other, kind).values()]):
-                entry.masked |= other.mask_errors
-                if prefix and kind != "resources":
-                    entry.name = f"{prefix}__{entry.name}"
-                    entry.definition = {**entry.definition, "name": entry.name}
-                getattr(self, kind).add(entry)
+        for entry in entries:
+            entry.masked |= other.mask_errors
+            if prefix and entry.what != "resource":
+                entry.name = f"{prefix}__{entry.name}"
+                entry.definition = {**entry.definition, "name": entry.name}
+            getattr(self, f"{entry.what}s").add(entry)
 
     # Announcing; from any thread.
 
