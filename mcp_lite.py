@@ -204,6 +204,10 @@ __all__: list[str] = []
 
 logger = logging.getLogger("mcp_lite")
 
+#: Control characters, but for tab and newline, and those that break lines or reorder text.
+HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
+cleaned = partial(re.sub, HIDDEN, "\ufffd")
+
 
 def clean_record(record: logging.LogRecord) -> bool:
     """Replace what could steer a terminal in a log record: its text may be that of a peer."""
@@ -215,14 +219,6 @@ def clean_record(record: logging.LogRecord) -> bool:
 
 
 logger.addFilter(clean_record)
-
-#: Control characters, but for tab and newline, and those that break lines or reorder text.
-HIDDEN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
-
-
-def cleaned(text: str) -> str:
-    return re.sub(HIDDEN, "\ufffd", text)
-
 
 
 JSON = Any  # None, bool, int, float, str, list, dict
@@ -829,7 +825,6 @@ class Method:
 
     def __init__(self, line: str):
         self.name, self.sender, era, capability, *words = line.split()
-        self.kind = NOTIFICATION if self.name.startswith("notifications/") else REQUEST
         self.revisions: tuple[str, ...] = _ERAS[era]
         #: what a request's receiver, or a notification's sender, must declare: a dotted path
         self.capability = capability.strip("-")
@@ -1068,21 +1063,21 @@ def admit(
     `capabilities` are those that we declared. The author's `custom` methods are open to all.
     """
     row = METHODS.get(method)
-    if row is None or row.kind != REQUEST:
+    if row is None or method.startswith("notifications/"):
         if method in custom:
             return
-        raise RPCError(METHOD_NOT_FOUND, f"unknown method: {method}")
-    if rev not in row.revisions:
+        problem = f"unknown method: {method}"
+    elif rev not in row.revisions:
         # spec: basic/versioning#backward-compatibility-with-initialization-based-versions
         ours = f"; this server speaks {', '.join(SUPPORTED)}" if method == "initialize" else ""
-        raise RPCError(METHOD_NOT_FOUND, f"{method} does not exist in revision {rev}{ours}")
-    if row.sender not in (sender, BOTH) or (rev >= MODERN and sender == SERVER):
-        # spec: basic/transports/stdio#receiving-messages
-        raise RPCError(METHOD_NOT_FOUND, f"a {sender} cannot call {method}")
-    if lacks(capabilities, row.capability, rev):
-        raise RPCError(
-            METHOD_NOT_FOUND, f"{method}: the capability {row.capability!r} was not declared"
-        )
+        problem = f"{method} does not exist in revision {rev}{ours}"
+    elif row.sender not in (sender, BOTH):
+        problem = f"a {sender} cannot call {method}"
+    elif lacks(capabilities, row.capability, rev):
+        problem = f"{method}: the capability {row.capability!r} was not declared"
+    else:
+        return
+    raise RPCError(METHOD_NOT_FOUND, problem)
 
 
 #: What the `_meta` of a modern request has, checked like the parameters of a method.
