@@ -1195,6 +1195,15 @@ async def maybe_await(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
 
 
+def call_on(loop: Any, fn: Function, *args: Any) -> None:
+    """Call fn(*args) on a loop: at once if that is the running one; never if it has ended."""
+    if asyncio._get_running_loop() is loop:
+        fn(*args)
+    else:
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(fn, *args)
+
+
 class Tasks:
     """The owner of tasks: it logs their failures, and can end them all."""
 
@@ -1282,8 +1291,7 @@ class Threads:
                 exc = raised
             with self.lock:  # before the caller can give us the next job
                 self.jobs -= 1
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                future.get_loop().call_soon_threadsafe(settle_future, future, value, exc)
+            call_on(future.get_loop(), settle_future, future, value, exc)
             # An idle thread would keep them alive.
             future = call = value = exc = None
 
@@ -1475,15 +1483,6 @@ CURRENT = contextvars.ContextVar["Context"]("mcp_lite.context")
 
 class MemoryMessage(bytes):
     caller: Caller  # on whose behalf it was written
-
-
-def call_on(loop: Any, fn: Function, *args: Any) -> None:
-    """Call fn(*args) on a loop: at once if that is the running one; never if it has ended."""
-    if asyncio._get_running_loop() is loop:
-        fn(*args)
-    else:
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(fn, *args)
 
 
 class Inbox:
@@ -1682,8 +1681,8 @@ class Requester:
 
     def resolve(self, req_id: JSON, outcome: MCPError | Msg) -> None:
         """End a request of ours, unless it has ended."""
-        if (pending := self._find(req_id)) and not pending.answer.done():
-            pending.answer.set_result(outcome)
+        if pending := self._find(req_id):
+            settle_future(pending.answer, outcome)
 
     def _take_progress(self, params: Msg) -> None:
         progress: Any = params.get("progress")
