@@ -1761,8 +1761,7 @@ class Peer(Requester):
             self.refuse(exc, send, find_message(data if encoded else exc.start))
             return
         self.show("<", msg)
-        # A message that is not encoded is our own program's: it does not count.
-        size = len(data) if encoded else 0
+        size = len(data) if encoded else 0  # over HTTP, a client's transport decodes messages
         if type(msg) is list:
             self.tasks.spawn(self.reply_batch(msg, send, caller, size))
         else:
@@ -1786,6 +1785,7 @@ class Peer(Requester):
         try:
             kind = classify(msg)
             if kind == REQUEST:
+                size = size or len(encode(msg))
                 return self.tasks.spawn(self.reply(self.accept(msg, send, caller, size)))
         except (ProtocolError, RPCError) as exc:
             return self.refuse(exc, send, msg)

@@ -2680,6 +2680,26 @@ class TestCrowding:
             gate.set()
             await until(lambda: len(heard) == 5000)
 
+    @pytest.mark.parametrize("where", ["memory", "http"])
+    async def test_a_client_refuses_questions_that_hold_too_many_bytes(self, where, monkeypatch):
+        monkeypatch.setattr(m, "HELD_BYTES", 100_000)
+        app = m.Server()
+
+        @app.tool
+        async def ask(ctx: m.Context) -> int:
+            questions = [ctx.sample("x" * 40_000) for _ in range(5)]
+            answers = await asyncio.gather(*questions, return_exceptions=True)
+            return sum(isinstance(answer, m.RemoteError) and answer.code == 503 for answer in answers)
+
+        async def sample(params):
+            await asyncio.sleep(0.2)
+            return "yes"
+
+        async with app.http(port=0) as server:
+            target = server.url if where == "http" else app
+            async with m.Client(target, sample=sample, revision=V4) as c:
+                assert await c.call("ask") == 3
+
 
 class TestThreads:
     """`def` handlers run in a bounded pool of threads, with the context of their request."""
