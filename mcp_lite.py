@@ -638,7 +638,9 @@ _read_json = json.JSONDecoder(parse_float=_read_float, parse_constant=_read_floa
 
 def decode(data: bytes) -> JSON:
     """Return the JSON value in `data`; raise LimitExceeded, or ProtocolError with code -32700."""
-    if b"\x1b" in data[:4]:  # a program that colours its output, even after a byte order mark
+    # A program may colour its output, even after a byte order mark. (`in` would try first whether
+    # the left side is an integer: find() costs a tenth.)
+    if data.find(b"\x1b", 0, 4) >= 0:
         data = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", data)
     _check_bounds(data)
     try:
@@ -934,11 +936,12 @@ def is_modern(params: JSON) -> bool:
 class Caller:
     """The sender of a message: NOBODY on a pipe; over HTTP, the request that brought it."""
 
-    headers: Fields = types.MappingProxyType({})  #: of the request, names in lower case
-    principal: Any = None  #: who was authenticated
-    #: a key that stays the same for a principal: sessions, tasks and questions are bound to it
-    owner = ""
-    address = ""  #: of the network
+    def __init__(self, headers: Fields = types.MappingProxyType({}), address: str = ""):
+        self.headers = headers  #: of the request, names in lower case
+        self.principal: Any = None  #: who was authenticated
+        #: a key that stays the same for a principal: sessions, tasks and questions are bound to it
+        self.owner = ""
+        self.address = address  #: of the network
 
 
 NOBODY = Caller()
@@ -1725,7 +1728,6 @@ class Peer(Requester):
     """
 
     end_reason = ""  # for requests that we cut off
-    limit = MAX_IN_FLIGHT  # requests that are served at once
     #: whether it serves many clients, whose ids may be the same: no request is found by its id.
     #: Over HTTP one such Peer serves the modern era.
     many_clients = False
@@ -1733,12 +1735,15 @@ class Peer(Requester):
     answers_garbage = False
     on_lost = nothing  # is called once, when the channel has ended
     exchange_class: Any = Exchange  # of the requests that arrive
-    serving = 0  # requests that have a slot
-    unread = 0  # responses that are being written
 
     def __init__(self, name: str, serve: Function, on_notification: Function):
         super().__init__(name)
         self.serve, self.on_notification = serve, on_notification
+        # Here, not in the class, as all that changes with each request: CPython reads slowly what
+        # stands in both.
+        self.limit = MAX_IN_FLIGHT  # requests that are served at once
+        self.serving = 0  # requests that have a slot
+        self.unread = 0  # responses that are being written
         self.session = Session()
         #: not in one table with our requests, for both ends number from 1
         self.incoming: dict[Any, Exchange] = {}
@@ -3122,8 +3127,8 @@ class Signature:
         self.schema: Schema = own if schema is None else {"type": "object", **schema}
         if self.schema["type"] != "object":
             raise ValueError(f"input_schema={schema!r:.100}: the type must be object")
-        self._read_arguments = partial(Validator(self.schema).read, as_arguments=True)
-        self._read_own = Validator(own).read if schema is not None else None  # `schema` only checks
+        self._validator = Validator(self.schema)
+        self._own = Validator(own) if schema is not None else None  # `schema` only checks
 
     def _own_shape(self, fn: Function, inner: Any, hidden: type, schema: Schema | None) -> Shape:
         """Return the shape of what the function takes."""
@@ -3169,11 +3174,11 @@ class Signature:
         for name in self.bound:  # else **kwargs would let a caller replace it
             if name in given:
                 raise SchemaError(join_path(name), "unexpected property")
-        given = self._read_arguments(given)
+        given = self._validator.read(given, True)
         if self.whole:
             given = {self.whole: given}
-        if self._read_own:
-            given = self._read_own(given)
+        if self._own:
+            given = self._own.read(given)
         return given if self.context is None else {**given, self.context: context}
 
 ########################
@@ -4361,11 +4366,11 @@ class Entry:
 
     what = "entry"  # its kind, in one word
     members: Sequence[str] = ()  # of its definition, which the author may give
-    timeout: float | None = None  # seconds for a call
     masked = False  # whether the server that it was registered at masks errors
 
     def __init__(self, key: str, name: str, fn: Any, fields: Msg, schema: Any = None):
         self.name, self.fn, self.is_async = name, fn, is_async(fn)
+        self.timeout: float | None = None  # seconds for a call
         self.completions: dict[str, Function] = {}  # by argument
         self.definition = {key: name, **wire_fields(self, fields, self.members)}
         try:
@@ -4700,10 +4705,9 @@ class Conversation(Peer):
     def check(self, ctx: Context) -> None:
         """Find the Facts; RPCError -32602, or for a client that is too fast."""
         method, limit = ctx.method, self.server.rate_limit
-        if not is_modern(ctx.params):
-            ctx.facts = self.session
-        elif ctx.facts is None:  # over HTTP they are known, and agree with the headers
-            ctx.facts = check_version(read_metadata(ctx.msg))
+        if ctx.facts is None:  # else they agree with the headers: it came over HTTP
+            modern = is_modern(ctx.params)
+            ctx.facts = check_version(read_metadata(ctx.msg)) if modern else self.session
         if (limit and method not in ("initialize", "server/discover", "ping")
                 and not limit.take(ctx.client_key or str(id(self)))):
             raise RPCError(
@@ -7866,11 +7870,11 @@ def check_json(headers: Fields) -> None:
 
 def header_revision(headers: Fields) -> str:
     """Return the revision that a request names, or ""."""
-    name = headers.get(VERSION_HEADER, "")[:40]
+    name = headers.get(VERSION_HEADER, "")
     # spec 2025-11-25: basic/transports#protocol-version-header -- "MUST respond with 400"
     # spec: basic/transports/streamable-http#protocol-version-header -- with the supported versions
     if name not in REVISIONS and VERSION_HEADER in headers:
-        raise ProtocolError(f"revision {name!r} is not one of {', '.join(REVISIONS)}",
+        raise ProtocolError(f"revision {name[:40]!r} is not one of {', '.join(REVISIONS)}",
                             UNSUPPORTED_VERSION, data={"supported": SUPPORTED, "requested": name})
     return name
 
@@ -8074,12 +8078,11 @@ class HTTPRequest(Caller):
     `principal` (who was authenticated, or None).
     """
 
-    body = b""
-
     def __init__(self, head: RequestHead, address: str, scheme: str, root: str = ""):
+        super().__init__(head.headers, address)
         self.method, self.path, self.query = head.method, head.path, head.query
-        self.headers, self.notes = head.headers, head.notes
-        self.address, self.scheme = address, scheme  # "http" or "https"
+        self.notes, self.scheme = head.notes, scheme  # "http" or "https"
+        self.body = b""
         self.root = root  # the path before ours, where we are mounted
 
 
@@ -8094,9 +8097,11 @@ class Response:
     _write: Callable[[Head | None, bytes, bool], Awaitable[Any] | None]
     cut_off: Action  # ends a response that the client does not read
 
-    cors: Fields = {}  # headers of every response
-    begun = ended = lost = False  # lost: the client is gone, or it is cut off
-    on_end: tuple[Action, ...] = ()
+    def __init__(self) -> None:
+        self.cors: Fields = {}  # headers of every response
+        self.begun = self.ended = False
+        self.lost = False  # whether the client is gone, or cut off
+        self.on_end: tuple[Action, ...] = ()
 
     def send(
         self, status: int, headers: Fields, data: bytes = b"", more: bool = False
@@ -8183,10 +8188,11 @@ NO_HEAD = RequestHead("", "", "", {}, {})  # of what was refused before it had o
 
 class SocketResponse(Response):
     task: Task  # runs the handler; nothing else refers to it
-    chunked = False  # whether it is sent in chunks
 
     def __init__(self, connection: Connection, head: RequestHead):
+        super().__init__()
         self.connection, self.head = connection, head
+        self.chunked = False  # whether it is sent in chunks
         self.keep_alive = head.keep_alive  # whether the connection serves another request
 
     async def read(self, limit: int) -> bytes:
@@ -8203,7 +8209,7 @@ class SocketResponse(Response):
         return await within(REQUEST_SECONDS, body, too_late())
 
     def _write(self, head: Head | None, data: bytes, more: bool) -> Awaitable[Any] | None:
-        start = self._start(*head, len(data), more) if head else b""
+        start = self._start(head, len(data), more) if head else b""
         if self.head.method == "HEAD":
             data = b""
         if self.chunked:
@@ -8212,15 +8218,17 @@ class SocketResponse(Response):
         conn, data = self.connection, start + data
         transport = conn.transport
         conn.written += len(data)
-        transport.write(data[:BUFFER_BYTES])
-        if len(data) > BUFFER_BYTES:  # TLS does not count a long piece
-            for at in range(BUFFER_BYTES, len(data), BUFFER_BYTES):
+        if len(data) <= BUFFER_BYTES:
+            transport.write(data)
+        else:
+            for at in range(0, len(data), BUFFER_BYTES):  # TLS does not count a long piece
                 transport.write(data[at : at + BUFFER_BYTES])
         return self.drain() if transport.get_write_buffer_size() > BUFFER_BYTES else None
 
-    def _start(self, status: int, headers: Fields, size: int, more: bool) -> bytes:
+    def _start(self, head: Head, size: int, more: bool) -> bytes:
         """Return the head, and decide how the body ends."""
-        conn, fields, framing = self.connection, (*headers.items(),), b""
+        conn, (status, headers), framing = self.connection, head, b""
+        fields = tuple(headers.items())
         self.chunked = more and self.head.minor > 0
         if self.chunked:
             framing = b"transfer-encoding: chunked\r\n"
@@ -8248,17 +8256,23 @@ class SocketResponse(Response):
     def cut_off(self) -> None:
         self.connection.transport.abort()
 
+    def finish(self) -> None:
+        super().finish()
+        if self.connection.response is self:
+            self.connection.next_or_close(self)
+
 
 class Connection(Wire):
     """A connection to our port. Its Listener calls expire() after the `deadline`."""
 
-    response: SocketResponse | None = None
     writer: asyncio.StreamWriter | None = None  # of asyncio's streams, while it is open
-    written = sent = 0  # bytes: all; those that had left when STALL_SECONDS last began
+    sent = 0  # bytes that had left when STALL_SECONDS last began
     lingering = False  # what arrives is thrown away
 
     def __init__(self, listener: Listener):
         super().__init__()
+        self.response: SocketResponse | None = None
+        self.written = 0  # bytes
         self.listener = listener
         self.deadline = listener.now + IDLE_SECONDS
         self.drain_lock = asyncio.Lock()  # as in LineTransport
@@ -8298,7 +8312,6 @@ class Connection(Wire):
         listener, self.deadline = self.listener, NEVER
         request = HTTPRequest(head, self.address, listener.scheme)
         self.response = response = SocketResponse(self, head)
-        response.on_end = (partial(self.next_or_close, response),)
         coro = answer_with(listener.handle, request, response, problem)
         response.task = asyncio.Task(coro, loop=listener.loop, **_EAGER)
 
@@ -8516,9 +8529,9 @@ class Stream:
         if self.name or not final:
             return self.send_event(msg, final)
         # What may raise comes first: then the response can still be an error.
-        body, head = encode(msg), conversation.head_of(msg, self.caller.principal)
+        body, (status, headers) = encode(msg), conversation.head_of(msg, self.caller.principal)
         response = self.release()  # None if the session has ended
-        return response.send(*head, body) if response else nowhere(msg)
+        return response.send(status, headers, body) if response else nowhere(msg)
 
     async def send_event(self, msg: Payload, final: bool) -> None:
         """Send a message as an event, which a session keeps."""
@@ -8590,15 +8603,15 @@ class Stream:
 class HTTPConversation(Conversation):
     """A conversation over HTTP. This class itself serves one POST of a server without sessions."""
 
-    id = ""  # of a session
     stores_events = False  # whether events are numbered and kept
     headers: Fields = {}  # of the answer that opens a session, and of its streams
     statuses: dict[int, int] = {}  # as MODERN_STATUS
-    standalone: Any = None  # of a session, for what no request caused
     reader_left: Any = nothing  # called when the reader of a stream has gone
 
-    def __init__(self, endpoint: Endpoint, caller: Caller):
+    def __init__(self, endpoint: Endpoint, caller: Caller, id: str = ""):
         super().__init__(endpoint.server, caller.address)
+        self.id = id  # of a session
+        self.standalone: Any = None  # the stream of a session for what no request caused
         self.endpoint, self.loads = endpoint, endpoint.loads
         self.streams: Any = weakref.WeakValueDictionary()  # by name; kept events and we hold them
 
@@ -8677,8 +8690,8 @@ class HTTPSession(HTTPConversation):
     stores_events = True
 
     def __init__(self, endpoint: Endpoint, caller: Caller, id: str):
-        super().__init__(endpoint, caller)
-        self.id, self.owner, self.used = id, caller.owner, endpoint.now
+        super().__init__(endpoint, caller, id)
+        self.owner, self.used = caller.owner, endpoint.now
         self.standalone = Stream(self)
         if self.stores_events:  # else it has its id in a URL
             self.headers = {SESSION_HEADER: id}
@@ -9241,6 +9254,7 @@ async def serve_http(app: Server, ready: Function, options: Msg, signals: bool) 
 
 class ASGIResponse(Response):
     def __init__(self, app: ASGIApp, receive: Any, send: Any):
+        super().__init__()
         self.buffers, self._receive, self._emit = app.buffers, receive, send
         self._lock = asyncio.Lock()  # one write() at a time
         self._body_came = asyncio.Event()
