@@ -6906,12 +6906,13 @@ class Client(ClientSession):
 
     async def _list(self, method: str) -> list[Msg]:
         items: list[Msg] = []
-        result: Any = None
+        cursors: list[JSON] = []
         params, size = Msg(), 0
         key, needs = LISTED[method]
         while size <= HELD_BYTES:
-            last, result = result, await self.request(method, params)
-            if result == last:  # some servers repeat a page
+            result = await self.request(method, params)
+            cursor = result.get("nextCursor")
+            if cursor in cursors:  # some servers have one on the last page, and begin again
                 return items
             # Some write null for an empty list.
             page = [] if result.get(key, 0) is None else member(result, key, list)
@@ -6921,9 +6922,10 @@ class Client(ClientSession):
                 else:
                     self.peer.warn("%s sent a malformed item of %s: %.200r", key, item)
             # spec: server/utilities/pagination#implementation-guidelines
-            if result.get("nextCursor") in (None, params.get("cursor")):  # the same one: a loop
+            if cursor is None:
                 return items
-            params = {"cursor": member(result, "nextCursor", str)}
+            cursors.append(member(result, "nextCursor", str))
+            params = {"cursor": cursor}
             size += len(encode(result)) + HELD_BYTES // MAX_PAGES  # a page counts, too
         raise LimitExceeded(f"{method}: more than {MAX_PAGES} pages, or {HELD_BYTES} bytes")
 

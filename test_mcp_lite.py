@@ -8969,6 +8969,14 @@ A page that comes once more ends the list, and counts once: some servers end wit
     --> ?2 prompts/list {"cursor": ""}
     <-- ?2 {"prompts": [{"name": "a"}], "nextCursor": ""}
     [{"name": "a"}]
+    >>> c.list_prompts()
+    --> ?3 prompts/list
+    <-- ?3 {"prompts": [{"name": "a"}], "nextCursor": "two"}
+    --> ?4 prompts/list {"cursor": "two"}
+    <-- ?4 {"prompts": [{"name": "b"}], "nextCursor": ""}
+    --> ?5 prompts/list {"cursor": ""}
+    <-- ?5 {"prompts": [{"name": "a"}], "nextCursor": "two"}
+    [{"name": "a"}, {"name": "b"}]
 
 Structured output is checked by the schema of a tool that was listed.
 [>= 2025-06-18] spec: server/tools#output-schema
