@@ -5997,9 +5997,9 @@ def is_message(data: bytes) -> bool:
     return re.match(rb'(\xef\xbb\xbf|\x1b\[[\d;?]*[A-Za-z])*\s*(\[\s*)?\{\s*"', data) is not None
 
 
-async def value_from(source: Any) -> Any:
+async def value_from(source: Any, *args: Any) -> Any:
     """Return a value, or what it returns if it is a function, plain or async."""
-    return await maybe_await(source() if callable(source) else source)
+    return await maybe_await(source(*args) if callable(source) else source)
 
 
 def elicit_result(value: Any, schema: Msg | None) -> Msg:
@@ -6078,7 +6078,7 @@ class Answers:
         if self.ask is not None:
             answer = {**await maybe_await(self.ask(method, params))}  # TypeError for others
         elif method == "roots/list":
-            roots = await value_from(self.callbacks["roots"])
+            roots = await self._call("roots")
             one = isinstance(roots, (str, os.PathLike, dict))
             answer = {"roots": [*map(root_of, [roots] if one else roots)]}
         elif method == "sampling/createMessage":
@@ -6092,10 +6092,9 @@ class Answers:
         return adapt_message(answer, session.rev) if method == "sampling/createMessage" else answer
 
     async def _call(self, capability: str, *question: Any) -> Any:
-        found: Callback = self.callbacks.get(capability)
-        if found is None:
+        if capability not in self.callbacks:
             raise RPCError(INVALID_PARAMS, f"this client does not support {capability}")
-        return await maybe_await(found(*question))
+        return await value_from(self.callbacks[capability], *question)
 
     async def _elicit(self, params: Msg) -> Msg:
         message = params["message"]

@@ -9351,6 +9351,14 @@ The client refuses a question of a capability that it did not declare.
     <-- 2 roots/list
     --> 2 ...
 """)
+    test_unsupported = client_conversations("""
+The client refuses a question of a capability that it declared without a function for it.
+[legacy]
+    <-- 1 sampling/createMessage {"messages": [], "maxTokens": 5}
+    --> 1 error -32602 "does not support sampling"
+    <-- 2 roots/list
+    --> 2 error -32602 "does not support roots"
+""", capabilities={"sampling": {}, "roots": {}})
 
     ROUNDS = """
 Questions in a result are answered in the next round, which has the state as it came.
