@@ -7228,10 +7228,7 @@ class StdioTransport(LineTransport):
             while data := lines.readline(MAX_HEAD_BYTES):
                 line = data.decode("utf-8", "backslashreplace").rstrip()
                 self._room.acquire(timeout=MOMENT_SECONDS)
-                try:
-                    self._loop.call_soon_threadsafe(self._say, line)
-                except RuntimeError:  # the loop is closed
-                    return
+                call_on(self._loop, self._say, line)
 
     def _say(self, line: str) -> None:
         self._room.release()
