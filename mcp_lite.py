@@ -7591,11 +7591,11 @@ class Wire(asyncio.StreamReader):
 
     async def until(self, mark: bytes, limit: int, what: str) -> bytes:
         """Return what arrives up to and including `mark`."""
-        while mark not in self.buffer[self.pos : self.pos + limit]:
+        while (end := self.buffer.find(mark, self.pos, self.pos + limit)) < 0:
             if self.available >= limit:
                 raise LimitExceeded(f"{what} is longer than {limit} bytes")
             await self.more(what)
-        return self.take(self.buffer.find(mark, self.pos) + len(mark) - self.pos)
+        return self.take(end + len(mark) - self.pos)
 
     def begin_body(self, size: float) -> None:
         """Begin a body of `size` bytes, or one that is CHUNKED or goes UNTIL_CLOSE."""
@@ -7692,8 +7692,8 @@ class Event(Row):
     """One event; without an id, it has that of the event before."""
 
     data: str
-    event: str = "message"
-    id: str = ""
+    event: str
+    id: str
 
 
 class SSEDecoder:
@@ -7786,7 +7786,6 @@ def trace_head(direction: str, line: str, headers: Fields) -> None:
         return
     shown = {}
     for name, value in headers.items():
-        name = name.lower()
         if name in ("authorization", SESSION_HEADER):
             shown[name] = value[:6] + "..."
         elif name in TRACED_HEADERS:  # the query of a location has the code of a login
@@ -7862,7 +7861,7 @@ def media_type(headers: Fields) -> str:
 
 def check_json(headers: Fields) -> None:
     """Raise ProtocolError 415 for other types: any page may send "simple" ones."""
-    if headers.get("content-type") != JSON_TYPE and media_type(headers) != JSON_TYPE:
+    if media_type(headers) != JSON_TYPE:
         raise ProtocolError(f"content-type must be {JSON_TYPE}", http_status=415)
 
 
