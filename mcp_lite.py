@@ -6502,12 +6502,11 @@ class ClientSession:
         try:
             return await self._discover(probe)
         except MCPError as exc:
-            answered = isinstance(exc, (RemoteError, ProtocolError))
-            if self._is_final(exc) or (self.pinned and not answered):
-                raise
-            if self.pinned:
+            if self.pinned and isinstance(exc, (RemoteError, ProtocolError)):
                 raise ProtocolError(f"{self.peer.name} did not accept revision {self.pinned}: "
                                     f"{exc}", exc.code) from exc
+            if self.pinned or self._is_final(exc):
+                raise
             slow = isinstance(exc, RequestTimeout)
         if self.lost is not None:
             logger.warning("%s ended at the first request, as some old servers do, and programs "
