@@ -6075,7 +6075,7 @@ class Answers:
         check_capability("client", ours, row.capability, NEWEST)
         check_params(row, params)
         check_question(method, params)
-        if self.ask is not None:
+        if self.ask:
             answer = {**await maybe_await(self.ask(method, params))}  # TypeError for others
         elif method == "roots/list":
             roots = await self._call("roots")
@@ -6221,7 +6221,7 @@ class Subscription:
     def receive(self, msg: Msg) -> None:
         method, params, peer = msg["method"], msg.get("params", {}), self.client.peer
         uri = params.get("uri")
-        known = tuple(canonical_uri(each).rstrip("/") + "/" for each in self.uris)
+        known = tuple(f"{canonical_uri(each).rstrip('/')}/" for each in self.uris)
         if method == "notifications/cancelled":
             # spec: basic/patterns/cancellation#behavior-requirements -- it ends a subscription
             peer.resolve(self.req_id, ProtocolError(
@@ -6236,7 +6236,7 @@ class Subscription:
         # Servers may announce a part of a resource: x://a/1 for x://a.
         elif method in self.methods and (uri is None or canonical_uri(f"{uri}/").startswith(known)):
             item = msg if self.whole else params
-            if self.callback is not None:
+            if self.callback:
                 peer.call_back(self.callback, item)
             else:
                 self.updates.append(item)
@@ -6478,10 +6478,10 @@ class ClientSession:
     async def close(self) -> None:
         """Disconnect: end what is running, and the server if we started it."""
         self.state = DONE
-        if self._connecting is not None:
+        if self._connecting:
             self._connecting.cancel()
             await asyncio.gather(self._connecting, return_exceptions=True)
-        if self.transport is not None:
+        if self.transport:
             try:  # so that handlers are cancelled while the server still reads
                 await self.peer.close()
             finally:
@@ -6508,7 +6508,7 @@ class ClientSession:
             if self.pinned or self._is_final(exc):
                 raise
             slow = isinstance(exc, RequestTimeout)
-        if self.lost is not None:
+        if self.lost:
             logger.warning("%s ended at the first request, as some old servers do, and programs "
                            "without app.run(): it is started again", self.peer.name)
             self.peer = Peer("the server", self._serve, self._on_notification)
@@ -6583,11 +6583,10 @@ class ClientSession:
     async def _renew(self, expired: Session) -> None:
         session, renewal = self.peer.session, self._renewal
         gone = session is expired or session.state != READY  # else it is renewed already
-        if gone and (renewal is None or renewal.done()):
+        if gone and (not renewal or renewal.done()):
             self._renewal = renewal = self.tasks.spawn(self._restore(expired.rev))
         await asyncio.wait({renewal})
-        exc = renewal.exception()
-        if exc is not None:  # each request raises its own
+        if exc := renewal.exception():  # each request raises its own
             raise SessionExpired(f"the session could not be renewed: {exc}") from exc
 
     async def _restore(self, rev: str) -> None:
@@ -6650,7 +6649,7 @@ class ClientSession:
                       longest=self.max_timeout, on_progress=progress or self.progress)
         try:
             if session.state is not READY:  # the last renewal failed
-                raise SessionExpired(f"there is no session with {self.peer.name}")
+                raise SessionExpired
             result = await ask(params)
         except SessionExpired:
             # spec 2025-11-25: basic/transports#session-management -- "it MUST start a new session"
@@ -6697,7 +6696,7 @@ class ClientSession:
     async def notify(self, method: str, params: Msg | None = None) -> None:
         """Send any notification; it waits for a renewal of the session."""
         self.check()
-        if self._renewal is not None and self._renewal is not asyncio.current_task():
+        if self._renewal and self._renewal is not asyncio.current_task():
             await asyncio.wait({self._renewal})
         await self.send(notification(method, params))
 
@@ -6839,7 +6838,7 @@ class Client(ClientSession):
         check_numbers(timeout=timeout, max_timeout=max_timeout)
         given = locals()
         for option, names in CALLED_WITH.items():
-            if given[option] is not None:
+            if given[option]:
                 check_function(f"{option}=", given[option], *names.split())
         callbacks = without_none(roots=roots, sampling=sample, **{
             "elicitation.form": elicit, "elicitation.url": elicit_url})
@@ -7275,7 +7274,7 @@ class StdioTransport(LineTransport):
                 text += ": it must call app.run() at its end (or, in a shell, write FILE.py:APP)"
         if words := "\n".join(self.last_words):
             text += f'; its last words: "{words}"'
-        return text + self.hint()
+        return f"{text}{self.hint()}"
 
     def hint(self) -> str:
         return f'; it printed to stdout: "{self.garbage}"' if self.garbage else ""
@@ -7425,7 +7424,7 @@ def parse_request_head(block: bytes) -> RequestHead:
         if not (found := re.fullmatch(ABSOLUTE_FORM, target)):
             raise ProtocolError("the target is neither a path nor an http URL")
         # RFC 9112 §3.2.2 -- "MUST ignore the received Host header field"
-        headers["host"], target = found[2], "/" + found[5].removeprefix("/")
+        headers["host"], target = found[2], f"/{found[5].removeprefix('/')}"
     path, _, query = target.partition("?")
     shared = types.MappingProxyType(headers)  # by equal heads: Listener.known_head
     head = RequestHead(method, path, query, shared, {})
@@ -7482,7 +7481,7 @@ class URL(Row):
         return f"{self.scheme}://{self.authority}"
 
     def __str__(self) -> str:
-        return self.origin + self.target
+        return f"{self.origin}{self.target}"
 
     def join(self, where: str) -> URL | None:
         """Return the URL of a reference; None for another origin: it may not get our secrets."""
@@ -7505,8 +7504,8 @@ def parse_url(url: str) -> URL:
                          "user, blanks and #fragment")
     scheme, name = found[1].lower(), found[3].lower()
     authority = name if port == DEFAULT_PORTS[scheme] else f"{name}:{port}"
-    target = quote(found[5].removeprefix("/"), safe="%/?:@!$&'()*+,;=~[]")
-    return URL(scheme, authority, name.strip("[]"), port, "/" + target)
+    target = quote(f"/{found[5].removeprefix('/')}", safe="%/?:@!$&'()*+,;=~[]")
+    return URL(scheme, authority, name.strip("[]"), port, target)
 
 ########################
 # 30. Input
@@ -7979,7 +7978,7 @@ def _find_mirrors(node: JSON, path: tuple[str, ...] | None) -> Iterable[Mirror]:
         if not (path and plain and isinstance(name, str) and re.fullmatch(TOKEN, name)):
             raise SchemaError(".".join(path or ()), "x-mcp-header must name a header, on "
                               "a property of type string, integer or boolean")
-        yield "mcp-param-" + name.lower(), path
+        yield f"mcp-param-{name.lower()}", path
     for key, value in node.items():
         if key == "properties" and isinstance(value, dict):
             for name, field in value.items():
