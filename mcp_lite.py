@@ -8600,7 +8600,6 @@ class HTTPConversation(Conversation):
 
     stores_events = False  # whether events are numbered and kept
     headers: Fields = {}  # of the answer that opens a session, and of its streams
-    statuses: dict[int, int] = {}  # as MODERN_STATUS
     reader_left: Any = nothing  # called when the reader of a stream has gone
 
     def __init__(self, endpoint: Endpoint, caller: Caller, id: str = ""):
@@ -8644,7 +8643,8 @@ class HTTPConversation(Conversation):
         if code == FORBIDDEN and re.fullmatch(f"{SCOPE}( {SCOPE})*", scope):
             challenge = self.endpoint.authenticator.scope_challenge(scope, principal)
             return 403, {**JSON_HEADERS, **challenge}
-        return self.statuses.get(code, 200), JSON_HEADERS
+        modern = self is self.endpoint.modern
+        return MODERN_STATUS.get(code, 200) if modern else 200, JSON_HEADERS
 
     async def disconnect(self, farewell: str = "the session has ended") -> None:
         self.endpoint.sessions.pop(self.id, None)
@@ -8662,7 +8662,7 @@ class HTTPConversation(Conversation):
 class ModernClients(HTTPConversation):
     """All clients of the modern era: each request stands for itself."""
 
-    many_clients, statuses = True, MODERN_STATUS
+    many_clients = True
 
     def __init__(self, endpoint: Endpoint):
         super().__init__(endpoint, NOBODY)
@@ -9049,13 +9049,12 @@ class Endpoint:
 
     def conversation_of(self, msg: Any, kind: str, caller: Caller) -> HTTPConversation:
         """Return what serves a message or a batch: the modern era, a session, or neither."""
-        single = type(msg) is dict
-        if single and is_modern(msg.get("params")):
+        if type(msg) is dict and is_modern(msg.get("params")):
             return self.modern  # accept() checks all headers
         rev = header_revision(caller.headers)
         # A handshake is legacy, whatever headers a client of both eras sends with it.
-        opening = single and kind is REQUEST and msg["method"] == "initialize"
-        if rev >= MODERN and single and not opening:  # accept() misses the metadata
+        opening = kind is REQUEST and method_of(msg) == "initialize"
+        if rev >= MODERN and not opening:  # accept() misses the metadata; there are no batches
             return self.modern
         if self.stateful:
             id = caller.headers.get(SESSION_HEADER)
