@@ -9465,11 +9465,9 @@ class HTTPResponse(Wire):
         while status < 200:  # RFC 9110 §15.2 -- interim responses
             head = parse_response_head(await self.until(b"\r\n\r\n", MAX_HEAD_BYTES, "the head"))
             status = head.status
-            if status == 101:
-                raise ProtocolError("the server changed to a protocol that was not requested")
-            coding = head.headers.get("content-encoding", "identity")
-            if coding != "identity":
-                raise ProtocolError(f"the server sent {coding!r:.40}, which was not requested")
+        coding = head.headers.get("content-encoding", "identity")
+        if coding != "identity":
+            raise ProtocolError(f"the server sent {coding!r:.40}, which was not requested")
         # RFC 9112 §6.3 -- what follows a response to CONNECT is the tunnel
         bare = status in (204, 304) or (method == "CONNECT" and status < 300)
         self.begin_body(0 if bare else body_size(head.headers, head.minor, UNTIL_CLOSE))

@@ -12397,7 +12397,7 @@ GOOD_ANSWERS = [
     STREAM + b"data: ping\n\ndata: [DONE]\n\ndata: ANSWER\n\n",
 ]  # fmt: skip
 BAD_ANSWERS = [
-    (b"", "ended|reset"), (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "not requested"), (b"HTTP/2 200 OK\r\n\r\n", ""),
+    (b"", "ended|reset"), (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "ended"), (b"HTTP/2 200 OK\r\n\r\n", ""),
     (b"HTTP/1.1  200 OK\r\n\r\n", ""), (b"HTTP/1.1 20 OK\r\n\r\n", ""), (b"HTTP/1.1 600 OK\r\n\r\n", ""),
     (b"HTTP/1.1 200 O\x00K\r\n\r\n", ""), (b"SSH-2.0-OpenSSH_9\r\n\r\n", ""),
     (b"HTTP/1.1 200 OK\nContent-Length: 0\n\n\r\n\r\n", ""), (b"HTTP/1.1 100 Continue\r\n\r\n" * 20, ""),
