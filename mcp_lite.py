@@ -9491,17 +9491,16 @@ class HTTPResponse(Wire):
 
     def close(self) -> None:
         """Give the connection back if it can be used again, else close it."""
-        client = self.client
+        idle = self.client.idle
         # A second call must not give it back twice.
-        if self in client.busy and self.reusable and len(client.idle) < MAX_IDLE:
+        if self.reusable and self not in idle and len(idle) < MAX_IDLE:
             self.since = time.time()
-            client.busy.discard(self)
-            client.idle.append(self)
+            idle.append(self)
         else:
             self.abort()
 
     def abort(self) -> None:
-        self.client.busy.discard(self)
+        self.client.open.discard(self)
         self.transport.abort()
 
 
@@ -9521,15 +9520,15 @@ class HTTPClient:
         self.url, self.proxy = url, proxy_for(url)
         self.admit = admit  #: is called with the address that was reached, unless by a proxy
         self.ssl: Any = client_ssl(ssl) if url.scheme == "https" else None
-        self.idle: list[HTTPResponse] = []
-        self.busy: set[HTTPResponse] = set()
+        self.open: set[HTTPResponse] = set()  # all connections
+        self.idle: list[HTTPResponse] = []  # those that wait for the next request
 
     async def send(
         self, method: str, target: str, headers: Fields, body: bytes, patience: float,
         redirects: int = MAX_REDIRECTS
     ) -> HTTPResponse:
         """Send a request; return its response when the head is there."""
-        forwarder = self.proxy if self.url.scheme == "http" else None  # for TLS it is a tunnel
+        forwarder = None if self.ssl else self.proxy  # TLS goes through a tunnel
         fields = {
             "host": self.url.authority, "user-agent": f"mcp_lite/{__version__}",
             **(forwarder.headers if forwarder else {}), **headers,
@@ -9540,7 +9539,6 @@ class HTTPClient:
             data = encode_request(method, str(url) if forwarder else target, fields, body)
             late = ConnectionClosed(f"{url} sent no response within {patience:g} seconds")
             response = await self._connection()
-            self.busy.add(response)
             try:
                 trace_head(">", f"{method} {url}", fields)
                 await within(patience, response.ask(url, method, data), late)
@@ -9592,6 +9590,7 @@ class HTTPClient:
             options["happy_eyeballs_delay"] = 0.25
         await loop.create_connection(
             lambda: asyncio.StreamReaderProtocol(conn), url.host, url.port, **options)
+        self.open.add(conn)
         try:
             keep_watch(conn.transport.get_extra_info("socket"))
             if proxy and self.ssl:
@@ -9620,7 +9619,7 @@ class HTTPClient:
         protocol.connection_made(inside)  # start_tls() does not
 
     async def close(self) -> None:
-        for conn in [*self.busy, *self.idle]:
+        for conn in [*self.open]:
             conn.abort()
         self.idle.clear()
         await asyncio.sleep(0)  # as in Listener.stop()
@@ -9660,12 +9659,13 @@ class Authorizer:
         while True:
             own = await self.headers(method, target, not self.closing)
             response = await self.http.send(method, target, {**headers, **own}, body, patience)
-            with ExitStack() as discard:
-                # No close(): after the minutes of a login, an idle connection is dead.
-                discard.callback(response.abort)
+            try:
                 if self.closing or not await self.settle(response, own, steps):
-                    discard.pop_all()
                     return response
+            except BaseException:
+                response.abort()
+                raise
+            response.abort()  # no close(): after the minutes of a login, it is dead
 
 ########################
 # 42. Streamable HTTP, the client's end
