@@ -9802,7 +9802,9 @@ class HTTPTransport(Transport):
         if pending and kind == EVENT_TYPE:
             events = SSEDecoder()
             await self.read_events(response, events, pending)
-            await self._resume(events, pending)
+            # spec: basic/transports/streamable-http#receiving-messages -- "not supported"
+            if self.rev < MODERN:
+                await self._resume(events, pending)
         elif pending:
             body = await response.body()
             if kind != JSON_TYPE:
@@ -9867,9 +9869,7 @@ class HTTPTransport(Transport):
         raise problem
 
     async def _resume(self, events: SSEDecoder, pending: set[str]) -> None:
-        # spec: basic/transports/streamable-http#receiving-messages -- "not supported"
-        if self.rev >= MODERN or self.inbox.closed:
-            return
+        """Read the rest of a stream that was cut."""
         backoff = Backoff()
         while pending and sendable(events.last_id) and backoff.failures < MAX_RESUMES:
             # spec 2025-11-25: basic/transports#sending-messages-to-the-server
