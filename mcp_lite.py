@@ -12051,7 +12051,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
                 raise UsageError(f"{option}={value}: expected {form or 'no value'}")
             options[option] = [*options[option], value] if option in REPEATED else value or "1"
     vars(args).update({name.strip("-").replace("-", "_"): options[name] for name in options})
-    if target and not args.target and args.words:
+    if target and not args.target and args.words and re.fullmatch(TARGET, args.words[-1]):
         args.target = args.words.pop()
     if wrong := fault_of(args, target):
         usage = one_line(f"{verb} {VERBS[verb][1]} [options] {f'TARGET. {TARGETS}' * target}")
@@ -12066,14 +12066,13 @@ def fault_of(args: Any, target: bool) -> str:
     form = VERBS[args.verb][1]
     required = form.partition("[")[0].split()
     surplus = len(args.words) - len(required)  # below 0, it counts what is missing from the end
-    odd = target and isinstance(args.target, str) and not re.fullmatch(TARGET, args.target)
-    if odd and (surplus < 0 or not args.target):  # the last word was not meant as the target
-        return "TARGET is missing"
+    if target and not args.target:
+        return f"{args.words[-1]!r} is not a target" if surplus > 0 else "TARGET is missing"
     if surplus < 0:
         return f"{required[surplus]} is missing"
     if surplus and "..." not in form:
         return f"{args.words[-1]!r} is one word too many"
-    return f"{args.target!r} is not a target" if odd else ""
+    return ""
 
 
 def program_of(verb: str) -> str:
