@@ -11611,10 +11611,10 @@ class TraceView:
         return json.dumps(redact(said), ensure_ascii=False) if said else ""
 
 
-def start_trace(where: str) -> None:
-    """Show every message on stderr if `where` is "1" or "full", nowhere for "" or "0", else in
-    that file."""
-    if where in ("", "0"):
+def start_trace(where: str | None) -> None:
+    """Show every message: on stderr if `where` is "1" or "full", nowhere for "0", "" or None, else
+    in that file."""
+    if not where or where == "0":
         return
     stream = sys.stderr
     if where not in ("1", "full"):
@@ -11623,7 +11623,7 @@ def start_trace(where: str) -> None:
     set_trace(TraceView(stream, full=where != "1"))
 
 
-start_trace(os.environ.get("MCP_LITE_TRACE", ""))  # for any program that uses this file
+start_trace(os.environ.get("MCP_LITE_TRACE"))  # for any program that uses this file
 
 ########################
 # 51. The user
@@ -12056,8 +12056,7 @@ def parse_line(words: Sequence[str], target: bool = True) -> Any:
     if wrong := fault_of(args, target):
         usage = one_line(f"{verb} {VERBS[verb][1]} [options] {f'TARGET. {TARGETS}' * target}")
         raise UsageError(f"{wrong}; usage: mcp_lite.py {usage}")
-    if args.trace:
-        start_trace(args.trace)
+    start_trace(args.trace)
     return args
 
 
