@@ -10715,7 +10715,7 @@ class Login(Authorizer):
         if ask and due and "refresh_token" in tokens:
             # If it fails, the token may be valid still, or the challenge says what a login needs.
             with suppress(MCPError):
-                await self.once(self.refresh, tokens["access_token"])
+                await self.once(self.refresh)
         token = self.usable()
         return {"authorization": f"{self.oauth.scheme} {token}"} if token else {}
 
@@ -10748,7 +10748,7 @@ class Login(Authorizer):
         if self.usable() not in ("", token):
             return "repeat"  # it came meanwhile
         may_refresh = "refresh" not in steps and not lacks_scope(challenge)
-        if may_refresh and (step := await self.refresh(token)):
+        if may_refresh and (step := await self.refresh()):
             return step
         self.transport.waits_for_user += self.oauth.person
         try:
@@ -10800,15 +10800,15 @@ class Login(Authorizer):
                 await self.store.save(self.place, None)
             return bool(login)
 
-    async def refresh(self, used: str) -> str:
+    async def refresh(self) -> str:
         """Get another access token without the user; return the way, "" without success."""
         async with self.store.lock(self.place):
-            known = used, self.tokens.get("access_token")  # a newer one than the refused
+            former = self.tokens.get("access_token")
             login = self.kept = await self.load()
             if not login:
                 return ""
             old = login["tokens"]
-            if old["access_token"] not in known:  # another process was faster
+            if old["access_token"] != former:  # another process was faster
                 return "repeat"
             if "refresh_token" not in old:
                 return ""
