@@ -10432,8 +10432,9 @@ class Fetcher:
 
     def __init__(self, server: URL, ssl: Any, allow_private: bool):
         self.server, self.ssl, self.allow_private = server, ssl, allow_private
-        # A guess until note_address(). Behind a proxy the address is unknown.
-        self.public = not (is_loopback(server.host) or proxy_for(server))
+        # Until note_address(): what a saved login names was judged before. Behind a proxy the
+        # address stays unknown.
+        self.public = False
 
     def note_address(self, address: str) -> None:
         """Note the server's own address: on a private network it may name others there."""
@@ -10791,7 +10792,6 @@ class Login(Authorizer):
         async with self.store.lock(self.place):  # not during a refresh, which would save new ones
             if login := await self.load():
                 token = login["tokens"].get("refresh_token") or login["tokens"]["access_token"]
-                self.fetcher.public = False  # its endpoints were judged at the login
                 try:
                     await self.token_request(login["server"], login["client"], {"token": token},
                                              "revocation_endpoint")
