@@ -10165,8 +10165,8 @@ def client_credentials(client: Msg, server: Msg) -> tuple[Fields, Fields]:
     id, secret = client["client_id"], client.get("client_secret") or ""
     listed = strings(server.get("token_endpoint_auth_methods_supported"))
     can = SECRET_METHODS if secret else ("none",)
-    method = client.get("token_endpoint_auth_method")
-    method = method or next((each for each in listed if each in can), can[0])
+    method = client.get("token_endpoint_auth_method") or next(
+        (each for each in listed if each in can), can[0])
     if method == "client_secret_basic":
         # Strict servers take a client_id in the form for a second method.
         pair = f"{quote_plus(id)}:{quote_plus(secret)}".encode()
@@ -11216,7 +11216,7 @@ class KeySet:
 
     def __init__(self, issuer: str, uri: str | None, ssl: Any):
         self.issuer, self.uri = issuer, uri
-        url = oauth_url(uri or issuer, "jwks_uri" if uri else "issuer")
+        url = oauth_url(uri or issuer, "the issuer, or jwks_uri=,")
         # The issuer is our own choice, and may well be on a private network.
         self.fetcher = Fetcher(url, ssl, allow_private=True)
 
@@ -11463,9 +11463,8 @@ def parameters(schema: Msg) -> Fields:
     shown, defs = {}, schema.get("$defs")
     for name, field in object_of(schema, "properties").items():
         field = field if isinstance(field, dict) else {}  # a schema may be `true`, too
-        mark, value = "" if name in (schema.get("required") or ()) else "?", ""
-        if "default" in field:
-            mark, value = "", f" = {_to_json(field['default'])}"
+        value = f" = {_to_json(field['default'])}" if "default" in field else ""
+        mark = "" if value or name in (schema.get("required") or ()) else "?"
         shown[f"{name}{mark}: {type_words(field, defs)}{value}"] = about(field)
     return shown
 
