@@ -3595,63 +3595,62 @@ def root_of(root: Any) -> Msg:
 # spec: client/elicitation#requested-schema -- "limited to flat objects with primitive properties"
 FORM_TYPES = ("string", "number", "integer", "boolean", "array")
 FORM_FORMATS = ("email", "uri", "date", "date-time")
-FORM_WORDS = set(
-    "type title description default enum enumNames oneOf items format pattern minLength maxLength "
-    "minimum maximum minItems maxItems".split()
-)
+FORM_WORDS = ("type title description default enum enumNames oneOf items format pattern minLength "
+              "maxLength minimum maximum minItems maxItems").split()
 
 
-class Form:
-    """A form that the user fills in, made from a type, choices or a schema; None only confirms."""
+def _form_field(name: str, field: Shape) -> Shape:
+    """Return the shape of a field without None; TypeError if no form can ask for it."""
+    options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
+    if len(options) == 1:
+        field = _merged(options[0], field)
+        del field["anyOf"]
+    choices = field.get("enum", [""])  # any text
+    if field.get("type") == "array":
+        items = field.get("items", {})
+        choices = items.get("enum") or [part.get("const") for part in items.get("anyOf", ())]
+    if field.get("type") not in FORM_TYPES or {*map(type, choices)} != {str}:
+        raise TypeError(f"a form cannot ask for {name!r}: its fields are str, int, float, "
+                        "bool, date, a Literal or Enum of str, or a list of such a Literal")
+    return field
 
-    def __init__(self, wanted: Any):
-        #: the fields that may be None in Python, and absent in a form: _field() finds them
-        self.nullable: set[str] = set()
-        if wanted is None:
-            shape = Shape({"properties": {}}, lambda content: True)
-        elif isinstance(wanted, (list, tuple)):
-            shape = _choice(wanted)
-        else:
-            shape = Shapes().adopt(wanted, {}) if isinstance(wanted, dict) else shape_of(wanted)
-        self.wrapped = "properties" not in shape
-        if self.wrapped:
-            shape = Shape({"properties": {"value": shape}, "required": ["value"]})
-        fields = {name: self._field(name, field) for name, field in shape["properties"].items()}
-        shown = {name: {word: value for word, value in field.items() if word in FORM_WORDS
-                        and value is not None and (word != "format" or value in FORM_FORMATS)}
-                 for name, field in fields.items()}
-        required = [name for name in shape.get("required", ()) if name not in self.nullable]
-        self.schema = without_none(type="object", properties=shown, required=required or None)
-        read = shape.read or dict
-        self._read = Validator(Shape(
-            {**self.schema, "properties": fields},
-            lambda content: read({**dict.fromkeys(self.nullable), **content}))).read
 
-    def _field(self, name: str, field: Shape) -> Shape:
-        options = [option for option in field.get("anyOf", ()) if option != {"type": "null"}]
-        if len(options) == 1:
-            self.nullable.add(name)
-            field = _merged(options[0], field)
-            del field["anyOf"]
-        choices = field.get("enum", [""])  # any text
-        if field.get("type") == "array":
-            items = field.get("items", {})
-            choices = items.get("enum") or [part.get("const") for part in items.get("anyOf", ())]
-        if field.get("type") not in FORM_TYPES or {*map(type, choices)} != {str}:
-            raise TypeError(f"a form cannot ask for {name!r}: its fields are str, int, float, "
-                            "bool, date, a Literal or Enum of str, or a list of such a Literal")
-        return field
+def form_of(wanted: Any) -> tuple[Msg, Callable[[Msg], Elicited[Any]]]:
+    """Return the schema of a form, and what makes an Elicited of an ElicitResult.
 
-    def read(self, answer: Msg) -> Elicited[Any]:
-        """Return an ElicitResult as Python values; SchemaError if it is not one."""
+    It is made from a type, choices or a schema; None only confirms.
+    """
+    if wanted is None:
+        shape = Shape({"properties": {}}, lambda content: True)
+    elif isinstance(wanted, (list, tuple)):
+        shape = _choice(wanted)
+    else:
+        shape = Shapes().adopt(wanted, {}) if isinstance(wanted, dict) else shape_of(wanted)
+    if "properties" not in shape:
+        shape = Shape({"properties": {"value": shape}, "required": ["value"]},
+                      operator.itemgetter("value"))
+    given = shape["properties"].items()
+    nullable = [name for name, field in given if {"type": "null"} in field.get("anyOf", ())]
+    fields = {name: _form_field(name, field) for name, field in given}
+    shown = {name: {word: value for word, value in field.items() if word in FORM_WORDS
+                    and value is not None and (word != "format" or value in FORM_FORMATS)}
+             for name, field in fields.items()}
+    required = [name for name in shape.get("required", ()) if name not in nullable]
+    schema = without_none(type="object", properties=shown, required=required or None)
+    make = shape.read or dict
+    checked = Validator(Shape(
+        {**schema, "properties": fields},
+        lambda content: make({**dict.fromkeys(nullable), **content}))).read
+
+    def read(answer: Msg) -> Elicited[Any]:
         action = check_answer("elicitation/create", answer)["action"]
         if action != "accept":
             return Elicited(action)
-        given = object_of(answer, "content")
-        content = {name: given.get(name, field.get("default"))
-                   for name, field in self.schema["properties"].items()}
-        made = self._read(without_none(**content))  # some write null for absent
-        return Elicited(action, made["value"] if self.wrapped else made)
+        content = object_of(answer, "content")
+        filled = {name: content.get(name, field.get("default")) for name, field in shown.items()}
+        return Elicited(action, checked(without_none(**filled)))  # some write null for absent
+
+    return schema, read
 
 
 def check_hints(hints: Msg) -> Msg:
@@ -4161,11 +4160,11 @@ class Context(ServerExchange):
         Raises CapabilityMissing; and in the legacy era SchemaError for an answer that does not fit:
         a modern client is asked again.
         """
-        form = Form(wanted)
+        schema, read = form_of(wanted)
         mode = "form" if self.facts.rev >= RICH else None
-        params = without_none(mode=mode, message=message, requestedSchema=form.schema)
+        params = without_none(mode=mode, message=message, requestedSchema=schema)
         return cast("Elicited[Any]", await self._ask_client(
-            "elicitation/create", params, key, timeout, form.read))
+            "elicitation/create", params, key, timeout, read))
 
     @_sync_or_async
     async def elicit_url(
