@@ -2250,7 +2250,6 @@ class Checking:
     set the names or indexes that the schema has evaluated.
     """
 
-    first_match_wins = False  # of alternatives: so it is in the schema of a type
     #: if the root is the arguments of a tool: the required ones; the others may be left empty
     required: set[str] | None = None
 
@@ -2440,11 +2439,11 @@ class Checking:
                 continue
             evaluated |= known
             matches.append((len(known), read))
-            if self.first_match_wins and len(known) == size:
+            if word == "anyOf" and len(known) == size:
                 break
         if not matches:
             raise _nearest(faults)
-        if word == "oneOf" and len(matches) > 1 and not self.first_match_wins:
+        if word == "oneOf" and len(matches) > 1:
             raise SchemaError("", "matches more than one of the alternatives")
         return max(matches, key=operator.itemgetter(0))[1]
 
@@ -2558,7 +2557,6 @@ class Validator:
 
     def __init__(self, schema: JSON):
         self._node = node = attempt(Compiler(_metaschema()).compile, schema)
-        self._first_match_wins = isinstance(schema, Shape)
         # Members of most tools have a type only: to compare classes is much faster.
         is_flat = node.is_flat and "object" in node.types and not node.read
         parts = node.get("properties", {}) if is_flat else {}
@@ -2577,7 +2575,6 @@ class Validator:
         if self._is_plain(value):
             return value
         checking = Checking()
-        checking.first_match_wins = self._first_match_wins
         checking.required = self._required if as_arguments else None
         return attempt(partial(checking.apply, self._node), value)
 
@@ -2912,6 +2909,8 @@ class Shapes:
             shape = Shape(words)
             if isinstance(words.get("additionalProperties"), bool):
                 del shape["additionalProperties"]
+            if classes and "oneOf" in words:  # OpenAI's strict mode refuses it
+                shape["anyOf"] = shape.pop("oneOf")
             name = str(words.get("$ref"))[8:]
             if name not in classes:
                 return shape

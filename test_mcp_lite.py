@@ -3384,7 +3384,7 @@ BOMBS = {
     "a long pattern": ({"pattern": "a" * 3_000_000}, 1),
     "constants": ({"allOf": [{"const": "x"}] * 5000}, "y" * 5_000_000),
     "fractions": ({"items": {"allOf": [{"multipleOf": 1e-300}] * 1000}}, [1.5e300] * 10_000),
-    "unevaluated": ({"anyOf": [{"additionalProperties": True, "unevaluatedProperties": False}] * 500,
+    "unevaluated": ({"allOf": [{"additionalProperties": True, "unevaluatedProperties": False}] * 500,
                      "unevaluatedProperties": False}, {str(i): 1 for i in range(20_000)}),
     "scopes": ({"$ref": "#/$defs/0", "$defs": {str(i): {
         "$id": f"x:{i}", "$dynamicAnchor": "a", "$dynamicRef": "#a"} for i in range(4000)}}, 1),
@@ -6282,7 +6282,8 @@ class Tree:
 
     @classmethod
     def model_json_schema(cls, mode="validation"):
-        leaf = {"type": "object", "properties": {"n": {"type": "integer"}, "next": {"$ref": "#/$defs/Leaf"}}}
+        leaf = {"type": "object", "properties": {"n": {"type": "integer"}, "next": {"oneOf": [
+            {"$ref": "#/$defs/Leaf"}, {"type": "object", "required": ["n"]}]}}}
         leaves = {"type": "array", "items": {"$ref": "#/$defs/Leaf"}}
         size = {"size": {"type": "integer"}} if mode == "serialization" else {}  # a computed field
         return {"type": "object", "properties": {"leaves": leaves, **size}, "$defs": {"Leaf": leaf}}
@@ -6424,13 +6425,14 @@ class TestServing:
             assert {type(tree) for tree in trees} == {Tree}
             return trees[0]
 
-        one = {"leaves": [{"n": 1}]}
+        one = {"leaves": [{"n": 1, "next": {"n": 2}}]}
         async with m.Client(app) as c:
             (tool,) = await c.list_tools()
             leaf = {"$ref": "#/$defs/Leaf"}  # it contains itself
             tree = {"type": "object", "properties": {"leaves": {"type": "array", "items": leaf}}}
             assert tool["inputSchema"]["properties"]["trees"] == {"type": "array", "items": tree}
-            classes = {"Leaf": {"type": "object", "properties": {"n": {"type": "integer"}, "next": leaf}}}
+            either = {"anyOf": [leaf, {"type": "object", "required": ["n"]}]}
+            classes = {"Leaf": {"type": "object", "properties": {"n": {"type": "integer"}, "next": either}}}
             assert tool["inputSchema"]["$defs"] == classes
             written = {**tree["properties"], "size": {"type": "integer"}}
             assert tool["outputSchema"] == {**tree, "properties": written, "$defs": classes}
