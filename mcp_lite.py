@@ -3106,7 +3106,7 @@ def check_parameters(use: str, names: Iterable[str], own: Schema) -> None:
 class Signature:
     """How a function is called with JSON; TypeError if JSON cannot call it."""
 
-    context: str | None = None  # the parameter of class `hidden`: our Context
+    context = ""  # the parameter of class `hidden`: our Context
     whole = ""  # the parameter that takes all arguments as one dict
 
     def __init__(self, fn: Function, hidden: type, schema: Schema | None = None):
@@ -3146,7 +3146,7 @@ class Signature:
             if p.kind is p.VAR_KEYWORD:
                 others.append(hint)
             elif (name, hint) == (CONTEXT_NAME, EMPTY) or _mentions(hint, (hidden,)):
-                if self.context is not None:
+                if self.context:
                     raise TypeError(f"both {self.context!r} and {name!r} take the context")
                 self.context = name
             else:
@@ -3177,7 +3177,7 @@ class Signature:
             given = {self.whole: given}
         if self._own:
             given = self._own.read(given)
-        return given if self.context is None else {**given, self.context: context}
+        return {**given, self.context: context} if self.context else given
 
 ########################
 # 13. URI templates
